@@ -1,0 +1,22 @@
+#!/bin/sh
+# Pins every dependency group of pyproject.toml with hashes and without a registry's address.
+# To move one package: edit pyproject.toml, then `make lock`; to move all: `make lock UPGRADE=1`.
+set -eu
+cd "$(dirname "$0")/../.."
+uv=${UV:?run this through make lock}
+
+compile() { # group, lock file, further arguments
+    group=$1 out=$2
+    shift 2
+    "$uv" pip compile --quiet --no-config --python-version 3.13 --generate-hashes --no-emit-index-url \
+        --no-header --no-annotate ${UPGRADE:+--upgrade} "$@" --group "pyproject.toml:$group" --output-file "$out"
+}
+
+compile layer-dependencies layers/dependencies/requirements.txt
+# Pillow stays the same in the layer and in the tests, and so does everything else they share.
+compile layer-imaging layers/imaging/requirements.txt
+compile dev requirements-dev.txt -c layers/dependencies/requirements.txt -c layers/imaging/requirements.txt
+compile emulator requirements-emulator.txt
+compile sam requirements-sam.txt
+compile runtime requirements-runtime.txt
+compile uv requirements-uv.txt
