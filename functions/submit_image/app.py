@@ -1,0 +1,58 @@
+"""POST /images: accepts a photo and answers 202 with the place to ask about it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.logging import correlation_paths
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from darkroom import wiring
+from darkroom.api import correlation_id_of, create_app, json_response, raw_body, tenant_of
+from darkroom.domain.status_document import RETRY_AFTER_SECONDS, status_document, status_path
+from darkroom.operations.submit_image import Upload, submit_image
+from darkroom.telemetry import logger, metrics, tracer
+
+ports = wiring.submit_image()
+app = create_app()
+
+
+@app.post("/images")
+@tracer.capture_method(capture_response=False)
+def post_image() -> Response[str]:
+    request = app.current_event
+    accepted = submit_image(
+        Upload(
+            body=raw_body(app),
+            tenant_id=tenant_of(app),
+            correlation_id=correlation_id_of(app),
+            preset=request.query_string_parameters.get("preset"),
+            idempotency_key=request.headers.get("idempotency-key"),
+        ),
+        images=ports.images,
+        originals=ports.originals,
+        lanes=ports.lanes,
+        clock=wiring.clock,
+        randomness=wiring.randomness,
+    )
+    image = accepted.image
+    logger.info("accepted", extra={"image_id": image.image_id, "replayed": accepted.replayed})
+    metrics.add_metric("ImagesReplayed" if accepted.replayed else "ImagesAccepted", MetricUnit.Count, 1)
+    headers = {
+        "Location": status_path(image.image_id),
+        "Retry-After": str(RETRY_AFTER_SECONDS),
+        "Cache-Control": "no-store",
+    }
+    if accepted.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    return json_response(HTTPStatus.ACCEPTED, status_document(image, ports.outputs.url_of), headers)
+
+
+@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP, clear_state=True)
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    return app.resolve(event, context)

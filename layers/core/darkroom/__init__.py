@@ -1,0 +1,1 @@
+"""Darkroom: an image pipeline that never loses an upload."""

@@ -1,0 +1,161 @@
+"""The HTTP edge that all API functions share: JSON out, and every error as an RFC 9457 problem."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.operations.read_image import UnknownImage
+from darkroom.telemetry import logger
+
+DEFAULT_TENANT = "default"
+"""The tenant of every caller until credentials name one."""
+
+UNAVAILABLE_RETRY_AFTER_SECONDS = 5
+
+_REJECTED_STATUS: dict[str, HTTPStatus] = {
+    "empty_upload": HTTPStatus.BAD_REQUEST,
+    "upload_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "unsupported_format": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "unknown_preset": HTTPStatus.BAD_REQUEST,
+    "invalid_idempotency_key": HTTPStatus.BAD_REQUEST,
+    "idempotency_key_reused": HTTPStatus.UNPROCESSABLE_ENTITY,
+}
+
+_TITLES: dict[str, str] = {
+    "empty_upload": "The upload is empty",
+    "unreadable_body": "The body cannot be read",
+    "upload_too_large": "The upload is too large",
+    "unsupported_format": "Not an image that can be developed",
+    "unknown_preset": "Unknown preset",
+    "invalid_idempotency_key": "Invalid Idempotency-Key",
+    "idempotency_key_reused": "Idempotency-Key reused",
+    "unknown_image": "Unknown image",
+    "unknown_variant": "Unknown variant",
+    "variant_not_ready": "The variant is not ready",
+    "unknown_path": "Unknown path",
+    "method_not_allowed": "Method not allowed",
+    "unavailable": "Temporarily unavailable",
+    "internal": "Internal error",
+}
+
+
+class Problem(Exception):
+    """An error answer; `code` is stable, `detail` says what to do."""
+
+    def __init__(self, *, status: HTTPStatus, code: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = dict(headers or {})
+
+
+def problem_response(problem: Problem, correlation_id: str) -> Response[str]:
+    """The answer for `problem`, in `application/problem+json`; the correlation id finds the request in the logs."""
+    body = {
+        "type": f"urn:darkroom:problem:{problem.code.replace('_', '-')}",
+        "title": _TITLES[problem.code],
+        "status": problem.status.value,
+        "detail": problem.detail,
+        "code": problem.code,
+        "correlation_id": correlation_id,
+    }
+    return Response(
+        status_code=problem.status.value,
+        content_type="application/problem+json",
+        body=json.dumps(body),
+        headers={"Cache-Control": "no-store", **problem.headers},
+    )
+
+
+def json_response(status: HTTPStatus, document: Mapping[str, Any], headers: Mapping[str, str]) -> Response[str]:
+    """A JSON answer."""
+    return Response(
+        status_code=status.value, content_type="application/json", body=json.dumps(document), headers=dict(headers)
+    )
+
+
+def create_app() -> APIGatewayHttpResolver:
+    """A router for HTTP API events (payload 2.0) that answers every error as a problem."""
+    app = APIGatewayHttpResolver()
+
+    def respond(problem: Problem) -> Response[str]:
+        return problem_response(problem, correlation_id_of(app))
+
+    @app.exception_handler(Problem)
+    def _problem(problem: Problem) -> Response[str]:
+        return respond(problem)
+
+    @app.exception_handler(Rejected)
+    def _rejected(error: Rejected) -> Response[str]:
+        return respond(Problem(status=_REJECTED_STATUS[error.code], code=error.code, detail=error.message))
+
+    @app.exception_handler(UnknownImage)
+    def _unknown_image(_: UnknownImage) -> Response[str]:
+        return respond(
+            Problem(status=HTTPStatus.NOT_FOUND, code="unknown_image", detail="There is no image with this id.")
+        )
+
+    @app.exception_handler(Retryable)
+    def _unavailable(error: Retryable) -> Response[str]:
+        logger.warning("unavailable", extra={"cause": str(error)})
+        return respond(
+            Problem(
+                status=HTTPStatus.SERVICE_UNAVAILABLE,
+                code="unavailable",
+                detail="A service that this needs does not answer now. Send the same request again.",
+                headers={"Retry-After": str(UNAVAILABLE_RETRY_AFTER_SECONDS)},
+            )
+        )
+
+    @app.exception_handler(Exception)
+    def _internal(error: Exception) -> Response[str]:
+        logger.exception("unexpected error", exc_info=error)
+        return respond(
+            Problem(
+                status=HTTPStatus.INTERNAL_SERVER_ERROR,
+                code="internal",
+                detail="Something unexpected happened here. Tell the operator the correlation id.",
+            )
+        )
+
+    return app
+
+
+def correlation_id_of(app: APIGatewayHttpResolver) -> str:
+    """The gateway's id of the current request: in every log line about it, and in the rows that it makes."""
+    return app.current_event.request_context.request_id
+
+
+def tenant_of(app: APIGatewayHttpResolver) -> str:
+    """The tenant for whom the current request acts: by its credential alone, never by a header or a parameter."""
+    return DEFAULT_TENANT
+
+
+def raw_body(app: APIGatewayHttpResolver) -> bytes:
+    """The request's body as the client sent it.
+
+    The gateway passes bodies of text types as text and all others as base64; a photo sent as `text/plain` has been
+    damaged on the way by the time it arrives here, and is refused by its first bytes.
+    """
+    body = app.current_event.body
+    if body is None:
+        return b""
+    if not app.current_event.is_base64_encoded:
+        return body.encode()
+    try:
+        return base64.b64decode(body, validate=True)
+    except binascii.Error as error:
+        raise Problem(
+            status=HTTPStatus.BAD_REQUEST,
+            code="unreadable_body",
+            detail="The body is not base64 as the gateway sends it.",
+        ) from error

@@ -1,0 +1,180 @@
+"""The Images table: one item an image, written only under conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, retryable
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Failure, Image, Milliseconds, Source, Status, Variant
+from darkroom.domain.recipes import Recipe
+from darkroom.ports import Fenced
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DUE_INDEX = "due"
+
+type Item = dict[str, Any]
+
+_serialize = TypeSerializer().serialize
+_deserialize = TypeDeserializer().deserialize
+
+_WATCH = frozenset({"due_at", "due_shard", "rescues"})
+"""What the sweeper alone may have moved on since a write of ours."""
+
+
+def to_item(image: Image) -> Item:
+    """The item of a row: one attribute a field, none where the field is None, and `due_shard` while it is due."""
+    plain = asdict(image) | {
+        "status": image.status.value,
+        "recipe": image.recipe.model_dump_json(),
+        "due_shard": image.due_shard,
+    }
+    return {name: _serialize(_without_tuples(value)) for name, value in plain.items() if value is not None}
+
+
+def from_item(item: Item) -> Image:
+    """The row that an item holds."""
+    values = {name: _integers(_deserialize(value)) for name, value in item.items()}
+    known = {field.name for field in fields(Image)}
+    plain = {name: value for name, value in values.items() if name in known}
+    plain["status"] = Status(plain["status"])
+    plain["recipe"] = Recipe.model_validate_json(plain["recipe"])
+    plain["source"] = Source(**plain["source"])
+    plain["variants"] = tuple(Variant(**variant) for variant in plain.get("variants", ()))
+    plain["notices"] = tuple(plain.get("notices", ()))
+    if plain.get("error") is not None:
+        plain["error"] = Failure(**plain["error"])
+    return Image(**plain)
+
+
+class ImagesTable:
+    """Keeps the `Images` port with one DynamoDB table and its index of due images."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
+        self._client = client
+        self._table_name = table_name
+
+    def get(self, image_id: str) -> Image | None:
+        with retryable("reading the image row"):
+            answer = self._client.get_item(
+                TableName=self._table_name, Key={"image_id": {"S": image_id}}, ConsistentRead=True
+            )
+        item = answer.get("Item")
+        return None if item is None else from_item(item)
+
+    def create(self, image: Image) -> Image:
+        try:
+            with retryable("writing the image row"):
+                self._client.put_item(
+                    TableName=self._table_name,
+                    Item=to_item(image),
+                    ConditionExpression="attribute_not_exists(image_id)",
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            # Somebody's row is there: another request's, or this one's own, put by an attempt whose answer was lost.
+            existing = self.get(image.image_id)
+            if existing is None:
+                raise Retryable("the image row came and went") from error
+            return existing
+        return image
+
+    def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
+        old, new = to_item(before), to_item(after)
+        changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+        try:
+            with retryable("changing the image row"):
+                answer = self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": before.image_id}},
+                    ReturnValues="ALL_NEW",
+                    **_update(old, new, changed, fence),
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            return self._read_back(before.image_id, new, changed)
+        return from_item(answer["Attributes"])
+
+    def _read_back(self, image_id: str, new: Item, changed: set[str]) -> Image:
+        # The SDK repeats a write whose answer was lost, and the repetition fails on what the first has written. The
+        # attempt number and the claim's owner are in every write that they matter for, so a row that carries what we
+        # meant to write was written by us. Only the time of the next look may have been moved on since.
+        current = self.get(image_id)
+        if current is not None:
+            item = to_item(current)
+            telling = changed - _WATCH or changed
+            if all(item.get(name) == new.get(name) for name in telling):
+                return current
+        raise Fenced(current)
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            IndexName=DUE_INDEX,
+            KeyConditionExpression="due_shard = :shard AND due_at <= :now",
+            ExpressionAttributeValues={":shard": {"S": shard}, ":now": {"N": str(now)}},
+            PaginationConfig={"MaxItems": limit},
+        )
+        with retryable("reading the due index"):
+            ids = [item["image_id"]["S"] for page in pages for item in page["Items"]]
+        yield from ids
+
+
+def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> dict[str, Any]:
+    """The update and its condition. Every name goes through a placeholder: `status` and `source` are reserved words."""
+    names: dict[str, str] = {"#version": "version"}
+    values: Item = {":one": {"N": "1"}}
+    sets, removes = ["#version = #version + :one"], []
+    for name in sorted(changed - {"version"}):
+        names[f"#{name}"] = name
+        if name in new:
+            values[f":{name}"] = new[name]
+            sets.append(f"#{name} = :{name}")
+        else:
+            removes.append(f"#{name}")
+    conditions = []
+    for name in fence:
+        names[f"#{name}"] = name
+        if name in old:
+            values[f":was_{name}"] = old[name]
+            conditions.append(f"#{name} = :was_{name}")
+        else:
+            conditions.append(f"attribute_not_exists(#{name})")
+    return {
+        "UpdateExpression": f"SET {', '.join(sets)}" + (f" REMOVE {', '.join(removes)}" if removes else ""),
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }
+
+
+def _without_tuples(value: Any) -> Any:
+    match value:
+        case tuple() | list():
+            return [_without_tuples(element) for element in value]
+        case dict():
+            return {key: _without_tuples(element) for key, element in value.items() if element is not None}
+        case _:
+            return value
+
+
+def _integers(value: Any) -> Any:
+    """DynamoDB gives numbers as Decimal; every number of a row is whole."""
+    match value:
+        case list():
+            return [_integers(element) for element in value]
+        case dict():
+            return {key: _integers(element) for key, element in value.items()}
+        case bool() | str() | bytes() | None:
+            return value
+        case _:
+            return int(value)

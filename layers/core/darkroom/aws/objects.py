@@ -1,0 +1,112 @@
+"""Originals and outputs in S3: each key is written once, under If-None-Match, with its SHA-256 checked by S3."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, retryable
+from darkroom.domain.image import Variant
+from darkroom.ports import StoredOriginal, StoredOutput
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
+
+PRESIGNED_URL_SECONDS = 900
+"""How long a variant's address works; no longer than the function's role credentials live (hours)."""
+
+
+class OriginalsBucket:
+    """Keeps the `Originals` port with a versioned bucket."""
+
+    def __init__(self, client: S3Client, bucket_name: str) -> None:
+        self._client = client
+        self._bucket_name = bucket_name
+
+    def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
+        key = _original_key(image_id)
+        try:
+            with retryable("storing the original"):
+                answer = self._client.put_object(
+                    Bucket=self._bucket_name,
+                    Key=key,
+                    Body=body,
+                    ContentType=media_type,
+                    IfNoneMatch="*",
+                    ChecksumSHA256=_base64_of(sha256),
+                )
+        except ClientError as error:
+            if code_of(error) != "PreconditionFailed":
+                raise
+        else:
+            return StoredOriginal(version_id=answer["VersionId"], sha256=sha256, size_bytes=len(body))
+        # The key is taken: by an earlier request, or by this one's own attempt whose answer was lost.
+        head = _head(self._client, self._bucket_name, key)
+        return StoredOriginal(
+            version_id=head["VersionId"], sha256=_hex_of(head["ChecksumSHA256"]), size_bytes=head["ContentLength"]
+        )
+
+    def get(self, image_id: str, version_id: str) -> bytes:
+        with retryable("fetching the original"):
+            answer = self._client.get_object(
+                Bucket=self._bucket_name, Key=_original_key(image_id), VersionId=version_id
+            )
+            return answer["Body"].read()
+
+
+class OutputsBucket:
+    """Keeps the `Outputs` port."""
+
+    def __init__(self, client: S3Client, bucket_name: str) -> None:
+        self._client = client
+        self._bucket_name = bucket_name
+
+    def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
+        try:
+            with retryable("storing a variant"):
+                self._client.put_object(
+                    Bucket=self._bucket_name,
+                    Key=key,
+                    Body=body,
+                    ContentType=media_type,
+                    CacheControl="max-age=31536000, immutable",  # a key names one output, whose bytes never change
+                    IfNoneMatch="*",
+                    ChecksumSHA256=_base64_of(sha256),
+                )
+        except ClientError as error:
+            if code_of(error) != "PreconditionFailed":
+                raise
+        else:
+            return StoredOutput(sha256=sha256, size_bytes=len(body))
+        head = _head(self._client, self._bucket_name, key)
+        return StoredOutput(sha256=_hex_of(head["ChecksumSHA256"]), size_bytes=head["ContentLength"])
+
+    def delete(self, keys: tuple[str, ...]) -> None:
+        with retryable("removing variants"):
+            for key in keys:
+                self._client.delete_object(Bucket=self._bucket_name, Key=key)
+
+    def url_of(self, variant: Variant) -> str:
+        return self._client.generate_presigned_url(
+            "get_object", Params={"Bucket": self._bucket_name, "Key": variant.key}, ExpiresIn=PRESIGNED_URL_SECONDS
+        )
+
+
+def _original_key(image_id: str) -> str:
+    return f"originals/{image_id}"
+
+
+def _head(client: S3Client, bucket_name: str, key: str) -> HeadObjectOutputTypeDef:
+    with retryable("looking at a stored object"):
+        return client.head_object(Bucket=bucket_name, Key=key, ChecksumMode="ENABLED")
+
+
+def _base64_of(sha256: str) -> str:
+    return base64.b64encode(bytes.fromhex(sha256)).decode()
+
+
+def _hex_of(checksum: str) -> str:
+    return base64.b64decode(checksum).hex()

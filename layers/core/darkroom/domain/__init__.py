@@ -1,0 +1,1 @@
+"""What Darkroom decides, without AWS, environment, clock or network: values in, values out."""

@@ -1,0 +1,30 @@
+"""Errors named by what the caller must do about them: try again, or tell the client why it can never work."""
+
+from __future__ import annotations
+
+
+class Retryable(Exception):
+    """Something outside failed and may work later: try the same work again, lose nothing.
+
+    Raised for throttling, timeouts, unavailable services and another worker's lease; never for the image's own fault.
+    """
+
+
+class Rejected(Exception):
+    """This image or request can never succeed: tell the client `code` and `message`, and do not try again.
+
+    `code` is stable (clients branch on it); `message` is a sentence for people that says what to do.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+# Any other exception is a bug: the work is retried, and after the last attempt the image is `failed` with INTERNAL.
+INTERNAL = "internal"
+"""The `error.code` of an image whose processing kept failing for reasons that are not the image's."""
+
+WORKER_LOST = "worker_lost"
+"""The `error.code` of an image whose workers died (timeout, memory kill) until the attempts ran out."""

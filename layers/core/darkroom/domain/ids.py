@@ -1,0 +1,56 @@
+"""Image ids: 128 bits in lower-case Crockford base32, random or derived from a tenant and an Idempotency-Key."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+_ALPHABET = (
+    "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base32: no i, l, o, u (https://www.crockford.com/base32.html)
+)
+_LENGTH = 26  # 26 digits of 5 bits hold 128 bits; the first digit carries 3 bits, so it is 0-7.
+
+IMAGE_ID_PATTERN = r"[0-7][0-9a-hjkmnp-tv-z]{25}"
+"""The pattern that every image id matches. An id is checked against it before it touches a key or an expression."""
+
+_IMAGE_ID = re.compile(IMAGE_ID_PATTERN)
+
+IDEMPOTENCY_KEY_PATTERN = r"[\x20-\x7e]{1,255}"
+"""1 to 255 printable ASCII characters, as `Idempotency-Key` may carry."""
+
+_IDEMPOTENCY_KEY = re.compile(IDEMPOTENCY_KEY_PATTERN)
+
+
+def is_image_id(text: str) -> bool:
+    """Whether `text` has the form of an image id."""
+    return _IMAGE_ID.fullmatch(text) is not None
+
+
+def is_idempotency_key(text: str) -> bool:
+    """Whether `text` may be used as an `Idempotency-Key`."""
+    return _IDEMPOTENCY_KEY.fullmatch(text) is not None
+
+
+def image_id_from_bits(random_bits: bytes) -> str:
+    """The id that 16 bytes stand for.
+
+    Raises ValueError for any other number of bytes.
+    """
+    if len(random_bits) != 16:
+        raise ValueError(f"an image id has 16 bytes, not {len(random_bits)}")
+    number = int.from_bytes(random_bits)
+    digits = []
+    for _ in range(_LENGTH):
+        number, digit = divmod(number, 32)
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))
+
+
+def image_id_for_key(tenant_id: str, idempotency_key: str) -> str:
+    """The one id that a tenant's `Idempotency-Key` stands for: the first 128 bits of a SHA-256 over both.
+
+    The tenant's length is part of what is hashed, so that no other pair of tenant and key gives the same input.
+    """
+    tenant = tenant_id.encode()
+    digest = hashlib.sha256(b"darkroom image id v1\0" + len(tenant).to_bytes(4) + tenant + idempotency_key.encode())
+    return image_id_from_bits(digest.digest()[:16])

@@ -1,0 +1,46 @@
+"""The queue message, version 1: a reference to an image row, never a payload."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from darkroom.domain.ids import IMAGE_ID_PATTERN
+from darkroom.domain.image import Image
+
+
+class Message(BaseModel):
+    """What a lane's queue carries: far under 4 KB, and worth nothing unless it fits its image row.
+
+    `run` and `schedule` say which run and schedule of the image it was sent for: a message of an older one is stale.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    v: Literal[1] = 1
+    image_id: Annotated[str, StringConstraints(pattern=rf"^{IMAGE_ID_PATTERN}$")]
+    tenant_id: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    lane: Annotated[str, StringConstraints(min_length=1, max_length=32)]
+    run: Annotated[int, Field(ge=1)]
+    schedule: Annotated[int, Field(ge=0)]
+
+
+class UnreadableMessage(ValueError):
+    """A queue message that is not a version 1 message; it stays in the queue until it is a dead letter."""
+
+
+def message_for(image: Image) -> Message:
+    """The message that asks for `image` to be processed as it stands now."""
+    return Message(
+        image_id=image.image_id, tenant_id=image.tenant_id, lane=image.lane, run=image.run, schedule=image.schedule
+    )
+
+
+def read_message(body: str) -> Message:
+    """The message that a queue record's body holds. Raises UnreadableMessage, naming the field that is wrong."""
+    try:
+        return Message.model_validate_json(body)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in error.errors())
+        raise UnreadableMessage(f"not a version 1 message: {problems}") from error

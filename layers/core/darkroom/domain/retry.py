@@ -1,0 +1,34 @@
+"""When a failed attempt is tried again: exponential backoff with jitter over a floor, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_ATTEMPTS = 5
+"""Attempts that one run of an image has; `maxReceiveCount` of every lane is the same number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """Backoff that doubles from `floor_seconds`, plus up to `jitter` times as much again.
+
+    The floors 20, 40, 80 and 160 seconds add up to five minutes, so that the five receives of a message outlast a short
+    outage. Jitter keeps a burst that failed together from coming back together
+    (https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/).
+    """
+
+    floor_seconds: float = 20.0
+    factor: float = 2.0
+    jitter: float = 0.5
+
+    def delay_seconds(self, attempt: int, unit_random: float) -> int:
+        """Whole seconds to wait after the failed `attempt` (1 is the first); `unit_random` is in [0, 1).
+
+        Raises ValueError where either is out of its range.
+        """
+        if attempt < 1:
+            raise ValueError(f"attempts are counted from 1, not {attempt}")
+        if not 0 <= unit_random < 1:
+            raise ValueError(f"unit_random is in [0, 1), not {unit_random}")
+        floor = self.floor_seconds * self.factor ** (attempt - 1)
+        return int(floor * (1 + self.jitter * unit_random))

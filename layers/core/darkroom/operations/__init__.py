@@ -1,0 +1,1 @@
+"""What Darkroom does: one module for each function or operator's verb, taking ports and values as arguments."""

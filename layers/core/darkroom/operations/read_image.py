@@ -1,0 +1,91 @@
+"""Telling a client where its image stands, and where its variants lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.image import Image, Status
+from darkroom.domain.status_document import entity_tag, matches_entity_tag, status_document
+from darkroom.ports import Clock, Images, Outputs
+
+
+class UnknownImage(LookupError):
+    """No image of this tenant has that id; another tenant's image is no different from none."""
+
+
+class VariantNotReady(LookupError):
+    """The image is not `done`, so it has no variants yet; `image` says where it stands."""
+
+    def __init__(self, image: Image) -> None:
+        super().__init__(f"the image is {image.status}")
+        self.image = image
+
+
+class UnknownVariant(LookupError):
+    """The image is done and has no variant of that name; `names` are those it has."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__("no such variant")
+        self.names = names
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusAnswer:
+    """The document, or None where the client's copy is current (304), and its entity tag."""
+
+    document: dict[str, Any] | None
+    entity_tag: str
+    finished: bool
+
+
+def read_image(
+    image_id: str,
+    *,
+    tenant_id: str,
+    if_none_match: str | None,
+    with_source: bool,
+    images: Images,
+    outputs: Outputs,
+    clock: Clock,
+) -> StatusAnswer:
+    """The status document as of now, with the facts of the original where `with_source` asks for them.
+
+    Raises UnknownImage, and Retryable where the table cannot answer.
+    """
+    image = _owned(image_id, tenant_id, images)
+    tag = entity_tag(image, clock())
+    finished = image.status.is_terminal
+    if matches_entity_tag(if_none_match, tag):
+        return StatusAnswer(document=None, entity_tag=tag, finished=finished)
+    document = status_document(image, outputs.url_of)
+    if with_source:
+        source = image.source
+        document["source"] = {
+            "media_type": source.media_type,
+            "bytes": source.size_bytes,
+            "sha256": source.sha256,
+        }
+    return StatusAnswer(document=document, entity_tag=tag, finished=finished)
+
+
+def variant_url(image_id: str, name: str, *, tenant_id: str, images: Images, outputs: Outputs) -> str:
+    """An address of one variant, good for 15 minutes.
+
+    Raises UnknownImage, VariantNotReady, UnknownVariant, and Retryable where the table cannot answer.
+    """
+    image = _owned(image_id, tenant_id, images)
+    if image.status is not Status.DONE:
+        raise VariantNotReady(image)
+    for variant in image.variants:
+        if variant.name == name:
+            return outputs.url_of(variant)
+    raise UnknownVariant(tuple(variant.name for variant in image.variants))
+
+
+def _owned(image_id: str, tenant_id: str, images: Images) -> Image:
+    image = images.get(image_id) if is_image_id(image_id) else None
+    if image is None or image.tenant_id != tenant_id:
+        raise UnknownImage
+    return image

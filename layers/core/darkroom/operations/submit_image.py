@@ -1,0 +1,137 @@
+"""Accepting an upload: the original, then the row, then the message; after the row nothing can be lost."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.ids import image_id_for_key, image_id_from_bits, is_idempotency_key
+from darkroom.domain.image import Image, Source, accept, due_now
+from darkroom.domain.lanes import SLOW
+from darkroom.domain.media_types import SNIFF_BYTES, media_type_of, name_of_unsupported
+from darkroom.domain.message import message_for
+from darkroom.domain.presets import DEFAULT_PRESET, preset_named
+from darkroom.ports import Clock, Fenced, Images, Lanes, Originals, Randomness
+
+MAX_UPLOAD_BYTES = 4 * 1024 * 1024
+"""The most that a direct upload may weigh. Base64 makes 4/3 of it, and Lambda's synchronous payload ends at 6 MB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """What a client sent, and who sent it."""
+
+    body: bytes
+    tenant_id: str
+    correlation_id: str
+    preset: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """The image that the upload became, or that an earlier upload with the same key had become (`replayed`)."""
+
+    image: Image
+    replayed: bool
+
+
+def submit_image(
+    upload: Upload, *, images: Images, originals: Originals, lanes: Lanes, clock: Clock, randomness: Randomness
+) -> Accepted:
+    """Stores the upload, writes its row and sends its message.
+
+    Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
+    `unknown_preset`, `invalid_idempotency_key`, `idempotency_key_reused`), and Retryable where the store or the table
+    cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is due, the sweeper sends.
+    """
+    if upload.idempotency_key is not None and not is_idempotency_key(upload.idempotency_key):
+        raise Rejected("invalid_idempotency_key", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
+    preset = upload.preset if upload.preset is not None else DEFAULT_PRESET
+    recipe = preset_named(preset)
+    media_type = _media_type(upload.body)
+    sha256 = hashlib.sha256(upload.body).hexdigest()
+    fingerprint = _fingerprint(sha256, preset)
+
+    if upload.idempotency_key is None:
+        image_id = image_id_from_bits(randomness(16))
+    else:
+        image_id = image_id_for_key(upload.tenant_id, upload.idempotency_key)
+        earlier = images.get(image_id)
+        if earlier is not None:
+            return _replay(earlier, fingerprint)
+
+    original = originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
+    if original.sha256 != sha256:
+        # Only a key can meet another original under its id: an earlier upload put it and got no row, or is about to.
+        raise _key_reused()
+    row = accept(
+        image_id=image_id,
+        tenant_id=upload.tenant_id,
+        lane=SLOW.name,
+        preset=preset,
+        recipe=recipe,
+        fingerprint=fingerprint,
+        correlation_id=upload.correlation_id,
+        source=Source(
+            version_id=original.version_id, sha256=sha256, size_bytes=original.size_bytes, media_type=media_type
+        ),
+        now=clock(),
+    )
+    image = images.create(row)
+    if image.correlation_id != row.correlation_id:
+        return _replay(image, fingerprint)
+    # The row may be this request's own from a write whose answer was lost: then the message is still to be sent.
+    _send(image, images=images, lanes=lanes, clock=clock)
+    return Accepted(image=image, replayed=False)
+
+
+def _send(image: Image, *, images: Images, lanes: Lanes, clock: Clock) -> None:
+    try:
+        lanes.send(message_for(image))
+    except Retryable:
+        # If that fails too, the row keeps its first due_at, or somebody has already taken the image up: late at worst.
+        with suppress(Retryable, Fenced):
+            images.change(image, due_now(image, now=clock()), fence=("status", "run", "attempt", "due_at"))
+
+
+def _replay(image: Image, fingerprint: str) -> Accepted:
+    if image.fingerprint != fingerprint:
+        raise _key_reused()
+    return Accepted(image=image, replayed=True)
+
+
+def _key_reused() -> Rejected:
+    return Rejected(
+        "idempotency_key_reused",
+        "This Idempotency-Key was used with another photo or preset. Use a new key for a new upload.",
+    )
+
+
+def _media_type(body: bytes) -> str:
+    if not body:
+        raise Rejected("empty_upload", "The body is empty. Send the file's bytes: curl --data-binary @photo.jpg")
+    if len(body) > MAX_UPLOAD_BYTES:
+        raise Rejected(
+            "upload_too_large",
+            f"The upload has {len(body)} bytes; at most {MAX_UPLOAD_BYTES} can be sent in one request. "
+            "Send a smaller version of the photo.",
+        )
+    media_type = media_type_of(body[:SNIFF_BYTES])
+    if media_type is None:
+        raise Rejected(
+            "unsupported_format",
+            f"The bytes are {name_of_unsupported(body[:SNIFF_BYTES])}, not a JPEG, PNG, WebP or GIF image, "
+            "whatever the file is called.",
+        )
+    return media_type
+
+
+def _fingerprint(sha256: str, preset: str) -> str:
+    """What makes two uploads under one key the same: the bytes and what was asked for, by name.
+
+    The preset counts by its name, so that an edited preset does not turn a client's retry into a conflict.
+    """
+    return hashlib.sha256(f"v1\0{sha256}\0preset:{preset}".encode()).hexdigest()

@@ -1,0 +1,100 @@
+"""The ports: what operations need from the world, each kept by a fake and an adapter that pass one contract suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from darkroom.domain.image import Image, Milliseconds, Variant
+from darkroom.domain.message import Message
+
+type Clock = Callable[[], Milliseconds]
+"""Tells the current instant."""
+
+type Randomness = Callable[[int], bytes]
+"""Gives that many random bytes."""
+
+
+class Fenced(Exception):
+    """A conditional write lost its race: the row is not the one it was decided on. `current` is the row that is."""
+
+    def __init__(self, current: Image | None) -> None:
+        super().__init__("the row changed since it was read")
+        self.current = current
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredOriginal:
+    """The version of an original that counts: the first that was put."""
+
+    version_id: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredOutput:
+    """An output as it lies in the store."""
+
+    sha256: str
+    size_bytes: int
+
+
+class Images(Protocol):
+    """The image rows. Every method raises Retryable where the table cannot answer."""
+
+    def get(self, image_id: str) -> Image | None:
+        """The row as of now (a consistent read), or None."""
+
+    def create(self, image: Image) -> Image:
+        """Puts the row unless its id has one; returns the row that the id has then: this one or the earlier one."""
+
+    def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
+        """Writes what differs between `before` and `after`, provided that the fields in `fence` are still those of
+        `before`; returns the row as written. A response that was lost is read back, so that a write that was applied
+        is not mistaken for a lost race. Raises Fenced where another write came first."""
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
+        """The ids in one shard of the due index whose `due_at` has come, oldest first; perhaps seconds out of date."""
+
+
+class Originals(Protocol):
+    """The uploads, one object an image. Every method raises Retryable where the store cannot answer."""
+
+    def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
+        """Stores `body` unless the image has an original; returns the original that it has then."""
+
+    def get(self, image_id: str, version_id: str) -> bytes:
+        """The bytes of that version."""
+
+
+class Outputs(Protocol):
+    """The variants. Every method raises Retryable where the store cannot answer."""
+
+    def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
+        """Stores `body` unless `key` has an object; returns the object that it has then."""
+
+    def delete(self, keys: tuple[str, ...]) -> None:
+        """Removes the objects; a missing one is as good as removed."""
+
+    def url_of(self, variant: Variant) -> str:
+        """An address from which anyone can fetch the variant for the next 15 minutes."""
+
+
+class Lanes(Protocol):
+    """The queues. Raises Retryable where a queue cannot answer."""
+
+    def send(self, message: Message) -> None:
+        """Puts the message into its lane, in its tenant's share of it."""
+
+
+class Once(Protocol):
+    """Remembers the results of work, so that a repetition is given the first result instead of doing it again.
+
+    It saves work and is no fence: the terminal write decides.
+    """
+
+    def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The result of `work`, a JSON object, under `key`. Raises Retryable while another process is at the same work;
+        what `work` raises goes through and is not remembered."""

@@ -1,0 +1,137 @@
+"""Which adapter stands behind which port in each function: the one place where operations meet AWS."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from darkroom.aws import clients
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.queues import LaneQueues, hide_for
+from darkroom.domain.image import Milliseconds
+from darkroom.domain.lanes import FAST, SLOW
+from darkroom.ports import Images, Lanes, Once, Originals, Outputs
+from darkroom.settings import (
+    LaneSettings,
+    ReadImageSettings,
+    SubmitImageSettings,
+    SweepDueImagesSettings,
+    TranscodeImageSettings,
+)
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
+
+
+def clock() -> Milliseconds:
+    """The current instant by this machine's clock."""
+    return time.time_ns() // 1_000_000
+
+
+randomness = os.urandom
+
+
+def _queue_urls(settings: LaneSettings) -> dict[str, str]:
+    return {FAST.name: settings.fast_queue_url, SLOW.name: settings.slow_queue_url}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitImage:
+    """The ports of `submit_image`."""
+
+    images: Images
+    originals: Originals
+    outputs: Outputs
+    lanes: Lanes
+
+
+def submit_image(settings: SubmitImageSettings | None = None) -> SubmitImage:
+    """The ports of `submit_image`, by the function's environment unless settings are given."""
+    settings = settings or SubmitImageSettings.read()
+    s3 = clients.s3_client()
+    return SubmitImage(
+        images=ImagesTable(clients.dynamodb_client(), settings.images_table),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscodeImage:
+    """The ports of `transcode_image`, and what its handler needs of SQS itself."""
+
+    images: Images
+    originals: Originals
+    outputs: Outputs
+    visibility_seconds: int
+    idempotency_table: str
+    dynamodb: DynamoDBClient
+    sqs: SQSClient
+    queue_urls: Mapping[str, str]
+
+    def once(self, context: LambdaContext) -> Once:
+        """The memory of finished work, leased for as long as this invocation may run."""
+        from darkroom.aws.once import PowertoolsOnce  # noqa: PLC0415 - only the transcoder pays for it
+
+        return PowertoolsOnce(self.dynamodb, self.idempotency_table, context)
+
+    def hide_for(self, queue_arn: str, receipt_handle: str, seconds: int) -> None:
+        """Lets the message come back to its queue after `seconds`. Raises Retryable where the queue cannot answer."""
+        hide_for(self.sqs, self.queue_urls[queue_arn.rsplit(":", 1)[-1]], receipt_handle, seconds)
+
+
+def transcode_image(settings: TranscodeImageSettings | None = None) -> TranscodeImage:
+    """The ports of `transcode_image`, by the function's environment unless settings are given."""
+    settings = settings or TranscodeImageSettings.read()
+    dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
+    return TranscodeImage(
+        images=ImagesTable(dynamodb, settings.images_table),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        visibility_seconds=settings.visibility_seconds,
+        idempotency_table=settings.idempotency_table,
+        dynamodb=dynamodb,
+        sqs=clients.sqs_client(),
+        queue_urls={url.rsplit("/", 1)[-1]: url for url in _queue_urls(settings).values()},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadImage:
+    """The ports of `read_image`."""
+
+    images: Images
+    outputs: Outputs
+
+
+def read_image(settings: ReadImageSettings | None = None) -> ReadImage:
+    """The ports of `read_image`, by the function's environment unless settings are given."""
+    settings = settings or ReadImageSettings.read()
+    return ReadImage(
+        images=ImagesTable(clients.dynamodb_client(), settings.images_table),
+        outputs=OutputsBucket(clients.s3_client(), settings.outputs_bucket),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepDueImages:
+    """The ports of `sweep_due_images`."""
+
+    images: Images
+    lanes: Lanes
+
+
+def sweep_due_images(settings: SweepDueImagesSettings | None = None) -> SweepDueImages:
+    """The ports of `sweep_due_images`, by the function's environment unless settings are given."""
+    settings = settings or SweepDueImagesSettings.read()
+    return SweepDueImages(
+        images=ImagesTable(clients.dynamodb_client(), settings.images_table),
+        lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),
+    )
