@@ -55,4 +55,8 @@ def post_image() -> Response[str]:
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return app.resolve(event, context)
+    answer = app.resolve(event, context)
+    if answer["statusCode"] >= HTTPStatus.BAD_REQUEST:
+        failed = answer["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR
+        metrics.add_metric("UploadsFailed" if failed else "UploadsRefused", MetricUnit.Count, 1)
+    return answer

@@ -63,9 +63,9 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
             )
             metrics.add_metric("AttemptsFailed", MetricUnit.Count, 1)
             try:
-                ports.hide_for(record.event_source_arn, record.receipt_handle, delay_seconds)
-            except Retryable:
-                logger.warning("the message comes back after the queue's own visibility timeout")
+                ports.hide_for(image.lane, record.receipt_handle, delay_seconds)
+            except Retryable as error:
+                logger.warning("the message comes back after its visibility timeout", extra={"cause": str(error)})
             raise cause
 
 

@@ -82,9 +82,9 @@ class TranscodeImage:
 
         return PowertoolsOnce(self.dynamodb, self.idempotency_table, context)
 
-    def hide_for(self, queue_arn: str, receipt_handle: str, seconds: int) -> None:
-        """Lets the message come back to its queue after `seconds`. Raises Retryable where the queue cannot answer."""
-        hide_for(self.sqs, self.queue_urls[queue_arn.rsplit(":", 1)[-1]], receipt_handle, seconds)
+    def hide_for(self, lane: str, receipt_handle: str, seconds: int) -> None:
+        """Lets the message come back to its lane after `seconds`. Raises Retryable where it will come back by itself."""
+        hide_for(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
 
 
 def transcode_image(settings: TranscodeImageSettings | None = None) -> TranscodeImage:
@@ -99,7 +99,7 @@ def transcode_image(settings: TranscodeImageSettings | None = None) -> Transcode
         idempotency_table=settings.idempotency_table,
         dynamodb=dynamodb,
         sqs=clients.sqs_client(),
-        queue_urls={url.rsplit("/", 1)[-1]: url for url in _queue_urls(settings).values()},
+        queue_urls=_queue_urls(settings),
     )
 
 

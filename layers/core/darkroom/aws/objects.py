@@ -36,6 +36,7 @@ class OriginalsBucket:
                     Body=body,
                     ContentType=media_type,
                     IfNoneMatch="*",
+                    ChecksumAlgorithm="SHA256",
                     ChecksumSHA256=_base64_of(sha256),
                 )
         except ClientError as error:
@@ -74,6 +75,7 @@ class OutputsBucket:
                     ContentType=media_type,
                     CacheControl="max-age=31536000, immutable",  # a key names one output, whose bytes never change
                     IfNoneMatch="*",
+                    ChecksumAlgorithm="SHA256",
                     ChecksumSHA256=_base64_of(sha256),
                 )
         except ClientError as error:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from darkroom.aws.errors import retryable
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, retryable
+from darkroom.domain.errors import Retryable
 from darkroom.domain.message import Message
 
 if TYPE_CHECKING:
@@ -33,7 +36,13 @@ class LaneQueues:
 def hide_for(client: SQSClient, queue_url: str, receipt_handle: str, seconds: int) -> None:
     """Lets a received message come back after `seconds`: retry by visibility keeps its receive count.
 
-    Raises Retryable where the queue cannot answer; the message then comes back after the queue's own timeout.
+    Raises Retryable where the queue cannot answer or does not know the receipt (any more); nothing is lost then: the
+    message comes back after the queue's own timeout.
     """
     with retryable("changing a message's visibility"):
-        client.change_message_visibility(QueueUrl=queue_url, ReceiptHandle=receipt_handle, VisibilityTimeout=seconds)
+        try:
+            client.change_message_visibility(
+                QueueUrl=queue_url, ReceiptHandle=receipt_handle, VisibilityTimeout=seconds
+            )
+        except ClientError as error:
+            raise Retryable(f"changing a message's visibility: {code_of(error)}") from error

@@ -37,6 +37,8 @@ def name_of_unsupported(head: bytes) -> str:
     for signature, name in _UNSUPPORTED.items():
         if head.startswith(signature):
             return name
+    if b"\0" in head:
+        return "of an unknown type"
     try:
         head.decode()
     except UnicodeDecodeError as error:

@@ -1,0 +1,104 @@
+"""The real handlers, loaded from functions/ with an environment of their own, and events as AWS makes them."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.contract.conftest import Aws
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Context:
+    """A Lambda context with as much as the handlers read."""
+
+    function_name: str
+    aws_request_id: str = "1b7b0f0e-0000-4000-8000-000000000001"
+    memory_limit_in_mb: int = 512
+    remaining_milliseconds: int = 60_000
+
+    @property
+    def invoked_function_arn(self) -> str:
+        return f"arn:aws:lambda:us-east-1:123456789012:function:{self.function_name}"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_milliseconds
+
+
+def load(name: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """functions/<name>/app.py as Lambda imports it: once, at init, with the function's environment."""
+    for variable, value in aws.environment.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", name)
+    path = ROOT / "functions" / name / "app.py"
+    spec = importlib.util.spec_from_file_location(f"app_{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def call(module: ModuleType, event: dict[str, Any], **context: Any) -> dict[str, Any]:
+    """What the handler answers."""
+    answer: dict[str, Any] = module.handler(event, Context(module.__name__.removeprefix("app_"), **context))
+    json.dumps(answer)  # Lambda does
+    return answer
+
+
+def http_event(
+    method: str, path: str, *, body: bytes | None = None, headers: dict[str, str] | None = None, query: str = ""
+) -> dict[str, Any]:
+    """An HTTP API event, payload 2.0."""
+    pairs = dict(pair.split("=", 1) for pair in query.split("&") if pair)
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": f"{method} {path}",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": headers or {},
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "api",
+            "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.7"},
+            "requestId": "gateway-request-1",
+            "stage": "$default",
+        },
+        "isBase64Encoded": body is not None,
+    }
+    if pairs:
+        event["queryStringParameters"] = pairs
+    if body is not None:
+        event["body"] = base64.b64encode(body).decode()
+    return event
+
+
+def received(queue_url: str) -> dict[str, Any]:
+    """An SQS event with what the queue hands out now."""
+    sqs = boto3.client("sqs")
+    messages = sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10, AttributeNames=["All"]).get("Messages", [])
+    return {"Records": [record(message) for message in messages]}
+
+
+def record(message: Any) -> dict[str, Any]:
+    """One record of an SQS event, from a received message."""
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message["Attributes"],
+        "messageAttributes": {},
+        "md5OfBody": message["MD5OfBody"],
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:slow",
+        "awsRegion": "us-east-1",
+    }

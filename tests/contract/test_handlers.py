@@ -1,0 +1,339 @@
+"""The real handlers over AWS by moto: events in, answers and rows out."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import boto3
+import pytest
+from darkroom import telemetry
+from darkroom.aws.images_table import ImagesTable
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Image, Status
+from darkroom.settings import MissingSettings, SubmitImageSettings
+
+from tests.contract.conftest import Aws
+from tests.contract.functions import ROOT, call, http_event, load, received
+from tests.pictures import jpeg
+
+PHOTO = jpeg(320, 240)
+
+
+class Functions:
+    """All functions of the template, loaded."""
+
+    def __init__(self, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.aws = aws
+        self._monkeypatch = monkeypatch
+        self._loaded: dict[str, ModuleType] = {}
+
+    def __getattr__(self, name: str) -> ModuleType:
+        if name not in self._loaded:
+            self._loaded[name] = load(name, self.aws, self._monkeypatch)
+        return self._loaded[name]
+
+    def post(self, body: bytes | None = PHOTO, **headers: str) -> dict[str, Any]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return call(self.submit_image, http_event("POST", "/images", body=body, headers=named))
+
+    def get(self, path: str, **headers: str) -> dict[str, Any]:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return call(self.read_image, http_event("GET", path, headers=named))
+
+    def work(self) -> dict[str, Any]:
+        return call(self.transcode_image, received(self.aws.slow_queue_url))
+
+    def row(self, image_id: str) -> Image:
+        image = ImagesTable(boto3.client("dynamodb"), self.aws.images_table).get(image_id)
+        assert image is not None
+        return image
+
+
+@pytest.fixture
+def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
+    return Functions(aws, monkeypatch)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What the functions log."""
+    stream = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
+    return stream
+
+
+def document(answer: dict[str, Any]) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(answer["body"])
+    return parsed
+
+
+def problem(answer: dict[str, Any], status: int, code: str) -> dict[str, Any]:
+    assert answer["statusCode"] == status
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+    body = document(answer)
+    assert body["status"] == status
+    assert (body["type"], body["code"]) == (f"urn:darkroom:problem:{code.replace('_', '-')}", code)
+    assert body["title"] and body["detail"] and body["correlation_id"] == "gateway-request-1"
+    return body
+
+
+def test_a_photo_is_accepted_developed_and_read(functions: Functions) -> None:
+    accepted = functions.post()
+    assert accepted["statusCode"] == 202
+    image_id = document(accepted)["id"]
+    assert accepted["headers"]["Location"] == f"/images/{image_id}/status"
+    assert accepted["headers"]["Retry-After"] == "1"
+    assert document(accepted)["status"] == "pending"
+
+    assert functions.work() == {"batchItemFailures": []}
+
+    answer = functions.get(f"/images/{image_id}/status")
+    assert answer["statusCode"] == 200
+    assert document(answer)["status"] == "done"
+    assert [variant["name"] for variant in document(answer)["variants"]] == ["thumb", "medium", "large", "webp"]
+    assert "Retry-After" not in answer["headers"]
+
+
+def test_the_status_comes_with_a_validator(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    first = functions.get(f"/images/{image_id}/status")
+    assert first["headers"]["Retry-After"] == "1"
+    again = functions.get(f"/images/{image_id}/status", if_none_match=first["headers"]["ETag"])
+    assert again["statusCode"] == 304
+    assert not again.get("body")
+    assert again["headers"]["ETag"] == first["headers"]["ETag"]
+
+
+def test_a_variant_is_a_redirect_to_a_signed_address(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    problem(functions.get(f"/images/{image_id}/variants/webp"), 409, "variant_not_ready")
+    functions.work()
+    answer = functions.get(f"/images/{image_id}/variants/webp")
+    assert answer["statusCode"] == 307
+    assert f"outputs/{image_id}/1/webp.webp" in answer["headers"]["Location"]
+    assert "X-Amz-Signature" in answer["headers"]["Location"]
+    assert "large" in problem(functions.get(f"/images/{image_id}/variants/huge"), 404, "unknown_variant")["detail"]
+
+
+def test_the_image_adds_the_originals_facts(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    assert document(functions.get(f"/images/{image_id}"))["source"]["bytes"] == len(PHOTO)
+
+
+def test_the_same_key_is_replayed_also_while_in_flight_and_after(functions: Functions) -> None:
+    first = functions.post(idempotency_key="order-17")
+    assert "Idempotent-Replayed" not in first["headers"]
+    second = functions.post(idempotency_key="order-17")
+    assert second["statusCode"] == 202 and second["headers"]["Idempotent-Replayed"] == "true"
+    assert document(second)["id"] == document(first)["id"]
+    functions.work()
+    third = functions.post(idempotency_key="order-17")
+    assert document(third)["status"] == "done" and document(third)["variants"][0]["url"].startswith("https://")
+    problem(functions.post(jpeg(10, 10), idempotency_key="order-17"), 422, "idempotency_key_reused")
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "code"),
+    [
+        (b"only text", {}, 415, "unsupported_format"),
+        (b"", {}, 400, "empty_upload"),
+        (None, {}, 400, "empty_upload"),
+        (PHOTO + bytes(4 * 1024 * 1024), {}, 413, "upload_too_large"),
+        (PHOTO, {"idempotency_key": "é"}, 400, "invalid_idempotency_key"),
+    ],
+    ids=["text", "empty", "absent", "large", "key"],
+)
+def test_bad_uploads_are_problems_that_say_why(
+    functions: Functions, body: bytes | None, headers: dict[str, str], status: int, code: str
+) -> None:
+    problem(functions.post(body, **headers), status, code)
+
+
+def test_an_unknown_preset_is_a_problem(functions: Functions) -> None:
+    answer = call(functions.submit_image, http_event("POST", "/images", body=PHOTO, query="preset=huge"))
+    problem(answer, 400, "unknown_preset")
+
+
+def test_a_photo_sent_as_text_is_refused_and_not_mangled_in_silence(functions: Functions) -> None:
+    event = http_event("POST", "/images", headers={"content-type": "text/plain"})
+    event |= {"body": PHOTO.decode(errors="replace"), "isBase64Encoded": False}
+    problem(call(functions.submit_image, event), 415, "unsupported_format")
+
+
+@pytest.mark.parametrize("path", ["/images/" + "0" * 26, "/images/unknown", "/images/%2e%2e%2f", "/images/ü"])
+@pytest.mark.parametrize("suffix", ["", "/status", "/variants/webp"])
+def test_unknown_and_malformed_ids_are_404(functions: Functions, path: str, suffix: str) -> None:
+    answer = functions.get(path + suffix)
+    assert answer["statusCode"] == 404
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+
+
+def test_what_no_route_takes_is_a_problem(functions: Functions) -> None:
+    problem(functions.get("/nowhere"), 404, "unknown_path")
+    wrong_method = call(functions.read_image, http_event("DELETE", "/images"))
+    problem(wrong_method, 405, "method_not_allowed")
+    assert wrong_method["headers"]["Allow"] == "POST"
+
+
+def test_a_table_that_does_not_answer_is_a_503_with_retry_after(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(*_: object) -> None:
+        raise Retryable("reading the image row: timeout")
+
+    monkeypatch.setattr(functions.read_image.ports.images, "get", unavailable)
+    answer = functions.get(f"/images/{'0' * 26}/status")
+    problem(answer, 503, "unavailable")
+    assert int(answer["headers"]["Retry-After"]) > 0
+
+
+def test_a_bug_is_a_500_that_shows_nothing_of_itself(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    def buggy(*_: object) -> None:
+        raise ZeroDivisionError("a secret of ours")
+
+    monkeypatch.setattr(functions.read_image.ports.images, "get", buggy)
+    answer = functions.get(f"/images/{'0' * 26}/status")
+    problem(answer, 500, "internal")
+    assert "secret" not in answer["body"]
+
+
+def test_a_refused_image_is_acknowledged_and_its_owner_is_told(functions: Functions) -> None:
+    image_id = document(functions.post(PHOTO[:900]))["id"]
+    assert functions.work() == {"batchItemFailures": []}
+    shown = document(functions.get(f"/images/{image_id}/status"))
+    assert (shown["status"], shown["error"]["code"], shown["error"]["retryable"]) == ("failed", "undecodable", False)
+
+
+def test_one_failing_record_does_not_cost_its_neighbours(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = document(functions.post())["id"]
+    bad = document(functions.post())["id"]
+    event = received(functions.aws.slow_queue_url)
+    originals = functions.transcode_image.ports.originals
+    get = originals.get
+
+    def get_unless_bad(image_id: str, version_id: str) -> bytes:
+        if image_id == bad:
+            raise ZeroDivisionError("a bug")
+        body: bytes = get(image_id, version_id)
+        return body
+
+    monkeypatch.setattr(originals, "get", get_unless_bad)
+    answer = call(functions.transcode_image, event)
+    failed = {item["itemIdentifier"] for item in answer["batchItemFailures"]}
+    assert failed == {entry["messageId"] for entry in event["Records"] if bad in entry["body"]}
+    assert functions.row(good).status is Status.DONE
+    assert (functions.row(bad).status, functions.row(bad).attempt) == (Status.PENDING, 1)
+
+
+def test_a_batch_in_which_everything_fails_is_reported_and_does_not_raise(functions: Functions) -> None:
+    boto3.client("sqs").send_message(QueueUrl=functions.aws.slow_queue_url, MessageBody="no message of ours")
+    event = received(functions.aws.slow_queue_url)
+    answer = call(functions.transcode_image, event)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": event["Records"][0]["messageId"]}]}
+
+
+def test_a_failed_attempt_comes_back_after_its_backoff(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    image_id = document(functions.post())["id"]
+    event = received(functions.aws.slow_queue_url)
+    hidden: list[dict[str, Any]] = []
+    ports = functions.transcode_image.ports
+    monkeypatch.setattr(ports.sqs, "change_message_visibility", lambda **arguments: hidden.append(arguments))
+    monkeypatch.setattr(functions.transcode_image.random, "random", lambda: 0.0)
+    monkeypatch.setattr(ports.originals, "get", lambda *_: 1 / 0)
+    call(functions.transcode_image, event)
+    assert hidden == [
+        {
+            "QueueUrl": functions.aws.slow_queue_url,
+            "ReceiptHandle": event["Records"][0]["receiptHandle"],
+            "VisibilityTimeout": 20,
+        }
+    ]
+    assert functions.row(image_id).status is Status.PENDING
+
+
+def test_a_receipt_that_is_no_longer_known_changes_nothing(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image_id = document(functions.post())["id"]
+    event = received(functions.aws.slow_queue_url)
+    event["Records"][0]["receiptHandle"] = "forged"
+    monkeypatch.setattr(functions.transcode_image.ports.originals, "get", lambda *_: 1 / 0)
+    answer = call(functions.transcode_image, event)
+    assert len(answer["batchItemFailures"]) == 1
+    assert functions.row(image_id).status is Status.PENDING
+
+
+def test_a_message_delivered_twice_is_developed_once(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    event = received(functions.aws.slow_queue_url)
+    call(functions.transcode_image, event)
+    row = functions.row(image_id)
+    call(functions.transcode_image, event)
+    assert functions.row(image_id) == row
+
+
+def test_one_correlation_id_runs_from_the_request_to_the_workers_log(
+    functions: Functions, log: io.StringIO
+) -> None:
+    image_id = document(functions.post())["id"]
+    functions.work()
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    about = {line["message"]: line for line in lines if line.get("image_id") == image_id}
+    assert about["accepted"]["correlation_id"] == "gateway-request-1"
+    assert about["delivery settled"]["correlation_id"] == "gateway-request-1"
+    assert about["delivery settled"]["outcome"] == "done"
+
+
+def test_one_records_keys_are_not_on_anothers_log_lines(
+    functions: Functions, log: io.StringIO
+) -> None:
+    functions.post()
+    first = received(functions.aws.slow_queue_url)["Records"]
+    boto3.client("sqs").send_message(QueueUrl=functions.aws.slow_queue_url, MessageBody="unreadable")
+    second = received(functions.aws.slow_queue_url)["Records"]
+    call(functions.transcode_image, {"Records": first + second})
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    (failed,) = [line for line in lines if line.get("message") == "delivery failed"]
+    assert "image_id" not in failed and not failed.get("correlation_id")
+
+
+def test_the_sweeper_sends_what_was_accepted_and_never_enqueued(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    sqs = boto3.client("sqs")
+    sqs.purge_queue(QueueUrl=functions.aws.slow_queue_url)
+    table = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)
+    row = functions.row(image_id)
+    table.change(row, replace(row, due_at=1))
+    event = json.loads((ROOT / "events" / "sweep_due_images.json").read_text())
+    assert call(functions.sweep_due_images, event) == {"outcomes": {"rescued": 1}, "complete": True}
+    assert functions.work() == {"batchItemFailures": []}
+    assert functions.row(image_id).status is Status.DONE
+
+
+def test_a_sweep_says_how_many_it_rescued_also_when_none(
+    functions: Functions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(functions.sweep_due_images, {})
+    metrics = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert any(line.get("ImagesRescued") == [0.0] for line in metrics)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "events").glob("*.json")), ids=lambda path: path.stem)
+def test_every_sample_event_is_one_that_its_function_takes(functions: Functions, path: Path) -> None:
+    sample = call(functions.submit_image, json.loads((ROOT / "events" / "submit_image.json").read_text()))
+    assert sample["statusCode"] == 202
+    answer = call(getattr(functions, path.stem), json.loads(path.read_text()))
+    assert answer.get("statusCode", 200) < 300
+    assert answer.get("batchItemFailures", []) == []
+
+
+def test_a_function_without_its_settings_does_not_start_and_says_which() -> None:
+    with pytest.raises(MissingSettings, match="IMAGES_TABLE.*ORIGINALS_BUCKET"):
+        SubmitImageSettings.read({"FAST_QUEUE_URL": "x", "SLOW_QUEUE_URL": "y", "OUTPUTS_BUCKET": "o"})

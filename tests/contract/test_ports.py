@@ -1,0 +1,339 @@
+"""What every implementation of a port keeps: the fakes that the other tests trust, and the adapters that meet AWS."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from darkroom.aws.images_table import ImagesTable, from_item, to_item
+from darkroom.aws.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.once import PowertoolsOnce
+from darkroom.aws.queues import LaneQueues
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.image import Failure, Image, Status, Variant, complete, due_shard_of
+from darkroom.domain.message import message_for, read_message
+from darkroom.ports import Fenced, Images, Lanes, Once, Originals, Outputs
+
+from tests.contract.conftest import Aws
+from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from tests.unit.test_image import NOW, pending, processing
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+
+def images_of(kind: str, aws: Aws) -> Images:
+    return FakeImages() if kind == "fake" else ImagesTable(boto3.client("dynamodb"), aws.images_table)
+
+
+def originals_of(kind: str, aws: Aws) -> Originals:
+    return FakeOriginals() if kind == "fake" else OriginalsBucket(boto3.client("s3"), aws.originals_bucket)
+
+
+def outputs_of(kind: str, aws: Aws) -> Outputs:
+    return FakeOutputs() if kind == "fake" else OutputsBucket(boto3.client("s3"), aws.outputs_bucket)
+
+
+def sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+
+# ── Images ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_an_unknown_id_has_no_row(kind: str, aws: Aws) -> None:
+    assert images_of(kind, aws).get("0" * 26) is None
+
+
+@BOTH
+def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    image = replace(
+        processing(),
+        process_at=NOW,
+        expires_at=NOW + 1,
+        rescues=3,
+        variants=(Variant(name="a", width=1, height=2, format="jpeg", size_bytes=3, sha256="s", key="k"),),
+        notices=("Animated.",),
+        placeholder={"color": "#7a8b5c"},
+        error=Failure(code="c", message="m", retryable=True),
+    )
+    assert images.create(image) == image
+    assert images.get(image.image_id) == image
+
+
+@BOTH
+def test_the_first_row_of_an_id_stays(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    first = images.create(pending())
+    assert images.create(pending(correlation_id="second")) == first
+    assert images.get(first.image_id) == first
+
+
+@BOTH
+def test_a_change_is_written_and_counted(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    before = images.create(pending())
+    after = images.change(before, replace(before, status=Status.PROCESSING, attempt=1, claimed_by="me"))
+    assert (after.status, after.attempt, after.version) == (Status.PROCESSING, 1, 2)
+    assert images.get(before.image_id) == after
+
+
+@BOTH
+def test_what_a_change_leaves_out_goes(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    before = images.create(processing())
+    done = images.change(before, complete(before, (), notices=(), now=NOW))
+    assert (done.lease_until, done.claimed_by, done.due_at) == (None, None, None)
+
+
+@BOTH
+@pytest.mark.parametrize("overtaken", [{"status": Status.DONE}, {"run": 2}, {"attempt": 2}], ids=lambda c: next(iter(c)))
+def test_a_change_of_a_row_that_moved_on_is_fenced(kind: str, overtaken: dict[str, Any], aws: Aws) -> None:
+    images = images_of(kind, aws)
+    before = images.create(processing())
+    current = images.change(before, replace(before, **overtaken))
+    with pytest.raises(Fenced) as fenced:
+        images.change(before, complete(before, (), notices=("mine",), now=NOW))
+    assert fenced.value.current == current
+    assert images.get(before.image_id) == current
+
+
+@BOTH
+def test_a_wider_fence_holds_further_fields(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    before = images.create(pending())
+    images.change(before, replace(before, schedule=1))
+    with pytest.raises(Fenced):
+        images.change(
+            before,
+            replace(before, status=Status.PROCESSING, attempt=1),
+            fence=("status", "run", "attempt", "schedule"),
+        )
+
+
+@BOTH
+def test_a_fence_on_an_absent_field_holds_too(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    before = images.create(pending(due_at=None))
+    images.change(before, replace(before, due_at=NOW))
+    with pytest.raises(Fenced):
+        images.change(before, replace(before, due_at=NOW + 5), fence=("status", "run", "attempt", "due_at"))
+
+
+@BOTH
+def test_a_change_of_another_field_in_the_meantime_survives(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    before = images.create(processing())
+    images.change(before, replace(before, rescues=4))
+    done = images.change(before, complete(before, (), notices=(), now=NOW))
+    assert (done.status, done.rescues) == (Status.DONE, 4)
+
+
+@BOTH
+def test_a_change_of_a_row_that_is_gone_is_fenced(kind: str, aws: Aws) -> None:
+    before = pending()
+    with pytest.raises(Fenced) as fenced:
+        images_of(kind, aws).change(before, replace(before, attempt=1))
+    assert fenced.value.current is None
+
+
+@BOTH
+def test_the_due_index_lists_what_is_due_oldest_first(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    shard = due_shard_of("0" * 26)
+    ids = [name for name in (f"{number:026d}" for number in range(200)) if due_shard_of(name) == shard][:4]
+    for offset, image_id in enumerate(ids):
+        images.create(pending(image_id=image_id, due_at=NOW + 100 - offset))
+    assert list(images.due(shard, NOW + 100, 10)) == ids[::-1]
+    assert list(images.due(shard, NOW + 98, 10)) == [ids[3], ids[2]]
+    assert list(images.due(shard, NOW + 100, 2)) == [ids[3], ids[2]]
+    assert list(images.due("15" if shard != "15" else "14", NOW + 100, 10)) == []
+
+
+@BOTH
+def test_a_finished_image_leaves_the_due_index(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    before = images.create(processing(due_at=NOW))
+    images.change(before, complete(before, (), notices=(), now=NOW))
+    assert list(images.due(due_shard_of(before.image_id), NOW, 10)) == []
+
+
+def test_a_row_keeps_its_form_in_the_table() -> None:
+    item = to_item(pending())
+    assert from_item(item) == pending()
+    assert sorted(item) == [
+        "attempt",
+        "correlation_id",
+        "created_at",
+        "due_at",
+        "due_shard",
+        "fingerprint",
+        "image_id",
+        "lane",
+        "notices",
+        "preset",
+        "recipe",
+        "rescues",
+        "run",
+        "schedule",
+        "source",
+        "status",
+        "tenant_id",
+        "variants",
+        "version",
+    ], "rows that older versions wrote are still there: a new name needs a default, and none may go"
+
+
+def test_an_attribute_of_a_newer_version_is_passed_over() -> None:
+    assert from_item({**to_item(pending()), "invented_later": {"S": "x"}}) == pending()
+
+
+# ── Originals and outputs ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_an_original_is_read_as_it_was_put(kind: str, aws: Aws) -> None:
+    originals = originals_of(kind, aws)
+    stored = originals.put_if_absent("0" * 26, b"photo", sha256=sha256(b"photo"), media_type="image/jpeg")
+    assert (stored.sha256, stored.size_bytes) == (sha256(b"photo"), 5)
+    assert originals.get("0" * 26, stored.version_id) == b"photo"
+
+
+@BOTH
+def test_the_first_original_stays(kind: str, aws: Aws) -> None:
+    originals = originals_of(kind, aws)
+    first = originals.put_if_absent("0" * 26, b"photo", sha256=sha256(b"photo"), media_type="image/jpeg")
+    second = originals.put_if_absent("0" * 26, b"other", sha256=sha256(b"other"), media_type="image/png")
+    assert second == first
+    assert originals.get("0" * 26, first.version_id) == b"photo"
+
+
+@BOTH
+def test_the_first_output_stays(kind: str, aws: Aws) -> None:
+    outputs = outputs_of(kind, aws)
+    first = outputs.put_if_absent("outputs/k.jpg", b"one", sha256=sha256(b"one"), media_type="image/jpeg")
+    assert outputs.put_if_absent("outputs/k.jpg", b"other", sha256=sha256(b"other"), media_type="image/jpeg") == first
+
+
+@BOTH
+def test_removed_outputs_are_gone_and_missing_ones_no_error(kind: str, aws: Aws) -> None:
+    outputs = outputs_of(kind, aws)
+    outputs.put_if_absent("outputs/k.jpg", b"one", sha256=sha256(b"one"), media_type="image/jpeg")
+    outputs.delete(("outputs/k.jpg", "outputs/missing.jpg"))
+    again = outputs.put_if_absent("outputs/k.jpg", b"new", sha256=sha256(b"new"), media_type="image/jpeg")
+    assert again.sha256 == sha256(b"new")
+
+
+def test_an_outputs_address_is_signed_for_fifteen_minutes_with_sigv4(aws: Aws) -> None:
+    from darkroom.aws.clients import s3_client
+
+    url = OutputsBucket(s3_client(), aws.outputs_bucket).url_of(
+        Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="s", key="outputs/k.jpg")
+    )
+    assert "X-Amz-Algorithm=AWS4-HMAC-SHA256" in url and "X-Amz-Expires=900" in url
+
+
+def test_outputs_carry_their_media_type_and_may_be_cached_for_good(aws: Aws) -> None:
+    outputs_of("aws", aws).put_if_absent("outputs/k.webp", b"x", sha256=sha256(b"x"), media_type="image/webp")
+    head = boto3.client("s3").head_object(Bucket=aws.outputs_bucket, Key="outputs/k.webp")
+    assert (head["ContentType"], head["CacheControl"]) == ("image/webp", "max-age=31536000, immutable")
+
+
+# ── Lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("lane", ["fast", "slow"])
+def test_a_message_arrives_in_its_lane_in_its_tenants_share(lane: str, aws: Aws) -> None:
+    message = message_for(pending(lane=lane, tenant_id="acme"))
+    sqs = boto3.client("sqs")
+    lanes: Lanes = LaneQueues(sqs, {"fast": aws.fast_queue_url, "slow": aws.slow_queue_url})
+    lanes.send(message)
+    url = aws.fast_queue_url if lane == "fast" else aws.slow_queue_url
+    (received,) = sqs.receive_message(QueueUrl=url, AttributeNames=["All"])["Messages"]
+    assert read_message(received["Body"]) == message
+    assert received["Attributes"]["MessageGroupId"] == "acme"
+
+
+def test_the_fake_lanes_keep_what_was_sent() -> None:
+    lanes = FakeLanes()
+    lanes.send(message_for(pending()))
+    assert lanes.sent == [message_for(pending())]
+
+
+# ── Once ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Context:
+    """As much of a Lambda context as the idempotency lease reads."""
+
+    aws_request_id = "r"
+    function_name = "transcode_image"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+def once_of(kind: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Once:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "transcode_image")
+    return (
+        FakeOnce()
+        if kind == "fake"
+        else PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table, Context())  # type: ignore[arg-type]
+    )
+
+
+@BOTH
+def test_work_is_done_once_a_key(kind: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    once, calls = once_of(kind, aws, monkeypatch), []
+
+    def work() -> dict[str, Any]:
+        calls.append(1)
+        return {"variants": [{"width": 3}], "notices": ["é"]}
+
+    assert once("a#1#r", work) == once("a#1#r", work) == {"variants": [{"width": 3}], "notices": ["é"]}
+    assert len(calls) == 1
+    once("a#2#r", work)
+    assert len(calls) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("error", [Rejected("code", "why"), Retryable("later"), ZeroDivisionError()])
+def test_work_that_raises_is_not_remembered(
+    kind: str, error: Exception, aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = once_of(kind, aws, monkeypatch)
+
+    def fails() -> dict[str, Any]:
+        raise error
+
+    with pytest.raises(type(error)):
+        once("a#1#r", fails)
+    assert once("a#1#r", lambda: {"ok": True}) == {"ok": True}
+
+
+def test_work_that_another_process_is_at_is_for_later(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = once_of("aws", aws, monkeypatch), once_of("aws", aws, monkeypatch)
+    seen: list[type[BaseException]] = []
+
+    def slow() -> dict[str, Any]:
+        with pytest.raises(Retryable) as busy:
+            other("a#1#r", lambda: {"who": "other"})
+        seen.append(busy.type)
+        return {"who": "one"}
+
+    assert one("a#1#r", slow) == {"who": "one"}
+    assert seen == [Retryable]
+
+
+def test_a_memory_that_does_not_answer_is_for_later(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    once = once_of("aws", aws, monkeypatch)
+    boto3.client("dynamodb").delete_table(TableName=aws.idempotency_table)
+    with pytest.raises(Retryable):
+        once("a#1#r", lambda: {"ok": True})
+
+

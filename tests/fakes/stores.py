@@ -1,0 +1,100 @@
+"""Rows, objects, queues and remembered work in memory, with the semantics that the ports promise."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from darkroom.domain.image import Image, Milliseconds, Variant
+from darkroom.domain.message import Message
+from darkroom.ports import Fenced, StoredOriginal, StoredOutput
+
+
+@dataclass
+class FakeImages:
+    """The `Images` port over a dictionary."""
+
+    rows: dict[str, Image] = field(default_factory=dict)
+
+    def get(self, image_id: str) -> Image | None:
+        return self.rows.get(image_id)
+
+    def create(self, image: Image) -> Image:
+        return self.rows.setdefault(image.image_id, image)
+
+    def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
+        current = self.rows.get(before.image_id)
+        if current is None or any(getattr(current, name) != getattr(before, name) for name in fence):
+            raise Fenced(current)
+        # Only what differs is written, so that a change of another attribute in the meantime survives.
+        changes = {
+            name: getattr(after, name)
+            for name in Image.__dataclass_fields__
+            if getattr(after, name) != getattr(before, name)
+        }
+        self.rows[before.image_id] = replace(current, **{**changes, "version": current.version + 1})
+        return self.rows[before.image_id]
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
+        due = [row for row in self.rows.values() if row.due_shard == shard and (row.due_at or 0) <= now]
+        yield from [row.image_id for row in sorted(due, key=lambda row: row.due_at or 0)][:limit]
+
+
+@dataclass
+class FakeOriginals:
+    """The `Originals` port: every key has one version, the first."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+
+    def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
+        stored = self.objects.setdefault(image_id, body)
+        return StoredOriginal(version_id="v1", sha256=hashlib.sha256(stored).hexdigest(), size_bytes=len(stored))
+
+    def get(self, image_id: str, version_id: str) -> bytes:
+        return self.objects[image_id]
+
+
+@dataclass
+class FakeOutputs:
+    """The `Outputs` port; `puts` counts the attempts on each key."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+    puts: dict[str, int] = field(default_factory=dict)
+
+    def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
+        self.puts[key] = self.puts.get(key, 0) + 1
+        stored = self.objects.setdefault(key, body)
+        return StoredOutput(sha256=hashlib.sha256(stored).hexdigest(), size_bytes=len(stored))
+
+    def delete(self, keys: tuple[str, ...]) -> None:
+        for key in keys:
+            self.objects.pop(key, None)
+
+    def url_of(self, variant: Variant) -> str:
+        return f"https://outputs.example/{variant.key}"
+
+
+@dataclass
+class FakeLanes:
+    """The `Lanes` port: a list of messages a lane."""
+
+    sent: list[Message] = field(default_factory=list)
+
+    def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+
+@dataclass
+class FakeOnce:
+    """The `Once` port; results go through JSON, as they do in a table."""
+
+    results: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if key not in self.results:
+            self.results[key] = json.dumps(work())
+        result: dict[str, Any] = json.loads(self.results[key])
+        return result

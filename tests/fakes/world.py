@@ -1,0 +1,81 @@
+"""A whole Darkroom in memory: the real operations over the fakes, with a clock that only tests move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom.domain.image import Image
+from darkroom.domain.message import Message
+from darkroom.operations.submit_image import Accepted, Upload, submit_image
+from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
+from darkroom.operations.transcode_image import Delivery, Finished, TryAgain, transcode_image
+
+from tests.fakes.stores import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+
+VISIBILITY_SECONDS = 360
+TIMEOUT_SECONDS = 60
+
+
+@dataclass
+class World:
+    """The stores, a clock in milliseconds, and the operations wired to them. Any store may be replaced by a test."""
+
+    images: Any = field(default_factory=FakeImages)
+    originals: Any = field(default_factory=FakeOriginals)
+    outputs: Any = field(default_factory=FakeOutputs)
+    lanes: Any = field(default_factory=FakeLanes)
+    once: Any = field(default_factory=FakeOnce)
+    now: int = 1_795_251_600_000
+    requests: int = 0
+
+    def clock(self) -> int:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += int(seconds * 1000)
+
+    def randomness(self, size: int) -> bytes:
+        return self.requests.to_bytes(size)
+
+    def submit(self, body: bytes, **upload: Any) -> Accepted:
+        self.requests += 1
+        return submit_image(
+            Upload(
+                body=body,
+                tenant_id=upload.pop("tenant_id", "default"),
+                correlation_id=f"request-{self.requests}",
+                **upload,
+            ),
+            images=self.images,
+            originals=self.originals,
+            lanes=self.lanes,
+            clock=self.clock,
+            randomness=self.randomness,
+        )
+
+    def deliver(self, message: Message, receipt: str = "receipt-1") -> Finished | TryAgain:
+        return transcode_image(
+            Delivery(
+                message=message,
+                receipt=receipt,
+                deadline=self.now + TIMEOUT_SECONDS * 1000,
+                visibility_seconds=VISIBILITY_SECONDS,
+            ),
+            images=self.images,
+            originals=self.originals,
+            outputs=self.outputs,
+            once=self.once,
+            clock=self.clock,
+            unit_random=0.5,
+        )
+
+    def sweep(self) -> Sweep:
+        return sweep_due_images(
+            images=self.images, lanes=self.lanes, clock=self.clock, out_of_time=lambda: False
+        )
+
+    def row(self, image_id: str) -> Image:
+        image = self.images.get(image_id)
+        assert image is not None
+        return image

@@ -1,0 +1,68 @@
+"""Image ids and Idempotency-Keys."""
+
+import re
+
+import pytest
+from darkroom.domain.ids import (
+    IMAGE_ID_PATTERN,
+    image_id_for_key,
+    image_id_from_bits,
+    is_idempotency_key,
+    is_image_id,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_every_16_bytes_make_an_id_that_fits_the_pattern(bits: bytes) -> None:
+    assert re.fullmatch(IMAGE_ID_PATTERN, image_id_from_bits(bits))
+
+
+@given(st.binary(min_size=16, max_size=16), st.binary(min_size=16, max_size=16))
+def test_different_bits_make_different_ids(one: bytes, other: bytes) -> None:
+    assert (image_id_from_bits(one) == image_id_from_bits(other)) == (one == other)
+
+
+def test_ids_are_crockford_base32_of_128_bits() -> None:
+    assert image_id_from_bits(b"\0" * 16) == "0" * 26
+    assert image_id_from_bits(b"\xff" * 16) == "7" + "z" * 25
+    assert image_id_from_bits((32 + 10).to_bytes(16)) == "0" * 24 + "1a"
+
+
+@pytest.mark.parametrize("size", [0, 15, 17])
+def test_an_id_of_any_other_size_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="16 bytes"):
+        image_id_from_bits(b"\0" * size)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0" * 25, "0" * 27, "8" + "0" * 25, "0" * 25 + "i", "0" * 25 + "U", "../" + "0" * 23, "0" * 26 + "\n", "０" * 26],
+)
+def test_what_is_no_id_is_refused(text: str) -> None:
+    assert not is_image_id(text)
+
+
+def test_one_key_of_one_tenant_is_one_id() -> None:
+    assert image_id_for_key("default", "order-17") == image_id_for_key("default", "order-17")
+    assert image_id_for_key("default", "order-17") == "6sb82b6wtcpq84n8sbqynwa0kh", "ids in clients' hands must not move"
+
+
+def test_another_key_or_another_tenant_is_another_id() -> None:
+    ids = {image_id_for_key(tenant, key) for tenant in ("a", "ab", "b") for key in ("b", "bb", "")}
+    assert len(ids) == 9
+
+
+def test_no_two_pairs_of_tenant_and_key_run_together() -> None:
+    assert image_id_for_key("a", "b" + "c") != image_id_for_key("ab", "c")
+
+
+@pytest.mark.parametrize("key", ["a", " ", "~" * 255, 'a"b\\c'])
+def test_printable_ascii_is_a_key(key: str) -> None:
+    assert is_idempotency_key(key)
+
+
+@pytest.mark.parametrize("key", ["", "a" * 256, "a\n", "é", "\x7f", "\x00"])
+def test_anything_else_is_no_key(key: str) -> None:
+    assert not is_idempotency_key(key)

@@ -1,0 +1,128 @@
+"""Reading: the status document, its validator, and the way to a variant."""
+
+import pytest
+from darkroom.operations.read_image import (
+    StatusAnswer,
+    UnknownImage,
+    UnknownVariant,
+    VariantNotReady,
+    read_image,
+    variant_url,
+)
+
+from tests.fakes import World
+from tests.pictures import jpeg
+
+
+def read(
+    world: World, image_id: str, tenant_id: str = "default", if_none_match: str | None = None, with_source: bool = False
+) -> StatusAnswer:
+    return read_image(
+        image_id,
+        tenant_id=tenant_id,
+        if_none_match=if_none_match,
+        with_source=with_source,
+        images=world.images,
+        outputs=world.outputs,
+        clock=world.clock,
+    )
+
+
+def url(world: World, image_id: str, name: str, tenant_id: str = "default") -> str:
+    return variant_url(image_id, name, tenant_id=tenant_id, images=world.images, outputs=world.outputs)
+
+
+def done_image(world: World) -> str:
+    image_id = world.submit(jpeg()).image.image_id
+    world.deliver(world.lanes.sent[-1])
+    return image_id
+
+
+def test_a_pending_image_is_not_finished() -> None:
+    world = World()
+    answer = read(world, world.submit(jpeg()).image.image_id)
+    assert answer.document is not None and answer.document["status"] == "pending"
+    assert not answer.finished
+
+
+def test_a_done_image_has_addresses() -> None:
+    world = World()
+    answer = read(world, done_image(world))
+    assert answer.document is not None and answer.finished
+    assert all(variant["url"].startswith("https://outputs.example/") for variant in answer.document["variants"])
+
+
+def test_a_client_whose_copy_is_current_gets_none() -> None:
+    world = World()
+    image_id = done_image(world)
+    tag = read(world, image_id).entity_tag
+    assert read(world, image_id, if_none_match=tag).document is None
+
+
+def test_a_change_of_the_image_outdates_the_copy() -> None:
+    world = World()
+    image_id = world.submit(jpeg()).image.image_id
+    tag = read(world, image_id).entity_tag
+    world.deliver(world.lanes.sent[-1])
+    assert read(world, image_id, if_none_match=tag).document is not None
+
+
+def test_a_copy_is_outdated_before_its_addresses_die() -> None:
+    world = World()
+    image_id = done_image(world)
+    tag = read(world, image_id).entity_tag
+    world.advance(300)
+    assert read(world, image_id, if_none_match=tag).document is not None
+
+
+@pytest.mark.parametrize("image_id", ["0" * 26, "no-id", "", "../" * 9])
+def test_an_unknown_or_malformed_id_is_unknown(image_id: str) -> None:
+    with pytest.raises(UnknownImage):
+        read(World(), image_id)
+
+
+def test_a_malformed_id_never_reaches_the_table() -> None:
+    world = World()
+
+    def get(image_id: str) -> None:
+        raise AssertionError("the table was asked")
+
+    world.images.get = get
+    with pytest.raises(UnknownImage):
+        read(world, "x" * 26)
+
+
+def test_another_tenants_image_is_unknown() -> None:
+    world = World()
+    image_id = done_image(world)
+    with pytest.raises(UnknownImage):
+        read(world, image_id, tenant_id="another")
+    with pytest.raises(UnknownImage):
+        url(world, image_id, "thumb", tenant_id="another")
+
+
+def test_a_variant_has_an_address_once_the_image_is_done() -> None:
+    world = World()
+    image_id = done_image(world)
+    assert url(world, image_id, "webp") == f"https://outputs.example/outputs/{image_id}/1/webp.webp"
+
+
+def test_a_variant_of_an_unfinished_image_is_not_ready() -> None:
+    world = World()
+    with pytest.raises(VariantNotReady):
+        url(world, world.submit(jpeg()).image.image_id, "thumb")
+
+
+def test_an_unknown_variant_is_refused_with_the_known_ones() -> None:
+    world = World()
+    with pytest.raises(UnknownVariant) as unknown:
+        url(world, done_image(world), "huge")
+    assert unknown.value.names == ("thumb", "medium", "large", "webp")
+
+
+def test_the_image_itself_adds_the_originals_facts() -> None:
+    world = World()
+    answer = read(world, done_image(world), with_source=True)
+    assert answer.document is not None
+    assert answer.document["source"]["media_type"] == "image/jpeg"
+    assert answer.document["source"]["bytes"] == len(jpeg())

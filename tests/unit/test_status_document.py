@@ -1,0 +1,102 @@
+"""The status document and its validator."""
+
+from dataclasses import replace
+
+import pytest
+from darkroom.domain.image import Image, Status, Variant, complete, reject
+from darkroom.domain.status_document import entity_tag, matches_entity_tag, rfc3339, status_document
+
+from tests.unit.test_image import NOW, pending, processing
+
+KEYS = [
+    "id",
+    "status",
+    "lane",
+    "preset",
+    "run",
+    "attempt",
+    "created_at",
+    "process_at",
+    "expires_at",
+    "completed_at",
+    "progress",
+    "variants",
+    "placeholder",
+    "notices",
+    "error",
+    "links",
+]
+
+VARIANT = Variant(name="thumb", width=2, height=1, format="jpeg", size_bytes=3, sha256="ab", key="outputs/k.jpg")
+
+
+def document(image: Image) -> dict[str, object]:
+    return status_document(image, lambda variant: f"https://x/{variant.key}")
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_the_document_has_all_its_keys_in_every_status(status: Status) -> None:
+    assert list(document(pending(status=status))) == KEYS
+
+
+def test_a_finished_image_shows_its_variants() -> None:
+    done = document(complete(processing(), (VARIANT,), notices=("Animated.",), now=NOW))
+    assert done["progress"] == {"done": 4, "total": 4}
+    assert done["variants"] == [
+        {
+            "name": "thumb",
+            "width": 2,
+            "height": 1,
+            "format": "jpeg",
+            "bytes": 3,
+            "sha256": "ab",
+            "url": "https://x/outputs/k.jpg",
+        }
+    ]
+    assert done["notices"] == ["Animated."]
+    assert done["completed_at"] == "2026-11-21T09:00:00.000Z"
+
+
+def test_an_unfinished_image_shows_no_variants_and_no_progress() -> None:
+    unfinished = document(processing())
+    assert (unfinished["variants"], unfinished["progress"]) == ([], {"done": 0, "total": 4})
+
+
+def test_a_refused_image_says_why() -> None:
+    refused = document(reject(processing(), code="undecodable", message="Broken.", now=NOW))
+    assert refused["error"] == {"code": "undecodable", "message": "Broken.", "retryable": False}
+
+
+def test_links_are_relative_to_the_root() -> None:
+    links = document(pending())["links"]
+    assert links == {"self": f"/images/{'0' * 26}", "status": f"/images/{'0' * 26}/status"}
+
+
+def test_times_are_rfc_3339_in_utc() -> None:
+    assert rfc3339(NOW + 7) == "2026-11-21T09:00:00.007Z"
+    assert rfc3339(None) is None
+
+
+def test_the_entity_tag_changes_with_every_write_and_every_five_minutes() -> None:
+    image = pending()
+    tag = entity_tag(image, NOW)
+    assert entity_tag(image, NOW + 299_999) == tag
+    assert entity_tag(image, NOW + 300_000) != tag
+    assert entity_tag(replace(image, version=2), NOW) != tag
+
+
+@pytest.mark.parametrize(
+    ("header", "matches"),
+    [
+        ('W/"1-2"', True),
+        ('"1-2"', True),
+        ('"x", W/"1-2"', True),
+        ("*", True),
+        ('"1-3"', False),
+        ("", False),
+        (None, False),
+        ("1-2", False),
+    ],
+)
+def test_if_none_match_is_compared_weakly(header: str | None, matches: bool) -> None:
+    assert matches_entity_tag(header, 'W/"1-2"') is matches

@@ -1,0 +1,171 @@
+"""Accepting an upload: what is promised, what is refused, and what a retry finds."""
+
+from typing import Any
+
+import pytest
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.image import Status
+from darkroom.domain.message import Message
+from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
+
+from tests.fakes import World
+from tests.pictures import encoded, jpeg, picture
+
+PHOTO = jpeg()
+
+
+class DeadLanes:
+    """Queues that do not answer."""
+
+    def send(self, message: Message) -> None:
+        raise Retryable("sending the message: timeout")
+
+
+def test_an_accepted_upload_has_its_original_its_row_and_its_message() -> None:
+    world = World()
+    image = world.submit(PHOTO).image
+    assert is_image_id(image.image_id)
+    assert world.originals.objects[image.image_id] == PHOTO
+    assert world.row(image.image_id).status is Status.PENDING
+    assert [message.image_id for message in world.lanes.sent] == [image.image_id]
+
+
+def test_rows_carry_tenant_and_lane_from_the_first_day() -> None:
+    world = World()
+    image = world.submit(PHOTO).image
+    assert (image.tenant_id, image.lane) == ("default", "slow")
+    assert (world.lanes.sent[0].tenant_id, world.lanes.sent[0].lane) == ("default", "slow")
+
+
+def test_the_row_pins_the_version_and_the_hash_of_its_original() -> None:
+    source = World().submit(PHOTO).image.source
+    assert (source.version_id, source.size_bytes, source.media_type) == ("v1", len(PHOTO), "image/jpeg")
+    assert len(source.sha256) == 64
+
+
+def test_two_uploads_of_one_photo_are_two_images() -> None:
+    world = World()
+    assert world.submit(PHOTO).image.image_id != world.submit(PHOTO).image.image_id
+
+
+@pytest.mark.parametrize(
+    ("upload", "code"),
+    [
+        ({"body": b""}, "empty_upload"),
+        ({"body": b"hello"}, "unsupported_format"),
+        ({"body": PHOTO, "preset": "no-such"}, "unknown_preset"),
+        ({"body": PHOTO, "idempotency_key": ""}, "invalid_idempotency_key"),
+        ({"body": PHOTO, "idempotency_key": "é"}, "invalid_idempotency_key"),
+        ({"body": PHOTO + bytes(MAX_UPLOAD_BYTES)}, "upload_too_large"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bad_upload_is_refused_and_leaves_nothing(upload: dict[str, Any], code: str) -> None:
+    world = World()
+    with pytest.raises(Rejected) as refusal:
+        world.submit(**upload)
+    assert refusal.value.code == code
+    assert (world.originals.objects, world.images.rows, world.lanes.sent) == ({}, {}, [])
+
+
+def test_an_upload_of_exactly_the_limit_is_accepted() -> None:
+    world = World()
+    world.submit(PHOTO + bytes(MAX_UPLOAD_BYTES - len(PHOTO)))
+    assert len(world.lanes.sent) == 1
+
+
+def test_the_type_is_decided_by_the_bytes() -> None:
+    assert World().submit(encoded(picture(), "PNG")).image.source.media_type == "image/png"
+
+
+def test_the_same_key_and_photo_are_one_image() -> None:
+    world = World()
+    first = world.submit(PHOTO, idempotency_key="k")
+    second = world.submit(PHOTO, idempotency_key="k")
+    assert (first.replayed, second.replayed) == (False, True)
+    assert first.image.image_id == second.image.image_id
+    assert len(world.lanes.sent) == 1
+
+
+def test_the_same_key_with_another_photo_is_refused() -> None:
+    world = World()
+    world.submit(PHOTO, idempotency_key="k")
+    with pytest.raises(Rejected) as refusal:
+        world.submit(jpeg(65, 48), idempotency_key="k")
+    assert refusal.value.code == "idempotency_key_reused"
+
+
+def test_the_same_key_with_another_preset_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from darkroom.domain.presets import PRESETS
+
+    monkeypatch.setitem(PRESETS, "other", PRESETS["standard"])
+    world = World()
+    world.submit(PHOTO, idempotency_key="k")
+    with pytest.raises(Rejected) as refusal:
+        world.submit(PHOTO, idempotency_key="k", preset="other")
+    assert refusal.value.code == "idempotency_key_reused"
+
+
+def test_naming_the_default_preset_is_the_same_request_as_naming_none() -> None:
+    world = World()
+    world.submit(PHOTO, idempotency_key="k")
+    assert world.submit(PHOTO, idempotency_key="k", preset="standard").replayed
+
+
+def test_an_edited_preset_does_not_turn_a_retry_into_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
+    from darkroom.domain.presets import PRESETS
+    from darkroom.domain.recipes import Recipe
+
+    world = World()
+    world.submit(PHOTO, idempotency_key="k")
+    monkeypatch.setitem(PRESETS, "standard", Recipe(variants=PRESETS["standard"].variants[:1]))
+    assert world.submit(PHOTO, idempotency_key="k").replayed
+
+
+def test_one_key_of_two_tenants_are_two_images() -> None:
+    world = World()
+    one = world.submit(PHOTO, idempotency_key="k", tenant_id="one").image
+    assert not world.submit(PHOTO, idempotency_key="k", tenant_id="other").replayed
+    assert world.row(one.image_id).tenant_id == "one"
+
+
+def test_a_retry_after_a_crash_between_original_and_row_goes_on() -> None:
+    world = World()
+    image_id = world.submit(PHOTO, idempotency_key="k").image.image_id
+    del world.images.rows[image_id]
+    again = world.submit(PHOTO, idempotency_key="k")
+    assert not again.replayed
+    assert world.row(image_id).status is Status.PENDING
+
+
+def test_another_photo_after_a_crash_between_original_and_row_is_refused() -> None:
+    world = World()
+    image_id = world.submit(PHOTO, idempotency_key="k").image.image_id
+    del world.images.rows[image_id]
+    with pytest.raises(Rejected) as refusal:
+        world.submit(jpeg(65, 48), idempotency_key="k")
+    assert refusal.value.code == "idempotency_key_reused"
+    assert world.originals.objects[image_id] == PHOTO
+
+
+def test_a_queue_that_does_not_answer_costs_nobody_the_202() -> None:
+    world = World(lanes=DeadLanes())
+    image = world.submit(PHOTO).image
+    assert world.row(image.image_id).due_at == world.now, "the sweeper sends it at once"
+
+
+def test_a_table_that_does_not_answer_is_a_503_and_promises_nothing() -> None:
+    world = World()
+
+    def create(image: object) -> None:
+        raise Retryable("writing the image row: timeout")
+
+    world.images.create = create
+    with pytest.raises(Retryable):
+        world.submit(PHOTO)
+    assert world.lanes.sent == []
+
+
+def test_the_request_is_known_in_the_row() -> None:
+    assert World().submit(PHOTO).image.correlation_id == "request-1"

@@ -1,0 +1,216 @@
+"""Developing a delivered image: one terminal state a run, whatever happens on the way."""
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Status
+from darkroom.operations.transcode_image import Finished, TryAgain
+
+from tests.fakes import World
+from tests.pictures import jpeg, opened
+
+PHOTO = jpeg(640, 480)
+
+
+def submitted(world: World, body: bytes = PHOTO) -> Any:
+    world.submit(body)
+    return world.lanes.sent[-1]
+
+
+def test_a_delivered_image_is_done_with_its_variants() -> None:
+    world = World()
+    message = submitted(world)
+    assert isinstance(world.deliver(message), Finished)
+    image = world.row(message.image_id)
+    assert image.status is Status.DONE
+    assert [(v.name, v.width, v.height, v.format) for v in image.variants] == [
+        ("thumb", 256, 192, "jpeg"),
+        ("medium", 640, 480, "jpeg"),
+        ("large", 640, 480, "jpeg"),
+        ("webp", 640, 480, "webp"),
+    ]
+
+
+def test_the_row_tells_the_truth_about_the_outputs_bytes() -> None:
+    world = World()
+    message = submitted(world)
+    world.deliver(message)
+    for variant in world.row(message.image_id).variants:
+        body = world.outputs.objects[variant.key]
+        assert (variant.size_bytes, variant.sha256) == (len(body), hashlib.sha256(body).hexdigest())
+        assert opened(body).size == (variant.width, variant.height)
+
+
+def test_outputs_lie_under_their_image_and_run() -> None:
+    world = World()
+    message = submitted(world)
+    world.deliver(message)
+    assert sorted(world.outputs.objects) == [
+        f"outputs/{message.image_id}/1/{name}" for name in ("large.jpg", "medium.jpg", "thumb.jpg", "webp.webp")
+    ]
+
+
+def test_a_second_delivery_has_nothing_to_do() -> None:
+    world = World()
+    message = submitted(world)
+    world.deliver(message)
+    before = world.row(message.image_id)
+    outcome = world.deliver(message, receipt="receipt-2")
+    assert isinstance(outcome, Finished) and outcome.reason == "terminal"
+    assert world.row(message.image_id) == before
+
+
+def test_a_delivery_of_an_unknown_image_is_settled() -> None:
+    world = World()
+    message = submitted(world)
+    world.images.rows.clear()
+    outcome = world.deliver(message)
+    assert isinstance(outcome, Finished) and outcome.reason == "gone"
+
+
+def test_a_refused_image_fails_on_its_first_attempt_and_is_settled() -> None:
+    world = World()
+    message = submitted(world, PHOTO[: len(PHOTO) // 2])
+    outcome = world.deliver(message)
+    assert isinstance(outcome, Finished), "the message is acknowledged: no dead letter"
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt) == (Status.FAILED, 1)
+    assert image.error is not None and (image.error.code, image.error.retryable) == ("undecodable", False)
+
+
+def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
+    world = World()
+    message = submitted(world)
+    original_get = world.originals.get
+
+    def get(*arguments: str) -> bytes:
+        raise Retryable("fetching the original: timeout")
+
+    world.originals.get = get
+    outcome = world.deliver(message)
+    assert isinstance(outcome, TryAgain) and outcome.delay_seconds == 25
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt) == (Status.PENDING, 1)
+    assert image.due_at == world.now + (25 + 60) * 1000
+    world.originals.get = original_get
+    world.deliver(message, receipt="receipt-2")
+    assert (world.row(message.image_id).status, world.row(message.image_id).attempt) == (Status.DONE, 2)
+
+
+def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    def buggy(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
+    world = World()
+    message = submitted(world)
+    for attempt in range(1, 6):
+        outcome = world.deliver(message, receipt=f"receipt-{attempt}")
+        assert isinstance(outcome, TryAgain), "reported as failed, so that SQS counts it and makes it a dead letter"
+        assert isinstance(outcome.cause, ZeroDivisionError)
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt) == (Status.FAILED, 5)
+    assert image.error is not None and (image.error.code, image.error.retryable) == ("internal", True)
+    assert outcome.delay_seconds == 0
+
+
+def test_an_original_that_arrives_damaged_is_fetched_again() -> None:
+    world = World()
+    message = submitted(world)
+    world.originals.objects[message.image_id] = PHOTO[:-1]
+    outcome = world.deliver(message)
+    assert isinstance(outcome, TryAgain) and isinstance(outcome.cause, Retryable)
+    assert world.outputs.objects == {}
+
+
+def test_a_worker_that_lost_its_lease_does_not_overwrite_the_one_that_has_it() -> None:
+    world = World()
+    message = submitted(world)
+    original_get = world.originals.get
+
+    def overtaken(*arguments: str) -> bytes:
+        # While this worker slept, its lease lapsed and another delivery claimed the second attempt.
+        world.images.rows[message.image_id] = replace(world.row(message.image_id), attempt=2, claimed_by="the other")
+        body: bytes = original_get(*arguments)
+        return body
+
+    world.originals.get = overtaken
+    outcome = world.deliver(message)
+    assert isinstance(outcome, Finished) and outcome.reason == "fenced"
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt, image.claimed_by) == (Status.PROCESSING, 2, "the other")
+    assert len(world.outputs.objects) == 4, "the outputs are the other's too: same run, same keys"
+
+
+def test_a_worker_whose_image_was_cancelled_removes_what_it_wrote() -> None:
+    world = World()
+    message = submitted(world)
+    original_get = world.originals.get
+
+    def cancelled(*arguments: str) -> bytes:
+        world.images.rows[message.image_id] = replace(world.row(message.image_id), status=Status.CANCELLED, due_at=None)
+        body: bytes = original_get(*arguments)
+        return body
+
+    world.originals.get = cancelled
+    outcome = world.deliver(message)
+    assert isinstance(outcome, Finished) and outcome.reason == "fenced"
+    assert world.row(message.image_id).status is Status.CANCELLED
+    assert world.outputs.objects == {}
+
+
+def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
+    world = World()
+    message = submitted(world)
+    change = world.images.change
+
+    def lost_finish(before: Any, after: Any, **options: Any) -> Any:
+        if after.status is Status.DONE:
+            raise Retryable("changing the image row: timeout")
+        return change(before, after, **options)
+
+    world.images.change = lost_finish
+    with pytest.raises(Retryable):
+        world.deliver(message)
+    world.images.change = change
+    world.advance(400)
+    world.deliver(message, receipt="receipt-2")
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt) == (Status.DONE, 2)
+    assert set(world.outputs.puts.values()) == {1}
+
+
+def test_the_output_that_exists_is_the_output_of_its_run() -> None:
+    world = World()
+    message = submitted(world)
+    key = f"outputs/{message.image_id}/1/thumb.jpg"
+    world.outputs.objects[key] = b"what an earlier worker of this run wrote"
+    world.deliver(message)
+    thumb = world.row(message.image_id).variants[0]
+    assert thumb.sha256 == hashlib.sha256(b"what an earlier worker of this run wrote").hexdigest()
+    assert world.outputs.objects[key] == b"what an earlier worker of this run wrote"
+
+
+def test_a_failed_attempt_that_cannot_be_written_down_hides_its_message_until_the_lease_lapses() -> None:
+    world = World()
+    message = submitted(world)
+    change = world.images.change
+
+    def only_claims(before: Any, after: Any, **options: Any) -> Any:
+        if after.status is not Status.PROCESSING:
+            raise Retryable("changing the image row: timeout")
+        return change(before, after, **options)
+
+    def get(*arguments: str) -> bytes:
+        raise Retryable("fetching the original: timeout")
+
+    world.images.change, world.originals.get = only_claims, get
+    outcome = world.deliver(message)
+    assert isinstance(outcome, TryAgain)
+    world.advance(outcome.delay_seconds)
+    retried = world.deliver(message, receipt="receipt-2")
+    assert isinstance(retried, TryAgain), "the lease has lapsed, so the message that comes back can claim"
+    assert world.row(message.image_id).attempt == 2
