@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def clock() -> Milliseconds:
     return time.time_ns() // 1_000_000
 
 
-randomness = os.urandom
+randomness = secrets.token_bytes
 
 
 def _queue_urls(settings: LaneSettings) -> dict[str, str]:

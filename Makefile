@@ -1,0 +1,70 @@
+# Darkroom's commands. Everything sets up what it needs under .darkroom/ and build/; nothing is installed elsewhere.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+DEV := .darkroom/venvs/dev/bin
+PHOTO ?= tests/photos/seeding-16mp.jpg
+export PYTHONPATH := tools:layers/core
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help
+help: ## What there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: ## Make the environments (all other commands do it by themselves)
+	@tools/setup/environments.sh
+
+# ── Using it ──────────────────────────────────────────────────────────────────────────────────────────────────────
+.PHONY: run demo
+run: setup ## Start the whole system on this machine, develop PHOTO, and keep serving until Ctrl-C
+	@exec ./darkroom local up --develop $(PHOTO)
+
+demo: setup ## The same, but stop after the photo; non-zero if any step failed
+	@exec ./darkroom local up --develop $(PHOTO) --then-exit
+
+.PHONY: invoke
+invoke: setup ## sam local invoke FN=<function> with its sample event, against the running local stack
+	@exec ./darkroom local invoke $(FN)
+
+# ── Testing it ────────────────────────────────────────────────────────────────────────────────────────────────────
+.PHONY: test test-unit test-contract test-simulation test-invoke test-local
+test: setup ## All tiers of tests
+	@exec $(DEV)/python -m checks.test_tiers
+
+test-unit test-contract test-simulation test-invoke test-local: setup
+	@exec $(DEV)/python -m checks.test_tiers $(@:test-%=%)
+
+test-unit: ## Decisions and operations, on fakes
+test-contract: ## Fakes and adapters by one contract; the handlers over moto
+test-simulation: ## Crashes and duplicates, by the real operations
+test-invoke: ## sam local invoke of every function (needs a Docker engine)
+test-local: ## The whole system on the embedded stack
+
+.PHONY: check check-init
+check: setup ## Format, lint, types, import contracts, templates
+	$(DEV)/ruff format --check .
+	$(DEV)/ruff check .
+	$(DEV)/mypy
+	$(DEV)/lint-imports --no-cache
+	@mkdir -p build
+	$(DEV)/python -m checks.expand_template > build/template.expanded.json
+	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml build/template.expanded.json
+	@tools/checks/sam_validate.sh
+
+check-init: setup ## Initialise every built function from its own bundle alone; reports the time it takes
+	@exec $(DEV)/python -m checks.initialise_functions
+
+.PHONY: format
+format: setup ## Format and mend what can be mended
+	$(DEV)/ruff check --fix .
+	$(DEV)/ruff format .
+
+.PHONY: lock
+lock: ## Pin every dependency anew from pyproject.toml (UPGRADE=1 moves all)
+	@tools/setup/environments.sh --uv
+	@UV=.darkroom/venvs/uv/bin/uv UPGRADE=$(UPGRADE) tools/setup/lock.sh
+
+.PHONY: clean
+clean: ## Remove what was built; the environments stay
+	rm -rf build .darkroom/build .darkroom/run .mypy_cache .ruff_cache

@@ -1,0 +1,300 @@
+"""The invariants of the expanded template: what keeps a message, a byte or a page from being lost by configuration."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+import pytest
+from checks.expand_template import ROOT, expanded_template, raw_template, referred, resources
+from darkroom.domain.image import DUE_SHARDS
+from darkroom.domain.lanes import LANES
+from darkroom.domain.retry import MAX_ATTEMPTS
+from samtranslator.yaml_helper import yaml_parse
+
+
+QUEUES = resources("AWS::SQS::Queue")
+FUNCTIONS = resources("AWS::Lambda::Function")
+SOURCES = resources("AWS::Lambda::EventSourceMapping")
+ALARMS = resources("AWS::CloudWatch::Alarm")
+ROLES = resources("AWS::IAM::Role")
+FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
+
+OPEN_ROUTES: frozenset[str] = frozenset()
+"""Routes that anybody may call in every environment."""
+
+WILDCARDS_WITH_A_REASON: dict[str, str] = {
+    "xray:PutTraceSegments": "X-Ray has no resources (AWSXRayDaemonWriteAccess)",
+    "xray:PutTelemetryRecords": "X-Ray has no resources (AWSXRayDaemonWriteAccess)",
+}
+
+
+def dead_letter_queues() -> dict[str, str]:
+    """The dead-letter queue of each queue that has one."""
+    return {
+        name: target
+        for name, queue in QUEUES.items()
+        if (target := referred(queue.get("RedrivePolicy", {}).get("deadLetterTargetArn"))) is not None
+    }
+
+
+def folder_of(logical_id: str) -> str:
+    """SubmitImageFunction → submit_image."""
+    return re.sub(r"(?<=.)([A-Z])", r"_\1", logical_id.removesuffix("Function")).lower()
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_every_queue_has_a_dead_letter_queue_or_is_one(name: str) -> None:
+    has, are = dead_letter_queues(), set(dead_letter_queues().values())
+    assert (name in has) != (name in are), "exactly one of the two: no dead-letter queue of a dead-letter queue"
+
+
+@pytest.mark.parametrize("name", sorted(set(dead_letter_queues().values())))
+def test_every_dead_letter_queue_has_an_alarm_on_its_depth_with_an_action(name: str) -> None:
+    (alarm,) = [
+        alarm
+        for alarm in ALARMS.values()
+        if [referred(dimension["Value"]) for dimension in alarm["Dimensions"]] == [name]
+        and alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    ]
+    assert (alarm["Namespace"], alarm["Dimensions"][0]["Name"]) == ("AWS/SQS", "QueueName")
+    assert (alarm["Statistic"], alarm["Threshold"], alarm["ComparisonOperator"]) == (
+        "Maximum",
+        1,
+        "GreaterThanOrEqualToThreshold",
+    )
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 1, "notBreaching")
+    assert alarm["AlarmActions"] and alarm["OKActions"]
+
+
+@pytest.mark.parametrize("name", ALARMS)
+def test_every_alarm_tells_a_topic_and_names_the_runbook(name: str) -> None:
+    topics = resources("AWS::SNS::Topic")
+    for action in ALARMS[name]["AlarmActions"]:
+        assert referred(action) in topics
+    assert "docs/runbook.md" in ALARMS[name]["AlarmDescription"]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_visibility_is_six_timeouts_and_the_batching_window(name: str) -> None:
+    source = SOURCES[name]
+    queue, function = QUEUES[referred(source["EventSourceArn"]) or ""], FUNCTIONS[referred(source["FunctionName"]) or ""]
+    window = source.get("MaximumBatchingWindowInSeconds", 0)
+    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"] + window
+
+
+def test_the_worker_knows_its_lanes_visibility() -> None:
+    told = FUNCTIONS["TranscodeImageFunction"]["Environment"]["Variables"]["VISIBILITY_SECONDS"]
+    lanes = {QUEUES[referred(source["EventSourceArn"]) or ""]["VisibilityTimeout"] for source in SOURCES.values()}
+    assert {int(told)} == lanes
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_sqs_source_reports_batch_item_failures(name: str) -> None:
+    assert SOURCES[name]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_is_one_that_lambda_accepts(name: str) -> None:
+    source = SOURCES[name]
+    assert source["BatchSize"] <= 10 or source.get("MaximumBatchingWindowInSeconds", 0) >= 1
+    assert 2 <= source["ScalingConfig"]["MaximumConcurrency"] <= 1000
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_decode_batches_are_small(name: str) -> None:
+    assert SOURCES[name]["BatchSize"] <= 2, "a timeout or a memory kill costs every image of the batch an attempt"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_reserved_concurrency_holds_the_sum_of_the_lanes_maxima_or_is_unset(name: str) -> None:
+    maxima = [
+        source["ScalingConfig"]["MaximumConcurrency"]
+        for source in SOURCES.values()
+        if referred(source["FunctionName"]) == name
+    ]
+    reserved = FUNCTIONS[name].get("ReservedConcurrentExecutions")
+    assert reserved is None or reserved >= sum(maxima)
+
+
+@pytest.mark.parametrize(("name", "dead_letters"), sorted(dead_letter_queues().items()))
+def test_dead_letters_are_kept_longer_than_their_source_keeps(name: str, dead_letters: str) -> None:
+    assert QUEUES[dead_letters]["MessageRetentionPeriod"] > QUEUES[name]["MessageRetentionPeriod"]
+    assert QUEUES[dead_letters]["MessageRetentionPeriod"] == 14 * 86_400
+    assert QUEUES[name]["MessageRetentionPeriod"] <= 4 * 86_400
+
+
+@pytest.mark.parametrize("name", sorted(dead_letter_queues()))
+def test_a_message_is_received_as_often_as_an_image_is_attempted(name: str) -> None:
+    assert QUEUES[name]["RedrivePolicy"]["maxReceiveCount"] == MAX_ATTEMPTS
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_every_lane_has_its_queue_dead_letters_alarm_and_source(lane: str) -> None:
+    name = lane.capitalize()
+    assert {f"{name}Queue", f"{name}DeadLetters"} <= QUEUES.keys()
+    assert f"{name}DeadLettersAlarm" in ALARMS
+    assert f"{name}Queue" in {referred(source["EventSourceArn"]) for source in SOURCES.values()}
+
+
+def test_every_function_folder_has_a_resource_an_event_and_a_test_and_nothing_else_has() -> None:
+    assert sorted(folder_of(name) for name in FUNCTIONS) == FUNCTION_FOLDERS
+    assert sorted(path.stem for path in (ROOT / "events").glob("*.json")) == FUNCTION_FOLDERS
+    for folder in FUNCTION_FOLDERS:
+        assert (ROOT / "tests" / "unit" / f"test_{folder}.py").exists(), folder
+        assert (ROOT / "layers" / "core" / "darkroom" / "operations" / f"{folder}.py").exists(), folder
+
+
+@pytest.mark.parametrize("folder", FUNCTION_FOLDERS)
+def test_a_function_is_one_file(folder: str) -> None:
+    assert [path.name for path in (ROOT / "functions" / folder).iterdir() if path.name != "__pycache__"] == ["app.py"]
+
+
+def statements() -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (name, statement)
+        for name, role in ROLES.items()
+        for policy in role.get("Policies", [])
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> None:
+    assert statements()
+    for name, statement in statements():
+        assert statement["Effect"] == "Allow" and statement.get("Sid"), f"{name}: every statement says what it is for"
+        for action in as_list(statement["Action"]):
+            assert "*" not in action, f"{name}: {action}"
+        for resource in as_list(statement["Resource"]):
+            if resource == "*":
+                assert set(as_list(statement["Action"])) <= WILDCARDS_WITH_A_REASON.keys(), name
+            assert resource != "*" or statement["Sid"] in WILDCARDS_WITH_A_REASON, name
+            text = str(resource)
+            assert "*" not in text or re.search(r"Arn\}/(originals|outputs)/\*", text), f"{name}: {text}"
+
+
+def test_only_aws_managed_policies_that_lambda_itself_needs_are_attached() -> None:
+    attached = {
+        str(arn).rsplit("/", 1)[-1].rstrip("'}") for role in ROLES.values() for arn in role["ManagedPolicyArns"]
+    }
+    assert attached <= {
+        "AWSLambdaBasicExecutionRole",
+        "AWSLambdaSQSQueueExecutionRole",
+        "AWSXRayDaemonWriteAccess",
+        "AWSXrayWriteOnlyAccess",
+    }
+
+
+def routes(access: str) -> dict[str, Any]:
+    """The `security` of each route, by "METHOD /path", with the access condition decided."""
+    body = expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"]
+    decided = {}
+    for path, operations in body["paths"].items():
+        for method, operation in operations.items():
+            security = operation.get("security")
+            if isinstance(security, dict):
+                condition, then, otherwise = security["Fn::If"]
+                assert condition == "AccessIsIam"
+                security = then if access == "iam" else otherwise
+            decided[f"{'ANY' if method.startswith('x-') else method.upper()} {path}"] = security
+    return decided
+
+
+def test_every_route_but_the_open_ones_asks_for_a_credential() -> None:
+    assert {route for route, security in routes("iam").items() if not security} == OPEN_ROUTES
+    assert len(routes("iam")) >= 5
+
+
+def test_anonymous_access_is_what_it_says() -> None:
+    assert not any(routes("anonymous").values())
+
+
+def test_every_route_has_its_function() -> None:
+    body = expanded_template()["Resources"]["Api"]["Properties"]["Body"]
+    for path, operations in body["paths"].items():
+        for method, operation in operations.items():
+            integration = operation["x-amazon-apigateway-integration"]
+            assert integration["payloadFormatVersion"] == "2.0", (path, method)
+
+
+def test_anonymous_access_is_refused_outside_the_local_environment() -> None:
+    (rule,) = raw_template()["Rules"].values()
+    assert rule["RuleCondition"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "Environment"}, "local"]}]}
+    assert rule["Assertions"][0]["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "Access"}, "anonymous"]}]}
+
+
+def test_staging_and_prod_ask_for_signed_requests() -> None:
+    config = tomllib.loads((ROOT / "samconfig.toml").read_text())
+    for environment in ("staging", "prod"):
+        overrides = config[environment]["global"]["parameters"]["parameter_overrides"]
+        assert f"Environment={environment}" in overrides and "Access=iam" in overrides
+    assert raw_template()["Parameters"]["Access"]["Default"] == "iam"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_behind_the_api_answers_before_the_gateway_gives_up(name: str) -> None:
+    permissions = resources("AWS::Lambda::Permission").values()
+    behind_api = any(
+        referred(permission["FunctionName"]) == name and permission["Principal"] == "apigateway.amazonaws.com"
+        for permission in permissions
+    )
+    assert not behind_api or FUNCTIONS[name]["Timeout"] <= 29
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_logs_to_a_group_that_forgets(name: str) -> None:
+    group = referred(FUNCTIONS[name]["LoggingConfig"]["LogGroup"])
+    assert resources("AWS::Logs::LogGroup")[group or ""]["RetentionInDays"] == 30
+
+
+def test_only_the_transcoder_has_the_imaging_layer() -> None:
+    layers = {name: {referred(layer) or "" for layer in function["Layers"]} for name, function in FUNCTIONS.items()}
+    with_imaging = {name for name, ids in layers.items() if any(layer.startswith("ImagingLayer") for layer in ids)}
+    assert with_imaging == {"TranscodeImageFunction"}
+
+
+def test_uploads_and_their_rows_outlive_the_stack() -> None:
+    for name in ("OriginalsBucket", "OutputsBucket", "ImagesTable"):
+        resource = expanded_template()["Resources"][name]
+        assert resource["DeletionPolicy"] == "RetainExceptOnCreate", name
+        assert resource["UpdateReplacePolicy"] == "Retain", name
+
+
+def test_originals_are_versioned_because_rows_pin_a_version() -> None:
+    assert resources("AWS::S3::Bucket")["OriginalsBucket"]["VersioningConfiguration"]["Status"] == "Enabled"
+
+
+@pytest.mark.parametrize("name", resources("AWS::S3::Bucket"))
+def test_no_bucket_is_public(name: str) -> None:
+    assert set(resources("AWS::S3::Bucket")[name]["PublicAccessBlockConfiguration"].values()) == {True}
+
+
+def test_the_due_index_is_the_one_that_the_sweeper_reads() -> None:
+    (index,) = resources("AWS::DynamoDB::Table")["ImagesTable"]["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == "due"
+    assert [key["AttributeName"] for key in index["KeySchema"]] == ["due_shard", "due_at"]
+    assert DUE_SHARDS == 16
+
+
+def test_sweeps_do_not_overlap() -> None:
+    assert FUNCTIONS["SweepDueImagesFunction"]["Timeout"] < 60
+    (rule,) = resources("AWS::Events::Rule").values()
+    assert rule["ScheduleExpression"] == "rate(1 minute)"
+
+
+def test_layers_are_built_for_the_functions_architecture() -> None:
+    for name in ("DependenciesLayer", "ImagingLayer"):
+        metadata = raw_template()["Resources"][name]["Metadata"]
+        assert metadata == {"BuildMethod": "python3.13", "BuildArchitecture": {"Ref": "Architecture"}}
+
+
+def test_the_template_is_one_plain_file() -> None:
+    text = (ROOT / "template.yaml").read_text()
+    for refused in ("AWS::Include", "AWS::Serverless::Application", "AWS::CloudFormation::Stack", "Fn::ForEach"):
+        assert refused not in text
+    yaml_parse(text)

@@ -1,0 +1,78 @@
+"""template.yaml as CloudFormation gets it: expanded by the SAM translator that AWS runs.
+
+Usage: python -m checks.expand_template > build/template.expanded.json
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+ROOT = Path(__file__).parents[2]
+
+type Template = dict[str, Any]
+
+
+class _NoManagedPolicies:
+    """The template names no managed policy, so no account is asked for them."""
+
+    def load(self) -> dict[str, str]:
+        return {}
+
+
+def raw_template() -> Template:
+    """The file itself, with CloudFormation's tags as their long forms."""
+    template: Template = yaml_parse((ROOT / "template.yaml").read_text())
+    return template
+
+
+@functools.cache
+def _expanded(environment: str, access: str) -> Template:
+    os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")  # the translator asks botocore for a partition
+    parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
+    template = raw_template()
+    for resource in template["Resources"].values():  # as `sam package` leaves them
+        for name in ("CodeUri", "ContentUri"):
+            if name in resource.get("Properties", {}):
+                resource["Properties"][name] = "s3://bucket/key"
+    expanded: Template = transform(template, parameters, _NoManagedPolicies())
+    return expanded
+
+
+def expanded_template(environment: str = "prod", access: str = "iam") -> Template:
+    """The expanded template, with its conditions still in it."""
+    return copy.deepcopy(_expanded(environment, access))
+
+
+def resources(kind: str) -> dict[str, Template]:
+    """The properties of all resources of one type, by logical id."""
+    return {
+        name: resource.get("Properties", {})
+        for name, resource in expanded_template()["Resources"].items()
+        if resource["Type"] == kind
+    }
+
+
+def referred(value: Any) -> str | None:
+    """The logical id that a Ref or a GetAtt leads to."""
+    match value:
+        case {"Ref": str(name)}:
+            return name
+        case {"Fn::GetAtt": [str(name), *_]}:
+            return name
+        case {"Fn::GetAtt": str(name)}:
+            return name.split(".")[0]
+        case _:
+            return None
+
+
+if __name__ == "__main__":
+    json.dump(expanded_template(), sys.stdout, indent=2)

@@ -1,0 +1,358 @@
+"""Initialises each built function from its own artifact and layers alone, with Lambda's runtime client, and times it.
+
+The emulator, the tests and the development environment all have more on their paths than a function has on AWS, so that a
+package which is missing from a bundle shows only here. The function's real handler is loaded by AWS's runtime interface
+emulator (it ships with SAM CLI) and runtime client; the invocation that makes it load is not awaited.
+
+    python -m checks.initialise_functions [--template BUILT_TEMPLATE] [--runs 5] [--report build/reports/init.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from embedded_aws import paths, stack
+from embedded_aws.build import build
+from embedded_aws.environment import write_aws_config
+from embedded_aws.lambda_base_image import host_architecture
+from embedded_aws.paths import State
+from embedded_aws.processes import CommandFailed, Interrupts, tail
+
+_INIT_TIMEOUT_SECONDS = 60
+# "Deployment package (.zip file archive) size … 250 MB (unzipped)", layers included.
+# https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+_UNPACKED_LIMIT_BYTES = 250 * 1024 * 1024
+_STATUS = re.compile(r"INIT RTDONE\(status: (\w+)")
+_DURATION = re.compile(r"INIT REPORT\(durationMs: ([\d.]+)")
+# What a reference in a function's environment becomes on AWS, where the name alone would be no plausible value.
+_PLAUSIBLE = {
+    "AWS::SQS::Queue": "https://sqs.us-east-1.amazonaws.com/123456789012/{}",
+    "AWS::SNS::Topic": "arn:aws:sns:us-east-1:123456789012:{}",
+    "AWS::S3::Bucket": "darkroom-{}-example",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """A built function: where its code and its layers lie, in the order in which Lambda unpacks them."""
+
+    name: str
+    handler: str
+    code: Path
+    layers: tuple[Path, ...]
+    variables: dict[str, str]
+    memory_megabytes: int
+    timeout_seconds: int
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """What counts against Lambda's limit."""
+        folders = (self.code, *self.layers)
+        return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Initialisation:
+    """How long a function took to initialise, or why it did not."""
+
+    milliseconds: float
+    error: str | None = None
+
+
+def built_functions(template: Path) -> list[Function]:
+    """The functions of a template that `sam build` made."""
+    document = yaml.safe_load(template.read_bytes())
+    resources = document["Resources"]
+    defaults = document.get("Globals", {}).get("Function", {})
+    found = []
+    for name, resource in resources.items():
+        if resource["Type"] != "AWS::Serverless::Function":
+            continue
+        own = resource["Properties"]
+        # SAM puts a function's own layers behind those of Globals, and its own variables over them.
+        # https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
+        layers = [*defaults.get("Layers", []), *own.get("Layers", [])]
+        variables = {
+            variable: _plausible(value, resources)
+            for part in (defaults, own)
+            for variable, value in part.get("Environment", {}).get("Variables", {}).items()
+        }
+        properties = {**defaults, **own}
+        found.append(
+            Function(
+                name=name,
+                handler=properties["Handler"],
+                code=template.parent / properties["CodeUri"],
+                layers=tuple(template.parent / resources[layer["Ref"]]["Properties"]["ContentUri"] for layer in layers),
+                variables=variables,
+                memory_megabytes=properties.get("MemorySize", 128),
+                timeout_seconds=properties.get("Timeout", 3),
+            )
+        )
+    return found
+
+
+def _plausible(value: Any, resources: Mapping[str, Any]) -> str:
+    if isinstance(value, str | int | float):
+        return str(value)
+    match value:
+        case {"Ref": str(target)}:
+            resource = resources.get(target, {"Type": ""})
+            return _PLAUSIBLE.get(resource["Type"], "{}").format(target)
+        case {"Fn::GetAtt": [str(target), str(attribute)]}:
+            return f"arn:aws:service:us-east-1:123456789012:{target}" if attribute == "Arn" else f"{target}.{attribute}"
+        case _:
+            return "example"
+
+
+def initialise(function: Function) -> Initialisation:
+    """Load the function as Lambda does on a cold start."""
+    with tempfile.TemporaryDirectory(prefix="darkroom-init-") as scratch:
+        return _load(function, _opt(function, Path(scratch) / "opt"))
+
+
+def _opt(function: Function, opt: Path) -> Path:
+    """What Lambda makes of the layers: all unpacked into one folder, a later one over an earlier one."""
+
+    def link(source: str, target: str) -> None:
+        Path(target).unlink(missing_ok=True)
+        Path(target).symlink_to(Path(source).resolve())
+
+    opt.mkdir()
+    for layer in function.layers:
+        shutil.copytree(layer, opt, copy_function=link, dirs_exist_ok=True)
+    return opt
+
+
+def _load(function: Function, opt: Path) -> Initialisation:
+    entry, runtime_api = (f"127.0.0.1:{port}" for port in _free_ports(2))
+    emulator = subprocess.Popen(
+        [
+            *(_runtime_interface_emulator(), "--log-level", "info"),
+            *("--runtime-interface-emulator-address", entry, "--runtime-api-address", runtime_api),
+            *(paths.FUNCTION_PYTHON, "-m", "awslambdaric", function.handler),
+        ],
+        env=_environment(function, opt),
+        cwd=function.code,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert emulator.stdout is not None  # noqa: S101 -- it is a pipe
+    answers: list[dict[str, Any]] = []
+    # The emulator initialises a function when it is first invoked.
+    invocation = threading.Thread(target=_invoke, args=(f"http://{entry}", answers), daemon=True)
+    invocation.start()
+    deadline = threading.Timer(_INIT_TIMEOUT_SECONDS, emulator.kill)
+    deadline.start()
+    status, log = None, []
+    try:
+        for line in emulator.stdout:
+            log.append(line.rstrip())
+            if found := _STATUS.search(line):
+                status = found[1]
+            if found := _DURATION.search(line):
+                milliseconds = float(found[1])
+                break
+        else:
+            return Initialisation(milliseconds=0, error="\n".join(["The runtime ended without a word:", *log[-20:]]))
+        if status == "success":
+            return Initialisation(milliseconds=milliseconds)
+        invocation.join(_INIT_TIMEOUT_SECONDS)
+        return Initialisation(milliseconds=milliseconds, error=_explain(answers, log))
+    finally:
+        deadline.cancel()
+        emulator.terminate()  # it ends the runtime
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            emulator.wait(5)
+        emulator.kill()
+        emulator.wait()
+        emulator.stdout.close()
+
+
+def _explain(answers: Sequence[Mapping[str, Any]], log: Sequence[str]) -> str:
+    if answers and "errorType" in answers[0]:
+        answer = answers[0]
+        trace = "".join(answer.get("stackTrace", []))
+        return f"{answer['errorType']}: {answer['errorMessage']}\n{trace}".rstrip()
+    return "\n".join(["The runtime's process ended while it loaded the function:", *log[-20:]])
+
+
+def _invoke(url: str, answers: list[dict[str, Any]]) -> None:
+    request = urllib.request.Request(f"{url}/2015-03-31/functions/function/invocations", data=b"{}")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + _INIT_TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            with opener.open(request, timeout=_INIT_TIMEOUT_SECONDS) as answer:
+                answers.append(json.loads(answer.read() or b"{}"))
+        except urllib.error.HTTPError as failure:
+            with contextlib.suppress(ValueError):
+                answers.append(json.loads(failure.read()))
+        except urllib.error.URLError:  # it does not listen yet
+            time.sleep(0.02)
+            continue
+        except (OSError, ValueError):  # it was ended while the handler worked: nobody waits for that answer
+            pass
+        return
+
+
+def _environment(function: Function, opt: Path) -> dict[str, str]:
+    """Lambda's variables, and no address that anything could be sent to.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
+    """
+    return {
+        "PATH": os.defpath,
+        "LANG": "en_US.UTF-8",
+        "TZ": ":UTC",
+        "LAMBDA_TASK_ROOT": str(function.code),
+        "LAMBDA_RUNTIME_DIR": str(paths.FUNCTION_PYTHON.parent),
+        "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",
+        "AWS_LAMBDA_FUNCTION_NAME": function.name,
+        "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory_megabytes),
+        "AWS_LAMBDA_FUNCTION_TIMEOUT": str(function.timeout_seconds),
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_LOG_GROUP_NAME": f"/aws/lambda/{function.name}",
+        "AWS_LAMBDA_LOG_STREAM_NAME": "2026/01/01/[$LATEST]00000000000000000000000000000000",
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+        "AWS_SESSION_TOKEN": "local",
+        # The discard port: a handler that begins its work before it is ended reaches nothing.
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+        "AWS_XRAY_SDK_ENABLED": "false",
+        # /var/task and /opt are read-only on Lambda: modules are compiled on every cold start.
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONPATH": f"{function.code}:{opt}/python/lib/python3.13/site-packages:{opt}/python",
+        **function.variables,
+    }
+
+
+def _runtime_interface_emulator() -> Path:
+    pattern = f"lib/python*/site-packages/samcli/local/rapid/aws-lambda-rie-{host_architecture()}"
+    found = next(paths.SAM.parents[1].glob(pattern), None)
+    if found is None:
+        raise FileNotFoundError("SAM CLI is not installed: run tools/setup/environments.sh sam runtime")
+    return found
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [listener.getsockname()[1] for listener in sockets]
+
+
+@contextlib.contextmanager
+def _state_of_checks() -> Iterator[State]:
+    """A state folder of its own, so that a check builds beside a stack that runs; SAM CLI's cache in it stays."""
+    state = State(folder=State.current().folder / "checks")
+    state.temporary.mkdir(parents=True, exist_ok=True)
+    with stack.deploying(state, time.sleep):
+        write_aws_config(state, "http://127.0.0.1:9")  # `sam build` asks that the profile exists, and calls nobody
+        yield state
+
+
+def build_template() -> Path:
+    """Build the project as `local up` does; raises CommandFailed."""
+    with _state_of_checks() as state, Interrupts() as interrupts:
+        return build(state, interrupts=interrupts, show=lambda _: None)
+
+
+def _report(functions: Sequence[Function], results: Mapping[str, Sequence[Initialisation]]) -> dict[str, Any]:
+    rows = [
+        {
+            "function": function.name,
+            "init_milliseconds": round(statistics.median(run.milliseconds for run in results[function.name]), 1),
+            "unpacked_bytes": function.unpacked_bytes,
+            "error": next((run.error for run in results[function.name] if run.error), None),
+            "runs": len(results[function.name]),
+            "architecture": host_architecture(),
+        }
+        for function in functions
+    ]
+    failed = sum(row["error"] is not None for row in rows)
+    largest = max((function.unpacked_bytes for function in functions), default=0)
+    goals = [
+        {"name": "functions that do not initialise", "value": failed, "limit": 0, "holds": failed == 0},
+        {
+            "name": "largest function with its layers, bytes",
+            "value": largest,
+            "limit": _UNPACKED_LIMIT_BYTES,
+            "holds": largest <= _UNPACKED_LIMIT_BYTES,
+        },
+    ]
+    revision = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=paths.ROOT, check=False, capture_output=True, text=True
+    ).stdout
+    return {"commit": revision.strip() or None, "seed": None, "rows": rows, "goals": goals}
+
+
+def _show(report: Mapping[str, Any]) -> None:
+    width = max(len(row["function"]) for row in report["rows"])
+    print(f"{'function':<{width}}  {'init ms':>8}  {'unpacked MB':>11}")
+    for row in report["rows"]:
+        took = "failed" if row["error"] else f"{row['init_milliseconds']:.0f}"
+        print(f"{row['function']:<{width}}  {took:>8}  {row['unpacked_bytes'] / 1e6:>11.1f}")
+    for row in report["rows"]:
+        if row["error"]:
+            print(f"\n{row['function']} does not initialise from its own bundle and layers:\n{row['error']}")
+    held = sum(goal["holds"] for goal in report["goals"])
+    print(f"goals: {held} hold, {len(report['goals']) - held} miss")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Initialise every function of the built template; 1 if one does not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--template", type=Path, help="what `sam build` made; without it, the project is built first")
+    parser.add_argument("--runs", type=int, default=1, help="cold starts of each function; the median is shown")
+    parser.add_argument("--report", type=Path, help="write the result there too, as JSON")
+    options = parser.parse_args(arguments)
+    try:
+        template = options.template or build_template()
+    except CommandFailed as failure:
+        print(failure, *tail(failure.log, lines=20), sep="\n", file=sys.stderr)
+        return 1
+    functions = built_functions(template.resolve())
+    if not functions:
+        print(f"error: {template} has no functions.", file=sys.stderr)
+        return 1
+    results: dict[str, list[Initialisation]] = {function.name: [] for function in functions}
+    for _ in range(options.runs):
+        for function in functions:
+            results[function.name].append(initialise(function))
+    report = _report(functions, results)
+    _show(report)
+    if options.report:
+        options.report.parent.mkdir(parents=True, exist_ok=True)
+        options.report.write_text(json.dumps(report, indent=2) + "\n")
+    return 0 if all(goal["holds"] for goal in report["goals"]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
