@@ -1,0 +1,191 @@
+"""Starts the embedded AWS without a supervisor, for tests of the emulator itself."""
+
+import functools
+import io
+import json
+import os
+import subprocess
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import botocore.session
+from botocore.config import Config
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ENVIRONMENTS = REPOSITORY / ".darkroom" / "venvs"
+ACCOUNT_ID = "000000000000"
+REGION = "us-east-1"
+ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/test"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmulatorServer:
+    """A running emulator and the process that serves it."""
+
+    gateway_url: str
+    front_url: str
+    process: subprocess.Popen[bytes]
+
+    def client(self, service: str) -> Any:
+        """Return an SDK client that knows this emulator and nothing of the machine's AWS configuration."""
+        return _client(self.gateway_url, service)
+
+
+@functools.cache
+def _client(gateway_url: str, service: str) -> Any:
+    return _session().client(
+        service,
+        endpoint_url=gateway_url,
+        config=Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True),
+    )
+
+
+@functools.cache
+def _session() -> boto3.session.Session:
+    of_nobody = {"profile": None, "config_file": os.devnull, "credentials_file": os.devnull}
+    session = botocore.session.Session({name: (None, None, value, None) for name, value in of_nobody.items()})
+    return boto3.session.Session(
+        botocore_session=session, aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION
+    )
+
+
+@contextmanager
+def emulator_server(data_dir: Path, *options: str, **extra_environment: str) -> Iterator[EmulatorServer]:
+    """Run an emulator with the server's options; whatever happens, it is gone afterwards."""
+    ready_file = data_dir / "ready.json"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    command = [
+        *(ENVIRONMENTS / "emulator" / "bin" / "python", "-m", "embedded_aws.server"),
+        *("--ready-file", ready_file, "--data-dir", data_dir),
+        *("--function-python", ENVIRONMENTS / "runtime" / "bin" / "python"),
+        *options,
+    ]
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(REPOSITORY / "tools"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **extra_environment,
+    }
+    with (data_dir / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        ready = _await_ready(ready_file, process, data_dir / "log")
+        yield EmulatorServer(gateway_url=ready["gateway_url"], front_url=ready["front_url"], process=process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=30)
+        finally:
+            process.kill()
+
+
+def _await_ready(ready_file: Path, process: subprocess.Popen[bytes], log: Path) -> dict[str, str]:
+    deadline = time.monotonic() + 60
+    while not ready_file.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"The emulator did not start:\n{log.read_text()}")
+        time.sleep(0.02)
+    ready: dict[str, str] = json.loads(ready_file.read_text())
+    return ready
+
+
+def package(files: dict[str, str]) -> bytes:
+    """Return a deployment package with these files."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as opened:
+        for name, text in files.items():
+            opened.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), text)
+    return archive.getvalue()
+
+
+def create_function(server: EmulatorServer, name: str, source: str, **configuration: Any) -> str:
+    """Create a Python function whose module `app` is the source given, and return its ARN."""
+    lambda_ = server.client("lambda")
+    arn: str = lambda_.create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Handler="app.handler",
+        Role=ROLE,
+        Code={"ZipFile": package({"app.py": source})},
+        **configuration,
+    )["FunctionArn"]
+    return arn
+
+
+def invoke(server: EmulatorServer, name: str, event: Any = None) -> Any:
+    """Invoke a function synchronously and return its payload."""
+    response = server.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event or {}).encode())
+    return json.loads(response["Payload"].read())
+
+
+def wait_until(condition: Callable[[], Any], what: str) -> Any:
+    """Return the first true value of a condition."""
+    deadline = time.monotonic() + 60
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"Waited in vain: {what}")
+        time.sleep(0.02)
+    return value
+
+
+@contextmanager
+def stack(server: EmulatorServer, resources: dict[str, Any]) -> Iterator[str]:
+    """Create a stack of these resources, and delete it afterwards."""
+    name = f"stack-{uuid4().hex[:8]}"
+    cloudformation = server.client("cloudformation")
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}))
+    try:
+        settled = _settled(server, name)
+        assert settled["StackStatus"] == "CREATE_COMPLETE", failures(server, name)
+        yield name
+    finally:
+        cloudformation.delete_stack(StackName=name)
+        wait_until(lambda: name not in _stack_names(server), f"{name} is deleted")
+
+
+def update_stack(server: EmulatorServer, name: str, resources: dict[str, Any]) -> None:
+    """Update a stack to these resources."""
+    server.client("cloudformation").update_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}))
+    assert _settled(server, name)["StackStatus"] == "UPDATE_COMPLETE", failures(server, name)
+
+
+def reasons_for_failed_stack(server: EmulatorServer, resources: dict[str, Any]) -> str:
+    """Create a stack that must fail, and return why it did; an empty string where it did not."""
+    name = f"stack-{uuid4().hex[:8]}"
+    cloudformation = server.client("cloudformation")
+    cloudformation.create_stack(
+        StackName=name, TemplateBody=json.dumps({"Resources": resources}), OnFailure="DO_NOTHING"
+    )
+    _settled(server, name)
+    reasons = failures(server, name)
+    cloudformation.delete_stack(StackName=name)
+    return reasons
+
+
+def failures(server: EmulatorServer, name: str) -> str:
+    """Return the reasons in the events of a stack for what failed in it."""
+    events = server.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
+    return "\n".join(event.get("ResourceStatusReason", "") for event in events if "FAILED" in event["ResourceStatus"])
+
+
+def _settled(server: EmulatorServer, name: str) -> Any:
+    cloudformation = server.client("cloudformation")
+
+    def settled() -> Any:
+        described = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+        return None if described["StackStatus"].endswith("IN_PROGRESS") else described
+
+    return wait_until(settled, f"{name} has settled")
+
+
+def _stack_names(server: EmulatorServer) -> list[str]:
+    gone = "DELETE_COMPLETE"
+    summaries = server.client("cloudformation").list_stacks()["StackSummaries"]
+    return [summary["StackName"] for summary in summaries if summary["StackStatus"] != gone]

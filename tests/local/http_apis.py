@@ -1,0 +1,57 @@
+"""Resources of small HTTP APIs, as `AWS::Serverless::HttpApi` expands to them."""
+
+from typing import Any
+
+from tests.local.emulator_server import ROLE
+
+# Answers with the event that it got, or as the event's query asks it to.
+ECHO = """
+import json, time
+
+def handler(event, context):
+    query = event.get("queryStringParameters") or {}
+    if "malformed" in query:
+        return {"statusCode": "no number"}
+    time.sleep(float(query.get("sleep", 0)))
+    if "fail" in query:
+        raise KeyError("the function's own business")
+    print("invoked")
+    event = {**event, "body": len(event.get("body") or "")}
+    headers = {"Content-Type": "application/json", "Connection": "close", "X-Echo": "yes"}
+    return {"statusCode": int(query.get("status", 200)), "headers": headers, "body": json.dumps(event)}
+"""
+
+INTEGRATION = {
+    "type": "aws_proxy",
+    "httpMethod": "POST",
+    "payloadFormatVersion": "2.0",
+    "uri": {"Fn::Sub": "arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Echo.Arn}/invocations"},
+}
+SIGV4 = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authtype": "awsSigv4"}
+
+
+def echo_api(
+    routes: dict[str, dict[str, Any]], body: dict[str, Any] | None = None, **properties: Any
+) -> dict[str, Any]:
+    """Return the resources of an API whose routes ("GET /path", "ANY /path" or "$default") all lead to one function."""
+    paths: dict[str, Any] = {}
+    for route_key, operation in routes.items():
+        method, _, path = route_key.rpartition(" ")
+        name = "x-amazon-apigateway-any-method" if method in ("", "ANY") else method.lower()
+        paths.setdefault(path, {})[name] = {"x-amazon-apigateway-integration": INTEGRATION, **operation}
+    openapi = {
+        "openapi": "3.0.1",
+        "info": {"title": "Echo", "version": "1"},
+        "paths": paths,
+        "components": {"securitySchemes": {"sigv4": SIGV4}},
+        **(body or {}),
+    }
+    function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Code": {"ZipFile": ECHO}}
+    return {
+        "Echo": {"Type": "AWS::Lambda::Function", "Properties": function},
+        "Api": {"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Body": openapi, **properties}},
+        "Stage": {
+            "Type": "AWS::ApiGatewayV2::Stage",
+            "Properties": {"ApiId": {"Ref": "Api"}, "StageName": "$default", "AutoDeploy": True},
+        },
+    }

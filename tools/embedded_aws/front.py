@@ -1,0 +1,164 @@
+"""Serves the deployed HTTP API at the root of a port of its own, exactly as its `$default` stage does on AWS."""
+
+import base64
+import json
+import logging
+import os
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
+from email.utils import formatdate
+from typing import Any
+from urllib.parse import parse_qs
+
+from embedded_aws.ministack_internals import internals
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Answer = tuple[int, dict[str, Any], bytes]
+
+_logger = logging.getLogger(__name__)
+
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html (payload size, not adjustable)
+MAXIMUM_PAYLOAD_BYTES = 10 * 1024 * 1024
+
+# RFC 9110, section 7.6.1: these speak about one connection and are never passed on.
+_HOP_BY_HOP = frozenset(
+    [
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ]
+)
+
+
+async def front(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one request to the API (an ASGI application)."""
+    if scope["type"] == "lifespan":
+        await _live(receive, send)
+    elif scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close"})
+    else:
+        with suppress(ClientGone):
+            body = await _read_body(receive)
+            await _send(send, _message(413, "Request Entity Too Large") if body is None else await _answer(scope, body))
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was complete."""
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        event = (await receive())["type"].removeprefix("lifespan.")
+        await send({"type": f"lifespan.{event}.complete"})
+        if event == "shutdown":
+            return
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """Read the whole body; None when it is more than API Gateway takes.
+
+    What is too much is read all the same, since a client that is still sending would see a reset instead of the answer.
+    """
+    chunks, size, more = [], 0, True
+    while more:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise ClientGone
+        chunk = event.get("body", b"")
+        size += len(chunk)
+        if size <= MAXIMUM_PAYLOAD_BYTES:
+            chunks.append(chunk)
+        more = event.get("more_body", False)
+    return b"".join(chunks) if size <= MAXIMUM_PAYLOAD_BYTES else None
+
+
+async def _answer(scope: Scope, body: bytes) -> Answer:
+    api_gateway, responses = internals("services.apigateway"), internals("core.responses")
+    deployed = _deployed_api(api_gateway)
+    if deployed is None:
+        return _message(
+            503, "No HTTP API is deployed to the embedded AWS yet: wait for the deployment or read its log."
+        )
+    account_id, region, api_id = deployed
+    query_string = scope["query_string"].decode("latin-1")
+    raw_path = scope.get("raw_path") or scope["path"].encode()
+    with responses.request_scope(account_id, region):
+        try:
+            status, headers, content = await api_gateway.handle_execute(
+                api_id,
+                "$default",
+                api_gateway.decode_http_api_path(raw_path.decode("latin-1")),
+                scope["method"],
+                _event_headers(scope),
+                body,
+                parse_qs(query_string, keep_blank_values=True),
+                raw_query_string=query_string,
+            )
+            return int(status), headers, content or b""
+        except Exception:
+            # API Gateway says no more than this about a response of the function that it cannot use.
+            _logger.exception("The function's response to %s %s cannot be used", scope["method"], scope["path"])
+            return _message(500, "Internal Server Error")
+
+
+def _deployed_api(api_gateway: Any) -> tuple[str, str, str] | None:
+    """The account, region and id of the HTTP API with a `$default` stage; of several, the one made last."""
+    return next(
+        (
+            key
+            for key, api in reversed(list(api_gateway._apis.all_items()))
+            if api["protocolType"] == "HTTP" and "$default" in api_gateway._stages.get_scoped(*key, {})
+        ),
+        None,
+    )
+
+
+def _event_headers(scope: Scope) -> dict[str, str]:
+    """The headers that the function sees: the client's end-to-end ones and those that API Gateway adds.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+    """
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        if name not in _HOP_BY_HOP:
+            separator = "; " if name == "cookie" else ","
+            headers[name] = f"{headers[name]}{separator}{value}" if name in headers else value
+    client_address = (scope.get("client") or ("127.0.0.1",))[0]
+    forwarded = headers.get("x-forwarded-for")
+    headers["x-forwarded-for"] = f"{forwarded}, {client_address}" if forwarded else client_address
+    headers["x-forwarded-port"] = str((scope.get("server") or ("", 80))[1])
+    headers["x-forwarded-proto"] = str(scope.get("scheme", "http"))
+    headers.setdefault("x-amzn-trace-id", f"Root=1-{int(time.time()):08x}-{secrets.token_hex(12)}")
+    return headers
+
+
+def _message(status: int, message: str) -> Answer:
+    body = json.dumps({"message": message}, separators=(",", ":"))
+    return status, {"Content-Type": "application/json"}, body.encode()
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    status, headers, body = answer
+    await send({"type": "http.response.start", "status": status, "headers": list(_response_headers(headers, body))})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _response_headers(headers: dict[str, Any], body: bytes) -> Iterable[tuple[bytes, bytes]]:
+    for name, value in headers.items():
+        if name.lower() not in _HOP_BY_HOP and name.lower() not in ("content-length", "date", "server"):
+            for item in value if isinstance(value, list | tuple) else (value,):
+                yield name.lower().encode("latin-1"), str(item).encode("utf-8")
+    yield b"content-length", str(len(body)).encode()
+    yield b"date", formatdate(usegmt=True).encode()
+    yield b"apigw-requestid", base64.b64encode(os.urandom(11))

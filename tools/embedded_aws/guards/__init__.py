@@ -1,0 +1,9 @@
+"""What AWS refuses and MiniStack accepts: one module per refusal, each with a test that fails once it refuses."""
+
+GUARDS = (
+    "message_delay",
+    "queue_event_source",
+    "invocation_payload",
+    "batch_item_failures",
+    "state_machine_transitions",
+)

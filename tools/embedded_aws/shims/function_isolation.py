@@ -1,0 +1,298 @@
+"""Runs each Python function by AWS's own runtime client, on an interpreter of its own and in Lambda's environment.
+
+Gap: MiniStack runs functions on its own interpreter, in its own environment: its site-packages mask what a bundle
+lacks, its variables leak in, layers come before the function's code, an exception kills the process and loses its
+type.
+AWS: the runtime client (awslambdaric) imports the handler, and a function sees its code, then its layers, then the
+runtime; the variables that AWS defines and its own; and nothing of the machine.
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html (Defined runtime environment variables)
+https://docs.aws.amazon.com/lambda/latest/dg/python-package.html (Dependency search path)
+https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+
+What still differs from AWS:
+- Layers are merged, later over earlier, into one folder as on AWS, but that folder is not named /opt. It is on the
+  search paths of Python, programs and libraries at /opt's places; only code that spells out "/opt" misses it.
+- AWS_ENDPOINT_URL leads the SDK to the emulator, unless the function's configuration sets its own.
+- HOME and TMPDIR lie in a folder of the execution environment, so that neither the developer's ~/.aws nor /tmp is
+  seen.
+- Memory, /tmp's size and a read-only file system are not enforced.
+"""
+
+import array
+import fcntl
+import functools
+import hashlib
+import os
+import queue
+import secrets
+import shutil
+import socketserver
+import subprocess
+import tempfile
+import termios
+import threading
+import time
+import zipfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from embedded_aws.corrections import Emulator
+from embedded_aws.ministack_internals import internals, replace
+
+# Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel ends together with the thread
+# that started it (prctl PR_SET_PDEATHSIG, SIGKILL): a function never outlives an emulator that was killed.
+_START = """
+import ctypes, os, runpy, sys
+ctypes.CDLL(None).prctl(1, 9)
+sys.path[0] = os.getcwd()
+del ctypes
+runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
+"""
+
+# Lambda ends an execution environment without asking it.
+_END_GRACE_SECONDS = 0.2
+_LOG_DRAIN_SECONDS = 0.25
+
+lambda_runtime = internals("core.lambda_runtime")
+lambda_service = internals("services.lambda_svc")
+_ProvidedWorker: Any = lambda_runtime.ProvidedWorker
+
+
+def apply(emulator: Emulator) -> None:
+    """Run Python functions in isolated workers; other runtimes stay as they are."""
+    folder = emulator.data_dir / "functions"
+    folder.mkdir(parents=True, exist_ok=True)
+    worker = functools.partial(
+        RuntimeClientWorker,
+        settings=WorkerSettings(
+            python=str(emulator.function_python),
+            packages=Packages(folder),
+            gateway_url=emulator.gateway_url,
+            # To the kernel, the thread that starts a process is its parent: this one lives as long as the server.
+            starter=ThreadPoolExecutor(max_workers=1, thread_name_prefix="function-starter"),
+        ),
+    )
+    lambda_runtime._REAP_GRACE = _END_GRACE_SECONDS
+    replace(
+        lambda_runtime,
+        "_worker_class_for",
+        lambda choose: lambda config: worker if _is_python(config) else choose(config),
+    )
+    replace(lambda_service, "_execute_function_warm", _execute_python_by_runtime_api)
+
+
+def _execute_python_by_runtime_api(execute: Any) -> Any:
+    def execute_function(function: Any, event: Any, request_id: str) -> Any:
+        by_runtime_api = _is_python(function.get("config") or function)
+        run = lambda_service._execute_function_provided_warm if by_runtime_api else execute
+        return run(function, event, request_id)
+
+    return execute_function
+
+
+def _is_python(config: dict[str, Any]) -> bool:
+    return str(config.get("Runtime", "")).startswith("python")
+
+
+class Packages:
+    """The unpacked code and layers, one folder for each distinct content, shared by the workers that run it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+
+    def unpack(self, archives: Sequence[bytes]) -> Path:
+        """Return a folder in which the archives lie over each other, the last one on top."""
+        digest = hashlib.sha256(b"".join(hashlib.sha256(archive).digest() for archive in archives)).hexdigest()
+        target = self._folder / digest[:32]
+        with self._lock:
+            if not target.exists():
+                unfinished = Path(tempfile.mkdtemp(prefix="unpacking-", dir=self._folder))
+                for archive in archives:
+                    with zipfile.ZipFile(BytesIO(archive)) as opened:
+                        lambda_service._extract_zip_preserving_mode(opened, str(unfinished))
+                unfinished.chmod(0o755)
+                unfinished.rename(target)
+        return target
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings:
+    """What every worker needs beside its function's configuration."""
+
+    python: str
+    packages: Packages
+    gateway_url: str
+    starter: ThreadPoolExecutor
+
+
+class InitializationFailed(Exception):
+    """The runtime client could not import the handler, or died before it asked for an event."""
+
+    def __init__(self, payload: dict[str, Any], log: str) -> None:
+        super().__init__(payload["errorMessage"])
+        self.payload = payload
+        self.log = log
+
+
+class RuntimeApiServer(socketserver.ThreadingTCPServer):
+    """The Runtime API of one execution environment, on a port of its own."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: the client's end of the connection goes whenever an execution environment ends."""
+
+
+class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack publishes no types.
+    """An execution environment: MiniStack's for custom runtimes (the Runtime API), with AWS's Python client in it."""
+
+    def __init__(self, func_name: str, config: dict[str, Any], code_zip: bytes, *, settings: WorkerSettings) -> None:
+        super().__init__(func_name, config, code_zip)
+        self._settings = settings
+
+    def invoke(self, *arguments: Any, **options: Any) -> Any:
+        """Run one invocation; a handler that cannot be imported fails it with the runtime client's own error."""
+        try:
+            return super().invoke(*arguments, **options)
+        except InitializationFailed as failure:
+            return {"status": "error", "error": str(failure), "error_payload": failure.payload, "log": failure.log}
+
+    def _spawn(self, init_timeout: float | None = None) -> None:
+        self._teardown()
+        self._discard_tmpdir()
+        self._tmpdir = tempfile.mkdtemp(prefix="sandbox-")
+        task_root = self._settings.packages.unpack([self.code_zip])
+        log_lines: queue.Queue[str] = queue.Queue(maxsize=lambda_runtime._PROVIDED_LOG_MAX_LINES)
+        generation = self._begin_generation(log_lines)
+        try:
+            self._server = RuntimeApiServer(("127.0.0.1", 0), self._build_handler_class(generation, self._pending))
+            self._server_thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+            self._server_thread.start()
+            self._proc: Any = self._settings.starter.submit(
+                subprocess.Popen,
+                [self._settings.python, "-c", _START, self.config.get("Handler", "")],
+                cwd=task_root,
+                env=self._environment(task_root, port=self._server.server_address[1]),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            ).result()
+            self._log_thread = threading.Thread(
+                target=self._pump_output, args=(self._proc.stdout, log_lines), daemon=True
+            )
+            self._log_thread.start()
+            self._await_init(init_timeout)
+        except lambda_runtime.ProvidedInitTimeout:
+            self._teardown()
+            raise
+        except Exception as error:
+            reported = self._init_error
+            self._teardown()
+            if isinstance(reported, dict):
+                raise InitializationFailed(reported, self._drain_stderr()) from error
+            log = self._drain_stderr()
+            raise InitializationFailed({"errorMessage": str(error), "errorType": "Runtime.ExitError"}, log) from error
+        lambda_runtime.logger.info("Lambda worker started for %s (cold start)", self.func_name)
+
+    def _begin_generation(self, log_lines: queue.Queue[str]) -> int:
+        with self._state_lock:
+            self._generation += 1
+            self._stopping = False
+            self._first_poll.clear()
+            self._init_settled.clear()
+            self._init_error = None
+            self._result: dict[str, Any] = {}
+            self._response_ready.clear()
+            self._current_request_id = None
+            self._pending: queue.Queue[Any] = queue.Queue(maxsize=1)
+            self._stderr_queue = log_lines
+            return int(self._generation)
+
+    def _build_handler_class(self, generation: int, pending: Any) -> Any:
+        handler = super()._build_handler_class(generation, pending)
+        # One packet for an answer's head and body: two of them wait for each other (Nagle and delayed acknowledgement).
+        return type("RuntimeApiHandler", (handler,), {"wbufsize": -1, "disable_nagle_algorithm": True})
+
+    def _drain_stderr_bounded(self, first_line_wait: float = 0.001, **_: float) -> Any:
+        # The client flushes every line before it posts its response: what belongs to it is in the pipe by now.
+        deadline = time.monotonic() + _LOG_DRAIN_SECONDS
+        while self._unread_log_bytes() and time.monotonic() < deadline:
+            time.sleep(0.0005)
+        return super()._drain_stderr_bounded(first_line_wait, idle_confirm=0.001, hard_cap=_LOG_DRAIN_SECONDS)
+
+    def _unread_log_bytes(self) -> int:
+        unread = array.array("i", [0])
+        # Where the process is gone already, its pipe is too.
+        with suppress(AttributeError, ValueError, OSError):
+            fcntl.ioctl(self._proc.stdout.fileno(), termios.FIONREAD, unread)
+        return unread[0]
+
+    def _discard_tmpdir(self) -> None:
+        super()._discard_tmpdir()
+        if self._tmpdir:
+            shutil.rmtree(self._tmpdir, ignore_errors=True)
+
+    def _environment(self, task_root: Path, *, port: int) -> dict[str, str]:
+        config = self.config
+        _, region = lambda_runtime._account_region_from_function_config(config)
+        layers = [lambda_service._resolve_layer_zip(layer) for layer in config.get("Layers") or []]
+        opt = self._settings.packages.unpack([archive for archive in layers if archive])
+        sandbox = Path(self._tmpdir)
+        (sandbox / "tmp").mkdir()
+        own = lambda_service._runtime_env_vars(config)
+        return {
+            **_unreserved_variables(task_root, opt),
+            "AWS_ENDPOINT_URL": self._settings.gateway_url,
+            "HOME": str(sandbox / "home"),
+            "TMPDIR": str(sandbox / "tmp"),
+            **own,
+            "PYTHONPATH": os.pathsep.join([*_layer_search_path(config, opt), *filter(None, [own.get("PYTHONPATH")])]),
+            **_reserved_variables(config, region, task_root, port=port),
+            **{name: value for name, value in lambda_runtime.execution_credentials(config).items() if value},
+        }
+
+
+def _layer_search_path(config: dict[str, Any], opt: Path) -> list[str]:
+    return [str(opt / "python" / "lib" / str(config["Runtime"]) / "site-packages"), str(opt / "python")]
+
+
+def _unreserved_variables(task_root: Path, opt: Path) -> dict[str, str]:
+    """What Lambda defines and a function's configuration may change."""
+    return {
+        "LANG": "en_US.UTF-8",
+        "TZ": ":UTC",
+        "PATH": f"/usr/local/bin:/usr/bin:/bin:{opt}/bin",
+        "LD_LIBRARY_PATH": f"{task_root}:{task_root}/lib:{opt}/lib",
+        "AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
+        "AWS_XRAY_DAEMON_ADDRESS": "127.0.0.1:2000",
+    }
+
+
+def _reserved_variables(config: dict[str, Any], region: str, task_root: Path, *, port: int) -> dict[str, str]:
+    """What Lambda defines and nobody may change."""
+    version = config.get("Version", "$LATEST")
+    logging = config.get("LoggingConfig") or {}
+    log_stream = f"{time.strftime('%Y/%m/%d', time.gmtime())}/[{version}]{secrets.token_hex(16)}"
+    reserved = {
+        "_HANDLER": config.get("Handler"),
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{config['Runtime']}",
+        "AWS_LAMBDA_FUNCTION_NAME": config.get("FunctionName"),
+        "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": config.get("MemorySize", 128),
+        "AWS_LAMBDA_FUNCTION_VERSION": version,
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_LOG_FORMAT": logging.get("LogFormat"),
+        "AWS_LAMBDA_LOG_LEVEL": logging.get("ApplicationLogLevel"),
+        "AWS_LAMBDA_LOG_GROUP_NAME": logging.get("LogGroup") or f"/aws/lambda/{config.get('FunctionName')}",
+        "AWS_LAMBDA_LOG_STREAM_NAME": log_stream,
+        "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{port}",
+        "LAMBDA_TASK_ROOT": str(task_root),
+    }
+    return {name: str(value) for name, value in reserved.items() if value is not None}

@@ -1,0 +1,171 @@
+"""Creates the routes, integrations and CORS configuration of an HTTP API that is defined by its OpenAPI `Body`.
+
+Gap: MiniStack drops the `Body` of `AWS::ApiGatewayV2::Api`, which is all that `AWS::Serverless::HttpApi` expands to;
+the stack succeeds and every route answers 404.
+AWS: the body is imported when the API is created and imported again when it is updated, under the same API id.
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-open-api.html
+https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-swagger-extensions.html
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from embedded_aws.corrections import Emulator
+from embedded_aws.ministack_internals import internals, replace_resource_handler
+
+_RESOURCE_TYPE = "AWS::ApiGatewayV2::Api"
+_METHODS = {name: name.upper() for name in ("get", "put", "post", "delete", "options", "head", "patch", "trace")}
+_METHODS["x-amazon-apigateway-any-method"] = "ANY"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedRoute:
+    """One operation of the OpenAPI body, as API Gateway imports it."""
+
+    route_key: str
+    authorization_type: str
+    integration: Mapping[str, Any] | None
+
+
+def apply(emulator: Emulator) -> None:
+    """Import the body wherever CloudFormation creates or updates an HTTP API."""
+    replace_resource_handler(_RESOURCE_TYPE, "create", _create_with_body)
+    replace_resource_handler(_RESOURCE_TYPE, "update", _update_with_body)
+
+
+def _create_with_body(create: Any) -> Any:
+    def create_api(logical_id: str, properties: dict[str, Any], stack_name: str) -> Any:
+        body = properties.get("Body") or {}
+        routes = list(imported_routes(body))  # Refuses a body that cannot be imported before anything is made of it.
+        api_id, attributes = create(logical_id, _with_imported_properties(properties, body), stack_name)
+        _reconcile_routes(api_id, [], routes)
+        return api_id, attributes
+
+    return create_api
+
+
+def _update_with_body(update: Any) -> Any:
+    def update_api(
+        api_id: str,
+        old_properties: dict[str, Any],
+        new_properties: dict[str, Any],
+        stack_name: str,
+        logical_id: str | None = None,
+    ) -> Any:
+        old_body, new_body = old_properties.get("Body") or {}, new_properties.get("Body") or {}
+        routes = list(imported_routes(new_body))
+        updated_id, attributes = update(
+            api_id,
+            _with_imported_properties(old_properties, old_body),
+            _with_imported_properties(new_properties, new_body),
+            stack_name,
+            logical_id,
+        )
+        _reconcile_routes(updated_id, [route.route_key for route in imported_routes(old_body)], routes)
+        return updated_id, attributes
+
+    return update_api
+
+
+def imported_routes(body: Mapping[str, Any]) -> Iterator[ImportedRoute]:
+    """Read the routes that API Gateway makes of an OpenAPI body."""
+    schemes = (body.get("components") or {}).get("securitySchemes") or {}
+    for path, operations in (body.get("paths") or {}).items():
+        for name, method in _METHODS.items():
+            operation = (operations or {}).get(name)
+            if operation is None:
+                continue
+            is_default = operation.get("isDefaultRoute") or path in ("$default", "/$default")
+            route_key = "$default" if is_default else f"{method} {path}"
+            yield ImportedRoute(
+                route_key=route_key,
+                authorization_type=_authorization_type(
+                    route_key, operation.get("security", body.get("security")), schemes
+                ),
+                integration=_integration(route_key, operation.get("x-amazon-apigateway-integration")),
+            )
+
+
+def _authorization_type(route_key: str, security: Any, schemes: Mapping[str, Any]) -> str:
+    required = [name for requirement in security or [] for name in requirement]
+    for name in required:
+        if str(schemes.get(name, {}).get("x-amazon-apigateway-authtype", "")).lower() != "awssigv4":
+            # An authorizer that is silently skipped would open the route.
+            raise ValueError(
+                f"Route '{route_key}' requires the security scheme '{name}', and the embedded AWS knows only "
+                "x-amazon-apigateway-authtype: awsSigv4 yet. Extend tools/embedded_aws/shims/http_api_body.py."
+            )
+    return "AWS_IAM" if required else "NONE"
+
+
+def _integration(route_key: str, extension: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if extension is None:
+        return None
+    integration_type = str(extension.get("type", "")).upper()
+    if integration_type == "AWS_PROXY" and str(extension.get("payloadFormatVersion")) != "2.0":
+        raise ValueError(
+            f"Route '{route_key}' needs payloadFormatVersion 2.0, the only one that the embedded AWS speaks."
+        )
+    renamed = {
+        "integrationType": integration_type,
+        "integrationUri": extension.get("uri"),
+        "integrationMethod": extension.get("httpMethod"),
+    }
+    kept = ("payloadFormatVersion", "timeoutInMillis", "requestParameters", "responseParameters", "connectionType")
+    copied = {name: extension[name] for name in kept if name in extension}
+    return {name: value for name, value in {**renamed, **copied}.items() if value is not None}
+
+
+def _with_imported_properties(properties: dict[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    if not body:
+        return properties
+    info = body.get("info") or {}
+    imported = {
+        "Name": info.get("title"),
+        "Version": info.get("version"),
+        "Description": info.get("description"),
+        "CorsConfiguration": body.get("x-amazon-apigateway-cors"),
+    }
+    return {**{name: value for name, value in imported.items() if value}, **properties}
+
+
+def _reconcile_routes(api_id: str, old_route_keys: list[str], routes: list[ImportedRoute]) -> None:
+    api_gateway = internals("services.apigateway")
+    existing = {route["routeKey"]: route for route in api_gateway._routes.get(api_id, {}).values()}
+    for route_key in set(old_route_keys) - {route.route_key for route in routes}:
+        if removed := existing.get(route_key):
+            api_gateway._delete_route(api_id, removed["routeId"])
+            api_gateway._delete_integration(api_id, _integration_id(removed))
+    for route in routes:
+        old = existing.get(route.route_key)
+        settings = {
+            "routeKey": route.route_key,
+            "authorizationType": route.authorization_type,
+            "target": _reconcile_integration(api_id, old, route.integration),
+        }
+        if old:
+            _checked(api_gateway._update_route(api_id, old["routeId"], settings))
+        else:
+            _checked(api_gateway._create_route(api_id, settings))
+
+
+def _reconcile_integration(api_id: str, route: Any, integration: Mapping[str, Any] | None) -> str:
+    api_gateway = internals("services.apigateway")
+    if route:
+        api_gateway._delete_integration(api_id, _integration_id(route))
+    if integration is None:
+        return ""
+    return f"integrations/{_checked(api_gateway._create_integration(api_id, integration))['integrationId']}"
+
+
+def _integration_id(route: Mapping[str, Any]) -> str:
+    return str(route.get("target", "")).removeprefix("integrations/")
+
+
+def _checked(response: tuple[int, Any, bytes]) -> Any:
+    status, _, payload = response
+    if status >= 400:
+        raise ValueError(f"API Gateway refused a part of the imported body: {payload.decode()}")
+    return json.loads(payload)

@@ -1,0 +1,76 @@
+"""Hands requests to the function, and the function's failures to the client, as an HTTP API's Lambda integration does.
+
+Gap: MiniStack hands over events of any size, leaves null path parameters and raw cookies in them, waits without end,
+and answers a function that failed with 502 and the function's own error.
+AWS: an event above the 6 MB of a synchronous invocation is answered with 413 and the function is not invoked; a
+function that failed is a 500 {"message":"Internal Server Error"}; one that is throttled, or takes longer than the
+integration's timeout (30 s at most), is a 503 {"message":"Service Unavailable"}.
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+"""
+
+import asyncio
+import json
+from contextvars import ContextVar
+from typing import Any
+
+from embedded_aws.corrections import Emulator
+from embedded_aws.ministack_internals import internals, replace
+
+MAXIMUM_EVENT_BYTES = 6 * 1024 * 1024
+
+# The timeout of the integration that the current request has reached. MiniStack invokes authorizers and the routes of
+# WebSockets through the same function as integrations; those have none, and stay as they are.
+_timeout_seconds: ContextVar[float | None] = ContextVar("integration_timeout_seconds", default=None)
+
+
+def apply(emulator: Emulator) -> None:
+    """Replace how MiniStack's HTTP API invokes a function."""
+    api_gateway = internals("services.apigateway")
+    replace(api_gateway, "_invoke_lambda_proxy", _remember_timeout)
+    replace(api_gateway, "run_reentrant", _invoke_as_integration)
+
+
+def _remember_timeout(invoke: Any) -> Any:
+    async def invoke_lambda_proxy(integration: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+        token = _timeout_seconds.set(int(integration["timeoutInMillis"]) / 1000)
+        try:
+            return await invoke(integration, *arguments, **options)
+        finally:
+            _timeout_seconds.reset(token)
+
+    return invoke_lambda_proxy
+
+
+def _invoke_as_integration(run: Any) -> Any:
+    async def invoke(function: Any, record: Any, event: Any, **options: Any) -> Any:
+        timeout_seconds = _timeout_seconds.get()
+        if timeout_seconds is None:
+            return await run(function, record, event, **options)
+        event = _as_on_aws(event)
+        if len(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()) > MAXIMUM_EVENT_BYTES:
+            return _gateway_answer(413, "Request Entity Too Large")
+        invocation = asyncio.ensure_future(run(function, record, event, **options))
+        await asyncio.wait({invocation}, timeout=timeout_seconds)  # The function runs on, as it does on AWS.
+        if not invocation.done() or invocation.result().get("throttle"):
+            return _gateway_answer(503, "Service Unavailable")
+        result = invocation.result()
+        return _gateway_answer(500, "Internal Server Error") if result.get("error") else result
+
+    return invoke
+
+
+def _as_on_aws(event: dict[str, Any]) -> dict[str, Any]:
+    headers, context = dict(event["headers"]), dict(event["requestContext"])
+    event = {**event, "headers": headers, "requestContext": {**context, "domainPrefix": context["apiId"]}}
+    if cookies := headers.pop("cookie", None):
+        event["cookies"] = [cookie.strip() for cookie in cookies.split(";")]
+    if not event.get("pathParameters"):
+        event.pop("pathParameters", None)
+    return event
+
+
+def _gateway_answer(status: int, message: str) -> dict[str, Any]:
+    body = json.dumps({"message": message}, separators=(",", ":"))
+    return {"body": {"statusCode": status, "headers": {"content-type": "application/json"}, "body": body}}
