@@ -85,7 +85,9 @@ def http_event(
 def received(queue_url: str) -> dict[str, Any]:
     """An SQS event with what the queue hands out now."""
     sqs = boto3.client("sqs")
-    messages = sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10, AttributeNames=["All"]).get("Messages", [])
+    messages = sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10, AttributeNames=["All"]).get(
+        "Messages", []
+    )
     return {"Records": [record(message) for message in messages]}
 
 

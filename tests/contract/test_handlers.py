@@ -209,9 +209,7 @@ def test_a_refused_image_is_acknowledged_and_its_owner_is_told(functions: Functi
     assert (shown["status"], shown["error"]["code"], shown["error"]["retryable"]) == ("failed", "undecodable", False)
 
 
-def test_one_failing_record_does_not_cost_its_neighbours(
-    functions: Functions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_failing_record_does_not_cost_its_neighbours(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     good = document(functions.post())["id"]
     bad = document(functions.post())["id"]
     event = received(functions.aws.slow_queue_url)
@@ -279,9 +277,7 @@ def test_a_message_delivered_twice_is_developed_once(functions: Functions) -> No
     assert functions.row(image_id) == row
 
 
-def test_one_correlation_id_runs_from_the_request_to_the_workers_log(
-    functions: Functions, log: io.StringIO
-) -> None:
+def test_one_correlation_id_runs_from_the_request_to_the_workers_log(functions: Functions, log: io.StringIO) -> None:
     image_id = document(functions.post())["id"]
     functions.work()
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
@@ -291,9 +287,7 @@ def test_one_correlation_id_runs_from_the_request_to_the_workers_log(
     assert about["delivery settled"]["outcome"] == "done"
 
 
-def test_one_records_keys_are_not_on_anothers_log_lines(
-    functions: Functions, log: io.StringIO
-) -> None:
+def test_one_records_keys_are_not_on_anothers_log_lines(functions: Functions, log: io.StringIO) -> None:
     functions.post()
     first = received(functions.aws.slow_queue_url)["Records"]
     boto3.client("sqs").send_message(QueueUrl=functions.aws.slow_queue_url, MessageBody="unreadable")

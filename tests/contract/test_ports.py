@@ -40,7 +40,6 @@ def sha256(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-
 # ── Images ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -92,7 +91,9 @@ def test_what_a_change_leaves_out_goes(kind: str, aws: Aws) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("overtaken", [{"status": Status.DONE}, {"run": 2}, {"attempt": 2}], ids=lambda c: next(iter(c)))
+@pytest.mark.parametrize(
+    "overtaken", [{"status": Status.DONE}, {"run": 2}, {"attempt": 2}], ids=lambda c: next(iter(c))
+)
 def test_a_change_of_a_row_that_moved_on_is_fenced(kind: str, overtaken: dict[str, Any], aws: Aws) -> None:
     images = images_of(kind, aws)
     before = images.create(processing())
@@ -281,9 +282,7 @@ class Context:
 def once_of(kind: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Once:
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "transcode_image")
     return (
-        FakeOnce()
-        if kind == "fake"
-        else PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table, Context())  # type: ignore[arg-type]
+        FakeOnce() if kind == "fake" else PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table, Context())  # type: ignore[arg-type]
     )
 
 
@@ -335,5 +334,3 @@ def test_a_memory_that_does_not_answer_is_for_later(aws: Aws, monkeypatch: pytes
     boto3.client("dynamodb").delete_table(TableName=aws.idempotency_table)
     with pytest.raises(Retryable):
         once("a#1#r", lambda: {"ok": True})
-
-

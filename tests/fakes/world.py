@@ -71,9 +71,7 @@ class World:
         )
 
     def sweep(self) -> Sweep:
-        return sweep_due_images(
-            images=self.images, lanes=self.lanes, clock=self.clock, out_of_time=lambda: False
-        )
+        return sweep_due_images(images=self.images, lanes=self.lanes, clock=self.clock, out_of_time=lambda: False)
 
     def row(self, image_id: str) -> Image:
         image = self.images.get(image_id)

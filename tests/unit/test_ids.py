@@ -38,7 +38,17 @@ def test_an_id_of_any_other_size_is_refused(size: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0" * 25, "0" * 27, "8" + "0" * 25, "0" * 25 + "i", "0" * 25 + "U", "../" + "0" * 23, "0" * 26 + "\n", "０" * 26],
+    [
+        "",
+        "0" * 25,
+        "0" * 27,
+        "8" + "0" * 25,
+        "0" * 25 + "i",
+        "0" * 25 + "U",
+        "../" + "0" * 23,
+        "0" * 26 + "\n",
+        "０" * 26,
+    ],
 )
 def test_what_is_no_id_is_refused(text: str) -> None:
     assert not is_image_id(text)
@@ -46,7 +56,9 @@ def test_what_is_no_id_is_refused(text: str) -> None:
 
 def test_one_key_of_one_tenant_is_one_id() -> None:
     assert image_id_for_key("default", "order-17") == image_id_for_key("default", "order-17")
-    assert image_id_for_key("default", "order-17") == "6sb82b6wtcpq84n8sbqynwa0kh", "ids in clients' hands must not move"
+    assert image_id_for_key("default", "order-17") == "6sb82b6wtcpq84n8sbqynwa0kh", (
+        "ids in clients' hands must not move"
+    )
 
 
 def test_another_key_or_another_tenant_is_another_id() -> None:

@@ -66,9 +66,7 @@ def in_status(status: Status) -> Image:
 
 
 def try_claim(image: Image, message: Message | None = None, now: int = NOW) -> Claim | GiveUp | NothingToDo:
-    return claim(
-        image, message or message_for(image), now=now, claimed_by="me", lease_until=LEASE_UNTIL, due_at=DUE_AT
-    )
+    return claim(image, message or message_for(image), now=now, claimed_by="me", lease_until=LEASE_UNTIL, due_at=DUE_AT)
 
 
 def test_every_status_has_its_row_in_the_table() -> None:

@@ -129,7 +129,9 @@ def transparent(mode: str = "RGBA") -> Image.Image:
 
 @pytest.mark.parametrize("file_format", ["PNG", "WEBP", "GIF"])
 def test_what_is_transparent_stays_so_as_png(file_format: str) -> None:
-    developed = develop_one(encoded(transparent(), file_format, **({"lossless": True} if file_format == "WEBP" else {})))
+    developed = develop_one(
+        encoded(transparent(), file_format, **({"lossless": True} if file_format == "WEBP" else {}))
+    )
     assert developed.variants[0].format == "png"
     result = opened(developed.variants[0].body).convert("RGBA")
     assert result.getpixel((5, 5))[3] == 0 and result.getpixel((35, 5))[3] == 255  # type: ignore[index]

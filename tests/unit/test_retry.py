@@ -4,9 +4,7 @@ import pytest
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 
 
-@pytest.mark.parametrize(
-    ("attempt", "lowest", "highest"), [(1, 20, 29), (2, 40, 59), (3, 80, 119), (4, 160, 239)]
-)
+@pytest.mark.parametrize(("attempt", "lowest", "highest"), [(1, 20, 29), (2, 40, 59), (3, 80, 119), (4, 160, 239)])
 def test_the_pause_doubles_with_jitter_over_a_floor(attempt: int, lowest: int, highest: int) -> None:
     policy = RetryPolicy()
     assert policy.delay_seconds(attempt, 0.0) == lowest

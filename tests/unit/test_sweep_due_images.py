@@ -133,9 +133,7 @@ def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> 
     world.lanes.sent.clear()
     world.advance(1200)
     left = iter([False] * 4 + [True] * 100)
-    sweep = sweep_due_images(
-        images=world.images, lanes=world.lanes, clock=world.clock, out_of_time=lambda: next(left)
-    )
+    sweep = sweep_due_images(images=world.images, lanes=world.lanes, clock=world.clock, out_of_time=lambda: next(left))
     assert not sweep.complete
     assert len(world.lanes.sent) == 4
     assert world.sweep().outcomes == Counter(rescued=6)

@@ -79,7 +79,10 @@ def test_every_alarm_tells_a_topic_and_names_the_runbook(name: str) -> None:
 @pytest.mark.parametrize("name", SOURCES)
 def test_visibility_is_six_timeouts_and_the_batching_window(name: str) -> None:
     source = SOURCES[name]
-    queue, function = QUEUES[referred(source["EventSourceArn"]) or ""], FUNCTIONS[referred(source["FunctionName"]) or ""]
+    queue, function = (
+        QUEUES[referred(source["EventSourceArn"]) or ""],
+        FUNCTIONS[referred(source["FunctionName"]) or ""],
+    )
     window = source.get("MaximumBatchingWindowInSeconds", 0)
     assert queue["VisibilityTimeout"] >= 6 * function["Timeout"] + window
 

@@ -1,8 +1,8 @@
 """Initialises each built function from its own artifact and layers alone, with Lambda's runtime client, and times it.
 
-The emulator, the tests and the development environment all have more on their paths than a function has on AWS, so that a
-package which is missing from a bundle shows only here. The function's real handler is loaded by AWS's runtime interface
-emulator (it ships with SAM CLI) and runtime client; the invocation that makes it load is not awaited.
+The emulator, the tests and the development environment all have more on their paths than a function has on AWS, so that
+a package which is missing from a bundle shows only here. The real handler is loaded by AWS's runtime interface emulator
+(it ships with SAM CLI) and runtime client; the invocation that makes it load is not awaited.
 
     python -m checks.initialise_functions [--template BUILT_TEMPLATE] [--runs 5] [--report build/reports/init.json]
 """
@@ -10,11 +10,9 @@ emulator (it ships with SAM CLI) and runtime client; the invocation that makes i
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import re
-import shutil
 import socket
 import statistics
 import subprocess
@@ -24,7 +22,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,14 +33,17 @@ import yaml
 from embedded_aws import paths, stack
 from embedded_aws.build import build
 from embedded_aws.environment import write_aws_config
+from embedded_aws.failures import CommandFailed
 from embedded_aws.lambda_base_image import host_architecture
 from embedded_aws.paths import State
-from embedded_aws.processes import CommandFailed, Interrupts, tail
+from embedded_aws.processes import Interrupts, tail
 
 _INIT_TIMEOUT_SECONDS = 60
 # "Deployment package (.zip file archive) size … 250 MB (unzipped)", layers included.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 _UNPACKED_LIMIT_BYTES = 250 * 1024 * 1024
+# The discard port: a handler that begins its work before it is ended reaches nothing.
+_NOWHERE = "http://127.0.0.1:9"
 _STATUS = re.compile(r"INIT RTDONE\(status: (\w+)")
 _DURATION = re.compile(r"INIT REPORT\(durationMs: ([\d.]+)")
 # What a reference in a function's environment becomes on AWS, where the name alone would be no plausible value.
@@ -80,7 +82,7 @@ class Initialisation:
 
 
 def built_functions(template: Path) -> list[Function]:
-    """The functions of a template that `sam build` made."""
+    """The functions of a template that `sam build` made; there is always one."""
     document = yaml.safe_load(template.read_bytes())
     resources = document["Resources"]
     defaults = document.get("Globals", {}).get("Function", {})
@@ -109,6 +111,8 @@ def built_functions(template: Path) -> list[Function]:
                 timeout_seconds=properties.get("Timeout", 3),
             )
         )
+    if not found:
+        raise ValueError(f"{template} has no functions")
     return found
 
 
@@ -125,26 +129,37 @@ def _plausible(value: Any, resources: Mapping[str, Any]) -> str:
             return "example"
 
 
-def initialise(function: Function) -> Initialisation:
-    """Load the function as Lambda does on a cold start."""
-    with tempfile.TemporaryDirectory(prefix="darkroom-init-") as scratch:
-        return _load(function, _opt(function, Path(scratch) / "opt"))
+@contextmanager
+def unpacked_layers(functions: Iterable[Function]) -> Iterator[dict[tuple[Path, ...], Path]]:
+    """Each function's /opt, by its layers: all of them unpacked into one folder, a later one over an earlier one."""
+    with tempfile.TemporaryDirectory(prefix="darkroom-opt-") as scratch:
+        folders: dict[tuple[Path, ...], Path] = {}
+        for layers in {function.layers for function in functions}:
+            folders[layers] = Path(scratch, str(len(folders)))
+            folders[layers].mkdir()
+            for layer in layers:
+                _unpack(layer.absolute(), folders[layers])
+        yield folders
 
 
-def _opt(function: Function, opt: Path) -> Path:
-    """What Lambda makes of the layers: all unpacked into one folder, a later one over an earlier one."""
+def _unpack(layer: Path, opt: Path) -> None:
+    """Put links to the layer's content into `opt`: to whole folders, as far as no earlier layer has the same ones."""
+    for entry in layer.iterdir():
+        place = opt / entry.name
+        if not (place.is_dir() and entry.is_dir()):
+            place.unlink(missing_ok=True)
+            place.symlink_to(entry)
+            continue
+        if place.is_symlink():
+            earlier = place.readlink()
+            place.unlink()
+            place.mkdir()
+            _unpack(earlier, place)
+        _unpack(entry, place)
 
-    def link(source: str, target: str) -> None:
-        Path(target).unlink(missing_ok=True)
-        Path(target).symlink_to(Path(source).resolve())
 
-    opt.mkdir()
-    for layer in function.layers:
-        shutil.copytree(layer, opt, copy_function=link, dirs_exist_ok=True)
-    return opt
-
-
-def _load(function: Function, opt: Path) -> Initialisation:
+def initialise(function: Function, opt: Path) -> Initialisation:
+    """Load the function as Lambda does on a cold start, with its layers in `opt`."""
     entry, runtime_api = (f"127.0.0.1:{port}" for port in _free_ports(2))
     emulator = subprocess.Popen(
         [
@@ -185,7 +200,7 @@ def _load(function: Function, opt: Path) -> Initialisation:
     finally:
         deadline.cancel()
         emulator.terminate()  # it ends the runtime
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with suppress(subprocess.TimeoutExpired):
             emulator.wait(5)
         emulator.kill()
         emulator.wait()
@@ -201,7 +216,7 @@ def _explain(answers: Sequence[Mapping[str, Any]], log: Sequence[str]) -> str:
 
 
 def _invoke(url: str, answers: list[dict[str, Any]]) -> None:
-    request = urllib.request.Request(f"{url}/2015-03-31/functions/function/invocations", data=b"{}")
+    request = urllib.request.Request(f"{url}/2015-03-31/functions/function/invocations", data=b"{}")  # noqa: S310 -- always http
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + _INIT_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
@@ -209,7 +224,7 @@ def _invoke(url: str, answers: list[dict[str, Any]]) -> None:
             with opener.open(request, timeout=_INIT_TIMEOUT_SECONDS) as answer:
                 answers.append(json.loads(answer.read() or b"{}"))
         except urllib.error.HTTPError as failure:
-            with contextlib.suppress(ValueError):
+            with suppress(ValueError):
                 answers.append(json.loads(failure.read()))
         except urllib.error.URLError:  # it does not listen yet
             time.sleep(0.02)
@@ -243,8 +258,7 @@ def _environment(function: Function, opt: Path) -> dict[str, str]:
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "AWS_SESSION_TOKEN": "local",
-        # The discard port: a handler that begins its work before it is ended reaches nothing.
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+        "AWS_ENDPOINT_URL": _NOWHERE,
         "AWS_XRAY_SDK_ENABLED": "false",
         # /var/task and /opt are read-only on Lambda: modules are compiled on every cold start.
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -263,25 +277,23 @@ def _runtime_interface_emulator() -> Path:
 
 
 def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
+    with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [listener.getsockname()[1] for listener in sockets]
 
 
-@contextlib.contextmanager
-def _state_of_checks() -> Iterator[State]:
-    """A state folder of its own, so that a check builds beside a stack that runs; SAM CLI's cache in it stays."""
+@contextmanager
+def built_template() -> Iterator[Path]:
+    """Build the project as `local up` does, beside a stack that may run; nobody else builds there meanwhile.
+
+    Raises CommandFailed.
+    """
     state = State(folder=State.current().folder / "checks")
     state.temporary.mkdir(parents=True, exist_ok=True)
     with stack.deploying(state, time.sleep):
-        write_aws_config(state, "http://127.0.0.1:9")  # `sam build` asks that the profile exists, and calls nobody
-        yield state
-
-
-def build_template() -> Path:
-    """Build the project as `local up` does; raises CommandFailed."""
-    with _state_of_checks() as state, Interrupts() as interrupts:
-        return build(state, interrupts=interrupts, show=lambda _: None)
+        write_aws_config(state, _NOWHERE)  # `sam build` asks that the profile exists, and calls nobody
+        # Without signal handlers: a Ctrl-C is an exception here, and ends the build too.
+        yield build(state, interrupts=Interrupts(), show=lambda _: None)
 
 
 def _report(functions: Sequence[Function], results: Mapping[str, Sequence[Initialisation]]) -> dict[str, Any]:
@@ -297,7 +309,7 @@ def _report(functions: Sequence[Function], results: Mapping[str, Sequence[Initia
         for function in functions
     ]
     failed = sum(row["error"] is not None for row in rows)
-    largest = max((function.unpacked_bytes for function in functions), default=0)
+    largest = max(function.unpacked_bytes for function in functions)
     goals = [
         {"name": "functions that do not initialise", "value": failed, "limit": 0, "holds": failed == 0},
         {
@@ -333,20 +345,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=1, help="cold starts of each function; the median is shown")
     parser.add_argument("--report", type=Path, help="write the result there too, as JSON")
     options = parser.parse_args(arguments)
-    try:
-        template = options.template or build_template()
-    except CommandFailed as failure:
-        print(failure, *tail(failure.log, lines=20), sep="\n", file=sys.stderr)
-        return 1
-    functions = built_functions(template.resolve())
-    if not functions:
-        print(f"error: {template} has no functions.", file=sys.stderr)
-        return 1
-    results: dict[str, list[Initialisation]] = {function.name: [] for function in functions}
-    for _ in range(options.runs):
-        for function in functions:
-            results[function.name].append(initialise(function))
-    report = _report(functions, results)
+    with ExitStack() as held:
+        try:
+            template = options.template or held.enter_context(built_template())
+        except CommandFailed as failure:
+            print(failure, *tail(failure.log, lines=20), sep="\n", file=sys.stderr)
+            return 1
+        functions = built_functions(template.resolve())
+        results: dict[str, list[Initialisation]] = {function.name: [] for function in functions}
+        layers = held.enter_context(unpacked_layers(functions))
+        for _ in range(options.runs):
+            for function in functions:
+                results[function.name].append(initialise(function, layers[function.layers]))
+        report = _report(functions, results)
     _show(report)
     if options.report:
         options.report.parent.mkdir(parents=True, exist_ok=True)
