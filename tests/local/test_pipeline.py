@@ -1,0 +1,203 @@
+"""Photos through the whole system on the embedded stack: the real template, deployed by the real SAM CLI."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from darkroom.aws.images_table import to_item
+from darkroom.domain.image import Source, accept
+from darkroom.domain.presets import PRESETS
+
+from tests.local.local_stack import PHOTO, LocalStack, wait_until
+from tests.pictures import jpeg, opened
+
+
+@pytest.fixture
+def api(stack: LocalStack) -> Iterator[httpx.Client]:
+    """A plain HTTP client at the API's root."""
+    with httpx.Client(base_url=stack.api_url, trust_env=False, timeout=60) as client:
+        yield client
+
+
+def post(api: httpx.Client, body: bytes, **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return api.post("/images", content=body, headers={"content-type": "image/jpeg", **named})
+
+
+def ended(api: httpx.Client, image_id: str) -> dict[str, Any]:
+    def document() -> dict[str, Any] | None:
+        shown: dict[str, Any] = api.get(f"/images/{image_id}/status").json()
+        return shown if shown["status"] in ("done", "failed") else None
+
+    found: dict[str, Any] = wait_until(document, f"image {image_id} ends", seconds=120)
+    return found
+
+
+def test_a_photograph_becomes_four_variants(api: httpx.Client) -> None:
+    accepted = post(api, PHOTO.read_bytes())
+    assert accepted.status_code == 202
+    assert accepted.headers["location"] == f"/images/{accepted.json()['id']}/status"
+    document = ended(api, accepted.json()["id"])
+    assert document["status"] == "done"
+    assert {variant["name"]: (variant["width"], variant["height"]) for variant in document["variants"]} == {
+        "thumb": (256, 144),
+        "medium": (800, 450),
+        "large": (1920, 1080),
+        "webp": (1920, 1080),
+    }
+    for variant in document["variants"]:
+        body = httpx.get(variant["url"], trust_env=False).content
+        assert (len(body), hashlib.sha256(body).hexdigest()) == (variant["bytes"], variant["sha256"])
+        assert opened(body).size == (variant["width"], variant["height"])
+
+
+def test_a_variant_is_one_redirect_away(api: httpx.Client) -> None:
+    image_id = post(api, jpeg(320, 240)).json()["id"]
+    ended(api, image_id)
+    redirect = api.get(f"/images/{image_id}/variants/webp")
+    assert redirect.status_code == 307
+    followed = httpx.get(redirect.headers["location"], trust_env=False)
+    assert followed.headers["content-type"] == "image/webp"
+    assert opened(followed.content).format == "WEBP"
+
+
+def test_a_client_with_a_current_copy_gets_a_304(api: httpx.Client) -> None:
+    image_id = post(api, jpeg()).json()["id"]
+    ended(api, image_id)
+    # Two requests on either side of a five-minute window have different tags; the third is in the second's window.
+    for _ in range(2):
+        tag = api.get(f"/images/{image_id}/status").headers["etag"]
+        again = api.get(f"/images/{image_id}/status", headers={"if-none-match": tag})
+        if again.status_code == 304:
+            break
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+
+
+def test_what_is_no_image_is_refused_before_it_is_stored(api: httpx.Client, stack: LocalStack) -> None:
+    answer = post(api, b"A text file that somebody called photo.jpg")
+    assert answer.status_code == 415
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "text" in answer.json()["detail"]
+
+
+def test_an_unknown_id_is_404(api: httpx.Client) -> None:
+    assert api.get(f"/images/{'0' * 26}/status").json()["code"] == "unknown_image"
+
+
+def test_an_idempotency_key_is_one_image(api: httpx.Client) -> None:
+    first = post(api, jpeg(100, 100), idempotency_key="order-17")
+    again = post(api, jpeg(100, 100), idempotency_key="order-17")
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["idempotent-replayed"] == "true"
+    assert post(api, jpeg(101, 100), idempotency_key="order-17").status_code == 422
+
+
+def test_a_damaged_photo_fails_and_says_why_and_leaves_no_dead_letter(api: httpx.Client, stack: LocalStack) -> None:
+    whole = jpeg(640, 480)
+    document = ended(api, post(api, whole[: len(whole) // 2]).json()["id"])
+    assert (document["status"], document["attempt"]) == ("failed", 1)
+    assert document["error"]["code"] == "undecodable"
+    assert waiting(stack, "SlowDeadLettersUrl") == 0
+
+
+def waiting(stack: LocalStack, output: str) -> int:
+    attributes = stack.client("sqs").get_queue_attributes(
+        QueueUrl=stack.outputs[output], AttributeNames=["ApproximateNumberOfMessages"]
+    )
+    return int(attributes["Attributes"]["ApproximateNumberOfMessages"])
+
+
+def test_a_message_that_nobody_can_read_stays_in_its_queue(stack: LocalStack, api: httpx.Client) -> None:
+    sqs = stack.client("sqs")
+    sqs.send_message(QueueUrl=stack.outputs["FastQueueUrl"], MessageBody="no message of ours")
+    image_id = post(api, jpeg()).json()["id"]
+    assert ended(api, image_id)["status"] == "done", "and costs the others nothing"
+    attributes = sqs.get_queue_attributes(
+        QueueUrl=stack.outputs["FastQueueUrl"],
+        AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+    )["Attributes"]
+    assert sum(int(value) for value in attributes.values()) == 1
+
+
+def test_what_was_accepted_and_never_enqueued_is_rescued_by_the_sweeper(stack: LocalStack, api: httpx.Client) -> None:
+    # An upload as a crash between the row and the message leaves it: original and row are there, due, and no message is.
+    image_id = "0" * 25 + "1"
+    photo = jpeg(120, 90)
+    stored = stack.client("s3").put_object(
+        Bucket=stack.outputs["OriginalsBucketName"], Key=f"originals/{image_id}", Body=photo
+    )
+    put_row(stack, image_id, photo, stored["VersionId"])
+    assert api.get(f"/images/{image_id}/status").json()["status"] == "pending"
+    stack.client("lambda").invoke(FunctionName=function_name(stack, "SweepDueImagesFunction"), Payload=b"{}")
+    assert ended(api, image_id)["status"] == "done"
+
+
+def function_name(stack: LocalStack, logical_id: str) -> str:
+    resource = stack.client("cloudformation").describe_stack_resource(
+        StackName=stack.document["stack_name"], LogicalResourceId=logical_id
+    )
+    name: str = resource["StackResourceDetail"]["PhysicalResourceId"]
+    return name
+
+
+def put_row(stack: LocalStack, image_id: str, photo: bytes, version_id: str) -> None:
+    row = accept(
+        image_id=image_id,
+        tenant_id="default",
+        lane="slow",
+        preset="standard",
+        recipe=PRESETS["standard"],
+        fingerprint="f",
+        correlation_id="c",
+        source=Source(
+            version_id=version_id,
+            sha256=hashlib.sha256(photo).hexdigest(),
+            size_bytes=len(photo),
+            media_type="image/jpeg",
+        ),
+        now=int(time.time() * 1000) - 1_200_001,
+    )
+    stack.client("dynamodb").put_item(TableName=stack.outputs["ImagesTableName"], Item=to_item(row))
+
+
+def test_one_correlation_id_leads_from_the_answer_to_the_workers_log(stack: LocalStack, api: httpx.Client) -> None:
+    accepted = post(api, jpeg(99, 77))
+    image_id = accepted.json()["id"]
+    ended(api, image_id)
+    logs = stack.client("logs")
+
+    def lines() -> dict[str, dict[str, Any]] | None:
+        found = {}
+        for group in logs.describe_log_groups()["logGroups"]:
+            for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]:
+                if image_id in event["message"] and event["message"].startswith("{"):
+                    line = json.loads(event["message"])
+                    found[line["message"]] = line
+        return found if {"accepted", "delivery settled"} <= found.keys() else None
+
+    found = wait_until(lines, "both functions have logged", seconds=30)
+    assert found["accepted"]["correlation_id"] == found["delivery settled"]["correlation_id"]
+    assert found["accepted"]["correlation_id"]
+
+
+def test_a_folder_of_photos_is_uploaded_and_all_are_done_once(stack: LocalStack, tmp_path_factory: Any) -> None:
+    folder = tmp_path_factory.mktemp("photos")
+    for number in range(40):
+        (folder / f"{number:02d}.jpg").write_bytes(jpeg(200 + number, 150))
+    uploaded = stack.darkroom("upload", folder, "--wait", "--concurrency", "8")
+    assert uploaded.returncode == 0, uploaded.stdout
+    sent = {hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+    rows = [
+        row
+        for page in stack.client("dynamodb").get_paginator("scan").paginate(TableName=stack.outputs["ImagesTableName"])
+        for row in page["Items"]
+        if row["source"]["M"]["sha256"]["S"] in sent
+    ]
+    assert len(rows) == len(sent) == 40, "one image a photo"
+    assert {row["status"]["S"] for row in rows} == {"done"}

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.console.conftest import Run
+
+
+@pytest.mark.parametrize("command", ["upload", "status", "download"])
+def test_help_shows_examples_and_explains_the_exit_status(run: Run, command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"./darkroom {command} " in result.stdout
+    for text in ("Examples", "Exit status", "130"):
+        assert text in result.stdout
+
+
+def test_help_lists_every_command_with_a_first_walk_through_them(run: Run) -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    for text in ("upload", "status", "download", "local", "make run"):
+        assert text in result.stdout
+
+
+def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
+    assert run("develop").exit_code == 2

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from console import upload
+from console.client import Answer, StatusDocument
+from console.interrupts import Interrupted, Interrupts
+from console.sender import KeySource, Outcome, idempotency_key
+from console.upload import summarise
+from tests.unit.console.conftest import Run
+from tests.unit.console.fake_api import FakeApi, Reply, image_id_of, problem
+
+
+def photos(*names: str) -> None:
+    for name in names:
+        Path(name).write_bytes(f"photo {name}".encode())
+
+
+def test_uploading_prints_the_id_of_each_file_and_succeeds(run: Run, api: FakeApi) -> None:
+    photos("a.jpg", "b.png")
+    result = run("upload", "a.jpg", "b.png")
+    assert result.exit_code == 0, result.output
+    printed = {line.split("  ")[1]: line.split("  ")[0] for line in result.stdout.splitlines() if "  " in line[20:30]}
+    assert set(printed) == {"a.jpg", "b.png"}
+    assert set(printed.values()) == set(api.images)
+    assert "2 of 2 files" in result.stdout
+
+
+def test_bytes_are_sent_as_they_are_with_the_type_that_the_name_suggests_and_the_preset(run: Run, api: FakeApi) -> None:
+    photos("a.png")
+    assert run("upload", "a.png", "--preset", "tiny").exit_code == 0
+    post = api.posts[0]
+    assert (post.body, post.headers["content-type"]) == (b"photo a.png", "image/png")
+    assert post.query == {"preset": ["tiny"]}
+    assert post.headers["content-length"] == str(len(post.body))
+
+
+def test_the_same_photo_twice_is_two_images(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    assert run("upload", "a.jpg", "a.jpg").exit_code == 0
+    assert len(api.images) == 2
+
+
+def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    result = run("upload", "a.jpg", "a.jpg", "--idempotency-key-from", "content")
+    assert result.exit_code == 0
+    assert len(api.images) == 1
+    assert "1 distinct (1 of them given again)" in result.stdout
+
+
+def test_a_content_key_depends_on_bytes_and_preset_alone() -> None:
+    def key(body: bytes, preset: str | None) -> str:
+        return idempotency_key(KeySource.CONTENT, body=body, preset=preset)
+
+    assert key(b"a", None) == key(b"a", None)
+    assert len({key(b"a", None), key(b"b", None), key(b"a", "tiny"), key(b"a", "b")}) == 4
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Reply(lost=True), id="the answer is lost"),
+        pytest.param(problem(503, "unavailable", "Not now.", **{"Retry-After": "0"}), id="503"),
+        pytest.param(problem(429, "busy", "Too many.", **{"Retry-After": "0"}), id="429"),
+    ],
+)
+def test_a_fault_is_met_with_another_attempt_that_cannot_make_a_second_image(
+    run: Run, api: FakeApi, fault: Reply
+) -> None:
+    photos("a.jpg")
+    api.faults["POST"].append(fault)
+    result = run("upload", "a.jpg")
+    assert result.exit_code == 0, result.output
+    first, second = api.posts
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+    assert list(api.images) == [image_id_of(first.headers["idempotency-key"])]
+
+
+def test_a_refused_file_is_reported_by_its_detail_and_does_not_stop_the_others(run: Run, api: FakeApi) -> None:
+    photos("a.jpg", "b.jpg", "c.jpg")
+    api.refuses[b"photo b.jpg"] = {"status": 415, "code": "unsupported_media_type", "detail": "This is text."}
+    result = run("upload", "a.jpg", "b.jpg", "c.jpg")
+    assert result.exit_code == 1
+    assert "not accepted: b.jpg: This is text." in result.stderr
+    assert len(api.images) == 2
+    assert "error: 1 of 3 files were not accepted." in result.stderr
+
+
+def test_waiting_ends_when_every_image_has_ended_and_tells_the_drain_rate(run: Run, api: FakeApi) -> None:
+    photos(*(f"{number}.jpg" for number in range(12)))
+    result = run("upload", ".", "--wait")
+    assert result.exit_code == 0, result.output
+    assert {image["status"] for image in api.images.values()} == {"done"}
+    for fact in (
+        "ids         12 distinct, none twice",
+        "done        12\n",
+        "failed      0\n",
+        "drain rate  6.00 images/s = 12 done / 2.00 s from the first acceptance to the last completion",
+    ):
+        assert fact in result.stdout
+
+
+def test_waiting_reports_each_image_that_failed_and_the_reason(run: Run, api: FakeApi) -> None:
+    photos("a.jpg", "b.jpg")
+    api.ends_as[b"photo b.jpg"] = "failed"
+    result = run("upload", "a.jpg", "b.jpg", "--wait")
+    assert result.exit_code == 1
+    assert "b.jpg: The file ends too early. (truncated)" in result.stderr
+    assert "error: 1 of 2 images were not developed." in result.stderr
+
+
+def test_waiting_gives_up_after_the_time_it_is_given(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    api.polls_until_done = 1_000_000
+    result = run("upload", "a.jpg", "--wait", "--timeout-seconds", "0.05")
+    assert result.exit_code == 1
+    assert "1 of 1 images had not ended. They are not lost" in result.stderr
+
+
+def test_an_image_that_the_api_no_longer_knows_is_reported_as_lost(run: Run, api: FakeApi) -> None:
+    photos("a.jpg", "b.jpg")
+    api.faults["GET"].append(problem(404, "not_found", "There is no image with this id."))
+    result = run("upload", "a.jpg", "b.jpg", "--wait")
+    assert result.exit_code == 1
+    assert "lost: " in result.stderr
+    assert "done        1\n" in result.stdout
+
+
+def test_the_json_report_is_all_that_standard_output_holds(run: Run, api: FakeApi) -> None:
+    photos("a.jpg", "b.jpg")
+    api.refuses[b"photo b.jpg"] = {"status": 415, "code": "unsupported_media_type", "detail": "This is text."}
+    result = run("upload", "a.jpg", "b.jpg", "--wait", "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    by_file = {upload["file"]: upload for upload in report["uploads"]}
+    assert by_file["a.jpg"]["image"]["status"] == "done"
+    assert by_file["b.jpg"] == {"file": "b.jpg", "image": None, "replayed": False, "problem": "This is text."}
+    assert (report["summary"]["done"], report["interrupted"], report["unknown"]) == (1, False, [])
+
+
+def test_output_that_nobody_watches_has_no_control_characters(run: Run, api: FakeApi) -> None:
+    photos("a.jpg", "b\x1b[31m.jpg")
+    result = run("upload", ".", "--wait")
+    assert result.exit_code == 0
+    assert all(character.isprintable() or character == "\n" for character in result.stdout + result.stderr)
+
+
+def test_an_interrupt_lets_the_files_on_the_way_arrive_and_lists_what_was_accepted(run: Run, api: FakeApi) -> None:
+    photos(*(f"{number}.jpg" for number in range(20)))
+
+    def interrupt(number: int) -> None:
+        if number == 3:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    api.on_post = interrupt
+    result = run("upload", ".", "--concurrency", "1")
+    assert result.exit_code == 130
+    assert 3 <= len(api.images) < 20
+    assert all(image_id in result.stdout for image_id in api.images)
+    assert f"Interrupted. {len(api.images)} of 20 files were accepted" in result.stdout
+
+
+def test_a_file_that_does_not_arrive_in_time_after_an_interrupt_is_told_as_unknown(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "_SECONDS_TO_FINISH", 0.05)
+    photos(*(f"{number}.jpg" for number in range(20)))
+    released = threading.Event()
+
+    def interrupt(number: int) -> None:
+        if number == 3:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            released.wait(10)
+
+    api.on_post = interrupt
+    result = run("upload", ".", "--concurrency", "1")
+    released.set()
+    assert result.exit_code == 130
+    assert "Interrupted. 2 of 20 files were accepted" in result.stdout
+    assert "unknown     10.jpg (it may have been accepted)" in result.stdout
+
+
+def test_the_first_interrupt_is_a_request_and_the_second_is_an_exception() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts() as interrupts:
+        interrupts.pause(0.0)
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.requested
+        with pytest.raises(Interrupted):
+            interrupts.pause(60.0)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_stack_that_does_not_answer_is_reported_once_however_many_files_there_are(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos("a.jpg", "b.jpg", "c.jpg")
+    with FakeApi() as gone:
+        pass
+    monkeypatch.setenv("DARKROOM_URL", gone.url)
+    result = run("upload", "a.jpg", "b.jpg", "c.jpg")
+    assert result.exit_code == 1
+    assert result.stderr.count("make run") == 1
+
+
+def test_a_credential_that_is_refused_ends_the_upload_at_once(run: Run, api: FakeApi) -> None:
+    photos(*(f"{number}.jpg" for number in range(9)))
+    api.faults["POST"].extend([Reply(status=403, body={"message": "Forbidden"})] * 9)
+    result = run("upload", ".", "--concurrency", "1")
+    assert result.exit_code == 1
+    assert result.stderr.count("--iam") == 1
+    assert len(api.posts) < 9
+
+
+def test_what_is_no_file_is_a_usage_error_and_nothing_is_sent(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    result = run("upload", "a.jpg", "missing.jpg")
+    assert result.exit_code == 2
+    assert "missing.jpg: there is no such file" in result.stderr
+    assert api.requests == []
+
+
+def test_a_file_that_no_request_can_hold_is_not_even_read(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    with Path("huge.jpg").open("wb") as huge:
+        huge.truncate(50 * 1024 * 1024)
+    result = run("upload", "a.jpg", "huge.jpg")
+    assert result.exit_code == 1
+    assert "not accepted: huge.jpg: It has 52.4 MB" in result.stderr
+    assert len(api.posts) == 1
+
+
+def document(number: int, status: str, *, created: int, completed: int | None) -> StatusDocument:
+    raw = FakeApi.document(FakeApi.__new__(FakeApi), image_id_of(str(number)), "pending")
+    raw |= {
+        "status": status,
+        "created_at": f"2026-01-01T00:00:{created:02d}.000Z",
+        "completed_at": None if completed is None else f"2026-01-01T00:00:{completed:02d}.000Z",
+    }
+    return cast(StatusDocument, raw)
+
+
+def test_the_drain_rate_counts_what_this_upload_made_from_first_acceptance_to_last_completion() -> None:
+    older = document(0, "done", created=1, completed=2)
+    documents = [
+        document(1, "done", created=10, completed=15),
+        document(2, "done", created=11, completed=20),
+        document(3, "failed", created=12, completed=40),
+        document(4, "pending", created=12, completed=None),
+    ]
+    outcomes = [Outcome(file=Path("x"), answer=Answer(document=each)) for each in documents]
+    outcomes.append(Outcome(file=Path("x"), answer=Answer(document=older, replayed=True)))
+    summary = summarise(outcomes, {each["id"]: each for each in [*documents, older]}, files=6, total_seconds=33.0)
+    assert (summary.accepted, summary.distinct_ids) == (5, 5)
+    assert (summary.done, summary.failed, summary.unfinished) == (3, 1, 1)
+    assert (summary.drained, summary.drain_seconds, summary.drain_images_per_second) == (2, 10.0, 0.2)
+
+
+def test_without_a_finished_image_there_is_no_drain_rate() -> None:
+    pending = document(1, "pending", created=1, completed=None)
+    summary = summarise(
+        [Outcome(file=Path("x"), answer=Answer(document=pending))], {pending["id"]: pending}, files=1, total_seconds=1
+    )
+    assert summary.drain_images_per_second is None

@@ -1,0 +1,50 @@
+"""Ctrl-C as a request to end in good order; a second one ends at once."""
+
+from __future__ import annotations
+
+import signal
+import time
+from types import FrameType, TracebackType
+from typing import Self
+
+_LONGEST_SLEEP_SECONDS = 0.1
+
+
+class Interrupted(Exception):
+    """A pause was cut short: nothing more shall be begun."""
+
+
+class Interrupts:
+    """While this is entered, the first SIGINT only sets `requested`; the next raises KeyboardInterrupt as usual.
+
+    An exception in the midst of anything could lose an answer that has just come. A flag, not an Event: its lock may be
+    held by the very thread in which the handler runs.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.ending = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.getsignal(signal.SIGINT)
+        if self._before is not signal.SIG_IGN:  # as shells start what runs in the background
+            signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def pause(self, duration_seconds: float) -> None:
+        """Waits in any thread; raises Interrupted once the end is wanted."""
+        until = time.monotonic() + duration_seconds
+        while (left_seconds := until - time.monotonic()) > 0:
+            if self.requested or self.ending:
+                raise Interrupted
+            time.sleep(min(left_seconds, _LONGEST_SLEEP_SECONDS))
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True

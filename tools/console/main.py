@@ -1,0 +1,68 @@
+"""The `darkroom` command: its subcommands, and how their errors end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from console import display, download, local, status, upload
+from console.client import ApiError
+
+_HELP = """Develop photos: send them, see how they get on, fetch the results.
+
+Commands talk to the local stack of this checkout ([bold]make run[/bold] starts it),
+or to a deployed one with [bold]--url[/bold].
+"""
+
+_EPILOG = """[bold]A first photo[/bold]
+
+  make run                            [dim]in another window: the local stack[/dim]
+  ./darkroom upload photo.jpg --wait  [dim]prints the image's ID, waits for it[/dim]
+  ./darkroom download ID -o photos    [dim]saves photos/thumb.jpg, webp.webp, ...[/dim]
+
+[bold]Environment[/bold]
+
+  DARKROOM_URL, DARKROOM_API_KEY      [dim]stand for --url and --api-key[/dim]
+  DARKROOM_STATE_DIR                  [dim]the local stack's state, not .darkroom[/dim]
+
+[bold]Exit status[/bold]
+
+  0    it worked
+  1    it did not: standard error says why and what to do
+  2    the command was not understood: see COMMAND --help
+  130  interrupted"""
+
+
+class _Commands(TyperGroup):
+    """The commands; an error that the caller can do something about is one sentence and exit status 1, no traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ApiError as error:
+            display.complain(str(error))
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    name="darkroom",
+    cls=_Commands,
+    help=_HELP,
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("upload", epilog=upload.EPILOG)(upload.command)
+app.command("status", epilog=status.EPILOG)(status.command)
+app.command("download", epilog=download.EPILOG)(download.command)
+app.add_typer(local.app, name="local")
+
+
+def main() -> None:
+    """Runs the command line and exits with its status."""
+    app(prog_name="./darkroom")

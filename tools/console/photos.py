@@ -1,0 +1,56 @@
+"""Which files the arguments of `upload` name."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+# What a folder is searched for. A file that is named itself is sent whatever it is called.
+IMAGE_SUFFIXES = (".avif", ".gif", ".heic", ".heif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
+
+
+class NoFile(Exception):
+    """Some arguments name no file; the message says which and why."""
+
+
+def files_named(arguments: Iterable[str]) -> list[Path]:
+    """Files as they are, the images in folders (hidden ones aside), what patterns match; each as often as it is named.
+
+    Raises NoFile, which tells of every argument that gives none.
+    """
+    files: list[Path] = []
+    problems: list[str] = []
+    for argument in arguments:
+        path = Path(argument)
+        if path.is_file():
+            files.append(path)
+        elif path.is_dir():
+            found = sorted(_images_in(path))
+            files += found
+            if not found:
+                problems.append(f"{argument}: no image in this folder (looked for {', '.join(IMAGE_SUFFIXES)})")
+        elif os.path.lexists(path):
+            problems.append(f"{argument}: not a regular file")
+        elif glob.has_magic(argument):
+            # Path.glob takes no absolute pattern.
+            matches = [Path(match) for match in sorted(glob.glob(argument, recursive=True))]  # noqa: PTH207
+            found = [match for match in matches if match.is_file()]
+            files += found
+            if not found:
+                problems.append(f"{argument}: no file matches this pattern")
+        else:
+            problems.append(f"{argument}: there is no such file")
+    if problems:
+        raise NoFile("\n".join(problems))
+    return files
+
+
+def _images_in(folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            file = Path(parent, name)
+            if not name.startswith(".") and file.suffix.lower() in IMAGE_SUFFIXES and file.is_file():
+                yield file
