@@ -53,7 +53,7 @@ check: setup ## Format, lint, types, import contracts, templates
 	@tools/checks/sam_validate.sh
 
 check-init: setup ## Initialise every built function from its own bundle alone; reports the time it takes
-	@exec $(DEV)/python -m checks.initialise_functions
+	@exec $(DEV)/python -m checks.initialise_functions --runs 5 --report build/reports/init.json
 
 .PHONY: format
 format: setup ## Format and mend what can be mended

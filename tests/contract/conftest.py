@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +47,6 @@ class Aws:
 @pytest.fixture
 def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Credentials that are nobody's, and none of the developer's own settings."""
-    import os
-
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")

@@ -11,12 +11,12 @@ from typing import Any
 
 import boto3
 import pytest
+
 from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
 from darkroom.settings import MissingSettings, SubmitImageSettings
-
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load, received
 from tests.pictures import jpeg
@@ -329,5 +329,5 @@ def test_every_sample_event_is_one_that_its_function_takes(functions: Functions,
 
 
 def test_a_function_without_its_settings_does_not_start_and_says_which() -> None:
-    with pytest.raises(MissingSettings, match="IMAGES_TABLE.*ORIGINALS_BUCKET"):
+    with pytest.raises(MissingSettings, match=r"IMAGES_TABLE.*ORIGINALS_BUCKET"):
         SubmitImageSettings.read({"FAST_QUEUE_URL": "x", "SLOW_QUEUE_URL": "y", "OUTPUTS_BUCKET": "o"})

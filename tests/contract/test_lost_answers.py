@@ -1,4 +1,4 @@
-"""An answer that is lost after its call was applied: the SDK's repetition must not be mistaken for somebody else's write."""
+"""An answer that is lost after its call was applied: the SDK's repetition is not somebody else's write."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 import boto3
 import pytest
 from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import retryable as guard
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import NothingToDo, claim, complete, look_at_due, put_back
 from darkroom.domain.message import message_for
 from darkroom.ports import Fenced
-
 from tests.contract.conftest import Aws
 from tests.unit.test_image import NOW, pending, processing
 
@@ -144,8 +147,6 @@ def test_an_output_that_was_put_is_ones_own(aws: Aws) -> None:
     ],
 )
 def test_passing_trouble_is_told_from_bugs(code: str, status: int, retryable: bool) -> None:
-    from botocore.exceptions import ClientError
-    from darkroom.aws.errors import retryable as guard
 
     answer: Any = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
     with pytest.raises(Retryable if retryable else ClientError), guard("doing"):
@@ -153,8 +154,6 @@ def test_passing_trouble_is_told_from_bugs(code: str, status: int, retryable: bo
 
 
 def test_an_endpoint_that_refuses_connections_is_passing_trouble(ambient: None) -> None:
-    from botocore.config import Config
-
     client = boto3.client(
         "dynamodb",
         endpoint_url="http://127.0.0.1:9",

@@ -8,15 +8,16 @@ from typing import Any
 
 import boto3
 import pytest
+
+from darkroom.aws.clients import s3_client
 from darkroom.aws.images_table import ImagesTable, from_item, to_item
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import Failure, Image, Status, Variant, complete, due_shard_of
+from darkroom.domain.image import Failure, Status, Variant, complete, due_shard_of
 from darkroom.domain.message import message_for, read_message
 from darkroom.ports import Fenced, Images, Lanes, Once, Originals, Outputs
-
 from tests.contract.conftest import Aws
 from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from tests.unit.test_image import NOW, pending, processing
@@ -231,8 +232,6 @@ def test_removed_outputs_are_gone_and_missing_ones_no_error(kind: str, aws: Aws)
 
 
 def test_an_outputs_address_is_signed_for_fifteen_minutes_with_sigv4(aws: Aws) -> None:
-    from darkroom.aws.clients import s3_client
-
     url = OutputsBucket(s3_client(), aws.outputs_bucket).url_of(
         Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="s", key="outputs/k.jpg")
     )

@@ -10,7 +10,6 @@ from darkroom.domain.message import Message
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
 from darkroom.operations.transcode_image import Delivery, Finished, TryAgain, transcode_image
-
 from tests.fakes.stores import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 
 VISIBILITY_SECONDS = 360

@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
+
 from darkroom.aws.images_table import to_item
 from darkroom.domain.image import Source, accept
 from darkroom.domain.presets import PRESETS
-
 from tests.local.local_stack import PHOTO, LocalStack, wait_until
 from tests.pictures import jpeg, opened
 
@@ -126,7 +126,7 @@ def test_a_message_that_nobody_can_read_stays_in_its_queue(stack: LocalStack, ap
 
 
 def test_what_was_accepted_and_never_enqueued_is_rescued_by_the_sweeper(stack: LocalStack, api: httpx.Client) -> None:
-    # An upload as a crash between the row and the message leaves it: original and row are there, due, and no message is.
+    # As a crash between the row and the message leaves an upload: original and row are there, and no message is.
     image_id = "0" * 25 + "1"
     photo = jpeg(120, 90)
     stored = stack.client("s3").put_object(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status
 from darkroom.operations.transcode_image import TryAgain
-
 from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
 from tests.fakes.world import VISIBILITY_SECONDS
 from tests.pictures import jpeg
@@ -115,10 +116,8 @@ class Story:
                 self.messages.remove(message)
 
     def _sweep(self) -> None:
-        try:
+        with suppress(ProcessDied, Retryable):
             self.world.sweep()
-        except (ProcessDied, Retryable):
-            pass
 
 
 def undisturbed() -> Story:

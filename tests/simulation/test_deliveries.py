@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from darkroom.domain.image import Status
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from darkroom.domain.image import Status
 from tests.fakes import World
 from tests.pictures import jpeg
 

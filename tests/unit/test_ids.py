@@ -3,6 +3,9 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from darkroom.domain.ids import (
     IMAGE_ID_PATTERN,
     image_id_for_key,
@@ -10,8 +13,6 @@ from darkroom.domain.ids import (
     is_idempotency_key,
     is_image_id,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 @given(st.binary(min_size=16, max_size=16))
@@ -47,7 +48,7 @@ def test_an_id_of_any_other_size_is_refused(size: int) -> None:
         "0" * 25 + "U",
         "../" + "0" * 23,
         "0" * 26 + "\n",
-        "０" * 26,
+        "\uff10" * 26,
     ],
 )
 def test_what_is_no_id_is_refused(text: str) -> None:

@@ -3,6 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from darkroom.domain.image import (
     DUE_SHARD_NAMES,
     TRANSITIONS,
@@ -25,8 +28,6 @@ from darkroom.domain.image import (
 )
 from darkroom.domain.message import Message, message_for
 from darkroom.domain.presets import PRESETS
-from hypothesis import given
-from hypothesis import strategies as st
 
 NOW = 1_795_251_600_000
 LEASE_UNTIL = NOW + 90_000

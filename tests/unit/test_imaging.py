@@ -6,12 +6,12 @@ import zlib
 from typing import Any
 
 import pytest
+from PIL import Image, ImageCms, PngImagePlugin
+
 from darkroom.domain.errors import Rejected
 from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop
 from darkroom.imaging.decode import MAX_PIXELS
-from PIL import Image, ImageCms, PngImagePlugin
-
 from tests.pictures import encoded, jpeg, opened, picture
 
 

@@ -1,8 +1,8 @@
 """The type of an upload by its first bytes."""
 
 import pytest
-from darkroom.domain.media_types import SNIFF_BYTES, media_type_of, name_of_unsupported
 
+from darkroom.domain.media_types import SNIFF_BYTES, media_type_of, name_of_unsupported
 from tests.pictures import encoded, picture
 
 

@@ -1,6 +1,7 @@
 """Reading: the status document, its validator, and the way to a variant."""
 
 import pytest
+
 from darkroom.operations.read_image import (
     StatusAnswer,
     UnknownImage,
@@ -9,7 +10,6 @@ from darkroom.operations.read_image import (
     read_image,
     variant_url,
 )
-
 from tests.fakes import World
 from tests.pictures import jpeg
 

@@ -1,10 +1,11 @@
 """Recipes and presets."""
 
 import pytest
+from pydantic import ValidationError
+
 from darkroom.domain.errors import Rejected
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS, preset_named
 from darkroom.domain.recipes import Recipe, VariantSpec
-from pydantic import ValidationError
 
 
 def test_the_standard_preset_has_the_four_variants_of_the_readme() -> None:

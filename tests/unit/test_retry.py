@@ -1,6 +1,7 @@
 """Backoff as a table."""
 
 import pytest
+
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+
 from darkroom.domain.image import Image, Status, Variant, complete, reject
 from darkroom.domain.status_document import entity_tag, matches_entity_tag, rfc3339, status_document
-
 from tests.unit.test_image import NOW, pending, processing
 
 KEYS = [

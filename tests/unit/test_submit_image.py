@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Status
 from darkroom.domain.message import Message
+from darkroom.domain.presets import PRESETS
+from darkroom.domain.recipes import Recipe
 from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
-
 from tests.fakes import World
 from tests.pictures import encoded, jpeg, picture
 
@@ -97,8 +99,6 @@ def test_the_same_key_with_another_photo_is_refused() -> None:
 
 
 def test_the_same_key_with_another_preset_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from darkroom.domain.presets import PRESETS
-
     monkeypatch.setitem(PRESETS, "other", PRESETS["standard"])
     world = World()
     world.submit(PHOTO, idempotency_key="k")
@@ -114,9 +114,6 @@ def test_naming_the_default_preset_is_the_same_request_as_naming_none() -> None:
 
 
 def test_an_edited_preset_does_not_turn_a_retry_into_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
-    from darkroom.domain.presets import PRESETS
-    from darkroom.domain.recipes import Recipe
-
     world = World()
     world.submit(PHOTO, idempotency_key="k")
     monkeypatch.setitem(PRESETS, "standard", Recipe(variants=PRESETS["standard"].variants[:1]))

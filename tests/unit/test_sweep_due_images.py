@@ -1,13 +1,13 @@
 """The sweeper: what was accepted and got lost on the way is sent again."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status
 from darkroom.operations.sweep_due_images import sweep_due_images
-
 from tests.fakes import World
 from tests.pictures import jpeg
 
@@ -53,10 +53,8 @@ def test_an_image_whose_worker_died_is_sent_after_sqs_had_its_turn() -> None:
         raise KeyboardInterrupt
 
     original_get, world.originals.get = world.originals.get, dies
-    try:
+    with suppress(KeyboardInterrupt):
         world.deliver(message)
-    except KeyboardInterrupt:
-        pass
     world.originals.get = original_get
     world.advance(360)
     assert world.sweep().outcomes == Counter(), "the visibility timeout has just passed: SQS goes first"

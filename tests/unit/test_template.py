@@ -7,12 +7,12 @@ import tomllib
 from typing import Any
 
 import pytest
+from samtranslator.yaml_helper import yaml_parse
+
 from checks.expand_template import ROOT, expanded_template, raw_template, referred, resources
 from darkroom.domain.image import DUE_SHARDS
 from darkroom.domain.lanes import LANES
 from darkroom.domain.retry import MAX_ATTEMPTS
-from samtranslator.yaml_helper import yaml_parse
-
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")

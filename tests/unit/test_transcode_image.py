@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status
 from darkroom.operations.transcode_image import Finished, TryAgain
-
 from tests.fakes import World
 from tests.pictures import jpeg, opened
 

@@ -13,6 +13,8 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
+from embedded_aws import docker_engine
+
 ROOT = Path(__file__).parents[2]
 REPORTS = ROOT / "build" / "reports"
 
@@ -68,8 +70,11 @@ class Outcome:
 def run(tier: Tier) -> Outcome:
     """Runs one tier in a pytest of its own."""
     note = ""
-    if tier.needs_docker and not docker_answers():
-        note = "no Docker engine answers"
+    if tier.needs_docker:
+        try:
+            docker_engine.host()
+        except docker_engine.NoDockerEngine:
+            note = "no Docker engine answers"
     REPORTS.mkdir(parents=True, exist_ok=True)
     report = REPORTS / f"tests-{tier.name}.xml"
     report.unlink(missing_ok=True)
@@ -101,14 +106,6 @@ def counts(report: Path) -> tuple[int, int, int]:
         failed += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
         skipped += int(suite.get("skipped", 0))
     return total - failed - skipped, failed, skipped
-
-
-def docker_answers() -> bool:
-    """Whether a Docker engine can be used."""
-    try:
-        return subprocess.run(["docker", "info"], capture_output=True, check=False, timeout=20).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 def main(names: list[str]) -> int:

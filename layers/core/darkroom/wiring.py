@@ -78,12 +78,12 @@ class TranscodeImage:
 
     def once(self, context: LambdaContext) -> Once:
         """The memory of finished work, leased for as long as this invocation may run."""
-        from darkroom.aws.once import PowertoolsOnce  # noqa: PLC0415 - only the transcoder pays for it
+        from darkroom.aws.once import PowertoolsOnce  # noqa: PLC0415 - the others need not load it
 
         return PowertoolsOnce(self.dynamodb, self.idempotency_table, context)
 
     def hide_for(self, lane: str, receipt_handle: str, seconds: int) -> None:
-        """Lets the message come back to its lane after `seconds`. Raises Retryable where it will come back by itself."""
+        """Lets the message come back to its lane after `seconds`. Raises Retryable where it comes back by itself."""
         hide_for(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
 
 

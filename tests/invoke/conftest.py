@@ -1,0 +1,30 @@
+"""One embedded stack for all functions; every test needs a Docker engine, in which `sam local invoke` runs them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from embedded_aws import docker_engine as engine
+from embedded_aws.docker_engine import NoDockerEngine
+from tests.invoke.deployed_stack import DeployedStack
+from tests.local.local_stack import REPOSITORY, LocalStack
+
+
+@pytest.fixture(scope="session", autouse=True)
+def docker_engine() -> str:
+    """Where the engine answers. Without one nothing can run; with CI=true the tier then fails (checks.test_tiers)."""
+    try:
+        return engine.host()
+    except NoDockerEngine as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def stack(docker_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedStack]:
+    """The real template, deployed, with nothing that runs by itself."""
+    local = LocalStack(state=tmp_path_factory.mktemp("stack"))
+    local.borrow_downloads(REPOSITORY / ".darkroom")
+    with local.serving():
+        deployed = DeployedStack(local)
+        deployed.quieten()
+        yield deployed

@@ -1,0 +1,108 @@
+"""A deployed stack in which nothing happens by itself, so that what an invocation did is all that happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+from boto3.dynamodb.types import TypeDeserializer
+
+from tests.local.local_stack import REPOSITORY, LocalStack
+
+EVENTS = REPOSITORY / "events"
+
+
+class DeployedStack:
+    """The embedded stack with its event sources and schedules off, seen through its API, its rows and its objects."""
+
+    def __init__(self, local: LocalStack) -> None:
+        self._local = local
+        self.outputs = local.outputs
+        self._objects, self._rows, self._queues = (local.client(service) for service in ("s3", "dynamodb", "sqs"))
+
+    def quieten(self) -> None:
+        """Switch off whatever would run a function by itself."""
+        functions, events = self._local.client("lambda"), self._local.client("events")
+        for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
+            functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
+        for rule in events.list_rules()["Rules"]:
+            events.disable_rule(Name=rule["Name"])
+
+    def invoke(self, function: str, event: dict[str, Any], folder: Path) -> Any:
+        """What `darkroom local invoke` answers; the test fails, with the function's log, if the function did."""
+        file = folder / "event.json"
+        file.write_text(json.dumps(event))
+        command = [REPOSITORY / "darkroom", "local", "invoke", function, "--event", file]
+        variables = {**os.environ, "DARKROOM_STATE_DIR": str(self._local.state)}
+        ran = subprocess.run(
+            command, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+        return json.loads(ran.stdout)
+
+    def submit(self, photo: bytes) -> str:
+        """Have the deployed API accept a photo; returns its id."""
+        accepted = httpx.post(f"{self._local.api_url}/images", content=photo, trust_env=False, timeout=30)
+        assert accepted.status_code == httpx.codes.ACCEPTED, accepted.text
+        image_id: str = accepted.json()["id"]
+        return image_id
+
+    def status(self, image_id: str) -> dict[str, Any]:
+        """The status document, by the deployed API."""
+        url = f"{self._local.api_url}/images/{image_id}/status"
+        document: dict[str, Any] = httpx.get(url, trust_env=False, timeout=30).json()
+        return document
+
+    def row(self, image_id: str) -> dict[str, Any]:
+        """The image's row as it is now."""
+        answer = self._rows.get_item(
+            TableName=self.outputs["ImagesTableName"], Key={"image_id": {"S": image_id}}, ConsistentRead=True
+        )
+        return {name: TypeDeserializer().deserialize(value) for name, value in answer["Item"].items()}
+
+    def lose_message(self, image_id: str) -> None:
+        """Leave the image as if its message was never sent: nothing in a lane, and past its time to be looked at."""
+        for lane in ("FastQueueUrl", "SlowQueueUrl"):
+            self._queues.purge_queue(QueueUrl=self.outputs[lane])
+        self._rows.update_item(
+            TableName=self.outputs["ImagesTableName"],
+            Key={"image_id": {"S": image_id}},
+            UpdateExpression="SET due_at = :past",
+            ExpressionAttributeValues={":past": {"N": str(int(time.time() * 1000) - 1000)}},
+        )
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages that wait in the lanes."""
+        received = [
+            message
+            for lane in ("FastQueueUrl", "SlowQueueUrl")
+            for message in self._queues.receive_message(QueueUrl=self.outputs[lane], MaxNumberOfMessages=10).get(
+                "Messages", []
+            )
+        ]
+        return [json.loads(message["Body"]) for message in received]
+
+    def original(self, image_id: str) -> bytes:
+        """The stored original of an image."""
+        return self._body(self.outputs["OriginalsBucketName"], f"originals/{image_id}")
+
+    def variants(self, image_id: str) -> dict[str, bytes]:
+        """The stored outputs of an image, by their file names."""
+        bucket, prefix = self.outputs["OutputsBucketName"], f"outputs/{image_id}/"
+        listed = self._objects.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])
+        return {entry["Key"].rsplit("/", 1)[1]: self._body(bucket, entry["Key"]) for entry in listed}
+
+    def _body(self, bucket: str, key: str) -> bytes:
+        body: bytes = self._objects.get_object(Bucket=bucket, Key=key)["Body"].read()
+        return body
+
+
+def sample_event(function: str) -> dict[str, Any]:
+    """The function's event of `events/`."""
+    event: dict[str, Any] = json.loads((EVENTS / f"{function}.json").read_text())
+    return event

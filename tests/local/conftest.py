@@ -1,0 +1,32 @@
+"""The local stack that the tests of this folder share: the real template, started once as a user starts it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.local.local_stack import REPOSITORY, LocalStack
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `--dist loadgroup` whatever uses the shared stack runs in one worker, so that there is one such stack."""
+    for item in items:
+        if "stack" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("stack"))
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """The stack that serves, with the real template."""
+    shared = LocalStack(state=tmp_path_factory.mktemp("stack"))
+    shared.borrow_downloads(REPOSITORY / ".darkroom")
+    with shared.serving():
+        yield shared
+
+
+@pytest.fixture
+def another_stack(stack: LocalStack, tmp_path: Path) -> LocalStack:
+    """A stack of the same checkout that does not run yet, and starts in seconds."""
+    other = LocalStack(state=tmp_path / "state")
+    other.borrow_downloads(stack.state)
+    return other

@@ -1,0 +1,190 @@
+"""Runs `./darkroom local …` as a user does, and finds whatever of a stack still lives."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import botocore.session
+from botocore.config import Config
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PHOTO = REPOSITORY / "tests" / "photos" / "seeding-16mp.jpg"
+START_SECONDS = 300
+STOP_SECONDS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalStack:
+    """A stack of a checkout, with a state folder of its own; the same checkout may run others beside it."""
+
+    state: Path
+    checkout: Path = REPOSITORY
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The content of stack.json."""
+        document: dict[str, Any] = json.loads((self.state / "stack.json").read_bytes())
+        return document
+
+    @property
+    def api_url(self) -> str:
+        """The root of the API."""
+        url: str = self.document["api_url"]
+        return url
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The outputs of the CloudFormation stack."""
+        outputs: dict[str, str] = self.document["outputs"]
+        return outputs
+
+    def client(self, service: str) -> Any:
+        """An SDK client of the emulator, which knows nothing of the machine's AWS configuration."""
+        session = botocore.session.Session()
+        for variable in ("config_file", "credentials_file"):
+            session.set_config_variable(variable, os.devnull)
+        return boto3.session.Session(
+            botocore_session=session,
+            aws_access_key_id="local",
+            aws_secret_access_key="local",
+            region_name=self.document["region"],
+        ).client(
+            service,
+            endpoint_url=self.document["aws_endpoint_url"],
+            config=Config(ignore_configured_endpoint_urls=True, signature_version="s3v4" if service == "s3" else None),
+        )
+
+    def darkroom(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end and return its output, both streams in one."""
+        return subprocess.run(
+            self._command(arguments),
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own, as a terminal does; what it says goes to `terminal.log`."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        with self.terminal.open("ab") as output:
+            return subprocess.Popen(
+                self._command(arguments),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def terminal(self) -> Path:
+        """What the commands that `start` started said."""
+        return self.state / "terminal.log"
+
+    @contextmanager
+    def serving(self) -> Iterator[LocalStack]:
+        """Run the stack for the length of the block."""
+        process = self.start("local", "up")
+        try:
+            wait_until(lambda: (self.state / "stack.json").exists() or process.poll() is not None, "the stack serves")
+            if process.poll() is not None:
+                raise RuntimeError(f"The local stack did not start:\n{self.terminal.read_text()}")
+            yield self
+        finally:
+            interrupt(process, within_seconds=60)
+
+    def processes(self) -> dict[int, str]:
+        """The command of every living process whose variables, command or folder name this stack's state."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal() and int(entry.name) != os.getpid():
+                with suppress(OSError):
+                    command = (entry / "cmdline").read_bytes()
+                    marks = [command, (entry / "environ").read_bytes(), os.fsencode((entry / "cwd").readlink())]
+                    if any(os.fsencode(self.state) in mark for mark in marks):
+                        found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+        return found
+
+    def ready_ports(self) -> list[int]:
+        """The ports that the emulator of this moment opened, if it got so far."""
+        try:
+            ready = json.loads((self.state / "run" / "session" / "ready.json").read_bytes())
+        except FileNotFoundError:
+            return []
+        return [urlsplit(ready[name]).port or 0 for name in ("gateway_url", "front_url")]
+
+    def borrow_downloads(self, lender: Path) -> None:
+        """Take over the packages that another state folder downloaded, so that a start takes seconds."""
+        if (lender / "sam" / "downloaded").exists():
+            for name in (".aws-sam", "build.toml", "downloaded"):
+                source, target = lender / "sam" / name, self.state / "sam" / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+            # SAM CLI knows a layer again by the folder that it was built from.
+            known = self.state / "sam" / "build.toml"
+            known.write_text(known.read_text().replace(f'"{REPOSITORY}/', f'"{self.checkout}/'))
+
+    def _command(self, arguments: Sequence[str | Path]) -> list[str | Path]:
+        return [self.checkout / "darkroom", *arguments]
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, **self.variables, "DARKROOM_STATE_DIR": str(self.state)}
+
+
+def copy_of_the_checkout(folder: Path) -> Path:
+    """The files that a stack is made from, to edit at will; the environments are the checkout's own."""
+    for name in ("functions", "layers", "tools"):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in [*REPOSITORY.glob("requirements*.txt"), *(REPOSITORY / name for name in ("darkroom", "template.yaml"))]:
+        shutil.copy(file, folder / file.name)
+    for name in ("samconfig.toml", ".python-version"):
+        shutil.copy(REPOSITORY / name, folder / name)
+    (folder / ".darkroom").mkdir()
+    (folder / ".darkroom" / "venvs").symlink_to(REPOSITORY / ".darkroom" / "venvs")
+    return folder
+
+
+def interrupt(process: subprocess.Popen[bytes], *, within_seconds: float = STOP_SECONDS) -> int:
+    """Interrupt the whole group, as a terminal does for Ctrl-C, and return the exit status."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    try:
+        return process.wait(within_seconds)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def is_open(port: int) -> bool:
+    """Whether anybody listens on a port of this machine."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_until(condition: Callable[[], Any], what: str, *, seconds: float = START_SECONDS) -> Any:
+    """The first true value of a condition."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"Waited in vain: {what}")
+        time.sleep(0.05)
+    return value

@@ -1,0 +1,129 @@
+"""A child process and all that it starts end with it, with their supervisor, and within their grace."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from embedded_aws.failures import CommandFailed
+from embedded_aws.processes import Child, Interrupted, Interrupts, run
+from tests.local.local_stack import REPOSITORY, LocalStack, wait_until
+
+# Started by a shell that does not wait for them: one in a session of its own, one that ignores SIGTERM.
+_DAEMONS = "setsid sleep 600 & sh -c 'trap \"\" TERM; sleep 600' & touch started; wait"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> LocalStack:
+    """Finds the processes that this test started, by their folder."""
+    return LocalStack(state=tmp_path)
+
+
+def test_stopping_a_command_ends_all_that_it_started(here: LocalStack) -> None:
+    child = start_daemons(here.state)
+    child.stop()
+    assert here.processes() == {}
+
+
+def test_a_command_that_ends_leaves_no_child_behind(here: LocalStack) -> None:
+    with Child(
+        ["sh", "-c", "setsid sleep 600 & exit 3"], environment=environment(), folder=here.state, log=log(here)
+    ) as child:
+        wait_until(lambda: child.exit_status is not None, "the command ends")
+        assert child.exit_status == 3
+    assert here.processes() == {}
+
+
+def test_a_command_that_ignores_sigterm_is_killed_after_its_grace(here: LocalStack) -> None:
+    command = ["sh", "-c", 'trap "" TERM; touch started; while :; do sleep 0.1; done']
+    child = Child(command, environment=environment(), folder=here.state, log=log(here), grace_seconds=0.2)
+    wait_until((here.state / "started").exists, "the command runs")
+    child.stop()
+    assert child.exit_status == 128 + signal.SIGKILL
+    assert here.processes() == {}
+
+
+@pytest.mark.parametrize("victim", ["supervisor", "guardian"])
+def test_a_kill_of_the_supervisor_or_of_the_guardian_ends_the_command(here: LocalStack, victim: str) -> None:
+    program = (
+        "import time; from pathlib import Path; from embedded_aws.processes import Child\n"
+        f"Child(['sh', '-c', 'touch started; exec sleep 600'], environment={environment()!r},"
+        f" folder=Path({str(here.state)!r}), log=Path({str(log(here))!r}))\n"
+        "time.sleep(600)"
+    )
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=here.state, env={**environment(), "PYTHONPATH": str(REPOSITORY / "tools")}
+    )
+    try:
+        wait_until((here.state / "started").exists, "the command runs")
+        guardian = next(process for process, command in here.processes().items() if "guardian.py" in command)
+        os.kill(supervisor.pid if victim == "supervisor" else guardian, signal.SIGKILL)
+        wait_until(lambda: "sleep 600 " not in here.processes().values(), "the command is gone", seconds=10)
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+    wait_until(lambda: not here.processes(), "everything is gone", seconds=10)
+
+
+def test_a_failed_command_is_reported_with_its_log(here: LocalStack) -> None:
+    with pytest.raises(CommandFailed) as failure:
+        run(
+            "the example",
+            ["sh", "-c", "echo what went wrong; exit 7"],
+            environment=environment(),
+            folder=here.state,
+            log=log(here),
+            interrupts=Interrupts(),
+            show=lambda _: None,
+        )
+    assert failure.value.exit_status == 7
+    assert failure.value.log.read_text() == "what went wrong\n"
+
+
+def test_a_program_that_does_not_exist_is_a_failed_command(here: LocalStack) -> None:
+    with pytest.raises(CommandFailed, match="status 127"):
+        run(
+            "the example",
+            [here.state / "missing"],
+            environment=environment(),
+            folder=here.state,
+            log=log(here),
+            interrupts=Interrupts(),
+            show=lambda _: None,
+        )
+
+
+def test_only_the_first_signal_is_raised_and_later_ones_change_nothing() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with Interrupts() as interrupts:
+            interrupts.check()
+            with pytest.raises(Interrupted) as stop, interrupts.raised_at_once():
+                signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)  # during the tidying up
+            assert stop.value.exit_status == 128 + signal.SIGTERM
+            with pytest.raises(Interrupted):
+                interrupts.pause(600)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def start_daemons(folder: Path) -> Child:
+    """A command with children that would outlive it."""
+    child = Child(["sh", "-c", _DAEMONS], environment=environment(), folder=folder, log=folder / "log")
+    wait_until((folder / "started").exists, "the command runs")
+    return child
+
+
+def environment() -> dict[str, str]:
+    """Enough to run a shell."""
+    return {"PATH": os.environ["PATH"]}
+
+
+def log(stack: LocalStack) -> Path:
+    """Where the output goes."""
+    return stack.state / "log"

@@ -1,0 +1,76 @@
+"""An edit is live after the next deployment, whatever was cached; a failed one says why and the stack serves on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.local.local_stack import PHOTO, LocalStack, copy_of_the_checkout
+
+_BROKEN_QUEUE = """
+  BrokenQueue:
+    Type: AWS::SQS::Queue
+    Properties:
+      VisibilityTimeout: 99999999
+
+Outputs:"""
+
+
+@pytest.fixture(scope="module")
+def edited(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack that runs from a copy of the checkout, which a test may edit."""
+    folder = tmp_path_factory.mktemp("edited")
+    copied = LocalStack(state=folder / "state", checkout=copy_of_the_checkout(folder / "checkout"))
+    copied.borrow_downloads(stack.state)
+    with copied.serving():
+        yield copied
+
+
+@pytest.fixture
+def http() -> Iterator[httpx.Client]:
+    """A client that knows no proxy of the machine."""
+    with httpx.Client(trust_env=False, timeout=60) as client:
+        yield client
+
+
+def test_an_edited_handler_is_live(edited: LocalStack, http: httpx.Client) -> None:
+    edit(edited.checkout / "functions" / "read_image" / "app.py", "There is nothing at this path", "Nothing lives here")
+    deploy(edited)
+    assert "Nothing lives here" in http.get(f"{edited.api_url}/nowhere").json()["detail"]
+
+
+def test_an_edited_preset_is_live(edited: LocalStack, tmp_path: Path) -> None:
+    presets = edited.checkout / "layers" / "core" / "darkroom" / "domain" / "presets.py"
+    edit(presets, 'name="thumb", width=256', 'name="thumb", width=250')
+    deploy(edited)
+    uploaded = edited.darkroom("upload", PHOTO, "--wait")
+    assert uploaded.returncode == 0, uploaded.stdout
+    (document,) = edited.client("dynamodb").scan(TableName=edited.outputs["ImagesTableName"])["Items"]
+    assert "250" in str(document)
+
+
+def test_a_failed_deployment_names_the_resource_and_the_stack_serves_on(edited: LocalStack, http: httpx.Client) -> None:
+    template = edited.checkout / "template.yaml"
+    sound = template.read_text()
+    edit(template, "\nOutputs:", _BROKEN_QUEUE)
+    failed = edited.darkroom("local", "deploy")
+    assert failed.returncode == 1
+    assert "BrokenQueue (AWS::SQS::Queue)" in failed.stdout
+    assert http.get(f"{edited.api_url}/nowhere").status_code == 404
+
+    template.write_text(sound)
+    deploy(edited)
+
+
+def edit(file: Path, before: str, after: str) -> None:
+    """Replace a passage that must be there."""
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))
+
+
+def deploy(stack: LocalStack) -> None:
+    """Deploy the edits."""
+    deployed = stack.darkroom("local", "deploy")
+    assert deployed.returncode == 0, deployed.stdout

@@ -1,0 +1,115 @@
+"""Builds the template with SAM CLI, reusing what was downloaded but never what somebody edited."""
+
+import hashlib
+import json
+import platform
+import shutil
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from embedded_aws import paths
+from embedded_aws.environment import child_environment, interpreter_folder, with_first_on_path
+from embedded_aws.paths import State
+from embedded_aws.processes import Interrupts, run
+
+_ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+def build(
+    state: State,
+    *,
+    interrupts: Interrupts,
+    show: Callable[[str], None],
+    deployed_layers: Mapping[str, str] | None = None,
+) -> Path:
+    """Run `sam build` and return the template that it made; raises CommandFailed.
+
+    With --cached SAM CLI keeps the packages of each requirements.txt as long as that file stays the same, and copies
+    every source file anew (without `__pycache__`), so that an edit is never hidden. `deployed_layers`, by logical id,
+    are not built: the template refers to the S3 URIs given.
+    """
+    prepare_sam(state)
+    deployed_layers = deployed_layers or {}
+    # SAM CLI forgets what it downloaded for a layer that a build leaves out: such a build has a folder of its own.
+    folder = state.sam / "partial" if deployed_layers else state.sam
+    output = folder / "build"
+    folder.mkdir(parents=True, exist_ok=True)
+    with _downloads_never_half(folder):
+        run(
+            "sam build",
+            [
+                *(paths.SAM, "build", "--cached", "--parallel"),
+                *("--template-file", paths.TEMPLATE, "--build-dir", output, "--cache-dir", folder / "cache"),
+                *sam_options(),
+                *(option for layer in deployed_layers for option in ("--exclude", layer)),
+            ],
+            # `python3.13 -m pip` downloads the layers' packages: SAM CLI takes the first one on the path.
+            environment=with_first_on_path(sam_environment(state), interpreter_folder()),
+            folder=folder,
+            log=state.logs / "build.log",
+            interrupts=interrupts,
+            show=show,
+        )
+    template = output / "template.yaml"
+    if deployed_layers:
+        document = yaml.safe_load(template.read_text())
+        for layer, uri in deployed_layers.items():
+            document["Resources"][layer]["Properties"]["ContentUri"] = uri
+        template.write_text(yaml.safe_dump(document, sort_keys=False))
+    return template
+
+
+@contextmanager
+def _downloads_never_half(folder: Path) -> Iterator[None]:
+    """Forget what SAM CLI downloaded if that was interrupted: it would take half a folder for whole."""
+    lists = [file for name in ("functions", "layers") for file in (paths.ROOT / name).rglob("requirements.txt")]
+    known, wanted = folder / "downloaded", fingerprint(sorted(lists))
+    if not known.exists():
+        shutil.rmtree(folder / ".aws-sam", ignore_errors=True)
+    elif known.read_text() != wanted:
+        known.unlink()
+    yield
+    known.write_text(wanted)
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """What changes when one of the files does, or its path."""
+    digest = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes()
+        digest.update(f"{file}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def sam_options() -> list[str]:
+    """What `sam build` and `sam deploy` share: the `local` environment, for the architecture of this machine."""
+    options = ["--config-file", str(paths.SAMCONFIG), "--config-env", "local"]
+    parameters = tomllib.loads(paths.SAMCONFIG.read_text())["local"]["global"]["parameters"]["parameter_overrides"]
+    architecture = f"Architecture={_ARCHITECTURES.get(platform.machine(), platform.machine())}"
+    if architecture in parameters:
+        return options
+    kept = [parameter for parameter in parameters if not parameter.startswith("Architecture=")]
+    return [*options, "--parameter-overrides", *kept, architecture]
+
+
+def sam_environment(state: State) -> dict[str, str]:
+    """What SAM CLI needs beside a clean environment: its own home, no telemetry, a quick eye on the deployment."""
+    return child_environment(
+        state,
+        __SAM_CLI_APP_DIR=str(state.sam / "home"),
+        SAM_CLI_TELEMETRY="0",
+        SAM_CLI_POLL_DELAY="0.25",
+        PYTHONUNBUFFERED="1",
+    )
+
+
+def prepare_sam(state: State) -> None:
+    """Make SAM CLI's home, and tell it that it asked for a newer version just now: it is pinned."""
+    home = state.sam / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "metadata.json").write_text(json.dumps({"lastVersionCheck": time.time(), "telemetryEnabled": False}))

@@ -1,0 +1,118 @@
+"""Deploys what was built into the emulator with SAM CLI, and says in a few lines why a deployment failed."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from embedded_aws import paths
+from embedded_aws.build import prepare_sam, sam_environment, sam_options
+from embedded_aws.failures import ApiSilent, CommandFailed, DeploymentFailed
+from embedded_aws.paths import State
+from embedded_aws.processes import Interrupts, run
+from embedded_aws.stack import STACK_NAME
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudformation.type_defs import StackEventTypeDef
+
+# CloudFormation neither updates nor replaces a stack whose creation or deletion failed: it has to be deleted first.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+_STUCK = frozenset({"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"})
+# These tell only that another resource failed first.
+_CONSEQUENCES = ("Resource creation cancelled", "Resource update cancelled")
+# Any well-formed id that names no image. Our function answers it with a problem document, API Gateway never does.
+_PROBE = "/images/00000000000000000000000000/status"
+_PROBLEM = "application/problem+json"
+_PROBE_ATTEMPTS = 3
+_PROBE_TIMEOUT_SECONDS = 30  # API Gateway waits no longer for a function either
+# A stop waits for the call under way, so that no call may take long.
+_CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
+
+
+def deploy(state: State, template: Path, *, interrupts: Interrupts, show: Callable[[str], None]) -> dict[str, str]:
+    """Run `sam deploy` with a built template and return the stack's outputs; raises CommandFailed."""
+    cloudformation = boto3.client("cloudformation", config=_CLIENT)
+    _delete_if_stuck(cloudformation, interrupts)
+    earlier = {event["EventId"] for event in _events(cloudformation)}
+    prepare_sam(state)
+    try:
+        run(
+            "sam deploy",
+            [paths.SAM, "deploy", "--template-file", template, *sam_options()],
+            environment=sam_environment(state),
+            folder=state.sam,
+            log=state.logs / "deploy.log",
+            interrupts=interrupts,
+            show=show,
+        )
+    except CommandFailed as failure:
+        reasons = _reasons([event for event in _events(cloudformation) if event["EventId"] not in earlier])
+        raise (DeploymentFailed(failure, reasons) if reasons else failure) from None
+    (stack,) = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+
+def await_answer(api_url: str, interrupts: Interrupts) -> None:
+    """Ask for an image that does not exist until our function says so; raises ApiSilent."""
+    # Straight to the loopback address: a proxy that the machine may have is none of its business.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    answer = "no answer"
+    for _ in range(_PROBE_ATTEMPTS):
+        try:
+            with interrupts.raised_at_once():
+                opener.open(api_url + _PROBE, timeout=_PROBE_TIMEOUT_SECONDS).close()
+        except urllib.error.HTTPError as error:
+            if error.code == HTTPStatus.NOT_FOUND and error.headers.get_content_type() == _PROBLEM:
+                return
+            answer = f"{error.code} {error.read(500).decode(errors='replace')}"
+        except OSError as error:
+            answer = str(error)
+        interrupts.pause(0.5)
+    raise ApiSilent(
+        f"GET {api_url}{_PROBE} should be a 404 problem document made by ReadImageFunction, and was: {answer}"
+    )
+
+
+def _delete_if_stuck(cloudformation: CloudFormationClient, interrupts: Interrupts) -> None:
+    if _status(cloudformation) in _STUCK:
+        cloudformation.delete_stack(StackName=STACK_NAME)
+        while _status(cloudformation) not in (None, "DELETE_FAILED"):
+            interrupts.pause(0.2)
+
+
+def _status(cloudformation: CloudFormationClient) -> str | None:
+    try:
+        (stack,) = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ValidationError":  # CloudFormation's way to say that there is none
+            return None
+        raise
+    return None if stack["StackStatus"] == "DELETE_COMPLETE" else stack["StackStatus"]
+
+
+def _events(cloudformation: CloudFormationClient) -> list[StackEventTypeDef]:
+    try:
+        pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=STACK_NAME)
+        return [event for page in pages for event in page["StackEvents"]]
+    except ClientError:
+        return []
+
+
+def _reasons(events: Sequence[StackEventTypeDef]) -> list[str]:
+    """What failed first comes first; CloudFormation lists the newest first."""
+    return [
+        f"{event['LogicalResourceId']} ({event['ResourceType']}): {event['ResourceStatusReason']}"
+        for event in reversed(events)
+        if event["ResourceStatus"].endswith("_FAILED")
+        and event.get("ResourceStatusReason")
+        and not event["ResourceStatusReason"].startswith(_CONSEQUENCES)
+    ]

@@ -1,0 +1,85 @@
+"""The environment variables of the local stack's processes: an explicit list, which no ambient AWS setting is on."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from embedded_aws import paths
+from embedded_aws.paths import State
+
+PROFILE = "darkroom-local"
+REGION = "us-east-1"
+
+# What a process needs from the machine: who and where it is, how it speaks, and how pip and uv reach their index.
+_KEPT = frozenset(
+    {
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ",
+        "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "CI",
+        "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+        "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy",
+        "PYENV_ROOT", "PYENV_VERSION", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_BIN_HOME",
+        "DARKROOM_STATE_DIR",
+    }
+)  # fmt: skip
+_KEPT_PREFIXES = ("LC_", "PIP_", "UV_")
+_LOOPBACK = "127.0.0.1,localhost"
+
+
+def child_environment(state: State, ambient: Mapping[str, str] | None = None, **further: str) -> dict[str, str]:
+    """The whole environment of a child process; its AWS settings lead to the local stack and nowhere else."""
+    ambient = os.environ if ambient is None else ambient
+    kept = {name: value for name, value in ambient.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+    without_proxy = ",".join(filter(None, [ambient.get("no_proxy") or ambient.get("NO_PROXY"), _LOOPBACK]))
+    return {
+        **kept,
+        "NO_PROXY": without_proxy,
+        "no_proxy": without_proxy,
+        "TMPDIR": str(state.temporary),
+        # Compiled modules spare SAM CLI two thirds of its start; here they litter neither tools/ nor an environment.
+        "PYTHONPYCACHEPREFIX": str(paths.BYTECODE),
+        **aws_settings(state),
+        **further,
+    }
+
+
+def aws_settings(state: State) -> dict[str, str]:
+    """The AWS settings that lead to the local stack: a profile in a file of its own, and no other credentials."""
+    return {
+        "AWS_CONFIG_FILE": str(state.aws_config),
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_PROFILE": PROFILE,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
+def write_aws_config(state: State, endpoint_url: str) -> None:
+    """Define the profile to which samconfig.toml's `local` environment deploys; without this file it does not exist."""
+    state.aws_config.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = state.aws_config.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(
+        f"[profile {PROFILE}]\n"
+        f"region = {REGION}\n"
+        f"endpoint_url = {endpoint_url}\n"
+        "aws_access_key_id = local\n"
+        "aws_secret_access_key = local\n"
+    )
+    unfinished.replace(state.aws_config)
+
+
+def enter(state: State) -> None:
+    """Give this process the same environment, so that its own AWS clients cannot leave the local stack either."""
+    clean = child_environment(state)
+    del clean["TMPDIR"]
+    os.environ.clear()
+    os.environ.update(clean)
+
+
+def with_first_on_path(environment: Mapping[str, str], *folders: Path) -> dict[str, str]:
+    """The environment with `folders` searched before anything else."""
+    return {**environment, "PATH": os.pathsep.join([*map(str, folders), environment.get("PATH", os.defpath)])}
+
+
+def interpreter_folder() -> Path:
+    """The folder of the Python that this environment was made from: `python3.13`, with pip."""
+    return Path(sys.base_prefix) / "bin"

@@ -1,0 +1,101 @@
+"""Remembers which layers the emulator holds, so that a redeployment builds and uploads only what has changed.
+
+Copying, packing and comparing 66 MB of third-party packages takes most of a deployment, and they hardly ever change.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import yaml
+
+from embedded_aws import paths
+from embedded_aws.build import fingerprint
+from embedded_aws.stack import STACK_NAME
+
+if TYPE_CHECKING:
+    from embedded_aws.paths import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """What layers are built from, at one moment: the folder of each, and what says how to build it."""
+
+    instructions: str
+    folders: dict[str, str]
+
+    @classmethod
+    def now(cls) -> Sources:
+        """Fingerprints of the files as they are."""
+        pins = [paths.ROOT / name for name in (".python-version", "requirements-sam.txt")]
+        folders = [folder for folder in (paths.ROOT / "layers").iterdir() if folder.is_dir()]
+        return cls(
+            instructions=fingerprint([paths.TEMPLATE, paths.SAMCONFIG, *pins]),
+            folders={str(folder): fingerprint(_files(folder)) for folder in folders},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedLayer:
+    """A layer, the state of the folder that it was built from, and where its archive lies in the emulator's S3."""
+
+    folder: str
+    fingerprint: str
+    uri: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedLayers:
+    """The layers that the emulator holds, by logical id."""
+
+    instructions: str
+    layers: dict[str, DeployedLayer]
+
+    @classmethod
+    def read(cls, state: State) -> DeployedLayers:
+        """What the last deployment left; nothing before the first."""
+        try:
+            document = json.loads(state.deployed_layers.read_bytes())
+        except FileNotFoundError:
+            return cls(instructions="", layers={})
+        layers = {name: DeployedLayer(**layer) for name, layer in document["layers"].items()}
+        return cls(instructions=document["instructions"], layers=layers)
+
+    def unchanged(self, sources: Sources) -> dict[str, str]:
+        """The S3 URIs of those that a build would make again just as they are."""
+        if self.instructions != sources.instructions:
+            return {}
+        return {
+            name: layer.uri
+            for name, layer in self.layers.items()
+            if sources.folders.get(layer.folder) == layer.fingerprint
+        }
+
+    def write_after(self, state: State, sources: Sources, built_template: Path) -> None:
+        """Add what was built from `sources` and is deployed now."""
+        # SAM CLI notes beside the build's folder which layer it built from where.
+        built = tomllib.loads((built_template.parent.parent / "build.toml").read_text())["layer_build_definitions"]
+        resources = _deployed_template()["Resources"]
+        layers = {name: layer for name, layer in self.layers.items() if name in self.unchanged(sources)}
+        for definition in built.values():
+            name, folder = definition["layer_name"], definition["codeuri"]
+            if folder in sources.folders:
+                uri = resources[name]["Properties"]["ContentUri"]
+                layers[name] = DeployedLayer(folder=folder, fingerprint=sources.folders[folder], uri=uri)
+        now = DeployedLayers(instructions=sources.instructions, layers=layers)
+        state.deployed_layers.write_text(json.dumps(asdict(now), indent=2))
+
+
+def _deployed_template() -> dict[str, Any]:
+    body = boto3.client("cloudformation").get_template(StackName=STACK_NAME, TemplateStage="Original")["TemplateBody"]
+    document: dict[str, Any] = yaml.safe_load(body) if isinstance(body, str) else body
+    return document
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)

@@ -1,0 +1,265 @@
+"""Runs `sam local invoke` on the local stack: a real function, in a container, with the stack's tables and buckets."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import boto3
+import yaml
+
+from embedded_aws import docker_engine, lambda_base_image, paths, stack
+from embedded_aws.build import prepare_sam, sam_environment, sam_options
+from embedded_aws.logs import folder_name
+from embedded_aws.paths import State
+from embedded_aws.stack import RunningStack
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_s3 import S3Client
+
+_TEMPLATE, _VARIABLES = "template.json", "variables.json"
+_CHUNK_BYTES = 65_536
+_INTERRUPTED_SAM_SECONDS = 3
+_CONTAINER = "SAM_CONTAINER_ID: "
+# SAM CLI's last words on Python 3.13, when it is done and lets go of the engine: they tell nobody anything.
+_NOISE = "Exception ignored in: <urllib3.response.HTTPResponse"
+
+
+class UnknownFunction(Exception):
+    """The stack has no such function; the message lists those it has."""
+
+
+class NotReachable(Exception):
+    """The Docker engine's containers cannot reach this machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the function returned, or why it did not."""
+
+    payload: Any
+    error: str | None = None
+
+
+def logical_id(function: str) -> str:
+    """The resource of a function's folder: SubmitImageFunction for submit_image."""
+    return "".join(word.capitalize() for word in function.split("_")) + "Function"
+
+
+def invoke(state: State, function: str, event: Path) -> Answer:
+    """Invoke a function of the running stack with the event of a file; what it logs goes to standard error.
+
+    The code is what was deployed last. It runs in AWS's base image where the engine has that, else in our stand-in.
+    Raises NotRunning, UnknownFunction, NoDockerEngine, ImageNotBuilt or NotReachable.
+    """
+    serving = stack.running(state)
+    clients = _Clients(serving)
+    name = logical_id(function)
+    variables = _variables(clients, serving.stack_name, name)
+    docker_host = docker_engine.host()
+    state.temporary.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="invoke-", dir=state.temporary) as scratch, _one_at_a_time():
+        lambda_base_image.ensure()
+        try:
+            with _relay(serving.aws_endpoint_url) as endpoint_url:
+                variables |= {"AWS_ENDPOINT_URL": endpoint_url}
+                _write_project(Path(scratch), clients, serving.stack_name, name, variables)
+                return _sam_local_invoke(state, name, event, Path(scratch), docker_host)
+        finally:
+            lambda_base_image.prune()
+
+
+class _Clients:
+    """Clients of the running stack's AWS, by explicit address and credentials."""
+
+    def __init__(self, serving: RunningStack) -> None:
+        url, key = serving.aws_endpoint_url, "local"
+        session = boto3.Session(aws_access_key_id=key, aws_secret_access_key=key, region_name=serving.region)
+        self.cloudformation: CloudFormationClient = session.client("cloudformation", endpoint_url=url)
+        self.functions: LambdaClient = session.client("lambda", endpoint_url=url)
+        self.objects: S3Client = session.client("s3", endpoint_url=url)
+
+
+def _variables(clients: _Clients, stack_name: str, name: str) -> dict[str, str]:
+    """The environment that the deployed function has: the real names of its tables, buckets and queues."""
+    pages = clients.cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_name)
+    functions = {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for page in pages
+        for resource in page["StackResourceSummaries"]
+        if resource["ResourceType"] == "AWS::Lambda::Function"
+    }
+    if name not in functions:
+        known = ", ".join(sorted(folder_name(other) for other in functions))
+        raise UnknownFunction(f"There is no function {folder_name(name)!r}. There are: {known}.")
+    deployed = clients.functions.get_function_configuration(FunctionName=functions[name])
+    return dict(deployed["Environment"]["Variables"])
+
+
+def _write_project(scratch: Path, clients: _Clients, stack_name: str, name: str, variables: Mapping[str, str]) -> None:
+    """The template that was deployed, with the function's code and layers beside it, and every variable declared.
+
+    SAM CLI passes on only variables that the template declares, and ours declares no AWS_ENDPOINT_URL: the functions do
+    not know that they run locally. See "Environment variables file" in SAM's guide to `sam local invoke`.
+    """
+    deployed = clients.cloudformation.get_template(StackName=stack_name, TemplateStage="Original")["TemplateBody"]
+    template = yaml.safe_load(str(deployed))  # SAM CLI deploys the long form of CloudFormation's functions: plain YAML
+    for resource_id, resource in list(template["Resources"].items()):
+        properties = resource.get("Properties", {})
+        if resource["Type"] == "AWS::Serverless::LayerVersion":
+            properties["ContentUri"] = _fetch(clients, properties["ContentUri"], scratch / resource_id)
+        elif resource_id == name:
+            properties["CodeUri"] = _fetch(clients, properties["CodeUri"], scratch / resource_id)
+        elif resource["Type"] == "AWS::Serverless::Function":
+            del template["Resources"][resource_id]  # SAM CLI would warn that its code is not here
+    properties = template["Resources"][name]["Properties"]
+    declared = properties.setdefault("Environment", {}).setdefault("Variables", {})
+    declared |= dict.fromkeys(variables.keys() - declared.keys(), "")
+    (scratch / _TEMPLATE).write_text(json.dumps(template))
+    (scratch / _VARIABLES).write_text(json.dumps({name: variables}))
+
+
+def _fetch(clients: _Clients, uri: str, folder: Path) -> str:
+    """Unpack what SAM CLI uploaded when it deployed."""
+    location = urlsplit(uri)
+    packed = io.BytesIO()
+    clients.objects.download_fileobj(location.netloc, location.path.lstrip("/"), packed)
+    with zipfile.ZipFile(packed) as archive:
+        archive.extractall(folder)
+    return str(folder)
+
+
+def _sam_local_invoke(state: State, name: str, event: Path, scratch: Path, docker_host: str) -> Answer:
+    prepare_sam(state)
+    command: list[str | Path] = [
+        *(paths.SAM, "local", "invoke", name, "--template-file", scratch / _TEMPLATE),
+        *("--event", event.resolve(), "--env-vars", scratch / _VARIABLES),
+        *("--skip-pull-image", "--layer-cache-basedir", scratch / "layers"),
+        *sam_options(),
+    ]
+    sam = subprocess.Popen(
+        command,
+        env={**sam_environment(state), "DOCKER_HOST": docker_host},
+        cwd=state.sam,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert sam.stdout is not None and sam.stderr is not None  # noqa: S101 -- both are pipes
+    containers: list[str] = []
+    passing = threading.Thread(target=_pass_on, args=(sam.stderr, containers), daemon=True)
+    passing.start()
+    try:
+        output = sam.stdout.read()
+        sam.wait()
+        passing.join()
+    except KeyboardInterrupt:
+        with suppress(subprocess.TimeoutExpired):  # the terminal interrupted SAM CLI too
+            sam.wait(_INTERRUPTED_SAM_SECONDS)
+        sam.kill()
+        for container in containers:
+            with suppress(subprocess.CalledProcessError):  # SAM CLI removed it
+                docker_engine.docker("rm", "--force", container)
+        raise
+    return read_answer(output, sam.returncode)
+
+
+def _pass_on(logs: IO[str], containers: list[str]) -> None:
+    quiet = False
+    for line in logs:
+        if line.startswith(_CONTAINER):
+            containers.append(line.removeprefix(_CONTAINER).strip())
+        quiet = quiet or line.startswith(_NOISE)
+        if not quiet:
+            sys.stderr.write(line)
+            sys.stderr.flush()
+
+
+def read_answer(output: str, exit_status: int) -> Answer:
+    """What SAM CLI's output means: it exits with 0 also when the function failed or timed out."""
+    if exit_status != 0:
+        return Answer(payload=None, error=f"sam local invoke failed with status {exit_status}: it says why above.")
+    try:
+        payload = json.loads(output)
+    except ValueError:
+        said = output.strip()
+        return Answer(payload=said or None, error="The function did not answer: it timed out or its process ended.")
+    if isinstance(payload, dict) and "errorType" in payload:
+        return Answer(payload=payload, error=f"{payload['errorType']}: {payload.get('errorMessage')}")
+    return Answer(payload=payload)
+
+
+@contextmanager
+def _relay(endpoint_url: str) -> Iterator[str]:
+    """Let containers reach the emulator, which listens on the loopback address alone; yields its address for them.
+
+    `--docker-network host` is no way: SAM CLI leaves the container on the bridge all the same. So the bridge's own
+    address on this machine, which only containers see, gets a port for as long as the function runs. A URL that the
+    function presigns leads there too, and ends with it.
+    """
+    emulator = urlsplit(endpoint_url)
+    gateway = docker_engine.bridge_address()
+    try:
+        listener = socket.create_server((gateway, 0))
+    except OSError as error:
+        raise NotReachable(
+            f"The Docker engine's network ({gateway}) is not on this machine ({error.strerror}), so its containers "
+            "cannot reach the local stack. Use an engine that runs here, not in a virtual machine or on another host."
+        ) from None
+    with listener:
+        accepting = threading.Thread(target=_accept, args=(listener, (emulator.hostname, emulator.port)), daemon=True)
+        accepting.start()
+        try:
+            yield f"http://{gateway}:{listener.getsockname()[1]}"
+        finally:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
+            accepting.join()
+
+
+def _accept(listener: socket.socket, emulator: tuple[str, int]) -> None:
+    while True:
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return  # closed: the function has answered
+        threading.Thread(target=_forward, args=(client, emulator), daemon=True).start()
+
+
+def _forward(client: socket.socket, emulator: tuple[str, int]) -> None:
+    """Pass bytes both ways until either side closes: HTTP needs no half-closed connections."""
+    with client, suppress(OSError), socket.create_connection(emulator) as server:
+        opposite = {client: server, server: client}
+        while True:
+            readable, _, _ = select.select(opposite, [], [])
+            for side in readable:
+                data = side.recv(_CHUNK_BYTES)
+                if not data:
+                    return
+                opposite[side].sendall(data)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """SAM CLI names its image by the layers' names alone: two checkouts would swap layers under each other."""
+    with Path(tempfile.gettempdir(), f"darkroom-invoke-{os.getuid()}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,87 @@
+"""Reads what the functions of the running stack log, from the emulator's CloudWatch Logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from embedded_aws.stack import STACK_NAME
+
+if TYPE_CHECKING:
+    from mypy_boto3_logs import CloudWatchLogsClient
+
+_SUFFIX = "Function"
+# An event may become readable after a later one: look back this far and leave out what was seen.
+_OVERLAP_MILLISECONDS = 5_000
+_CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class LogEvent:
+    """One line that a function logged; `function` is its folder's name."""
+
+    timestamp_milliseconds: int
+    function: str = field(compare=False)
+    message: str = field(compare=False)
+
+
+def log_groups() -> dict[str, str]:
+    """The log group of every function, by the name of the function's folder (SubmitImageFunction: submit_image)."""
+    cloudformation = boto3.client("cloudformation", config=_CLIENT)
+    functions = boto3.client("lambda", config=_CLIENT)
+    groups = {}
+    for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME):
+        for resource in page["StackResourceSummaries"]:
+            if resource["ResourceType"] == "AWS::Lambda::Function":
+                name = resource["PhysicalResourceId"]
+                logging = functions.get_function_configuration(FunctionName=name).get("LoggingConfig", {})
+                groups[folder_name(resource["LogicalResourceId"])] = logging.get("LogGroup", f"/aws/lambda/{name}")
+    return dict(sorted(groups.items()))
+
+
+def folder_name(logical_id: str) -> str:
+    """SubmitImageFunction → submit_image; a folder's name stays as it is."""
+    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in logical_id.removesuffix(_SUFFIX))
+    return words.removeprefix("_").replace("-", "_")
+
+
+class LogReader:
+    """Reads log groups again and again and gives each event once."""
+
+    def __init__(self, groups: Iterable[tuple[str, str]]) -> None:
+        self._logs: CloudWatchLogsClient = boto3.client("logs", config=_CLIENT)
+        self._groups = list(groups)
+        self._since_milliseconds = 0
+        self._seen: set[str] = set()
+
+    def read(self) -> list[LogEvent]:
+        """The events that were not read before, oldest first."""
+        began_milliseconds = int(time.time() * 1000)
+        events = sorted(event for function, group in self._groups for event in self._new(function, group))
+        self._since_milliseconds = began_milliseconds - _OVERLAP_MILLISECONDS
+        return events
+
+    def _new(self, function: str, group: str) -> Iterator[LogEvent]:
+        pages = self._logs.get_paginator("filter_log_events").paginate(
+            logGroupName=group, startTime=self._since_milliseconds
+        )
+        try:
+            for page in pages:
+                for event in page["events"]:
+                    # MiniStack gives events no id.
+                    identity = event.get("eventId") or f"{event['timestamp']} {group} {event['message']}"
+                    if identity not in self._seen:
+                        self._seen.add(identity)
+                        yield LogEvent(
+                            timestamp_milliseconds=event["timestamp"], function=function, message=event["message"]
+                        )
+        except ClientError as error:
+            # Lambda makes a log group when a function first logs, unless the template did.
+            if error.response["Error"]["Code"] != "ResourceNotFoundException":
+                raise

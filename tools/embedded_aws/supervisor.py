@@ -1,0 +1,132 @@
+"""Starts the local stack step by step, and takes all of it away again however it ends."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from embedded_aws import environment, paths, stack
+from embedded_aws.build import build
+from embedded_aws.deploy import await_answer, deploy
+from embedded_aws.failures import CommandFailed
+from embedded_aws.layers import DeployedLayers, Sources
+from embedded_aws.paths import State
+from embedded_aws.processes import Child, Interrupts, run
+from embedded_aws.stack import RunningStack
+
+# Opens a step by its name; what it gives shows a line about how the step is getting on.
+Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
+
+_POLL_SECONDS = 0.02
+_SERVE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulator:
+    """The embedded AWS, as a process that answers."""
+
+    gateway_url: str
+    front_url: str
+    child: Child
+
+
+@contextmanager
+def local_stack(state: State, *, interrupts: Interrupts, step: Step) -> Iterator[tuple[RunningStack, Emulator]]:
+    """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures."""
+    with stack.held(state), _session(state):
+        with step("environments") as show:
+            _make_environments(state, interrupts, show)
+        with _emulator(state, interrupts, step) as emulator, _published(state):
+            environment.write_aws_config(state, emulator.gateway_url)
+            outputs = _build_and_deploy(state, emulator.front_url, interrupts, step)
+            serving = RunningStack(api_url=emulator.front_url, aws_endpoint_url=emulator.gateway_url, outputs=outputs)
+            stack.publish(state, serving)
+            yield serving, emulator
+
+
+def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> RunningStack:
+    """Build and deploy into the stack that runs; raises Interrupted and any of the failures."""
+    serving = stack.running(state)
+    outputs = _build_and_deploy(state, serving.api_url, interrupts, step)
+    serving = replace(serving, outputs=outputs)
+    stack.running(state)  # a stack that stopped meanwhile must not be announced again
+    stack.publish(state, serving)
+    return serving
+
+
+def serve(emulator: Emulator, interrupts: Interrupts) -> None:
+    """Wait until a stop is asked for (Interrupted) or the emulator ends by itself (CommandFailed)."""
+    while emulator.child.exit_status is None:
+        interrupts.pause(_SERVE_SECONDS)
+    raise CommandFailed("the emulator", emulator.child.exit_status, emulator.child.log)
+
+
+def _build_and_deploy(state: State, api_url: str, interrupts: Interrupts, step: Step) -> dict[str, str]:
+    with stack.deploying(state, interrupts.pause):
+        # Looked at before the build reads the files, so that an edit meanwhile counts as one after it.
+        sources, deployed = Sources.now(), DeployedLayers.read(state)
+        with step("build") as show:
+            unchanged = deployed.unchanged(sources)
+            template = build(state, interrupts=interrupts, show=show, deployed_layers=unchanged)
+        with step("deploy") as show:
+            outputs = deploy(state, template, interrupts=interrupts, show=show)
+            deployed.write_after(state, sources, template)
+        with step("API answers"):
+            await_answer(api_url, interrupts)
+    return outputs
+
+
+def _make_environments(state: State, interrupts: Interrupts, show: Callable[[str], None]) -> None:
+    run(
+        "setting up the Python environments",
+        [paths.SETUP, "emulator", "sam", "runtime"],
+        environment=environment.child_environment(state),
+        folder=paths.ROOT,
+        log=state.logs / "environments.log",
+        interrupts=interrupts,
+        show=show,
+    )
+
+
+@contextmanager
+def _session(state: State) -> Iterator[None]:
+    """A folder for what lives no longer than the stack; one that a killed supervisor left behind goes first."""
+    stack.withdraw(state)
+    shutil.rmtree(state.session, ignore_errors=True)
+    state.temporary.mkdir(parents=True)
+    try:
+        yield
+    finally:
+        shutil.rmtree(state.session, ignore_errors=True)
+
+
+@contextmanager
+def _published(state: State) -> Iterator[None]:
+    """Nothing leads to the stack once it begins to stop: neither stack.json nor the profile."""
+    try:
+        yield
+    finally:
+        stack.withdraw(state)
+        state.aws_config.unlink(missing_ok=True)
+
+
+@contextmanager
+def _emulator(state: State, interrupts: Interrupts, step: Step) -> Iterator[Emulator]:
+    command: list[str | Path] = [
+        *(paths.EMULATOR_PYTHON, "-m", "embedded_aws.server"),
+        *("--ready-file", state.ready_file, "--data-dir", state.emulator_data),
+        *("--function-python", paths.FUNCTION_PYTHON),
+    ]
+    variables = environment.child_environment(state, PYTHONPATH=str(paths.TOOLS), PYTHONUNBUFFERED="1")
+    log = state.logs / "emulator.log"
+    interrupts.check()
+    with Child(command, environment=variables, folder=state.session, log=log, grace_seconds=2) as child:
+        with step("emulator"):
+            while not state.ready_file.exists():
+                if child.exit_status is not None:
+                    raise CommandFailed("the emulator", child.exit_status, log)
+                interrupts.pause(_POLL_SECONDS)
+        ready = json.loads(state.ready_file.read_bytes())
+        yield Emulator(gateway_url=ready["gateway_url"], front_url=ready["front_url"], child=child)
