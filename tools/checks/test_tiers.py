@@ -27,6 +27,7 @@ class Tier:
     budget_seconds: int
     workers: int
     needs_docker: bool = False
+    distribution: str = "load"
 
 
 TIERS = (
@@ -34,7 +35,8 @@ TIERS = (
     Tier(name="contract", budget_seconds=90, workers=2),
     Tier(name="simulation", budget_seconds=150, workers=2),
     Tier(name="invoke", budget_seconds=180, workers=0, needs_docker=True),
-    Tier(name="local", budget_seconds=300, workers=0),
+    # Whatever uses the one shared stack runs in one worker.
+    Tier(name="local", budget_seconds=300, workers=2, distribution="loadgroup"),
 )
 
 
@@ -81,7 +83,7 @@ def run(tier: Tier) -> Outcome:
     print(f"── {tier.name} " + "─" * (100 - len(tier.name)), flush=True)
     command = [sys.executable, "-m", "pytest", f"tests/{tier.name}", "-q", f"--junit-xml={report}", "--durations=3"]
     if tier.workers:
-        command.append(f"--numprocesses={tier.workers}")
+        command += [f"--numprocesses={tier.workers}", f"--dist={tier.distribution}"]
     started = time.monotonic()
     exit_status = subprocess.run(command, cwd=ROOT, check=False).returncode
     seconds = time.monotonic() - started

@@ -1,7 +1,6 @@
 """The environment variables of the local stack's processes: an explicit list, which no ambient AWS setting is on."""
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -81,5 +80,5 @@ def with_first_on_path(environment: Mapping[str, str], *folders: Path) -> dict[s
 
 
 def interpreter_folder() -> Path:
-    """The folder of the Python that this environment was made from: `python3.13`, with pip."""
-    return Path(sys.base_prefix) / "bin"
+    """The folder of a `python3.13` that has pip, whatever Python the machine has: SAM CLI's own."""
+    return paths.SAM.parent
