@@ -7,6 +7,7 @@ PHOTO ?= tests/photos/seeding-16mp.jpg
 export PYTHONPATH := tools:layers/core
 # Bytecode stays out of the source folders, and an environment that is used twice starts faster.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.darkroom/bytecode
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## What there is
