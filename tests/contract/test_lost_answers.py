@@ -17,8 +17,7 @@ from darkroom.aws.errors import retryable as guard
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import NothingToDo, claim, complete, look_at_due, put_back
-from darkroom.domain.message import message_for
+from darkroom.domain.image import NothingToDo, claim, complete, look_at_due, message_for, put_back
 from darkroom.ports import Fenced
 from tests.contract.conftest import Aws
 from tests.unit.test_image import NOW, pending, processing

@@ -15,8 +15,8 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import Failure, Status, Variant, complete, due_shard_of
-from darkroom.domain.message import message_for, read_message
+from darkroom.domain.image import Failure, Status, Variant, complete, due_shard_of, message_for
+from darkroom.domain.message import read_message
 from darkroom.ports import Fenced, Images, Lanes, Once, Originals, Outputs
 from tests.contract.conftest import Aws
 from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs

@@ -23,10 +23,11 @@ from darkroom.domain.image import (
     due_shard_of,
     give_up,
     look_at_due,
+    message_for,
     put_back,
     reject,
 )
-from darkroom.domain.message import Message, message_for
+from darkroom.domain.message import Message
 from darkroom.domain.presets import PRESETS
 
 NOW = 1_795_251_600_000

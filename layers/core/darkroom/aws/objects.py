@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -13,7 +14,6 @@ from darkroom.ports import StoredOriginal, StoredOutput
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
 
 PRESIGNED_URL_SECONDS = 900
 """How long a variant's address works; no longer than the function's role credentials live (hours)."""
@@ -27,28 +27,10 @@ class OriginalsBucket:
         self._bucket_name = bucket_name
 
     def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
-        key = _original_key(image_id)
-        try:
-            with retryable("storing the original"):
-                answer = self._client.put_object(
-                    Bucket=self._bucket_name,
-                    Key=key,
-                    Body=body,
-                    ContentType=media_type,
-                    IfNoneMatch="*",
-                    ChecksumAlgorithm="SHA256",
-                    ChecksumSHA256=_base64_of(sha256),
-                )
-        except ClientError as error:
-            if code_of(error) != "PreconditionFailed":
-                raise
-        else:
-            return StoredOriginal(version_id=answer["VersionId"], sha256=sha256, size_bytes=len(body))
-        # The key is taken: by an earlier request, or by this one's own attempt whose answer was lost.
-        head = _head(self._client, self._bucket_name, key)
-        return StoredOriginal(
-            version_id=head["VersionId"], sha256=_hex_of(head["ChecksumSHA256"]), size_bytes=head["ContentLength"]
+        stored = _put_if_absent(
+            self._client, self._bucket_name, _original_key(image_id), body, sha256=sha256, media_type=media_type
         )
+        return StoredOriginal(version_id=stored.version_id, sha256=stored.sha256, size_bytes=stored.size_bytes)
 
     def get(self, image_id: str, version_id: str) -> bytes:
         with retryable("fetching the original"):
@@ -66,25 +48,8 @@ class OutputsBucket:
         self._bucket_name = bucket_name
 
     def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
-        try:
-            with retryable("storing a variant"):
-                self._client.put_object(
-                    Bucket=self._bucket_name,
-                    Key=key,
-                    Body=body,
-                    ContentType=media_type,
-                    CacheControl="max-age=31536000, immutable",  # a key names one output, whose bytes never change
-                    IfNoneMatch="*",
-                    ChecksumAlgorithm="SHA256",
-                    ChecksumSHA256=_base64_of(sha256),
-                )
-        except ClientError as error:
-            if code_of(error) != "PreconditionFailed":
-                raise
-        else:
-            return StoredOutput(sha256=sha256, size_bytes=len(body))
-        head = _head(self._client, self._bucket_name, key)
-        return StoredOutput(sha256=_hex_of(head["ChecksumSHA256"]), size_bytes=head["ContentLength"])
+        stored = _put_if_absent(self._client, self._bucket_name, key, body, sha256=sha256, media_type=media_type)
+        return StoredOutput(sha256=stored.sha256, size_bytes=stored.size_bytes)
 
     def delete(self, keys: tuple[str, ...]) -> None:
         with retryable("removing variants"):
@@ -101,9 +66,37 @@ def _original_key(image_id: str) -> str:
     return f"originals/{image_id}"
 
 
-def _head(client: S3Client, bucket_name: str, key: str) -> HeadObjectOutputTypeDef:
-    with retryable("looking at a stored object"):
-        return client.head_object(Bucket=bucket_name, Key=key, ChecksumMode="ENABLED")
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    version_id: str  # empty in a bucket without versions
+    sha256: str
+    size_bytes: int
+
+
+def _put_if_absent(client: S3Client, bucket_name: str, key: str, body: bytes, sha256: str, media_type: str) -> _Stored:
+    try:
+        with retryable(f"storing {key}"):
+            answer = client.put_object(
+                Bucket=bucket_name,
+                Key=key,
+                Body=body,
+                ContentType=media_type,
+                CacheControl="max-age=31536000, immutable",  # a key's bytes never change
+                IfNoneMatch="*",
+                ChecksumAlgorithm="SHA256",
+                ChecksumSHA256=_base64_of(sha256),
+            )
+    except ClientError as error:
+        if code_of(error) != "PreconditionFailed":
+            raise
+    else:
+        return _Stored(version_id=answer.get("VersionId", ""), sha256=sha256, size_bytes=len(body))
+    # The key is taken: by an earlier request or worker, or by this one's own attempt whose answer was lost.
+    with retryable(f"looking at {key}"):
+        head = client.head_object(Bucket=bucket_name, Key=key, ChecksumMode="ENABLED")
+    return _Stored(
+        version_id=head.get("VersionId", ""), sha256=_hex_of(head["ChecksumSHA256"]), size_bytes=head["ContentLength"]
+    )
 
 
 def _base64_of(sha256: str) -> str:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from darkroom.domain.errors import INTERNAL, WORKER_LOST
 from darkroom.domain.lanes import LANES
+from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS
 
 if TYPE_CHECKING:
-    from darkroom.domain.message import Message
     from darkroom.domain.recipes import Recipe
 
 type Milliseconds = int
@@ -188,6 +188,13 @@ def accept(
         source=source,
         created_at=now,
         due_at=now + 2 * LANES[lane].sla_seconds * 1000,
+    )
+
+
+def message_for(image: Image) -> Message:
+    """The message that asks for `image` to be processed as it stands now."""
+    return Message(
+        image_id=image.image_id, tenant_id=image.tenant_id, lane=image.lane, run=image.run, schedule=image.schedule
     )
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from darkroom.domain.ids import IMAGE_ID_PATTERN
-from darkroom.domain.image import Image
 
 
 class Message(BaseModel):
@@ -28,13 +27,6 @@ class Message(BaseModel):
 
 class UnreadableMessage(ValueError):
     """A queue message that is not a version 1 message; it stays in the queue until it is a dead letter."""
-
-
-def message_for(image: Image) -> Message:
-    """The message that asks for `image` to be processed as it stands now."""
-    return Message(
-        image_id=image.image_id, tenant_id=image.tenant_id, lane=image.lane, run=image.run, schedule=image.schedule
-    )
 
 
 def read_message(body: str) -> Message:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits, is_idempotency_key
-from darkroom.domain.image import Image, Source, accept, due_now
+from darkroom.domain.image import Image, Source, accept, due_now, message_for
 from darkroom.domain.lanes import SLOW
 from darkroom.domain.media_types import SNIFF_BYTES, media_type_of, name_of_unsupported
-from darkroom.domain.message import message_for
 from darkroom.domain.presets import DEFAULT_PRESET, preset_named
 from darkroom.ports import Clock, Fenced, Images, Lanes, Originals, Randomness
 

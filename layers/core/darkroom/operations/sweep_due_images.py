@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, GiveUp, NothingToDo, Rescue, due_now, look_at_due
-from darkroom.domain.message import message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, GiveUp, NothingToDo, Rescue, due_now, look_at_due, message_for
 from darkroom.ports import Clock, Fenced, Images, Lanes
 
 SHARD_LIMIT = 500
