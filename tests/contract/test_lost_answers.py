@@ -11,7 +11,14 @@ import boto3
 import pytest
 from botocore.client import BaseClient
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionClosedError,
+    FlexibleChecksumError,
+    IncompleteReadError,
+    ReadTimeoutError,
+)
 
 from darkroom.aws.errors import retryable as guard
 from darkroom.aws.images_table import ImagesTable
@@ -150,6 +157,21 @@ def test_passing_trouble_is_told_from_bugs(code: str, status: int, retryable: bo
     answer: Any = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
     with pytest.raises(Retryable if retryable else ClientError), guard("doing"):
         raise ClientError(answer, "Operation")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadTimeoutError(endpoint_url="https://s3"),
+        ConnectionClosedError(endpoint_url="https://s3"),
+        IncompleteReadError(actual_bytes=1, expected_bytes=2),
+        FlexibleChecksumError(error_msg="mismatch"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_answer_that_does_not_arrive_whole_is_passing_trouble(error: BotoCoreError) -> None:
+    with pytest.raises(Retryable), guard("doing"):
+        raise error
 
 
 def test_an_endpoint_that_refuses_connections_is_passing_trouble(ambient: None) -> None:

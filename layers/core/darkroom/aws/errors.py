@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from darkroom.domain.errors import Retryable
@@ -59,5 +59,6 @@ def retryable(doing: str) -> Iterator[None]:
         if is_retryable(error):
             raise Retryable(f"{doing}: {code_of(error)}") from error
         raise
-    except (BotoConnectionError, HTTPClientError) as error:
+    except (BotoConnectionError, HTTPClientError, IncompleteReadError, FlexibleChecksumError) as error:
+        # No connection, no or half an answer, or bytes that were damaged on the way.
         raise Retryable(f"{doing}: {type(error).__name__}") from error

@@ -73,7 +73,9 @@ class _Stored:
     size_bytes: int
 
 
-def _put_if_absent(client: S3Client, bucket_name: str, key: str, body: bytes, sha256: str, media_type: str) -> _Stored:
+def _put_if_absent(
+    client: S3Client, bucket_name: str, key: str, body: bytes, *, sha256: str, media_type: str
+) -> _Stored:
     try:
         with retryable(f"storing {key}"):
             answer = client.put_object(
