@@ -10,6 +10,8 @@ import functools
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +38,29 @@ def raw_template() -> Template:
 
 @functools.cache
 def _expanded(environment: str, access: str) -> Template:
-    os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")  # the translator asks botocore for a partition
     parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
     template = raw_template()
     for resource in template["Resources"].values():  # as `sam package` leaves them
         for name in ("CodeUri", "ContentUri"):
             if name in resource.get("Properties", {}):
                 resource["Properties"][name] = "s3://bucket/key"
-    expanded: Template = transform(template, parameters, _NoManagedPolicies())
+    with _nobodys_aws():
+        expanded: Template = transform(template, parameters, _NoManagedPolicies())
     return expanded
+
+
+@contextmanager
+def _nobodys_aws() -> Iterator[None]:
+    """The translator asks botocore for a partition: it gets a region's, and none of the developer's own settings."""
+    ambient = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    for name in ambient:
+        del os.environ[name]
+    os.environ.update(AWS_DEFAULT_REGION="us-east-1", AWS_CONFIG_FILE=os.devnull)
+    try:
+        yield
+    finally:
+        del os.environ["AWS_DEFAULT_REGION"], os.environ["AWS_CONFIG_FILE"]
+        os.environ.update(ambient)
 
 
 def expanded_template(environment: str = "prod", access: str = "iam") -> Template:
