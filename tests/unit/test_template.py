@@ -213,6 +213,12 @@ def test_every_route_but_the_open_ones_asks_for_a_credential() -> None:
     assert len(routes("iam")) >= 5
 
 
+def test_no_route_stands_in_the_way_of_a_browsers_preflight_request() -> None:
+    # Where no route takes OPTIONS the gateway answers it itself; one that does, by name or ANY, asks for the credential
+    # (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html).
+    assert not [route for route in routes("iam") if route.split()[0] in ("OPTIONS", "ANY") or "$default" in route]
+
+
 def test_anonymous_access_is_what_it_says() -> None:
     assert not any(routes("anonymous").values())
 
