@@ -13,6 +13,7 @@ from darkroom.domain.image import (
     Image,
     Milliseconds,
     NothingToDo,
+    Status,
     Variant,
     claim,
     complete,
@@ -153,7 +154,7 @@ def _finish(before: Image, after: Image, *, images: Images, outputs: Outputs) ->
     try:
         return Finished(image=images.change(before, after), reason=after.status.value)
     except Fenced as lost:
-        if lost.current is None or lost.current.status.value in ("cancelled", "expired"):
+        if lost.current is None or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
             # The client withdrew the image while it was developed: what was written for it goes again.
             outputs.delete(tuple(variant.key for variant in after.variants))
         return Finished(image=lost.current, reason="fenced")

@@ -1,0 +1,39 @@
+"""The template's own rule, evaluated as CloudFormation does: nobody deploys an open API by mistake."""
+
+import json
+from uuid import uuid4
+
+import botocore.exceptions
+import pytest
+
+from checks.expand_template import raw_template
+from tests.local.emulator_server import EmulatorServer
+
+pytest_plugins = ("tests.local.emulator_fixtures",)
+
+
+def deploy(emulator: EmulatorServer, environment: str, access: str) -> None:
+    """Create a stack with the template's parameters and rules, and a topic instead of its resources."""
+    template = raw_template()
+    body = {
+        "Parameters": template["Parameters"],
+        "Rules": template["Rules"],
+        "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+    }
+    chosen = {"Environment": environment, "Access": access}
+    emulator.client("cloudformation").create_stack(
+        StackName=f"rule-{uuid4().hex[:8]}",
+        TemplateBody=json.dumps(body),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in chosen.items()],
+    )
+
+
+@pytest.mark.parametrize("environment", ["staging", "prod"])
+def test_an_open_api_is_refused_outside_the_local_environment(emulator: EmulatorServer, environment: str) -> None:
+    with pytest.raises(botocore.exceptions.ClientError, match="would let anybody upload"):
+        deploy(emulator, environment, "anonymous")
+
+
+@pytest.mark.parametrize(("environment", "access"), [("local", "anonymous"), ("staging", "iam"), ("prod", "iam")])
+def test_all_else_is_deployed(emulator: EmulatorServer, environment: str, access: str) -> None:
+    deploy(emulator, environment, access)
