@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,6 @@ from darkroom.settings import (
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
 
 
@@ -51,9 +50,9 @@ class SubmitImage:
     lanes: Lanes
 
 
-def submit_image(settings: SubmitImageSettings | None = None) -> SubmitImage:
-    """The ports of `submit_image`, by the function's environment unless settings are given."""
-    settings = settings or SubmitImageSettings.read()
+def submit_image() -> SubmitImage:
+    """The ports of `submit_image`, by the function's environment."""
+    settings = SubmitImageSettings.read()
     s3 = clients.s3_client()
     return SubmitImage(
         images=ImagesTable(clients.dynamodb_client(), settings.images_table),
@@ -70,34 +69,30 @@ class TranscodeImage:
     images: Images
     originals: Originals
     outputs: Outputs
+    once: Callable[[LambdaContext], Once]
+    """The memory of finished work, leased for as long as the invocation with that context may run."""
     visibility_seconds: int
-    idempotency_table: str
-    dynamodb: DynamoDBClient
     sqs: SQSClient
     queue_urls: Mapping[str, str]
-
-    def once(self, context: LambdaContext) -> Once:
-        """The memory of finished work, leased for as long as this invocation may run."""
-        from darkroom.aws.once import PowertoolsOnce  # noqa: PLC0415 - the others need not load it
-
-        return PowertoolsOnce(self.dynamodb, self.idempotency_table, context)
 
     def hide_for(self, lane: str, receipt_handle: str, seconds: int) -> None:
         """Lets the message come back to its lane after `seconds`. Raises Retryable where it comes back by itself."""
         hide_for(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
 
 
-def transcode_image(settings: TranscodeImageSettings | None = None) -> TranscodeImage:
-    """The ports of `transcode_image`, by the function's environment unless settings are given."""
-    settings = settings or TranscodeImageSettings.read()
+def transcode_image() -> TranscodeImage:
+    """The ports of `transcode_image`, by the function's environment."""
+    # Here, so that the others need not load it; and at initialisation, so that no delivery waits for it.
+    from darkroom.aws.once import PowertoolsOnce  # noqa: PLC0415
+
+    settings = TranscodeImageSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
     return TranscodeImage(
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
+        once=lambda context: PowertoolsOnce(dynamodb, settings.idempotency_table, context),
         visibility_seconds=settings.visibility_seconds,
-        idempotency_table=settings.idempotency_table,
-        dynamodb=dynamodb,
         sqs=clients.sqs_client(),
         queue_urls=_queue_urls(settings),
     )
@@ -111,9 +106,9 @@ class ReadImage:
     outputs: Outputs
 
 
-def read_image(settings: ReadImageSettings | None = None) -> ReadImage:
-    """The ports of `read_image`, by the function's environment unless settings are given."""
-    settings = settings or ReadImageSettings.read()
+def read_image() -> ReadImage:
+    """The ports of `read_image`, by the function's environment."""
+    settings = ReadImageSettings.read()
     return ReadImage(
         images=ImagesTable(clients.dynamodb_client(), settings.images_table),
         outputs=OutputsBucket(clients.s3_client(), settings.outputs_bucket),
@@ -128,9 +123,9 @@ class SweepDueImages:
     lanes: Lanes
 
 
-def sweep_due_images(settings: SweepDueImagesSettings | None = None) -> SweepDueImages:
-    """The ports of `sweep_due_images`, by the function's environment unless settings are given."""
-    settings = settings or SweepDueImagesSettings.read()
+def sweep_due_images() -> SweepDueImages:
+    """The ports of `sweep_due_images`, by the function's environment."""
+    settings = SweepDueImagesSettings.read()
     return SweepDueImages(
         images=ImagesTable(clients.dynamodb_client(), settings.images_table),
         lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits, is_idempotency_key
-from darkroom.domain.image import Image, Source, accept, due_now, message_for
+from darkroom.domain.image import Image, Source, accept
 from darkroom.domain.lanes import SLOW
 from darkroom.domain.media_types import SNIFF_BYTES, media_type_of, name_of_unsupported
 from darkroom.domain.presets import DEFAULT_PRESET, preset_named
-from darkroom.ports import Clock, Fenced, Images, Lanes, Originals, Randomness
+from darkroom.operations.enqueue import enqueue
+from darkroom.ports import Clock, Images, Lanes, Originals, Randomness
 
 MAX_UPLOAD_BYTES = 4 * 1024 * 1024
 """The most that a direct upload may weigh. Base64 makes 4/3 of it, and Lambda's synchronous payload ends at 6 MB."""
@@ -83,17 +83,8 @@ def submit_image(
     if image.correlation_id != row.correlation_id:
         return _replay(image, fingerprint)
     # The row may be this request's own from a write whose answer was lost: then the message is still to be sent.
-    _send(image, images=images, lanes=lanes, clock=clock)
+    enqueue(image, images=images, lanes=lanes, clock=clock)
     return Accepted(image=image, replayed=False)
-
-
-def _send(image: Image, *, images: Images, lanes: Lanes, clock: Clock) -> None:
-    try:
-        lanes.send(message_for(image))
-    except Retryable:
-        # If that fails too, the row keeps its first due_at, or somebody has already taken the image up: late at worst.
-        with suppress(Retryable, Fenced):
-            images.change(image, due_now(image, now=clock()), fence=("status", "run", "attempt", "due_at"))
 
 
 def _replay(image: Image, fingerprint: str) -> Accepted:

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, GiveUp, NothingToDo, Rescue, due_now, look_at_due, message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, GiveUp, NothingToDo, Rescue, look_at_due
+from darkroom.operations.enqueue import DUE_FENCE, enqueue
 from darkroom.ports import Clock, Fenced, Images, Lanes
 
 SHARD_LIMIT = 500
 """Images that one sweep looks at in a shard; the oldest come first, and the next sweep goes on."""
-
-FENCE = ("status", "run", "attempt", "due_at")
-"""The index that lists the due is eventually consistent, so a sweep acts only on the row that it has read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +48,7 @@ def sweep_due_images(*, images: Images, lanes: Lanes, clock: Clock, out_of_time:
 
 
 def _look_at(image_id: str, *, images: Images, lanes: Lanes, clock: Clock) -> str:
+    # The index is eventually consistent, so a sweep acts only on the row that it has read.
     try:
         before = images.get(image_id)
         if before is None:
@@ -58,19 +57,13 @@ def _look_at(image_id: str, *, images: Images, lanes: Lanes, clock: Clock) -> st
             case NothingToDo(reason=reason):
                 return reason
             case GiveUp(image=after):
-                images.change(before, after, fence=FENCE)
+                images.change(before, after, fence=DUE_FENCE)
                 return "gave_up"
             case Rescue(image=after):
-                # Pushed out before it is sent: of two sweeps at once only one sends.
-                pushed = images.change(before, after, fence=FENCE)
-                try:
-                    lanes.send(message_for(pushed))
-                except Retryable:
-                    # A queue's outage is no reason to look less often afterwards.
-                    retained = due_now(pushed, now=clock())
-                    images.change(pushed, retained, fence=FENCE)
-                    return "unsent"
-                return "rescued"
+                # Pushed out before it is sent: of two sweeps at once only one sends. What cannot be sent is due at
+                # once, because a queue's outage is no reason to look less often afterwards.
+                pushed = images.change(before, after, fence=DUE_FENCE)
+                return "rescued" if enqueue(pushed, images=images, lanes=lanes, clock=clock) else "unsent"
     except Fenced:
         return "fenced"
     except Retryable:
