@@ -4,7 +4,7 @@ SHELL := /bin/sh
 
 DEV := .darkroom/venvs/dev/bin
 PHOTO ?= tests/photos/seeding-16mp.jpg
-export PYTHONPATH := tools:layers/core
+export PYTHONPATH := tools:layers/core:.
 # Bytecode stays out of the source folders, and an environment that is used twice starts faster.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.darkroom/bytecode
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,19 +30,30 @@ invoke: ## sam local invoke FN=<function> with its sample event, against the run
 	@exec ./darkroom local invoke $(FN)
 
 # ── Testing it ────────────────────────────────────────────────────────────────────────────────────────────────────
-.PHONY: test test-unit test-contract test-simulation test-invoke test-local
+.PHONY: test test-unit test-engine test-contract test-simulation test-invoke test-local
 test: setup ## All tiers of tests
 	@exec $(DEV)/python -m checks.test_tiers
 
-test-unit test-contract test-simulation test-invoke test-local: setup
+test-unit test-engine test-contract test-simulation test-invoke test-local: setup
 	@exec $(DEV)/python -m checks.test_tiers $(@:test-%=%)
 
 test-unit: ## Decisions and operations, on fakes
+test-engine: ## Golden pictures, hostile files, a short fuzz run, the same bytes in a hundred processes
 test-contract: ## Fakes and adapters by one contract; the handlers over moto
 test-simulation: ## Crashes and duplicates, by the real operations
 test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## The whole system on the embedded stack
 
+# ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
+.PHONY: bench-engine fuzz
+bench-engine: ## The engine's CPU time, quality and memory beside Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw)
+	@tools/setup/environments.sh bench
+	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart)
+
+fuzz: setup ## Damaged and hostile files through the engine, in processes with little memory (LONG=1: the published count)
+	@exec $(DEV)/python -m benchmarks.fuzz
+
+# ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: check check-init
 check: setup ## Format, lint, types, import contracts, templates
 	$(DEV)/ruff format --check .

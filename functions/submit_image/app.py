@@ -24,14 +24,18 @@ app = create_app()
 @tracer.capture_method(capture_response=False)
 def post_image() -> Response[str]:
     request = app.current_event
+    query = request.query_string_parameters
     accepted = submit_image(
         Upload(
             body=raw_body(app),
             tenant_id=tenant_of(app),
             correlation_id=correlation_id_of(app),
-            preset=request.query_string_parameters.get("preset"),
+            preset=query.get("preset"),
+            variants=query.get("variants"),
+            recipe=query.get("recipe"),
             idempotency_key=request.headers.get("idempotency-key"),
         ),
+        input_formats=ports.input_formats,
         images=ports.images,
         originals=ports.originals,
         lanes=ports.lanes,

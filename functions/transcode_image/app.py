@@ -42,6 +42,7 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
             once=ports.once(lambda_context),
             clock=wiring.clock,
             unit_random=random.random(),
+            limits=ports.limits,
         )
     except Exception:
         # The message stays hidden for its visibility timeout, comes back by itself and ends as a dead letter.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qs
 
 import boto3
 import pytest
@@ -58,8 +59,8 @@ def call(module: ModuleType, event: dict[str, Any], **context: Any) -> dict[str,
 def http_event(
     method: str, path: str, *, body: bytes | None = None, headers: dict[str, str] | None = None, query: str = ""
 ) -> dict[str, Any]:
-    """An HTTP API event, payload 2.0."""
-    pairs = dict(pair.split("=", 1) for pair in query.split("&") if pair)
+    """An HTTP API event, payload 2.0; the values of a parameter that is given twice are joined by a comma."""
+    pairs = {name: ",".join(values) for name, values in parse_qs(query, keep_blank_values=True).items()}
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": f"{method} {path}",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlencode
 
 import boto3
 import pytest
@@ -19,7 +20,7 @@ from darkroom.domain.image import Image, Status
 from darkroom.settings import MissingSettings, SubmitImageSettings
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load, received
-from tests.pictures import jpeg
+from tests.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg(320, 240)
 
@@ -37,9 +38,10 @@ class Functions:
             self._loaded[name] = load(name, self.aws, self._monkeypatch)
         return self._loaded[name]
 
-    def post(self, body: bytes | None = PHOTO, **headers: str) -> dict[str, Any]:
+    def post(self, body: bytes | None = PHOTO, query: dict[str, str] | None = None, **headers: str) -> dict[str, Any]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return call(self.submit_image, http_event("POST", "/images", body=body, headers=named))
+        event = http_event("POST", "/images", body=body, headers=named, query=urlencode(query or {}))
+        return call(self.submit_image, event)
 
     def get(self, path: str, **headers: str) -> dict[str, Any]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -155,8 +157,71 @@ def test_bad_uploads_are_problems_that_say_why(
 
 
 def test_an_unknown_preset_is_a_problem(functions: Functions) -> None:
-    answer = call(functions.submit_image, http_event("POST", "/images", body=PHOTO, query="preset=huge"))
-    problem(answer, 400, "unknown_preset")
+    problem(functions.post(query={"preset": "huge"}), 400, "unknown_preset")
+
+
+def test_some_variants_of_a_preset_are_made_and_no_others(functions: Functions) -> None:
+    accepted = document(functions.post(query={"preset": "standard", "variants": "webp,thumb"}))
+    assert (accepted["preset"], accepted["progress"]["total"]) == ("standard", 2)
+    functions.work()
+    done = document(functions.get(f"/images/{accepted['id']}/status"))
+    assert [variant["name"] for variant in done["variants"]] == ["thumb", "webp"]
+
+
+def test_a_parameter_that_is_given_twice_names_both_variants(functions: Functions) -> None:
+    event = http_event("POST", "/images", body=PHOTO, query="variants=webp&variants=thumb")
+    assert document(call(functions.submit_image, event))["progress"]["total"] == 2
+
+
+def test_unknown_variants_are_a_problem_that_names_those_there_are(functions: Functions) -> None:
+    told = problem(functions.post(query={"variants": "thumb,huge"}), 400, "unknown_variants")["detail"]
+    assert "'huge'" in told and "thumb, medium, large, webp" in told
+
+
+def test_a_recipe_of_the_clients_own_is_made_and_has_no_preset(functions: Functions) -> None:
+    recipe = {"variants": [{"name": "card", "width": 120, "height": 60, "fit": "cover", "gravity": {"x": 1, "y": 0}}]}
+    accepted = document(functions.post(query={"recipe": json.dumps(recipe)}))
+    assert accepted["preset"] is None
+    assert functions.work() == {"batchItemFailures": []}
+    done = document(functions.get(f"/images/{accepted['id']}/status"))
+    assert [(v["name"], v["width"], v["height"]) for v in done["variants"]] == [("card", 120, 60)]
+    assert done["preset"] is None
+    assert sorted(done["placeholder"]) == ["color", "thumbhash"]
+
+
+def test_a_recipe_that_is_none_is_a_problem_that_names_each_field(functions: Functions) -> None:
+    recipe = {"variants": [{"name": "a", "width": 9999}, {"name": "B", "height": 1}]}
+    told = problem(functions.post(query={"recipe": json.dumps(recipe)}), 400, "invalid_recipe")
+    assert told["errors"] == [
+        {"field": "variants.0.width", "message": "must be at most 8192"},
+        {"field": "variants.1.name", "message": "must be 1 to 32 of a-z, 0-9, - and _, beginning with a letter"},
+    ]
+    assert "variants.0.width: must be at most 8192" in told["detail"]
+    assert "errors" not in problem(functions.post(b""), 400, "empty_upload")
+
+
+@pytest.mark.parametrize("other", ["preset", "variants"])
+def test_a_recipe_beside_a_preset_or_variants_is_a_problem(functions: Functions, other: str) -> None:
+    query = {"recipe": '{"variants": [{"name": "a", "width": 1}]}', other: "standard"}
+    problem(functions.post(query=query), 400, "conflicting_parameters")
+
+
+def test_formats_beside_the_standard_ones_are_accepted_by_both_functions_once_they_are_set(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = encoded(picture(64, 48), "AVIF")
+    monkeypatch.setenv("EXTRA_INPUT_FORMATS", "avif")
+    accepted = document(functions.post(photo))
+    assert functions.work() == {"batchItemFailures": []}
+    shown = document(functions.get(f"/images/{accepted['id']}"))
+    assert (shown["status"], shown["source"]["media_type"]) == ("done", "image/avif")
+
+
+def test_the_bounds_of_an_original_are_settings(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAX_MEGAPIXELS", "0.07")
+    image_id = document(functions.post())["id"]
+    functions.work()
+    assert document(functions.get(f"/images/{image_id}/status"))["error"]["code"] == "too_many_pixels"
 
 
 def test_a_photo_sent_as_text_is_refused_and_not_mangled_in_silence(functions: Functions) -> None:
@@ -206,7 +271,7 @@ def test_a_refused_image_is_acknowledged_and_its_owner_is_told(functions: Functi
     image_id = document(functions.post(PHOTO[:900]))["id"]
     assert functions.work() == {"batchItemFailures": []}
     shown = document(functions.get(f"/images/{image_id}/status"))
-    assert (shown["status"], shown["error"]["code"], shown["error"]["retryable"]) == ("failed", "undecodable", False)
+    assert (shown["status"], shown["error"]["code"], shown["error"]["retryable"]) == ("failed", "truncated", False)
 
 
 def test_one_failing_record_does_not_cost_its_neighbours(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from darkroom.aws.queues import LaneQueues
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Failure, Status, Variant, complete, due_shard_of, message_for
 from darkroom.domain.message import read_message
+from darkroom.domain.recipes import Recipe
 from darkroom.ports import Fenced, Images, Lanes, Once, Originals, Outputs
 from tests.contract.conftest import Aws
 from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
@@ -59,9 +60,22 @@ def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
         rescues=3,
         variants=(Variant(name="a", width=1, height=2, format="jpeg", size_bytes=3, sha256="s", key="k"),),
         notices=("Animated.",),
-        placeholder={"color": "#7a8b5c"},
+        placeholder={"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"},
         error=Failure(code="c", message="m", retryable=True),
     )
+    assert images.create(image) == image
+    assert images.get(image.image_id) == image
+
+
+@BOTH
+def test_a_row_with_a_recipe_of_the_clients_own_has_no_preset(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    every_field = {
+        "name": "card", "width": 600, "height": 400, "fit": "cover", "gravity": {"x": 0.25, "y": 1}, "enlarge": True,
+        "background": "#0a0b0c80", "format": "avif", "quality": 50, "effort": "small", "max_bytes": 20_000,
+    }  # fmt: skip
+    recipe = Recipe.model_validate({"variants": [every_field, {"name": "tall", "height": 100}]})
+    image = pending(preset=None, recipe=recipe)
     assert images.create(image) == image
     assert images.get(image.image_id) == image
 
@@ -189,6 +203,20 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
         "variants",
         "version",
     ], "rows that older versions wrote are still there: a new name needs a default, and none may go"
+
+
+def test_a_recipe_that_an_older_version_wrote_is_read() -> None:
+    written = (
+        '{"variants":[{"name":"thumb","width":256,"height":256,"fit":"inside","format":"auto","quality":80},'
+        '{"name":"webp","width":8192,"height":8192,"fit":"inside","format":"webp","quality":80},'
+        '{"name":"big","width":8192,"height":8192,"fit":"inside","format":"png","quality":80}]}'
+    )
+    recipe = from_item({**to_item(pending()), "recipe": {"S": written}}).recipe
+    assert [(spec.name, spec.box, spec.quality) for spec in recipe.variants] == [
+        ("thumb", (256, 256), 80),
+        ("webp", (8192, 8192), 80),
+        ("big", (8192, 8192), 80),
+    ], "also where it would be too much to ask for today"
 
 
 def test_an_attribute_of_a_newer_version_is_passed_over() -> None:

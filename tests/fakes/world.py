@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.domain.image import Image
+from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
@@ -25,6 +26,7 @@ class World:
     outputs: Any = field(default_factory=FakeOutputs)
     lanes: Any = field(default_factory=FakeLanes)
     once: Any = field(default_factory=FakeOnce)
+    limits: Limits = field(default_factory=Limits)
     now: int = 1_795_251_600_000
     requests: int = 0
 
@@ -46,6 +48,7 @@ class World:
                 correlation_id=f"request-{self.requests}",
                 **upload,
             ),
+            input_formats=self.limits.input_formats,
             images=self.images,
             originals=self.originals,
             lanes=self.lanes,
@@ -67,6 +70,7 @@ class World:
             once=self.once,
             clock=self.clock,
             unit_random=0.5,
+            limits=self.limits,
         )
 
     def sweep(self) -> Sweep:

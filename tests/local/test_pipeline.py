@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -57,6 +58,41 @@ def test_a_photograph_becomes_four_variants(api: httpx.Client) -> None:
         assert opened(body).size == (variant["width"], variant["height"])
 
 
+def test_a_recipe_of_ones_own_is_sent_from_a_file_and_made(
+    stack: LocalStack, api: httpx.Client, tmp_path: Path
+) -> None:
+    variants = [
+        {"name": "card", "width": 120, "height": 60, "fit": "cover", "gravity": {"x": 0.5, "y": 0.25}},
+        {"name": "small", "width": 64, "format": "avif"},
+    ]
+    (tmp_path / "card.json").write_text(json.dumps({"variants": variants}))
+    (tmp_path / "photo.jpg").write_bytes(jpeg(320, 240))
+    uploaded = stack.darkroom("upload", tmp_path / "photo.jpg", "--recipe", tmp_path / "card.json", "--wait")
+    assert uploaded.returncode == 0, uploaded.stdout
+    document = api.get(f"/images/{uploaded.stdout.split()[0]}/status").json()
+    assert document["preset"] is None and sorted(document["placeholder"]) == ["color", "thumbhash"]
+    made = {
+        variant["name"]: opened(httpx.get(variant["url"], trust_env=False).content) for variant in document["variants"]
+    }
+    assert {name: (picture.format, picture.size) for name, picture in made.items()} == {
+        "card": ("JPEG", (120, 60)),
+        "small": ("AVIF", (64, 48)),
+    }
+
+
+def test_some_variants_of_a_preset_are_made_and_no_others(api: httpx.Client) -> None:
+    accepted = api.post("/images", params={"variants": "webp,thumb"}, content=jpeg(320, 240))
+    document = ended(api, accepted.json()["id"])
+    assert [variant["name"] for variant in document["variants"]] == ["thumb", "webp"]
+
+
+def test_a_recipe_that_is_none_is_refused_by_field(api: httpx.Client) -> None:
+    recipe = {"variants": [{"name": "a", "width": 0, "background": "#ff0000"}]}
+    answer = api.post("/images", params={"recipe": json.dumps(recipe)}, content=jpeg())
+    assert answer.status_code == 400
+    assert answer.json()["errors"] == [{"field": "variants.0.width", "message": "must be at least 1"}]
+
+
 def test_a_variant_is_one_redirect_away(api: httpx.Client) -> None:
     image_id = post(api, jpeg(320, 240)).json()["id"]
     ended(api, image_id)
@@ -102,7 +138,7 @@ def test_a_damaged_photo_fails_and_says_why_and_leaves_no_dead_letter(api: httpx
     whole = jpeg(640, 480)
     document = ended(api, post(api, whole[: len(whole) // 2]).json()["id"])
     assert (document["status"], document["attempt"]) == ("failed", 1)
-    assert document["error"]["code"] == "undecodable"
+    assert document["error"]["code"] == "truncated"
     assert waiting(stack, "SlowDeadLettersUrl") == 0
 
 

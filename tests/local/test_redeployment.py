@@ -42,7 +42,7 @@ def test_an_edited_handler_is_live(edited: LocalStack, http: httpx.Client) -> No
 
 def test_an_edited_preset_is_live(edited: LocalStack, tmp_path: Path) -> None:
     presets = edited.checkout / "layers" / "core" / "darkroom" / "domain" / "presets.py"
-    edit(presets, 'name="thumb", width=256', 'name="thumb", width=250')
+    edit(presets, '"name": "thumb", "width": 256', '"name": "thumb", "width": 250')
     deploy(edited)
     uploaded = edited.darkroom("upload", PHOTO, "--wait")
     assert uploaded.returncode == 0, uploaded.stdout

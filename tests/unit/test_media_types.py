@@ -2,23 +2,67 @@
 
 import pytest
 
-from darkroom.domain.media_types import SNIFF_BYTES, media_type_of, name_of_unsupported
+from darkroom.domain.media_types import (
+    MEDIA_TYPES,
+    SNIFF_BYTES,
+    input_format_of,
+    media_type_of,
+    name_of_unsupported,
+    names_of,
+)
 from tests.pictures import encoded, picture
 
 
+def ftyp(major: bytes, *compatible: bytes, size: int | None = None, minor: bytes = b"\0\0\0\0") -> bytes:
+    """The box that an ISO media file begins with, and what may follow it."""
+    body = major + minor + b"".join(compatible)
+    return (8 + len(body) if size is None else size).to_bytes(4) + b"ftyp" + body + b"\0\0\0\x08free"
+
+
 @pytest.mark.parametrize(
-    ("file_format", "media_type"),
-    [("JPEG", "image/jpeg"), ("PNG", "image/png"), ("WEBP", "image/webp"), ("GIF", "image/gif")],
+    ("file_format", "input_format"),
+    [("JPEG", "jpeg"), ("PNG", "png"), ("WEBP", "webp"), ("GIF", "gif"), ("AVIF", "avif")],
 )
-def test_real_files_are_known_by_their_first_bytes(file_format: str, media_type: str) -> None:
-    assert media_type_of(encoded(picture(), file_format)[:SNIFF_BYTES]) == media_type
+def test_real_files_are_known_by_their_first_bytes(file_format: str, input_format: str) -> None:
+    head = encoded(picture(), file_format)[:SNIFF_BYTES]
+    assert input_format_of(head) == input_format
+    assert media_type_of(head) == f"image/{input_format}"
 
 
-@pytest.mark.parametrize("file_format", ["TIFF", "BMP", "AVIF", "ICO", "PDF"])
+@pytest.mark.parametrize("file_format", ["TIFF", "BMP", "ICO", "PDF"])
 def test_real_files_of_other_kinds_are_refused_by_name(file_format: str) -> None:
     head = encoded(picture(), file_format)[:SNIFF_BYTES]
+    assert input_format_of(head) is None
     assert media_type_of(head) is None
     assert name_of_unsupported(head) != "of an unknown type"
+
+
+@pytest.mark.parametrize(
+    ("head", "input_format"),
+    [
+        (ftyp(b"avif", b"mif1", b"miaf"), "avif"),
+        (ftyp(b"avis", b"msf1", b"avif"), "avif"),
+        (ftyp(b"mif1", b"avif", b"miaf"), "avif"),
+        (ftyp(b"heic", b"mif1", b"MiHE", b"MiPr", b"miaf", b"MiHB", b"heic"), "heic"),  # an iPhone's
+        (ftyp(b"heix", b"mif1"), "heic"),
+        (ftyp(b"hevc", b"msf1"), "heic"),
+        (ftyp(b"mif1", b"mif1", b"heic"), "heic"),
+        (ftyp(b"heic", b"avif"), "heic"),  # the major brand is the file's own
+        (ftyp(b"mif1", *[b"isom"] * 27, b"heic"), "heic"),
+        (ftyp(b"mif1", *[b"isom"] * 28, b"heic"), None),  # no further than the sniffed bytes
+        (ftyp(b"mif1", b"miaf"), None),  # some picture, in a coding that it does not name
+        (ftyp(b"isom", b"mp41"), None),
+        (ftyp(b"isom", minor=b"avif"), None),  # a version, not a brand
+        (ftyp(b"mif1", b"isom", b"avif", size=20), None),  # beyond the end of the box
+        (ftyp(b"mif1", b"avif", size=19), None),  # not wholly within it
+        (ftyp(b"mif1", b"avif", size=0), None),
+        (ftyp(b"avif", size=2**32 - 1), "avif"),
+        (b"\0\0\0\x18ftyp", None),
+        (b"\0\0\0\x18ftypav", None),
+    ],
+)
+def test_an_iso_media_file_is_known_by_its_brands(head: bytes, input_format: str | None) -> None:
+    assert input_format_of(head[:SNIFF_BYTES]) == input_format
 
 
 @pytest.mark.parametrize(
@@ -26,16 +70,17 @@ def test_real_files_of_other_kinds_are_refused_by_name(file_format: str) -> None
     [
         (b"hello, world, how", "text"),
         (b"gr\xc3\xbc\xc3\x9fe", "text"),
+        (b"x" * (SNIFF_BYTES - 1) + b"\xc3", "text"),
         (b"%PDF-1.7", "a PDF document"),
-        (b"\0\0\0\x18ftypheic\0\0\0\0", "a HEIC photo"),
-        (b"\0\0\0\x18ftypavif\0\0\0\0", "an AVIF image"),
-        (b"\0\0\0\x18ftypisom\0\0\0\0", "a video or another ISO media file"),
+        (ftyp(b"heic"), "a HEIC photo"),
+        (ftyp(b"mif1", b"heic"), "a HEIC photo"),
+        (ftyp(b"avif"), "an AVIF image"),
+        (ftyp(b"isom"), "a video or another ISO media file"),
         (b"\x00\x01\x02\xfe\xff\x80", "of an unknown type"),
         (b"RIFF\0\0\0\0WAVEfmt ", "of an unknown type"),
     ],
 )
 def test_what_is_refused_has_a_name_for_its_owner(head: bytes, name: str) -> None:
-    assert media_type_of(head) is None
     assert name_of_unsupported(head) == name
 
 
@@ -48,3 +93,10 @@ def test_a_file_of_a_few_bytes_is_no_image_and_no_error(size: int) -> None:
     head = b"RIFF\0\0\0\0WEBPVP8 "[:size]
     assert media_type_of(head) == ("image/webp" if size >= 14 else None)
     name_of_unsupported(head)
+    name_of_unsupported(ftyp(b"avif")[:size])
+
+
+def test_formats_are_named_as_in_a_sentence_always_in_one_order() -> None:
+    assert names_of({"gif", "jpeg", "webp", "png"}) == "JPEG, PNG, WebP or GIF"
+    assert names_of(MEDIA_TYPES) == "JPEG, PNG, WebP, GIF, AVIF or HEIC"
+    assert names_of({"png"}) == "PNG"

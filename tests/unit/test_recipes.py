@@ -1,52 +1,138 @@
-"""Recipes and presets."""
+"""Recipes: what a variant may say, what a recipe holds together, and what it comes to."""
 
 import pytest
 from pydantic import ValidationError
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.presets import DEFAULT_PRESET, PRESETS, preset_named
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.recipes import MAX_VARIANTS, FocalPoint, Recipe, VariantSpec
 
 
-def test_the_standard_preset_has_the_four_variants_of_the_readme() -> None:
-    assert [spec.name for spec in preset_named("standard").variants] == ["thumb", "medium", "large", "webp"]
+def spec(**fields: object) -> VariantSpec:
+    return VariantSpec.model_validate({"name": "a", "width": 10, "height": 10, **fields})
 
 
-def test_the_default_preset_exists() -> None:
-    assert DEFAULT_PRESET in PRESETS
-
-
-def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(Rejected, match="standard") as refusal:
-        preset_named("no-such")
-    assert refusal.value.code == "unknown_preset"
+def recipe(*names: str, **fields: object) -> Recipe:
+    return Recipe(variants=tuple(spec(name=name, **fields) for name in names))
 
 
 @pytest.mark.parametrize(
     ("change", "field"),
     [
         ({"width": 0}, "width"),
+        ({"width": True}, "width"),
+        ({"width": "10"}, "width"),
         ({"height": 8193}, "height"),
+        ({"quality": 0}, "quality"),
         ({"quality": 101}, "quality"),
         ({"name": "../x"}, "name"),
         ({"name": "A"}, "name"),
+        ({"name": "a\n"}, "name"),
+        ({"name": "a" * 33}, "name"),
         ({"format": "tiff"}, "format"),
+        ({"fit": "fill"}, "fit"),
+        ({"gravity": "up"}, "gravity"),
+        ({"gravity": {"x": 1.01, "y": 0}}, "gravity.*x"),
+        ({"gravity": {"x": 0, "y": float("nan")}}, "gravity.*y"),
+        ({"gravity": {"x": 0}}, "gravity.*y"),
+        ({"enlarge": 1}, "enlarge"),
+        ({"background": "white"}, "background"),
+        ({"background": "#fff"}, "background"),
+        ({"effort": "tiny"}, "effort"),
+        ({"max_bytes": 1023}, "max_bytes"),
         ({"colour": "red"}, "colour"),
+        ({"width": None, "height": None}, "width"),
     ],
 )
 def test_a_wrong_field_is_named(change: dict[str, object], field: str) -> None:
     with pytest.raises(ValidationError, match=field):
-        VariantSpec.model_validate({"name": "a", "width": 1, "height": 1, **change})
+        spec(**change)
+
+
+@pytest.mark.parametrize("fit", ["cover", "contain", "exact"])
+@pytest.mark.parametrize("side", ["width", "height"])
+def test_what_fills_a_box_needs_both_of_its_sides(fit: str, side: str) -> None:
+    spec(fit=fit)
+    with pytest.raises(ValidationError, match=f"{side}: is missing: fit {fit} needs a width and a height"):
+        spec(fit=fit, **{side: None})
+
+
+def test_a_side_that_is_not_given_ends_where_every_side_ends() -> None:
+    assert spec(width=300, height=None).box == (300, 8192)
+    assert spec(width=None, height=300).box == (8192, 300)
+    assert spec(width=300, height=200).box == (300, 200)
+
+
+def test_a_variant_says_little_unless_told() -> None:
+    said = VariantSpec(name="a", width=1)
+    assert (said.fit, said.gravity, said.enlarge, said.background, said.format) == (
+        "inside",
+        "centre",
+        False,
+        "#ffffff",
+        "auto",
+    )
+    assert (said.quality, said.effort, said.max_bytes) == (None, None, None)
 
 
 def test_two_variants_of_one_name_are_refused() -> None:
-    spec = VariantSpec(name="a", width=1, height=1)
-    with pytest.raises(ValidationError, match="share a name"):
-        Recipe(variants=(spec, spec))
+    with pytest.raises(ValidationError, match=r"variants\.2\.name: two variants share the name a"):
+        recipe("a", "b", "a")
+
+
+def test_a_recipe_has_one_to_sixteen_variants() -> None:
+    recipe(*(f"v{number}" for number in range(MAX_VARIANTS)))
+    for names in ((), tuple(f"v{number}" for number in range(MAX_VARIANTS + 1))):
+        with pytest.raises(ValidationError, match="variants"):
+            recipe(*names)
 
 
 def test_equal_recipes_have_equal_digests_and_others_others() -> None:
-    one = Recipe(variants=(VariantSpec(name="a", width=1, height=1),))
+    one = recipe("a", background="#AABBCC", gravity={"x": 0, "y": 1})
     again = Recipe.model_validate_json(one.model_dump_json())
-    other = Recipe(variants=(VariantSpec(name="a", width=2, height=1),))
-    assert one.digest() == again.digest() != other.digest()
+    assert one == again
+    assert one.digest() == again.digest() == recipe("a", background="#aabbcc", gravity=FocalPoint(x=0, y=1)).digest()
+    others = [recipe("b"), recipe("a", width=11), recipe("a", "b"), recipe("b", "a"), recipe("a", enlarge=True)]
+    assert len({one.digest(), *(other.digest() for other in others)}) == 6
+
+
+def test_saying_what_is_so_by_default_changes_no_digest() -> None:
+    said = recipe("a", fit="inside", gravity="centre", format="auto", quality=None, background="#FFFFFF")
+    assert said.digest() == recipe("a").digest()
+
+
+def test_a_digest_does_not_change_from_one_version_to_the_next() -> None:
+    # It is in every fingerprint of a request that brought its own recipe: another digest would turn retries into 422s.
+    of_old = Recipe(variants=(VariantSpec(name="card", width=600, height=400, fit="cover", format="webp", quality=70),))
+    assert of_old.digest() == "88548667c84ba697b43311de6c9e1bc5b309b23838c28af51ee668a5de9e13e7"
+
+
+def test_chosen_variants_come_in_the_recipes_own_order() -> None:
+    assert [one.name for one in recipe("a", "b", "c").choose(["c", "a", "c"]).variants] == ["a", "c"]
+
+
+@pytest.mark.parametrize(("names", "told"), [(["a", "x"], "'x'"), ([""], "''"), ([], "No variant is named")])
+def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: list[str], told: str) -> None:
+    with pytest.raises(Rejected, match=told) as refusal:
+        recipe("a", "b").choose(names)
+    assert refusal.value.code == "unknown_variants"
+    assert "Known variants: a, b." in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "work_pixels"),
+    [
+        ({"format": "webp"}, 100),
+        ({"format": "png"}, 50),
+        ({"format": "auto"}, 50),
+        ({"format": "jpeg"}, 25),
+        ({"format": "avif"}, 200),
+        ({"format": "webp", "effort": "small"}, 800),
+        ({"format": "webp", "effort": "fast"}, 100),
+        ({"format": "webp", "max_bytes": 9999}, 400),
+        ({"format": "avif", "effort": "small", "max_bytes": 9999}, 6400),
+        ({"format": "webp", "height": None}, 81_920),
+    ],
+)
+def test_a_variant_counts_by_what_it_costs(fields: dict[str, object], work_pixels: int) -> None:
+    assert spec(**fields).work_pixels == work_pixels
+    assert recipe("a", "b", **fields).work_pixels == 2 * work_pixels

@@ -57,6 +57,18 @@ def test_a_finished_image_shows_its_variants() -> None:
     assert done["completed_at"] == "2026-11-21T09:00:00.000Z"
 
 
+def test_a_finished_image_shows_what_can_be_painted_before_it_arrives() -> None:
+    placeholder = {"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"}
+    assert (
+        document(complete(processing(), (), notices=(), placeholder=placeholder, now=NOW))["placeholder"] == placeholder
+    )
+    assert document(processing())["placeholder"] is None
+
+
+def test_an_image_with_a_recipe_of_the_clients_own_has_no_preset() -> None:
+    assert document(pending(preset=None))["preset"] is None
+
+
 def test_an_unfinished_image_shows_no_variants_and_no_progress() -> None:
     unfinished = document(processing())
     assert (unfinished["variants"], unfinished["progress"]) == ([], {"done": 0, "total": 4})

@@ -1,5 +1,6 @@
 """Accepting an upload: what is promised, what is refused, and what a retry finds."""
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Status
+from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.message import Message
 from darkroom.domain.presets import PRESETS
 from darkroom.domain.recipes import Recipe
@@ -15,6 +17,7 @@ from tests.fakes import World
 from tests.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg()
+RECIPE = '{"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover"}]}'
 
 
 class DeadLanes:
@@ -57,6 +60,12 @@ def test_two_uploads_of_one_photo_are_two_images() -> None:
         ({"body": b""}, "empty_upload"),
         ({"body": b"hello"}, "unsupported_format"),
         ({"body": PHOTO, "preset": "no-such"}, "unknown_preset"),
+        ({"body": PHOTO, "preset": ""}, "unknown_preset"),
+        ({"body": PHOTO, "variants": "thumb,no-such"}, "unknown_variants"),
+        ({"body": PHOTO, "variants": ""}, "unknown_variants"),
+        ({"body": PHOTO, "recipe": ""}, "invalid_recipe"),
+        ({"body": PHOTO, "recipe": RECIPE, "preset": "standard"}, "conflicting_parameters"),
+        ({"body": PHOTO, "recipe": RECIPE, "variants": "thumb"}, "conflicting_parameters"),
         ({"body": PHOTO, "idempotency_key": ""}, "invalid_idempotency_key"),
         ({"body": PHOTO, "idempotency_key": "é"}, "invalid_idempotency_key"),
         ({"body": PHOTO + bytes(MAX_UPLOAD_BYTES)}, "upload_too_large"),
@@ -69,6 +78,27 @@ def test_a_bad_upload_is_refused_and_leaves_nothing(upload: dict[str, Any], code
         world.submit(**upload)
     assert refusal.value.code == code
     assert (world.originals.objects, world.images.rows, world.lanes.sent) == ({}, {}, [])
+
+
+def test_some_variants_of_a_preset_are_asked_for_by_name() -> None:
+    image = World().submit(PHOTO, variants="webp, thumb,webp").image
+    assert (image.preset, [spec.name for spec in image.recipe.variants]) == ("standard", ["thumb", "webp"])
+
+
+def test_a_recipe_of_the_clients_own_is_in_the_row_without_a_preset() -> None:
+    image = World().submit(PHOTO, recipe=RECIPE).image
+    assert (image.preset, [spec.name for spec in image.recipe.variants]) == (None, ["card"])
+
+
+def test_formats_beside_the_standard_ones_are_accepted_by_setting_alone() -> None:
+    photo = encoded(picture(), "AVIF")
+    with pytest.raises(Rejected, match=r"are an AVIF image, .* Send a JPEG, PNG, WebP or GIF image") as refusal:
+        World().submit(photo)
+    assert refusal.value.code == "unsupported_format"
+    world = World(limits=Limits(input_formats=STANDARD_INPUT_FORMATS | {"avif"}))
+    assert world.submit(photo).image.source.media_type == "image/avif"
+    with pytest.raises(Rejected, match="Send a JPEG, PNG, WebP, GIF or AVIF image"):
+        world.submit(b"\0\0\0\x14ftypheic\0\0\0\0mif1")
 
 
 def test_an_upload_of_exactly_the_limit_is_accepted() -> None:
@@ -111,6 +141,41 @@ def test_naming_the_default_preset_is_the_same_request_as_naming_none() -> None:
     world = World()
     world.submit(PHOTO, idempotency_key="k")
     assert world.submit(PHOTO, idempotency_key="k", preset="standard").replayed
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        ({"variants": "thumb,webp"}, {"variants": "webp,thumb,webp", "preset": "standard"}, {"variants": "thumb"}),
+        ({"variants": "thumb,medium,large,webp"}, {"variants": "webp,large,medium,thumb"}, {}),
+        (
+            {"recipe": '{"variants": [{"name": "a", "width": 9}]}'},
+            {"recipe": '{ "variants": [{"width": 9, "name": "a", "fit": "inside"}]}'},
+            {"recipe": '{"variants": [{"name": "a", "width": 8}]}'},
+        ),
+        (
+            {"recipe": '{"variants": [{"name": "a", "width": 9}]}'},
+            {"recipe": '{"variants":[{"name":"a","width":9}]}'},
+            {},
+        ),
+    ],
+)
+def test_the_same_key_means_the_same_variants_and_the_same_recipe(
+    one: dict[str, str], same: dict[str, str], other: dict[str, str]
+) -> None:
+    world = World()
+    world.submit(PHOTO, idempotency_key="k", **one)
+    assert world.submit(PHOTO, idempotency_key="k", **same).replayed
+    with pytest.raises(Rejected) as refusal:
+        world.submit(PHOTO, idempotency_key="k", **other)
+    assert refusal.value.code == "idempotency_key_reused"
+
+
+def test_a_fingerprint_does_not_change_from_one_version_to_the_next() -> None:
+    # Another one would answer with 422 to clients who repeat a request that an earlier version took.
+    fingerprint = World().submit(PHOTO).image.fingerprint
+    sha256 = hashlib.sha256(PHOTO).hexdigest()
+    assert fingerprint == hashlib.sha256(f"v1\0{sha256}\0preset:standard".encode()).hexdigest()
 
 
 def test_an_edited_preset_does_not_turn_a_retry_into_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ from samtranslator.yaml_helper import yaml_parse
 from checks.expand_template import ROOT, expanded_template, raw_template, referred, resources
 from darkroom.domain.image import DUE_SHARDS
 from darkroom.domain.lanes import LANES
+from darkroom.domain.limits import STANDARD_INPUT_FORMATS
 from darkroom.domain.retry import MAX_ATTEMPTS
+from darkroom.settings import InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")
@@ -91,6 +93,23 @@ def test_the_worker_knows_its_lanes_visibility() -> None:
     told = FUNCTIONS["TranscodeImageFunction"]["Environment"]["Variables"]["VISIBILITY_SECONDS"]
     lanes = {QUEUES[referred(source["EventSourceArn"]) or ""]["VisibilityTimeout"] for source in SOURCES.values()}
     assert {int(told)} == lanes
+
+
+def test_whoever_accepts_and_whoever_develops_know_the_same_formats() -> None:
+    told = {
+        name: function["Environment"]["Variables"].get("EXTRA_INPUT_FORMATS") for name, function in FUNCTIONS.items()
+    }
+    knowing = {name for name, formats in told.items() if formats == {"Ref": "ExtraInputFormats"}}
+    assert knowing == {"SubmitImageFunction", "TranscodeImageFunction"}
+
+
+def test_every_choice_of_formats_is_one_that_the_settings_take() -> None:
+    parameter = raw_template()["Parameters"]["ExtraInputFormats"]
+    accepted = {
+        InputSettings.read({"EXTRA_INPUT_FORMATS": value}).input_formats for value in parameter["AllowedValues"]
+    }
+    assert len(accepted) == 4
+    assert InputSettings.read({"EXTRA_INPUT_FORMATS": parameter["Default"]}).input_formats == STANDARD_INPUT_FORMATS
 
 
 @pytest.mark.parametrize("name", SOURCES)

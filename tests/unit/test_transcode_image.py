@@ -1,5 +1,6 @@
 """Developing a delivered image: one terminal state a run, whatever happens on the way."""
 
+import base64
 import hashlib
 from dataclasses import replace
 from typing import Any
@@ -8,9 +9,12 @@ import pytest
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status
+from darkroom.domain.limits import Limits
+from darkroom.domain.recipes import Effort, Recipe
+from darkroom.imaging import Developed, develop
 from darkroom.operations.transcode_image import Finished, TryAgain
 from tests.fakes import World
-from tests.pictures import jpeg, opened
+from tests.pictures import encoded, jpeg, opened, picture
 
 PHOTO = jpeg(640, 480)
 
@@ -78,7 +82,7 @@ def test_a_refused_image_fails_on_its_first_attempt_and_is_settled() -> None:
     assert isinstance(outcome, Finished), "the message is acknowledged: no dead letter"
     image = world.row(message.image_id)
     assert (image.status, image.attempt) == (Status.FAILED, 1)
-    assert image.error is not None and (image.error.code, image.error.retryable) == ("undecodable", False)
+    assert image.error is not None and (image.error.code, image.error.retryable) == ("truncated", False)
 
 
 def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
@@ -101,7 +105,7 @@ def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
 
 
 def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    def buggy(*_: object) -> None:
+    def buggy(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
@@ -181,6 +185,64 @@ def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
     image = world.row(message.image_id)
     assert (image.status, image.attempt) == (Status.DONE, 2)
     assert set(world.outputs.puts.values()) == {1}
+
+
+def test_the_row_gets_the_placeholder() -> None:
+    world = World()
+    message = submitted(world, encoded(picture(64, 48, colour="#7a8b5c"), "PNG"))
+    world.deliver(message)
+    placeholder = world.row(message.image_id).placeholder
+    assert placeholder is not None and sorted(placeholder) == ["color", "thumbhash"]
+    assert placeholder["color"] == "#7a8b5c"
+    assert base64.b64decode(placeholder["thumbhash"], validate=True)
+
+
+def test_work_that_an_earlier_version_remembered_without_a_placeholder_is_taken_as_it_is() -> None:
+    world = World()
+    message = submitted(world)
+    variant = {"name": "a", "width": 1, "height": 1, "format": "jpeg", "size_bytes": 1, "sha256": "s", "key": "k"}
+
+    def remembered(key: str, work: Any) -> dict[str, Any]:
+        return {"variants": [variant], "notices": []}
+
+    world.once = remembered
+    assert isinstance(world.deliver(message), Finished)
+    image = world.row(message.image_id)
+    assert (image.status, image.placeholder, len(image.variants)) == (Status.DONE, None, 1)
+
+
+def test_an_original_is_held_to_the_limits_that_the_worker_is_given() -> None:
+    world = World(limits=Limits(max_pixels=640 * 480 - 1))
+    message = submitted(world)
+    world.deliver(message)
+    image = world.row(message.image_id)
+    assert image.error is not None and (image.status, image.error.code) == (Status.FAILED, "too_many_pixels")
+
+
+@pytest.mark.parametrize(("lane", "effort"), [("fast", "fast"), ("slow", "balanced")])
+def test_the_lane_decides_how_long_encoders_may_look_for_smaller_files(
+    lane: str, effort: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    efforts = []
+
+    def noted(original: bytes, recipe: Recipe, *, limits: Limits, effort: Effort) -> Developed:
+        efforts.append(effort)
+        return develop(original, recipe, limits=limits, effort=effort)
+
+    monkeypatch.setattr("darkroom.operations.transcode_image.develop", noted)
+    world = World()
+    message = submitted(world).model_copy(update={"lane": lane})
+    world.images.rows[message.image_id] = replace(world.row(message.image_id), lane=lane)
+    world.deliver(message)
+    assert efforts == [effort]
+
+
+def test_a_recipe_of_the_clients_own_is_what_is_made() -> None:
+    world = World()
+    world.submit(PHOTO, recipe='{"variants": [{"name": "card", "width": 100, "height": 100, "fit": "cover"}]}')
+    message = world.lanes.sent[-1]
+    world.deliver(message)
+    assert [(v.name, v.width, v.height) for v in world.row(message.image_id).variants] == [("card", 100, 100)]
 
 
 def test_the_output_that_exists_is_the_output_of_its_run() -> None:

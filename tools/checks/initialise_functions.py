@@ -95,7 +95,7 @@ def built_functions(template: Path) -> list[Function]:
         # https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
         layers = [*defaults.get("Layers", []), *own.get("Layers", [])]
         variables = {
-            variable: _plausible(value, resources)
+            variable: _plausible(value, document)
             for part in (defaults, own)
             for variable, value in part.get("Environment", {}).get("Variables", {}).items()
         }
@@ -116,12 +116,14 @@ def built_functions(template: Path) -> list[Function]:
     return found
 
 
-def _plausible(value: Any, resources: Mapping[str, Any]) -> str:
+def _plausible(value: Any, template: Mapping[str, Any]) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     match value:
+        case {"Ref": str(target)} if target in template.get("Parameters", {}):
+            return str(template["Parameters"][target].get("Default", "example"))
         case {"Ref": str(target)}:
-            resource = resources.get(target, {"Type": ""})
+            resource = template["Resources"].get(target, {"Type": ""})
             return _PLAUSIBLE.get(resource["Type"], "{}").format(target)
         case {"Fn::GetAtt": [str(target), str(attribute)]}:
             return f"arn:aws:service:us-east-1:123456789012:{target}" if attribute == "Arn" else f"{target}.{attribute}"

@@ -1,6 +1,6 @@
 """Runs the tiers of tests one after the other and says of each what it ran, how long it took, and what did not run.
 
-Usage: python -m checks.test_tiers [unit] [contract] [simulation] [invoke] [local]   (all of them by default)
+Usage: python -m checks.test_tiers [unit] [engine] [contract] [simulation] [invoke] [local]   (all of them by default)
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Tier:
 
 TIERS = (
     Tier(name="unit", budget_seconds=10, workers=2),
+    Tier(name="engine", budget_seconds=100, workers=2),
     Tier(name="contract", budget_seconds=90, workers=2),
     Tier(name="simulation", budget_seconds=150, workers=2),
     Tier(name="invoke", budget_seconds=180, workers=0, needs_docker=True),

@@ -9,13 +9,13 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self, TypedDict, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
@@ -70,7 +70,7 @@ class StatusDocument(TypedDict):
     id: str
     status: str
     lane: str
-    preset: str
+    preset: str | None
     run: int
     attempt: int
     created_at: str
@@ -248,20 +248,22 @@ class Api:
         *,
         content_type: str,
         idempotency_key: str,
-        preset: str | None = None,
+        parameters: Mapping[str, str] | None = None,
         on_sent: Callable[[int], None] | None = None,
     ) -> Answer:
-        """Posts an image; returns once it is accepted (202).
+        """Posts an image; returns once it is accepted (202). `parameters` say what to make of it.
 
         All attempts carry the same key, so that a lost answer cannot make a second image. `on_sent` is told how many
         bytes of the body have been sent; it starts from zero with each attempt.
         """
         headers = {"Content-Type": content_type, "Idempotency-Key": idempotency_key, "Content-Length": str(len(body))}
-        parameters = {} if preset is None else {"preset": preset}
+        # A space must travel as %20: SigV4 knows no "+", and the signature would not be the one that AWS computes.
+        query = urlencode(parameters or {}, quote_via=quote)
+        path = f"/images?{query}" if query else "/images"
 
         def send() -> httpx.Response:
             content = body if on_sent is None else _chunks(body, on_sent)
-            return self._client.post("/images", content=content, headers=headers, params=parameters)
+            return self._client.post(path, content=content, headers=headers)
 
         response = self._send_patiently(send, self.url)
         if response.status_code != 202:

@@ -31,6 +31,7 @@ def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> bool:
         return False
     display.line(out)
     show_files(out, document, files)
+    display.findings(out, document)
     return True
 
 

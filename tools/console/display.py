@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -16,6 +17,8 @@ from rich.text import Text
 from console.client import StatusDocument, VariantDocument
 
 _SECONDS_BETWEEN_PLAIN_LINES = 5.0
+
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def output() -> Console:
@@ -106,6 +109,7 @@ def status(out: Console, document: StatusDocument, *, hint: str | None) -> None:
     )
     for name, value in _facts(document):
         line(out, f"  {name:<10} {printable(value)}")
+    findings(out, document)
     error = document["error"]
     if error is not None:
         line(out, f"  {'error':<10} {printable(error['code'])}: {printable(error['message'])}", style="red")
@@ -122,9 +126,21 @@ def status(out: Console, document: StatusDocument, *, hint: str | None) -> None:
         line(out, hint)
 
 
+def findings(out: Console, document: StatusDocument) -> None:
+    """What was found out about the photo: its dominant colour, as it looks, and what its owner should know."""
+    colour = (document["placeholder"] or {}).get("color", "")
+    if _COLOUR.fullmatch(colour):
+        text = Text(f"  {'colour':<10} {colour}")
+        if out.color_system is not None:
+            text.append("  ").append("    ", f"on {colour}")
+        out.print(text, soft_wrap=True)
+    for notice in document["notices"]:
+        line(out, f"  {'notice':<10} {printable(notice)}", style="yellow")
+
+
 def _facts(document: StatusDocument) -> list[tuple[str, str]]:
     facts = [
-        ("preset", document["preset"]),
+        ("preset", document["preset"] or "none: a recipe of your own"),
         ("lane", document["lane"]),
         ("run", f"{document['run']}, attempt {document['attempt']}"),
         ("created", document["created_at"]),
@@ -138,7 +154,6 @@ def _facts(document: StatusDocument) -> list[tuple[str, str]]:
         facts.append(("completed", f"{document['completed_at']} ({seconds(took_seconds)} after it was accepted)"))
     else:
         facts.append(("progress", f"{document['progress']['done']} of {document['progress']['total']} variants"))
-    facts += [("notice", notice) for notice in document["notices"]]
     return facts
 
 

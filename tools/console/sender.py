@@ -15,6 +15,7 @@ from pathlib import Path
 from console import display
 from console.client import Answer, Api, ApiError, Unauthorized, Unreachable
 from console.interrupts import Interrupted
+from console.order import Order
 
 # API Gateway takes no larger request
 # (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html). Darkroom's own limit is lower,
@@ -39,11 +40,11 @@ class Outcome:
     ends_all: bool = False
 
 
-def idempotency_key(source: KeySource, *, body: bytes, preset: str | None) -> str:
-    """A key for one file of one invocation, or one for its bytes and preset wherever and whenever they are sent."""
+def idempotency_key(source: KeySource, *, body: bytes, order: Order) -> str:
+    """A key for one file of one invocation, or one for its bytes and order wherever and whenever they are sent."""
     if source is KeySource.RANDOM:
         return f"upload-{secrets.token_hex(16)}"
-    return f"content-{hashlib.sha256((preset or '').encode() + b'\0' + body).hexdigest()}"
+    return f"content-{hashlib.sha256(order.words.encode() + b'\0' + body).hexdigest()}"
 
 
 def media_type(file: Path) -> str:
@@ -51,15 +52,18 @@ def media_type(file: Path) -> str:
     return mimetypes.guess_type(file.name)[0] or "application/octet-stream"
 
 
+_STACKS_CHOICE = Order()
+
+
 def send_file(
     api: Api,
     file: Path,
     *,
-    preset: str | None = None,
+    order: Order = _STACKS_CHOICE,
     key_source: KeySource = KeySource.RANDOM,
     on_sent: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Sends one file; `on_sent` is told how many of its bytes have gone."""
+    """Sends one file to be made into what `order` says; `on_sent` is told how many of its bytes have gone."""
     try:
         size_bytes = file.stat().st_size
         if size_bytes > _LARGEST_REQUEST_BYTES:
@@ -72,8 +76,8 @@ def send_file(
         answer = api.submit(
             body,
             content_type=media_type(file),
-            idempotency_key=idempotency_key(key_source, body=body, preset=preset),
-            preset=preset,
+            idempotency_key=idempotency_key(key_source, body=body, order=order),
+            parameters=order.parameters,
             on_sent=on_sent,
         )
     except ApiError as error:

@@ -16,6 +16,7 @@ from rich.console import Console
 from console import display
 from console.client import Api, ApiError, StatusDocument, Unavailable, Unreachable
 from console.interrupts import Interrupted, Interrupts
+from console.order import NoOrder, Order, order_of
 from console.photos import NoFile, files_named
 from console.sender import KeySource, Outcome, Sender, send_file
 from console.target import ApiKeyOption, IamOption, UrlOption, resolve
@@ -26,15 +27,23 @@ EPILOG = """[bold]Examples[/bold]
   ./darkroom upload photo.jpg                 [dim]prints the image's id[/dim]
   ./darkroom upload photo.jpg --wait          [dim]and waits until it is developed[/dim]
   ./darkroom upload holiday/ 'more/**/*.png'  [dim]a folder and a pattern[/dim]
+  ./darkroom upload photo.jpg --variants thumb,webp
+  ./darkroom upload photo.jpg --recipe card.json
   ./darkroom upload *.jpg --wait --json > report.json
   DARKROOM_URL=https://abc123.execute-api.eu-west-1.amazonaws.com \\
     ./darkroom upload *.jpg --iam             [dim]to a stack deployed with Access=iam[/dim]
+
+[bold]A recipe[/bold]
+
+  {"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover"},
+                {"name": "wide", "width": 1920, "height": 1920, "format": "avif"}]}
 
 [bold]Exit status[/bold]
 
   0    every file was accepted (with --wait: and developed)
   1    something failed; standard error says what
-  2    the command was not understood or a FILE is none; nothing was sent
+  2    the command was not understood, or a FILE or the recipe is none;
+       nothing was sent
   130  interrupted; what was accepted is listed, and will be developed"""
 
 _SECONDS_TO_FINISH = 10.0
@@ -74,6 +83,21 @@ def command(
             "--preset", metavar="P", show_default=False, help="Which variants to make. Default: the stack's own choice."
         ),
     ] = None,
+    variants: Annotated[
+        str | None,
+        typer.Option(
+            "--variants", metavar="A,B", show_default=False, help="Only these variants of the preset. Default: all."
+        ),
+    ] = None,
+    recipe_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--recipe",
+            metavar="PATH",
+            show_default=False,
+            help="Instead of a preset: a JSON file with the variants to make, see below.",
+        ),
+    ] = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="How many files to send at a time.")
     ] = 8,
@@ -91,7 +115,7 @@ def command(
         typer.Option(
             "--idempotency-key-from",
             help="random: every file becomes an image of its own, sent before or not. "
-            "content: the same photo with the same preset is one image, however often it is sent.",
+            "content: the same photo with the same preset or recipe is one image, however often it is sent.",
         ),
     ] = KeySource.RANDOM,
     as_json: Annotated[
@@ -114,6 +138,10 @@ def command(
         files = files_named(arguments)
     except NoFile as error:
         raise typer.BadParameter(display.printable_lines(str(error)), param_hint="FILE") from error
+    try:
+        order = order_of(preset, variants, recipe_file)
+    except NoOrder as error:
+        raise typer.BadParameter(str(error), param_hint=error.option) from error
     target = resolve(url, api_key, iam)
     started_at = time.monotonic()
     screen = display.errors() if as_json else display.output()
@@ -127,7 +155,7 @@ def command(
             files,
             report,
             interrupts,
-            preset=preset,
+            order=order,
             key_source=key_source,
             concurrency=concurrency,
             wait=wait,
@@ -168,7 +196,7 @@ class _Run:
         report: display.Report,
         interrupts: Interrupts,
         *,
-        preset: str | None,
+        order: Order,
         key_source: KeySource,
         concurrency: int,
         wait: bool,
@@ -187,7 +215,7 @@ class _Run:
         self._total_bytes = sum(map(_size_bytes, files))
         self._sender = Sender(
             files,
-            lambda file, on_sent: send_file(api, file, preset=preset, key_source=key_source, on_sent=on_sent),
+            lambda file, on_sent: send_file(api, file, order=order, key_source=key_source, on_sent=on_sent),
             concurrency=concurrency,
         )
 
@@ -279,6 +307,9 @@ class _Run:
             self._report.complain(f"lost: {image_id}  {file}: {display.printable(str(self.watch.lost[image_id]))}")
         elif document["status"] in _ENDED_BADLY:
             self._report.complain(f"{document['status']}: {image_id}  {file}: {_reason(document)}")
+        elif document["status"] == "done":
+            for notice in document["notices"]:
+                self._report.say(f"notice: {image_id}  {file}: {display.printable(notice)}", style="yellow")
 
     def _show_progress(self) -> None:
         self._report.show(

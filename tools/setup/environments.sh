@@ -1,10 +1,11 @@
 #!/bin/sh
 # Makes the Python environments under .darkroom/venvs from their lock files; does nothing where they are current.
-# Usage: environments.sh [dev] [emulator] [sam] [runtime]   (all of them by default)
+# Usage: environments.sh [dev] [emulator] [sam] [runtime] [bench]   (the first four by default)
 #   dev       the product's packages, the command line, the tests and the checks
 #   emulator  the embedded AWS, alone
 #   sam       AWS SAM CLI, alone (its pins clash with everybody's)
 #   runtime   Lambda's runtime client and nothing else: what a function finds beside its own bundle
+#   bench     the image libraries and what measures pictures, for benchmarks/
 set -eu
 cd "$(dirname "$0")/../.."
 venvs=.darkroom/venvs

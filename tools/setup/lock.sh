@@ -19,4 +19,5 @@ compile dev requirements-dev.txt -c layers/dependencies/requirements.txt -c laye
 compile emulator requirements-emulator.txt
 compile sam requirements-sam.txt
 compile runtime requirements-runtime.txt
+compile bench requirements-bench.txt -c requirements-dev.txt
 compile uv requirements-uv.txt

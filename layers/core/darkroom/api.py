@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.written_recipes import InvalidRecipe
 from darkroom.operations.read_image import UnknownImage
 from darkroom.telemetry import logger
 
@@ -25,6 +27,9 @@ _REJECTED_STATUS: dict[str, HTTPStatus] = {
     "upload_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "unsupported_format": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "unknown_preset": HTTPStatus.BAD_REQUEST,
+    "unknown_variants": HTTPStatus.BAD_REQUEST,
+    "invalid_recipe": HTTPStatus.BAD_REQUEST,
+    "conflicting_parameters": HTTPStatus.BAD_REQUEST,
     "invalid_idempotency_key": HTTPStatus.BAD_REQUEST,
     "idempotency_key_reused": HTTPStatus.UNPROCESSABLE_ENTITY,
 }
@@ -35,6 +40,9 @@ _TITLES: dict[str, str] = {
     "upload_too_large": "The upload is too large",
     "unsupported_format": "Not an image that can be developed",
     "unknown_preset": "Unknown preset",
+    "unknown_variants": "Unknown variants",
+    "invalid_recipe": "The recipe cannot be used",
+    "conflicting_parameters": "Parameters that exclude each other",
     "invalid_idempotency_key": "Invalid Idempotency-Key",
     "idempotency_key_reused": "Idempotency-Key reused",
     "unknown_image": "Unknown image",
@@ -48,19 +56,28 @@ _TITLES: dict[str, str] = {
 
 
 class Problem(Exception):
-    """An error answer; `code` is stable, `detail` says what to do."""
+    """An error answer; `code` is stable, `detail` says what to do, `errors` which fields are wrong, if any."""
 
-    def __init__(self, *, status: HTTPStatus, code: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        status: HTTPStatus,
+        code: str,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        errors: Sequence[Mapping[str, str]] = (),
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.detail = detail
         self.headers = dict(headers or {})
+        self.errors = errors
 
 
 def problem_response(problem: Problem, correlation_id: str) -> Response[str]:
     """The answer for `problem`, in `application/problem+json`; the correlation id finds the request in the logs."""
-    body = {
+    body: dict[str, Any] = {
         "type": f"urn:darkroom:problem:{problem.code.replace('_', '-')}",
         "title": _TITLES[problem.code],
         "status": problem.status.value,
@@ -68,6 +85,8 @@ def problem_response(problem: Problem, correlation_id: str) -> Response[str]:
         "code": problem.code,
         "correlation_id": correlation_id,
     }
+    if problem.errors:
+        body["errors"] = list(problem.errors)
     return Response(
         status_code=problem.status.value,
         content_type="application/problem+json",
@@ -93,6 +112,17 @@ def create_app() -> APIGatewayHttpResolver:
     @app.exception_handler(Problem)
     def _problem(problem: Problem) -> Response[str]:
         return respond(problem)
+
+    @app.exception_handler(InvalidRecipe)
+    def _invalid_recipe(error: InvalidRecipe) -> Response[str]:
+        return respond(
+            Problem(
+                status=_REJECTED_STATUS[error.code],
+                code=error.code,
+                detail=error.message,
+                errors=[asdict(problem) for problem in error.problems],
+            )
+        )
 
     @app.exception_handler(Rejected)
     def _rejected(error: Rejected) -> Response[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from darkroom.domain.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
 
 
 class MissingSettings(RuntimeError):
@@ -37,7 +39,58 @@ class LaneSettings(Settings):
     slow_queue_url: str
 
 
-class SubmitImageSettings(LaneSettings):
+def _listed(value: Any) -> Any:
+    """The words of a list in an environment variable, "avif, heic"; none in an empty one."""
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
+class InputSettings(Settings):
+    """Which files are accepted: `extra_input_formats` beside those that always are."""
+
+    extra_input_formats: Annotated[frozenset[Literal["avif", "heic"]], BeforeValidator(_listed)] = frozenset()
+
+    @property
+    def input_formats(self) -> frozenset[InputFormat]:
+        """All formats that are accepted."""
+        return STANDARD_INPUT_FORMATS | self.extra_input_formats
+
+
+_DEFAULTS = Limits()
+
+
+class LimitSettings(InputSettings):
+    """The bounds of an original, each of which the environment may change."""
+
+    max_file_bytes: int = Field(_DEFAULTS.max_bytes, ge=1)
+    max_webp_bytes: int = Field(_DEFAULTS.max_webp_bytes, ge=1)
+    max_png_bytes: int = Field(_DEFAULTS.max_png_bytes, ge=1)
+    max_megapixels: float = Field(_DEFAULTS.max_pixels / 1_000_000, gt=0, allow_inf_nan=False)
+    max_side_pixels: int = Field(_DEFAULTS.max_side, ge=1)
+    max_aspect: int = Field(_DEFAULTS.max_aspect, ge=1)
+    max_frames: int = Field(_DEFAULTS.max_frames, ge=1)
+    max_scans: int = Field(_DEFAULTS.max_scans, ge=1)
+    max_scan_samples: int = Field(_DEFAULTS.max_scan_samples, ge=1)
+    max_decoder_bytes: int = Field(_DEFAULTS.max_decoder_bytes, ge=1)
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds as the engine takes them."""
+        return Limits(
+            input_formats=self.input_formats,
+            max_bytes=self.max_file_bytes,
+            max_webp_bytes=self.max_webp_bytes,
+            max_png_bytes=self.max_png_bytes,
+            max_pixels=round(self.max_megapixels * 1_000_000),
+            max_side=self.max_side_pixels,
+            max_aspect=self.max_aspect,
+            max_frames=self.max_frames,
+            max_scans=self.max_scans,
+            max_scan_samples=self.max_scan_samples,
+            max_decoder_bytes=self.max_decoder_bytes,
+        )
+
+
+class SubmitImageSettings(LaneSettings, InputSettings):
     """What `submit_image` needs."""
 
     images_table: str
@@ -45,7 +98,7 @@ class SubmitImageSettings(LaneSettings):
     outputs_bucket: str
 
 
-class TranscodeImageSettings(LaneSettings):
+class TranscodeImageSettings(LaneSettings, LimitSettings):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 
     images_table: str

@@ -14,6 +14,7 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.queues import LaneQueues, hide_for
 from darkroom.domain.image import Milliseconds
 from darkroom.domain.lanes import FAST, SLOW
+from darkroom.domain.limits import InputFormat, Limits
 from darkroom.ports import Images, Lanes, Once, Originals, Outputs
 from darkroom.settings import (
     LaneSettings,
@@ -42,12 +43,13 @@ def _queue_urls(settings: LaneSettings) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmitImage:
-    """The ports of `submit_image`."""
+    """The ports of `submit_image`, and which files it accepts."""
 
     images: Images
     originals: Originals
     outputs: Outputs
     lanes: Lanes
+    input_formats: frozenset[InputFormat]
 
 
 def submit_image() -> SubmitImage:
@@ -59,18 +61,20 @@ def submit_image() -> SubmitImage:
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),
+        input_formats=settings.input_formats,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranscodeImage:
-    """The ports of `transcode_image`, and what its handler needs of SQS itself."""
+    """The ports of `transcode_image`, the bounds of an original, and what its handler needs of SQS itself."""
 
     images: Images
     originals: Originals
     outputs: Outputs
     once: Callable[[LambdaContext], Once]
     """The memory of finished work, leased for as long as the invocation with that context may run."""
+    limits: Limits
     visibility_seconds: int
     sqs: SQSClient
     queue_urls: Mapping[str, str]
@@ -92,6 +96,7 @@ def transcode_image() -> TranscodeImage:
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         once=lambda context: PowertoolsOnce(dynamodb, settings.idempotency_table, context),
+        limits=settings.limits,
         visibility_seconds=settings.visibility_seconds,
         sqs=clients.sqs_client(),
         queue_urls=_queue_urls(settings),

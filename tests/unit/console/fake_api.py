@@ -57,6 +57,7 @@ class FakeApi:
         self.polls_until_done = 1
         self.ends_as: dict[bytes, str] = {}
         self.refuses: dict[bytes, dict[str, Any]] = {}
+        self.notices: dict[bytes, list[str]] = {}
         self.on_post: Callable[[int], None] = lambda number: None
         self.retry_after: str | None = "0"
         self._lock = threading.Lock()
@@ -111,7 +112,7 @@ class FakeApi:
                 for name, (file_format, content) in FILES.items()
                 if done
             ],
-            "placeholder": None,
+            "placeholder": {"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"} if done else None,
             "notices": [],
             "error": {"code": "truncated", "message": "The file ends too early.", "retryable": False}
             if failed
@@ -177,7 +178,8 @@ class FakeApi:
             return Reply(status=problem["status"], body=problem, headers={"Content-Type": "application/problem+json"})
         image_id = image_id_of(seen.headers.get("idempotency-key", f"no key {len(self.requests)}"))
         replayed = image_id in self.images
-        self.images.setdefault(image_id, self.document(image_id, "pending") | {"ends_as": self.ends_as.get(seen.body)})
+        pending = self.document(image_id, "pending") | {"ends_as": self.ends_as.get(seen.body)}
+        self.images.setdefault(image_id, pending | {"ends_with": self.notices.get(seen.body, [])})
         headers = {"Location": f"/images/{image_id}/status"}
         if self.retry_after is not None:
             headers["Retry-After"] = self.retry_after
@@ -195,7 +197,9 @@ class FakeApi:
         polls = sum(r.method == "GET" and r.path == seen.path for r in self.requests)
         if image["status"] == "pending" and polls >= self.polls_until_done:
             image |= self.document(image_id, image.get("ends_as") or "done")
-        image |= self.document(image_id, image["status"]) if image["variants"] else {}
+            image["notices"] = image.get("ends_with", [])
+        if image["variants"]:
+            image["variants"] = self.document(image_id, image["status"])["variants"]  # with fresh addresses
         tag = f'W/"{image["status"]}"'
         headers = {"ETag": tag} | ({} if self.retry_after is None else {"Retry-After": self.retry_after})
         if seen.headers.get("if-none-match") == tag:

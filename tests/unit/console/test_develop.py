@@ -49,6 +49,7 @@ def test_a_photo_is_developed_and_its_variants_are_saved_and_listed(
     (image_id,) = api.images
     for text in ("uploading photo.jpg (7 B)", f"accepted as {image_id}", "done after", "dimensions", "webp.webp"):
         assert text in written(out)
+    assert "colour     #7a8b5c" in written(out)
 
 
 def test_a_second_development_replaces_the_files_of_the_first(api: FakeApi, photo: Path, tmp_path: Path) -> None:

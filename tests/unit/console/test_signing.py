@@ -36,7 +36,13 @@ def test_every_request_is_signed_for_the_api_in_its_region_with_its_body() -> No
     auth = SigV4(Credentials("AKIDEXAMPLE", "secret", "token"), "eu-west-1")
     with Api(f"https://{HOST}", auth=auth, transport=httpx.MockTransport(handle)) as api:
         for body in (b"one", b"two"):
-            api.submit(body, content_type="image/jpeg", preset="tiny", idempotency_key="k", on_sent=lambda sent: None)
+            api.submit(
+                body,
+                content_type="image/jpeg",
+                parameters={"preset": "tiny"},
+                idempotency_key="k",
+                on_sent=lambda sent: None,
+            )
     headers = seen[0].headers
     assert re.fullmatch(
         r"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/\d{8}/eu-west-1/execute-api/aws4_request, "
@@ -46,6 +52,21 @@ def test_every_request_is_signed_for_the_api_in_its_region_with_its_body() -> No
     assert headers["x-amz-security-token"] == "token"
     assert [request.content for request in seen] == [b"one", b"two"]
     assert seen[0].headers["authorization"] != seen[1].headers["authorization"]
+
+
+def test_what_is_asked_for_travels_in_the_form_that_a_signature_is_made_over() -> None:
+    # AWS signs names and values with everything but A-Z a-z 0-9 - . _ ~ percent-encoded, a space too
+    # (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html).
+    seen: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(202, json=FakeApi.document(FakeApi.__new__(FakeApi), image_id_of("x"), "pending"))
+
+    auth = SigV4(Credentials("AKIDEXAMPLE", "secret"), "eu-west-1")
+    with Api(f"https://{HOST}", auth=auth, transport=httpx.MockTransport(handle)) as api:
+        api.submit(b"b", content_type="image/jpeg", parameters={"recipe": '{"a b":"é+/~*"}'}, idempotency_key="k")
+    assert str(seen[0].url).endswith("/images?recipe=%7B%22a%20b%22%3A%22%C3%A9%2B%2F~%2A%22%7D")
 
 
 def test_the_region_is_read_from_the_apis_own_name() -> None:

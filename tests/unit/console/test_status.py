@@ -19,6 +19,17 @@ def test_a_finished_image_is_shown_with_its_variants_and_what_to_do_next(run: Ru
     assert f"./darkroom download {image_id} -o DIR" in result.stdout
 
 
+def test_an_image_with_a_recipe_of_its_own_says_so_and_its_colour_and_notices_are_shown(run: Run, api: FakeApi) -> None:
+    placeholder = {"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"}
+    image_id = api.put(
+        "done", preset=None, placeholder=placeholder, notices=["card: 300\u00d7200 instead of 600\u00d7400."]
+    )
+    shown = run("status", image_id).stdout
+    assert "preset     none: a recipe of your own" in shown
+    assert "colour     #7a8b5c" in shown
+    assert "notice     card: 300\u00d7200 instead of 600\u00d7400." in shown
+
+
 def test_a_failed_image_is_shown_with_its_error_and_fails_the_command(run: Run, api: FakeApi) -> None:
     result = run("status", api.put("failed"))
     assert result.exit_code == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import threading
@@ -11,6 +12,7 @@ import pytest
 from console import upload
 from console.client import Answer, StatusDocument
 from console.interrupts import Interrupted, Interrupts
+from console.order import Order
 from console.sender import KeySource, Outcome, idempotency_key
 from console.upload import summarise
 from tests.unit.console.conftest import Run
@@ -55,12 +57,100 @@ def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(r
     assert "1 distinct (1 of them given again)" in result.stdout
 
 
-def test_a_content_key_depends_on_bytes_and_preset_alone() -> None:
-    def key(body: bytes, preset: str | None) -> str:
-        return idempotency_key(KeySource.CONTENT, body=body, preset=preset)
+def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone() -> None:
+    def key(body: bytes, order: Order) -> str:
+        return idempotency_key(KeySource.CONTENT, body=body, order=order)
 
-    assert key(b"a", None) == key(b"a", None)
-    assert len({key(b"a", None), key(b"b", None), key(b"a", "tiny"), key(b"a", "b")}) == 4
+    orders = [
+        Order(),
+        Order(preset="tiny"),
+        Order(preset="b"),
+        Order(preset="tiny", variants="a"),
+        Order(variants="a"),
+        Order(recipe="a"),
+    ]
+    assert key(b"a", Order()) == key(b"a", Order())
+    assert len({key(body, order) for body in (b"a", b"b") for order in orders}) == 12
+
+
+def test_a_content_key_for_a_preset_is_the_one_that_it_always_was() -> None:
+    of_old = f"content-{hashlib.sha256(b'tiny' + bytes(1) + b'photo').hexdigest()}"
+    assert idempotency_key(KeySource.CONTENT, body=b"photo", order=Order(preset="tiny")) == of_old
+
+
+def test_some_variants_of_a_preset_are_asked_for(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    assert run("upload", "a.jpg", "--preset", "tiny", "--variants", " webp,thumb, webp").exit_code == 0
+    assert api.posts[0].query == {"preset": ["tiny"], "variants": ["thumb,webp"]}
+
+
+def test_a_recipe_is_sent_from_its_file_as_short_as_can_be(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    Path("card.json").write_text('{ "variants": [\n  {"width": 600, "name": "caf\\u00e9 #&+"}\n]}')
+    assert run("upload", "a.jpg", "--recipe", "card.json").exit_code == 0
+    assert api.posts[0].query == {"recipe": ['{"variants":[{"name":"caf\\u00e9 #&+","width":600}]}']}
+
+
+def test_a_recipe_that_the_api_refuses_is_told_in_its_words(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    Path("card.json").write_text('{"variants": [{"name": "a", "width": 0}]}')
+    detail = "The recipe cannot be used. variants.0.width: must be at least 1."
+    api.faults["POST"].append(problem(400, "invalid_recipe", detail))
+    result = run("upload", "a.jpg", "--recipe", "card.json")
+    assert result.exit_code == 1
+    assert f"not accepted: a.jpg: {detail}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (None, "card.json cannot be read: No such file or directory."),
+        ("{", "card.json is not JSON"),
+        ("[" * 100_000, "card.json is not JSON"),
+        ("\udcff", "card.json is not JSON"),
+        ("[]", "card.json is no recipe. One looks like"),
+        ('{"variants": {}}', "card.json is no recipe. One looks like"),
+        ('{"variants": ["' + "x" * 4080 + '"]}', "card.json comes to 4097 bytes, and 4096 are the most."),
+    ],
+    ids=["absent", "cut", "deep", "bytes", "list", "object", "large"],
+)
+def test_a_recipe_file_that_is_none_is_told_and_nothing_is_sent(
+    run: Run, api: FakeApi, written: str | None, told: str
+) -> None:
+    photos("a.jpg")
+    if written is not None:
+        Path("card.json").write_text(written, errors="surrogateescape")
+    result = run("upload", "a.jpg", "--recipe", "card.json")
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.replace("│", " ").split())
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--recipe", "card.json", "--preset", "tiny"], "leave out --preset and --variants"),
+        (["--recipe", "card.json", "--variants", "a"], "leave out --preset and --variants"),
+        (["--variants", " ,"], "it names no variant"),
+    ],
+)
+def test_options_that_do_not_say_what_to_make_are_told_and_nothing_is_sent(
+    run: Run, api: FakeApi, options: list[str], told: str
+) -> None:
+    photos("a.jpg")
+    result = run("upload", "a.jpg", *options)
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.replace("│", " ").split())
+    assert api.requests == []
+
+
+def test_waiting_shows_the_notices_about_each_image(run: Run, api: FakeApi) -> None:
+    photos("a.jpg", "b.jpg")
+    api.notices[b"photo b.jpg"] = ["The file is animated:\x1b only its first frame was developed."]
+    result = run("upload", "a.jpg", "b.jpg", "--wait")
+    assert result.exit_code == 0
+    (notice,) = [line for line in result.stdout.splitlines() if line.startswith("notice: ")]
+    assert notice.endswith("b.jpg: The file is animated:\ufffd only its first frame was developed.")
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,8 @@ class Image:
 
     (`status`, `run`, `attempt`) is the fence: a write that expects another triple has lost its race. `schedule` counts
     the changes of `process_at`, `version` counts all writes. `due_at` is when somebody must look again; a terminal
-    image has none. `claimed_by` names the one delivery that holds the lease.
+    image has none. `claimed_by` names the one delivery that holds the lease. `preset` is None where the client sent a
+    recipe of its own.
     """
 
     image_id: str
@@ -115,12 +116,12 @@ class Image:
     attempt: int
     schedule: int
     version: int
-    preset: str
     recipe: Recipe
     fingerprint: str
     correlation_id: str
     source: Source
     created_at: Milliseconds
+    preset: str | None = None
     process_at: Milliseconds | None = None
     expires_at: Milliseconds | None = None
     completed_at: Milliseconds | None = None
@@ -164,7 +165,7 @@ def accept(
     image_id: str,
     tenant_id: str,
     lane: str,
-    preset: str,
+    preset: str | None,
     recipe: Recipe,
     fingerprint: str,
     correlation_id: str,
@@ -267,12 +268,20 @@ def _lease_lapsed(image: Image, now: Milliseconds) -> bool:
     return image.lease_until is None or image.lease_until < now
 
 
-def complete(image: Image, variants: tuple[Variant, ...], *, notices: tuple[str, ...], now: Milliseconds) -> Image:
+def complete(
+    image: Image,
+    variants: tuple[Variant, ...],
+    *,
+    notices: tuple[str, ...],
+    now: Milliseconds,
+    placeholder: dict[str, str] | None = None,
+) -> Image:
     """The claimed image with its outputs: `done`."""
     return _move(
         image,
         Status.DONE,
         variants=variants,
+        placeholder=placeholder,
         notices=notices,
         completed_at=now,
         lease_until=None,

@@ -2,38 +2,97 @@
 
 from __future__ import annotations
 
-SNIFF_BYTES = 16
-"""How many leading bytes `media_type_of` needs."""
+from collections.abc import Iterable
 
-ACCEPTED_MEDIA_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif")
+from darkroom.domain.limits import InputFormat
+
+SNIFF_BYTES = 128
+"""How many leading bytes are looked at: room for the longest signature and for 28 brands of an ISO media file."""
+
+MEDIA_TYPES: dict[InputFormat, str] = {
+    "jpeg": "image/jpeg",
+    "png": "image/png",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "avif": "image/avif",
+    "heic": "image/heic",
+}
+
+_NAMES: dict[InputFormat, str] = {
+    "jpeg": "JPEG",
+    "png": "PNG",
+    "webp": "WebP",
+    "gif": "GIF",
+    "avif": "AVIF",
+    "heic": "HEIC",
+}
 
 
-def media_type_of(head: bytes) -> str | None:
-    """The accepted media type that begins with `head`, or None where the bytes are none of them.
+def input_format_of(head: bytes) -> InputFormat | None:
+    """The format that a file with these first bytes has, or None where it is no image that can ever be developed.
 
     The signatures are those of the WHATWG MIME Sniffing Standard, section 6.1
     (https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern).
     """
     if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
+        return "jpeg"
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
+        return "png"
     if head[:4] == b"RIFF" and head[8:14] == b"WEBPVP":
-        return "image/webp"
+        return "webp"
     if head.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    return None
+        return "gif"
+    return next((_FORMAT_OF_BRAND[brand] for brand in _brands(head) if brand in _FORMAT_OF_BRAND), None)
+
+
+def media_type_of(head: bytes) -> str | None:
+    """The media type of that format."""
+    input_format = input_format_of(head)
+    return None if input_format is None else MEDIA_TYPES[input_format]
+
+
+def names_of(formats: Iterable[InputFormat]) -> str:
+    """Formats as a sentence names them: "JPEG, PNG, WebP or GIF"."""
+    wanted = set(formats)
+    *names, last = [name for input_format, name in _NAMES.items() if input_format in wanted]
+    return f"{', '.join(names)} or {last}" if names else last
+
+
+_FORMAT_OF_BRAND: dict[bytes, InputFormat] = {
+    # A picture and a sequence (AV1 Image File Format, section 8).
+    b"avif": "avif",
+    b"avis": "avif",
+    # HEVC pictures of 8 and more bits, of layers and of several views, and sequences (ISO/IEC 23008-12, annex B.4).
+    b"heic": "heic",
+    b"heix": "heic",
+    b"heim": "heic",
+    b"heis": "heic",
+    b"hevc": "heic",
+    b"hevx": "heic",
+}
+
+
+def _brands(head: bytes) -> list[bytes]:
+    """The brands of an ISO media file (ISO/IEC 14496-12, section 4.3), the major one first; none of any other file.
+
+    Many phones call a photo by the general `mif1` and name its coding only among the compatible brands.
+    """
+    if head[4:8] != b"ftyp":
+        return []
+    end = min(int.from_bytes(head[:4]), len(head))
+    places = [8, *range(16, end - 3, 4)]  # the minor version stands between
+    return [head[place : place + 4] for place in places]
 
 
 def name_of_unsupported(head: bytes) -> str:
     """What the bytes of a refused upload look like, in words for its owner: "a PDF document", "text", …"""
-    if head[4:8] == b"ftyp":
-        brand = head[8:12]
-        if brand in (b"heic", b"heix", b"hevc", b"mif1", b"msf1"):
-            return "a HEIC photo"
-        if brand in (b"avif", b"avis"):
+    match input_format_of(head):
+        case "avif":
             return "an AVIF image"
-        return "a video or another ISO media file"
+        case "heic":
+            return "a HEIC photo"
+        case _ if _brands(head):
+            return "a video or another ISO media file"
     for signature, name in _UNSUPPORTED.items():
         if head.startswith(signature):
             return name

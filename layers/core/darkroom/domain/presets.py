@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from darkroom.domain.errors import Rejected
-from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.domain.recipes import Recipe
+from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_data
 
 DEFAULT_PRESET = "standard"
 
-PRESETS: dict[str, Recipe] = {
-    "standard": Recipe(
-        variants=(
-            VariantSpec(name="thumb", width=256, height=256),
-            VariantSpec(name="medium", width=800, height=800),
-            VariantSpec(name="large", width=1920, height=1920),
-            VariantSpec(name="webp", width=1920, height=1920, format="webp"),
-        )
-    ),
+_FACE = {"x": 0.5, "y": 0.4}  # in most portraits the face is a little above the middle
+
+_PRESETS: dict[str, list[dict[str, Any]]] = {
+    "standard": [
+        {"name": "thumb", "width": 256, "height": 256},
+        {"name": "medium", "width": 800, "height": 800},
+        {"name": "large", "width": 1920, "height": 1920},
+        {"name": "webp", "width": 1920, "height": 1920, "format": "webp"},
+    ],
+    "avatar": [
+        {"name": "small", "width": 96, "height": 96, "fit": "cover", "gravity": _FACE},
+        {"name": "large", "width": 512, "height": 512, "fit": "cover", "gravity": _FACE},
+        {"name": "avif", "width": 512, "height": 512, "fit": "cover", "gravity": _FACE, "format": "avif"},
+    ],
 }
+"""What each field means, and its default, stands at `VariantSpec`."""
+
+
+class InvalidPreset(ValueError):
+    """A preset is no recipe: nothing starts until it is corrected. The message names the preset and the field."""
+
+
+def presets_from(written: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Recipe]:
+    """The presets in plain data: for each name its variants. Raises InvalidPreset."""
+    presets = {}
+    for name, variants in written.items():
+        try:
+            presets[name] = recipe_from_data({"variants": variants})
+        except InvalidRecipe as error:
+            problems = "; ".join(f"{name}.{problem}" for problem in error.problems)
+            raise InvalidPreset(f"domain/presets.py: {problems}") from error
+    return presets
+
+
+PRESETS: dict[str, Recipe] = presets_from(_PRESETS)
 
 
 def preset_named(name: str) -> Recipe:

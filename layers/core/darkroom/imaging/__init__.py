@@ -1,5 +1,9 @@
-"""Developing: an original's bytes and a recipe in, the variants' bytes out; the sole importer of Pillow."""
+"""Developing: an original's bytes and a recipe in, the variants' bytes out; the sole importer of image libraries."""
 
 from darkroom.imaging.develop import Developed, Rendered, develop
+from darkroom.imaging.memory import keep_memory
+from darkroom.imaging.placeholder import Placeholder
 
-__all__ = ["Developed", "Rendered", "develop"]
+keep_memory()  # before any picture is opened and any thread is started
+
+__all__ = ["Developed", "Placeholder", "Rendered", "develop"]

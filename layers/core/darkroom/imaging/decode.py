@@ -1,96 +1,250 @@
-"""Opening files that strangers send: bounded by the header before a pixel is decoded, upright afterwards."""
+"""Opening files that strangers send: bounded by the header before a pixel is decoded, then decoded as it is read."""
 
 from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from PIL import Image, ImageOps, UnidentifiedImageError
+import pyvips
+from PIL import Image
 
 from darkroom.domain.errors import Rejected
+from darkroom.domain.limits import InputFormat, Limits
+from darkroom.domain.media_types import SNIFF_BYTES, media_type_of
+from darkroom.imaging.headers import Header, read_header, truncated, undecodable, without_metadata
+from darkroom.imaging.memory import at_most
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
-"""The decoders that are ever tried: Pillow's others (TIFF, JPEG 2000, PSD, EPS, …) stay shut."""
+# A worker develops one stranger's file after another, and libvips would keep the last hundred of them alive.
+pyvips.cache_set_max(0)
 
-MAX_PIXELS = 50_000_000
-"""The most pixels that are decoded: 4 bytes each, they fit the function's memory with room for the variants."""
+# pyvips has GLib call Python for every warning of libvips. If the garbage collector runs in that call and disposes of a
+# picture that warns as well, GLib takes it for recursion and aborts the process: damaged files and luck are enough.
+pyvips._remove_log_handler()
 
-MAX_SIDE = 65_500
-"""The longest side that is decoded; JPEG itself ends at 65,535 and libjpeg at 65,500."""
+_FORMATS: dict[str | None, InputFormat] = {
+    "image/jpeg": "jpeg",
+    "image/png": "png",
+    "image/webp": "webp",
+    "image/gif": "gif",
+    "image/avif": "avif",
+    "image/heic": "heic",
+}
+
+_MARGIN_BYTES = 128_000_000
+"""What a decoder of which the header cannot tell may take beyond what its picture's size explains."""
+
+SHRINKS = (8, 4, 2)
+"""By how much libjpeg and libwebp can shrink while they decode, the most first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decoded:
-    """The first frame, upright, as L, RGB, RGBA or CMYK in the colours of `icc_profile` (None: sRGB)."""
+class Original:
+    """A file that is within the limits, not decoded yet. `width` and `height` are in pixels as stored.
 
-    image: Image.Image
-    icc_profile: bytes | None
-    notices: tuple[str, ...]
+    It owns the bytes that its pictures are decoded from, and must outlive them until they are in memory.
 
-
-def decode(original: bytes) -> Decoded:
-    """The picture in `original`.
-
-    Raises Rejected: `unsupported_format`, `too_many_pixels`, or `undecodable` for damaged and truncated files.
+    `orientation` is EXIF's number for how the stored picture must be turned, `icc_profile` what its colours mean.
     """
+
+    width: int
+    height: int
+    opened: Callable[[int], pyvips.Image]
+    """Opens the picture, shrunk by a factor of `shrinks` or 1. Pixels are decoded as they are asked for, once."""
+    frames: int = 1
+    shrinks: tuple[int, ...] = ()
+    complete: bool = True
+    orientation: int = 1
+    icc_profile: bytes | None = None
+    allowance_bytes: int | None = None
+    """How much memory the decoder may take, where the header cannot tell how much it will."""
+
+    def decoding(self) -> AbstractContextManager[None]:
+        """Turns whatever a decoder raises into a refusal: `truncated` where the file stops early, or `undecodable`."""
+        return _decoding(complete=self.complete, allowance_bytes=self.allowance_bytes)
+
+
+@contextmanager
+def _decoding(*, complete: bool, allowance_bytes: int | None = None) -> Iterator[None]:
+    # Decoders of valid formats raise nearly anything at damage (pyvips.Error, OSError, SyntaxError, ValueError,
+    # struct.error, zlib.error), so at this boundary everything is the file's fault but a lack of memory.
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning about a file is not a reason to refuse or to log it
-            return _decode(original)
+            with nullcontext() if allowance_bytes is None else at_most(allowance_bytes):
+                yield
     except Rejected:
         raise
     except Exception as error:
-        # Decoders raise OSError for truncation, but also SyntaxError, ValueError, struct.error, zlib.error and others
-        # for damage, so everything at this boundary is the file's fault. MemoryError is none of them: it is an
-        # Exception too, but the header's bounds keep a legal image far below the function's memory.
-        if isinstance(error, MemoryError):
-            raise
-        raise Rejected(
-            "undecodable", "The file is damaged or incomplete: it could not be decoded. Send the original file again."
-        ) from error
+        # A file must not be refused because memory was short for other reasons than itself. libvips has one exception
+        # for everything.
+        if allowance_bytes is None and (isinstance(error, MemoryError) or "out of memory" in str(error)):
+            raise MemoryError(str(error)) from error
+        raise (undecodable("it could not be decoded") if complete else truncated()) from error
 
 
-def _decode(original: bytes) -> Decoded:
-    try:
-        image: Image.Image = Image.open(io.BytesIO(original), formats=FORMATS)
-    except Image.DecompressionBombError as error:
-        raise _too_many_pixels() from error
-    except UnidentifiedImageError as error:
-        raise Rejected(
-            "unsupported_format", "The bytes are no image that can be developed: send JPEG, PNG, WebP or GIF."
-        ) from error
-    # Pillow only warns up to twice its own limit, so the header is checked here, before anything is decoded.
-    if image.width * image.height > MAX_PIXELS or max(image.size) > MAX_SIDE:
-        raise _too_many_pixels()
-    notices = []
-    if getattr(image, "n_frames", 1) > 1:
-        notices.append("The file is animated: only its first frame was developed.")
-    icc_profile = image.info.get("icc_profile")
-    image.load()
-    image = ImageOps.exif_transpose(image)
-    return Decoded(image=_plain_mode(image), icc_profile=icc_profile, notices=tuple(notices))
+def open_original(original: bytes, limits: Limits) -> Original:
+    """The picture in `original`, held to `limits` by its header alone.
 
-
-def _too_many_pixels() -> Rejected:
-    return Rejected(
-        "too_many_pixels",
-        f"The image has more than {MAX_PIXELS // 1_000_000} megapixels or a side over {MAX_SIDE} pixels. "
-        "Send a smaller version.",
+    Raises Rejected: `file_too_large`, `unsupported_format`, `truncated`, `undecodable`, `too_many_pixels`,
+    `side_too_long`, `aspect_too_extreme`, `too_many_frames` or `too_many_scans`.
+    """
+    if len(original) > limits.max_bytes:
+        raise _too_large(len(original), limits.max_bytes)
+    file_format = _FORMATS.get(media_type_of(original[:SNIFF_BYTES]))
+    if file_format is None or file_format not in limits.input_formats:
+        accepted = ", ".join(sorted(name.upper() for name in limits.input_formats))
+        raise Rejected("unsupported_format", f"The bytes are no image that is accepted here. Send one of: {accepted}.")
+    if file_format in ("avif", "heic"):
+        return _open_container(original, file_format, limits)
+    header = read_header(original)
+    if header is None:
+        raise undecodable("its header is not that of its format")
+    check_limits(header, limits)
+    picture_bytes = sum(map(len, header.parts))
+    if header.format == "webp" and not header.untold and picture_bytes > limits.max_webp_bytes:
+        raise _too_large(picture_bytes, limits.max_webp_bytes)
+    return Original(
+        width=header.width,
+        height=header.height,
+        opened=_loader(header),
+        frames=header.frames,
+        shrinks=SHRINKS if header.shrinks else (),
+        complete=header.complete,
+        orientation=header.orientation,
+        icc_profile=header.icc_profile,
+        allowance_bytes=header.decoder_bytes + _MARGIN_BYTES if header.untold else None,
     )
 
 
-def _plain_mode(image: Image.Image) -> Image.Image:
-    """The same picture in one of the four modes that the rest of the pipeline knows."""
-    match image.mode:
-        case "L" | "RGB" | "RGBA" | "CMYK":
-            return image
-        case "1":
-            return image.convert("L")
-        case "I;16" | "I;16B" | "I;16L" | "I;16N" | "I":
-            # 16 bits a pixel: the upper eight are kept. convert("L") alone would clip everything above 255 to white.
-            return image.convert("I").point(lambda value: value / 256).convert("L")
-        case _ if image.has_transparency_data:
-            return image.convert("RGBA")
-        case _:
-            return image.convert("RGB")
+def _too_large(size_bytes: int, most: int) -> Rejected:
+    return Rejected(
+        "file_too_large", f"The file has {size_bytes} bytes; at most {most} are developed. Send a smaller version."
+    )
+
+
+def check_limits(header: Header, limits: Limits) -> None:
+    """Raises Rejected with the code of the first limit that the header exceeds."""
+    width, height = header.width, header.height
+    if 0 in (width, height):
+        raise undecodable("its header gives it no width or no height")
+    if (
+        width * height > limits.max_pixels
+        or header.decoder_bytes > limits.max_decoder_bytes
+        or header.raw_bytes > limits.max_png_bytes
+    ):
+        raise Rejected(
+            "too_many_pixels",
+            f"The image is {width}×{height} pixels, too many for a file of its kind. Send a smaller version"
+            + (" or one that is not progressive or interlaced." if header.decoder_bytes else "."),
+        )
+    if max(width, height) > limits.max_side:
+        raise Rejected(
+            "side_too_long",
+            f"The image is {width}×{height} pixels; a side may have {limits.max_side}. Send a smaller version.",
+        )
+    if max(width, height) > limits.max_aspect * min(width, height):
+        raise Rejected(
+            "aspect_too_extreme",
+            f"The image is {width}×{height} pixels; its longer side may be {limits.max_aspect} times the shorter.",
+        )
+    if header.frames > limits.max_frames:
+        raise Rejected("too_many_frames", f"The animation has {header.frames} frames; at most {limits.max_frames}.")
+    if header.scans > limits.max_scans or header.scan_samples > limits.max_scan_samples:
+        raise Rejected(
+            "too_many_scans",
+            f"The JPEG comes in {header.scans} scans, too many for its size. Save it as a baseline JPEG.",
+        )
+
+
+def _loader(header: Header) -> Callable[[int], pyvips.Image]:
+    # A source reads these bytes where they are; the loaders for buffers would copy them first.
+    essence = pyvips.Source.new_from_memory(header.essence())
+    # Missing data is an error and other damage is not: a photo with a broken block is worth developing.
+    options = {"access": "sequential", "fail_on": "truncated"}
+    match header.format:
+        case "jpeg":
+            return lambda shrink: pyvips.Image.jpegload_source(essence, shrink=shrink, **options)
+        case "png":
+            return lambda _: pyvips.Image.pngload_source(essence, **options)
+        case "gif":
+            # libnsgif gives the whole screen, black where an opaque first frame does not reach.
+            area = (*header.offset, *(header.frame or (header.width, header.height)))
+            return lambda _: _on_canvas(pyvips.Image.gifload_source(essence, **options).crop(*area), header)
+        case "webp":
+            return lambda shrink: _on_canvas(pyvips.Image.webpload_source(essence, scale=1 / shrink, **options), header)
+
+
+def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
+    """The first frame of an animation where it lies on its canvas, transparent around it, as browsers show it."""
+    if header.frame in (None, (header.width, header.height)):
+        return frame
+    frame = frame if frame.hasalpha() else frame.bandjoin(255)
+    return frame.embed(*header.offset, header.width, header.height, extend="black")
+
+
+# ── AVIF and HEIC: read by libavif through Pillow, and by libheif through pi-heif, which is imported only then ────────
+
+
+def _open_container(original: bytes, file_format: str, limits: Limits) -> Original:
+    # These libraries read what the container says and decode what the picture in it says.
+    with _decoding(complete=True, allowance_bytes=_MARGIN_BYTES):
+        return _open_avif(original, limits) if file_format == "avif" else _open_heic(original, limits)
+
+
+def _open_avif(original: bytes, limits: Limits) -> Original:
+    file = Image.open(io.BytesIO(original), formats=("AVIF",))
+    header = _container_header(*file.size, frames=getattr(file, "n_frames", 1))
+    check_limits(header, limits)
+
+    def opened(_: int) -> pyvips.Image:
+        file.load()
+        pixels = file if file.mode in ("L", "RGB", "RGBA") else file.convert("RGBA")
+        return _from_memory(pixels.tobytes(), *file.size, bands=len(pixels.getbands()))
+
+    return Original(
+        width=header.width,
+        height=header.height,
+        opened=opened,
+        frames=header.frames,
+        orientation=file.getexif().get(0x0112, 1),
+        icc_profile=file.info.get("icc_profile"),
+        allowance_bytes=header.decoder_bytes + _MARGIN_BYTES,
+    )
+
+
+def _open_heic(original: bytes, limits: Limits) -> Original:
+    import pi_heif  # noqa: PLC0415  most deployments never need it, and a cold start pays for it
+
+    file = pi_heif.open_heif(io.BytesIO(without_metadata(original)), convert_hdr_to_8bit=True)
+    width, height = file.size
+    header = _container_header(width, height, frames=1)
+    check_limits(header, limits)
+
+    def opened(_: int) -> pyvips.Image:
+        row_bytes = width * {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}[file.mode]
+        data = bytes(file.data)
+        if file.stride != row_bytes:
+            data = b"".join(data[row * file.stride : row * file.stride + row_bytes] for row in range(height))
+        return _from_memory(data, width, height, bands=row_bytes // width)
+
+    # libheif has already turned the picture upright.
+    return Original(
+        allowance_bytes=header.decoder_bytes + _MARGIN_BYTES,
+        width=width,
+        height=height,
+        opened=opened,
+        icc_profile=file.info.get("icc_profile"),
+    )
+
+
+def _container_header(width: int, height: int, frames: int) -> Header:
+    # The decoder holds the picture as YUV and as RGBA, and Pillow and libvips once more each.
+    return Header(format="png", width=width, height=height, parts=(), frames=frames, decoder_bytes=width * height * 12)
+
+
+def _from_memory(data: bytes, width: int, height: int, *, bands: int) -> pyvips.Image:
+    image = pyvips.Image.new_from_memory(data, width, height, bands, "uchar")
+    return image.copy(interpretation="b-w" if bands < 3 else "srgb")

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits, is_idempotency_key
 from darkroom.domain.image import Image, Source, accept
 from darkroom.domain.lanes import SLOW
-from darkroom.domain.media_types import SNIFF_BYTES, media_type_of, name_of_unsupported
+from darkroom.domain.media_types import MEDIA_TYPES, SNIFF_BYTES, input_format_of, name_of_unsupported, names_of
 from darkroom.domain.presets import DEFAULT_PRESET, preset_named
+from darkroom.domain.written_recipes import recipe_from_json
 from darkroom.operations.enqueue import enqueue
 from darkroom.ports import Clock, Images, Lanes, Originals, Randomness
+
+if TYPE_CHECKING:
+    from darkroom.domain.limits import InputFormat
+    from darkroom.domain.recipes import Recipe
 
 MAX_UPLOAD_BYTES = 4 * 1024 * 1024
 """The most that a direct upload may weigh. Base64 makes 4/3 of it, and Lambda's synchronous payload ends at 6 MB."""
@@ -20,12 +26,18 @@ MAX_UPLOAD_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """What a client sent, and who sent it."""
+    """What a client sent, and who sent it.
+
+    `variants` are names of the preset's variants, parted by commas; `recipe` is a recipe of the client's own, in JSON,
+    instead of a preset.
+    """
 
     body: bytes
     tenant_id: str
     correlation_id: str
     preset: str | None = None
+    variants: str | None = None
+    recipe: str | None = None
     idempotency_key: str | None = None
 
 
@@ -38,21 +50,28 @@ class Accepted:
 
 
 def submit_image(
-    upload: Upload, *, images: Images, originals: Originals, lanes: Lanes, clock: Clock, randomness: Randomness
+    upload: Upload,
+    *,
+    input_formats: frozenset[InputFormat],
+    images: Images,
+    originals: Originals,
+    lanes: Lanes,
+    clock: Clock,
+    randomness: Randomness,
 ) -> Accepted:
     """Stores the upload, writes its row and sends its message.
 
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
-    `unknown_preset`, `invalid_idempotency_key`, `idempotency_key_reused`), and Retryable where the store or the table
-    cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is due, the sweeper sends.
+    `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `invalid_idempotency_key`,
+    `idempotency_key_reused`), and Retryable where the store or the table cannot answer: then nothing was promised. A
+    queue that cannot answer is no error: the row is due, the sweeper sends.
     """
     if upload.idempotency_key is not None and not is_idempotency_key(upload.idempotency_key):
         raise Rejected("invalid_idempotency_key", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
-    preset = upload.preset if upload.preset is not None else DEFAULT_PRESET
-    recipe = preset_named(preset)
-    media_type = _media_type(upload.body)
+    order = _order(upload)
+    media_type = _media_type(upload.body, input_formats)
     sha256 = hashlib.sha256(upload.body).hexdigest()
-    fingerprint = _fingerprint(sha256, preset)
+    fingerprint = _fingerprint(sha256, order)
 
     if upload.idempotency_key is None:
         image_id = image_id_from_bits(randomness(16))
@@ -70,8 +89,8 @@ def submit_image(
         image_id=image_id,
         tenant_id=upload.tenant_id,
         lane=SLOW.name,
-        preset=preset,
-        recipe=recipe,
+        preset=order.preset,
+        recipe=order.recipe,
         fingerprint=fingerprint,
         correlation_id=upload.correlation_id,
         source=Source(
@@ -96,11 +115,37 @@ def _replay(image: Image, fingerprint: str) -> Accepted:
 def _key_reused() -> Rejected:
     return Rejected(
         "idempotency_key_reused",
-        "This Idempotency-Key was used with another photo or preset. Use a new key for a new upload.",
+        "This Idempotency-Key was used with another photo, preset or recipe. Use a new key for a new upload.",
     )
 
 
-def _media_type(body: bytes) -> str:
+@dataclass(frozen=True, kw_only=True)
+class _Order:
+    """What is to be made: a recipe, the preset that it is from (if any), and the words in which it was asked for."""
+
+    recipe: Recipe
+    preset: str | None
+    asked_for: str
+
+
+def _order(upload: Upload) -> _Order:
+    if upload.recipe is not None:
+        if upload.preset is not None or upload.variants is not None:
+            raise Rejected(
+                "conflicting_parameters",
+                "A recipe says all there is to make: send either recipe, or preset with or without variants.",
+            )
+        recipe = recipe_from_json(upload.recipe)
+        return _Order(recipe=recipe, preset=None, asked_for=f"recipe:{recipe.digest()}")
+    preset = upload.preset if upload.preset is not None else DEFAULT_PRESET
+    recipe = preset_named(preset)
+    if upload.variants is None:
+        return _Order(recipe=recipe, preset=preset, asked_for=f"preset:{preset}")
+    names = sorted({name.strip() for name in upload.variants.split(",")})
+    return _Order(recipe=recipe.choose(names), preset=preset, asked_for=f"preset:{preset}\0variants:{','.join(names)}")
+
+
+def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
     if not body:
         raise Rejected("empty_upload", "The body is empty. Send the file's bytes: curl --data-binary @photo.jpg")
     if len(body) > MAX_UPLOAD_BYTES:
@@ -109,19 +154,20 @@ def _media_type(body: bytes) -> str:
             f"The upload has {len(body)} bytes; at most {MAX_UPLOAD_BYTES} can be sent in one request. "
             "Send a smaller version of the photo.",
         )
-    media_type = media_type_of(body[:SNIFF_BYTES])
-    if media_type is None:
+    input_format = input_format_of(body[:SNIFF_BYTES])
+    if input_format is None or input_format not in input_formats:
         raise Rejected(
             "unsupported_format",
-            f"The bytes are {name_of_unsupported(body[:SNIFF_BYTES])}, not a JPEG, PNG, WebP or GIF image, "
-            "whatever the file is called.",
+            f"The bytes are {name_of_unsupported(body[:SNIFF_BYTES])}, whatever the file is called. "
+            f"Send a {names_of(input_formats)} image.",
         )
-    return media_type
+    return MEDIA_TYPES[input_format]
 
 
-def _fingerprint(sha256: str, preset: str) -> str:
-    """What makes two uploads under one key the same: the bytes and what was asked for, by name.
+def _fingerprint(sha256: str, order: _Order) -> str:
+    """What makes two uploads under one key the same: the bytes and what was asked for.
 
-    The preset counts by its name, so that an edited preset does not turn a client's retry into a conflict.
+    A preset and its variants count by their names, so that an edited preset does not turn a client's retry into a
+    conflict; a recipe of the client's own counts by what it says.
     """
-    return hashlib.sha256(f"v1\0{sha256}\0preset:{preset}".encode()).hexdigest()
+    return hashlib.sha256(f"v1\0{sha256}\0{order.asked_for}".encode()).hexdigest()

@@ -21,6 +21,8 @@ from darkroom.domain.image import (
     put_back,
     reject,
 )
+from darkroom.domain.lanes import LANES
+from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 from darkroom.imaging import develop
@@ -69,6 +71,7 @@ def transcode_image(
     once: Once,
     clock: Clock,
     unit_random: float,
+    limits: Limits,
     retry: RetryPolicy | None = None,
 ) -> Finished | TryAgain:
     """Claims the delivery's image, develops it and writes its one terminal state.
@@ -85,7 +88,7 @@ def transcode_image(
         # decides nothing: every delivery that gets here writes the terminal state itself, fenced.
         developed = once(
             f"{image.image_id}#{image.run}#{image.recipe.digest()}",
-            lambda: _develop_and_put(image, originals=originals, outputs=outputs),
+            lambda: _develop_and_put(image, originals=originals, outputs=outputs, limits=limits),
         )
     except Rejected as refusal:
         after = reject(image, code=refusal.code, message=refusal.message, now=clock())
@@ -95,7 +98,13 @@ def transcode_image(
         )
     else:
         variants = tuple(Variant(**variant) for variant in developed["variants"])
-        after = complete(image, variants, notices=tuple(developed["notices"]), now=clock())
+        after = complete(
+            image,
+            variants,
+            notices=tuple(developed["notices"]),
+            placeholder=developed.get("placeholder"),  # what an earlier version remembered has none
+            now=clock(),
+        )
     return _finish(image, after, images=images, outputs=outputs)
 
 
@@ -123,11 +132,11 @@ def _claim(delivery: Delivery, *, images: Images, clock: Clock) -> Claim | Finis
             return Claim(image=written) if isinstance(decision, Claim) else Finished(image=written, reason="gave_up")
 
 
-def _develop_and_put(image: Image, *, originals: Originals, outputs: Outputs) -> dict[str, Any]:
+def _develop_and_put(image: Image, *, originals: Originals, outputs: Outputs, limits: Limits) -> dict[str, Any]:
     original = originals.get(image.image_id, image.source.version_id)
     if hashlib.sha256(original).hexdigest() != image.source.sha256:
         raise Retryable(f"the original of {image.image_id} did not arrive whole")
-    developed = develop(original, image.recipe)
+    developed = develop(original, image.recipe, limits=limits, effort=LANES[image.lane].effort)
     variants = []
     for rendered in developed.variants:
         key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
@@ -147,7 +156,11 @@ def _develop_and_put(image: Image, *, originals: Originals, outputs: Outputs) ->
                 )
             )
         )
-    return {"variants": variants, "notices": list(developed.notices)}
+    return {
+        "variants": variants,
+        "notices": list(developed.notices),
+        "placeholder": asdict(developed.placeholder),
+    }
 
 
 def _finish(before: Image, after: Image, *, images: Images, outputs: Outputs) -> Finished:

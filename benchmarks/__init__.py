@@ -1,0 +1,1 @@
+"""Programs that measure or attack the product, and write down what they found."""

@@ -1,0 +1,179 @@
+"""Measures the engines and writes the table, build/reports/engine.json and the chart: see --help."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.engine import chart, goals, memory, quality, rows, table
+from benchmarks.engine.engines import DARKROOM, ENGINES, Engine, EngineFailed, NoSharp, Worker, install_sharp
+from benchmarks.engine.findings import Findings, Judged
+from benchmarks.engine.jobs import J4, PNG
+from benchmarks.engine.sources import SEED, Source, fifty_megapixels, sources, sources_in
+from benchmarks.engine.timing import NoSuchCell, Stage, cells_of, measure, plan_of, variants_folder, warm_up
+from benchmarks.report import REPORTS, ROOT, write_report
+
+DESCRIPTION = """\
+Compares the product's transcode engine with what else one would use: CPU time of the whole process for each image, from
+bytes in memory to bytes in memory, in one run, all on one core, interleaved by rounds of which every other one goes
+backwards. Beside each time stand the variants' sizes and ssimulacra2 scores. A full run takes about 15 minutes."""
+
+CHART = ROOT / "docs" / "images" / "engine.svg"
+CHARTED = ("native:J4", "native:J3", "p3:J3", "png:PNG")
+IS_LONG = os.environ.get("LONG") == "1"
+
+
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=DESCRIPTION)
+    parser.add_argument(
+        "--rounds", type=even, default=12 if IS_LONG else 6, help="rounds of everything: even; 6, or 12 with LONG=1"
+    )
+    parser.add_argument(
+        "--goal-rounds",
+        type=even,
+        default=200 if IS_LONG else 60,
+        help="further rounds of what the goals look at: even; 60, or 200 with LONG=1",
+    )
+    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="the core to measure on")
+    parser.add_argument("--photos", type=folder, help="a folder of photos to measure as well")
+    parser.add_argument("--chart", action="store_true", help=f"refresh {CHART.relative_to(ROOT)}, too")
+    quick = parser.add_argument_group("a quick look (times alone, no report, no goals)")
+    quick.add_argument("--cells", nargs="+", metavar="SOURCE[:JOB]", help="only these, as native:J4 or png")
+    quick.add_argument("--engines", nargs="+", choices=[engine.name for engine in ENGINES], help="only these")
+    return parser.parse_args(words)
+
+
+def even(text: str) -> int:
+    """A number of rounds of which as many go forward as backwards."""
+    if not text.isdecimal() or int(text) < 2 or int(text) % 2:
+        raise argparse.ArgumentTypeError(f"the number of rounds must be even and at least 2, not {text}")
+    return int(text)
+
+
+def folder(text: str) -> Path:
+    """A folder that is there."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return Path(text)
+
+
+def say(text: str) -> None:
+    """Progress, on standard error: standard output is the result's."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs what the command line asks for. 1: an engine failed, or sharp, which the goals are about, could not run."""
+    wanted = arguments(words)
+    say("making the originals (build/bench)")
+    originals = sources() + (sources_in(wanted.photos) if wanted.photos else ())
+    engines: Sequence[Engine] = ENGINES
+    missing = ""
+    try:
+        install_sharp()
+    except NoSharp as error:
+        missing = f"Not compared with sharp, so the goals about it are missed: {error}."
+        print(missing, file=sys.stderr)
+        engines = [engine for engine in engines if not engine.needs_node]
+    try:
+        if wanted.cells or wanted.engines:
+            quick_look(wanted, originals, engines)
+        else:
+            full_run(wanted, originals, engines, missing)
+    except (EngineFailed, NoSuchCell, quality.WrongVariant) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 1 if missing else 0
+
+
+def quick_look(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequence[Engine]) -> None:
+    """Times of a few cells and engines."""
+    chosen = [e for e in engines if e == DARKROOM or not wanted.engines or e.name in wanted.engines]
+    cells = cells_of(originals, wanted.cells or ())
+    with ExitStack() as stack:
+        workers = {engine.name: stack.enter_context(Worker(engine, core=wanted.core)) for engine in chosen}
+        stage = Stage(name="quick look", plan=plan_of(cells, chosen), rounds=wanted.rounds)
+        warm_up(workers, stage.plan, Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        timed = measure(workers, [stage], say=lambda _: None)
+    for cell in cells:
+        print(table.of_times(cell, chosen, timed))
+
+
+def full_run(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequence[Engine], missing: str) -> None:
+    """Everything: times, quality, memory, goals, the report and the chart."""
+    findings = found(wanted, originals, engines)
+    for cell in findings.cells:
+        print(table.of_cell(cell, findings))
+    print(table.of_memory(findings))
+    reached = goals.goals_of(findings)
+    print(table.of_goals(reached))
+    svg = chart.of_findings(findings, CHARTED)
+    for path in [REPORTS / "engine.svg", *([CHART] if wanted.chart else [])]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(svg)
+        print(f"chart: {path.relative_to(ROOT)}")
+    if missing:
+        print(missing)
+    write_report("engine", seed=SEED, rows=[*rows.time_rows(findings), *rows.memory_rows(findings)], goals=reached)
+
+
+def found(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequence[Engine]) -> Findings:
+    """The measurements, of which only the times mind what else the machine does."""
+    cells = cells_of(originals)
+    plan = plan_of(cells, engines)
+    stages = [
+        Stage(name="everything", plan=plan, rounds=wanted.rounds),
+        Stage(name="what the goals look at", plan=goals.plan_of_ratios(cells, engines), rounds=wanted.goal_rounds),
+    ]
+    judged: dict[tuple[str, str], Mapping[str, Judged]] = {}
+    full_decodes: dict[str, Mapping[str, Judged]] = {}
+    with tempfile.TemporaryDirectory() as made:
+        with ExitStack() as stack:
+            workers = {engine.name: stack.enter_context(Worker(engine, core=wanted.core)) for engine in engines}
+            say("warming up")
+            warm_up(workers, plan, Path(made))
+            timed = measure(workers, stages, say=say)
+            versions = {name: worker.versions() for name, worker in workers.items()}
+        for cell, ran in plan:
+            say(f"quality: {cell.name}")
+            references = quality.references_of(cell.source, cell.job)
+            full_decodes[cell.name] = references.full_decodes
+            for engine in ran:
+                left = variants_folder(Path(made), cell, engine)
+                judged[cell.name, engine.name] = quality.judge(left, references)
+    asked = memory_of(originals)
+    return Findings(
+        engines=engines,
+        versions=versions,
+        core=wanted.core,
+        cells=cells,
+        timed=timed,
+        judged=judged,
+        full_decodes=full_decodes,
+        asked=asked,
+        held=memory.measure(engines, asked, core=wanted.core, say=say),
+    )
+
+
+def memory_of(originals: Sequence[Source]) -> list[memory.Asked]:
+    """What memory is measured on."""
+    by_name = {source.name: source for source in originals}
+    return [
+        memory.Asked(source=by_name["2mp"], job=J4),
+        memory.Asked(source=by_name["native"], job=J4, again=True),
+        memory.Asked(source=by_name["24mp"], job=J4),
+        memory.Asked(source=fifty_megapixels(), job=J4),
+        memory.Asked(source=by_name["progressive"], job=J4),
+        memory.Asked(source=by_name["png"], job=PNG),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

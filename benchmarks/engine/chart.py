@@ -1,0 +1,126 @@
+"""The chart that the README shows: images per CPU second by job and engine, as an SVG of its own making.
+
+It is written by hand rather than by a plotting library: a few kilobytes, the same bytes for the same figures, text that
+stays text, and both of a page's colour schemes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from benchmarks.engine.engines import DARKROOM
+from benchmarks.engine.findings import Findings, standings
+from benchmarks.engine.rows import machine
+
+_LIBRARIES = {"sharp": "sharp", "pillow": "Pillow", "libvips": "libvips"}
+
+_WIDTH = 840
+_MARGIN = 24
+_GAP = 36  # between the two columns
+_PANEL = (_WIDTH - 2 * _MARGIN - _GAP) // 2
+_LABELS = 124  # what the engines' names take of a panel
+_VALUES = 44  # what the figures take of it
+_BAR = 14
+_PITCH = 21
+_TOP = 76
+_PANEL_HEAD = 30
+_BETWEEN_ROWS = 26
+_FOOT = 44
+
+_STYLE = """\
+svg { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; font-size: 12px }
+.card { fill: #ffffff; stroke: #d1d9e0 } .ink { fill: #1f2328 } .faint { fill: #59636e }
+.title { font-size: 17px; font-weight: 600 } .head { font-size: 13px; font-weight: 600 } .end { text-anchor: end }
+.bar { fill: #c3cbd4 } .own { fill: #c8442c } .strong { font-weight: 600 }
+@media (prefers-color-scheme: dark) {
+.card { fill: #0d1117; stroke: #3d444d } .ink { fill: #f0f6fc } .faint { fill: #9198a1 }
+.bar { fill: #4a525c } .own { fill: #f0664a }
+}"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One job: its title, and each engine's figure in the order of the bars. `own` names the one that stands out."""
+
+    title: str
+    bars: Mapping[str, float]
+    own: str
+
+
+def of_findings(findings: Findings, cells: Sequence[str]) -> str:
+    """The chart of the named cells."""
+    by_name = {cell.name: cell for cell in findings.cells}
+    panels = [
+        Panel(
+            title=f"{by_name[name].source.short_title} → {by_name[name].job.title}",
+            bars={
+                standing.engine.title: 1000 / standing.spread.median
+                for standing in standings(by_name[name], findings.engines, findings.timed)
+            },
+            own=DARKROOM.title,
+        )
+        for name in cells
+    ]
+    known = {library: version for found in findings.versions.values() for library, version in found.items()}
+    libraries = ", ".join(f"{title} {known[name]}" for name, title in _LIBRARIES.items() if name in known)
+    return drawn(
+        panels,
+        title="Images per CPU second",
+        subtitle="More is better. One core, the same settings for all, medians of interleaved rounds.",
+        footnote=f"{libraries}; {machine()}. Each panel has its own scale. By make bench-engine.",
+    )
+
+
+def drawn(panels: Sequence[Panel], *, title: str, subtitle: str, footnote: str) -> str:
+    """The panels in two columns, each to its own scale."""
+    parts = [
+        _text(title, _MARGIN, 34, "ink title"),
+        _text(subtitle, _MARGIN, 54, "faint"),
+    ]
+    y = _TOP
+    for row in range(0, len(panels), 2):
+        pair = panels[row : row + 2]
+        for column, panel in enumerate(pair):
+            parts += _panel(panel, _MARGIN + column * (_PANEL + _GAP), y)
+        y += _PANEL_HEAD + max(len(panel.bars) for panel in pair) * _PITCH + _BETWEEN_ROWS
+    height = y - _BETWEEN_ROWS + _FOOT
+    size = f'viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"'
+    parts.append(_text(footnote, _MARGIN, height - 18, "faint"))
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title)}">',
+            f"<style>{_STYLE}</style>",
+            f'<rect class="card" x="0.5" y="0.5" width="{_WIDTH - 1}" height="{height - 1}" rx="8"/>',
+            *parts,
+            "</svg>\n",
+        ]
+    )
+
+
+def _panel(panel: Panel, x: int, y: int) -> list[str]:
+    room = _PANEL - _LABELS - _VALUES
+    most = max(panel.bars.values())
+    parts = [_text(panel.title, x, y + 14, "ink head")]
+    for place, (name, value) in enumerate(panel.bars.items()):
+        is_own = name == panel.own
+        top = y + _PANEL_HEAD + place * _PITCH
+        length = max(2, round(room * value / most))
+        colour = "own" if is_own else "bar"
+        start = x + _LABELS
+        parts += [
+            _text(name, start - 8, top + 11, "ink strong end" if is_own else "ink end"),
+            f'<rect class="{colour}" x="{start}" y="{top}" width="{length}" height="{_BAR}" rx="2"/>',
+            _text(figure(value), start + length + 6, top + 11, "ink strong" if is_own else "faint"),
+        ]
+    return parts
+
+
+def figure(value: float) -> str:
+    """Three figures, or two below ten: 12.3, 4.5, 0.47."""
+    return f"{value:.2f}" if value < 1 else f"{value:.1f}"
+
+
+def _text(text: str, x: int, y: int, classes: str) -> str:
+    return f'<text class="{classes}" x="{x}" y="{y}">{escape(text)}</text>'

@@ -1,0 +1,42 @@
+"""Darkroom's engine as the product calls it, placeholder included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyvips
+
+from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.imaging import develop
+
+
+def versions() -> Mapping[str, str]:
+    """The libraries that the engine stands on."""
+    from benchmarks.engine.pillow_files import pillow_versions  # noqa: PLC0415  not part of the engine's memory
+
+    libvips = ".".join(str(pyvips.version(part)) for part in range(3))
+    return pillow_versions() | {"pyvips": pyvips.__version__, "libvips": libvips}
+
+
+def run(original: bytes, variants: list[dict[str, Any]], encoding: dict[str, Any]) -> dict[str, bytes]:
+    """The variants' bytes by name. Quality alone is asked for: all other settings are the product's own."""
+    developed = develop(original, recipe_of(variants, encoding))
+    return {rendered.name: rendered.body for rendered in developed.variants}
+
+
+def recipe_of(variants: list[dict[str, Any]], encoding: dict[str, Any]) -> Recipe:
+    """What a user would ask for to get these variants."""
+    qualities = {"jpeg": {"quality": encoding["jpeg_quality"]}, "webp": {"quality": encoding["webp_quality"]}}
+    return Recipe(
+        variants=tuple(
+            VariantSpec(
+                name=variant["name"],
+                width=variant["side"],
+                height=variant["side"],
+                format=variant["format"],
+                **qualities.get(variant["format"], {}),
+            )
+            for variant in variants
+        )
+    )

@@ -1,0 +1,179 @@
+"""The engines that are compared, and the processes that run them, one core for all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self, cast
+
+from benchmarks.engine.jobs import Job, request_of
+from benchmarks.engine.sources import Source
+from benchmarks.report import ROOT
+
+SHARP = Path(__file__).parent / "sharp"
+SHARP_INSTALLED = ROOT / ".darkroom" / "bench-sharp"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """One way to do the job. `only_wide_gamut`: it differs from its sibling only where colours are converted."""
+
+    name: str
+    title: str
+    needs_node: bool = False
+    only_wide_gamut: bool = False
+
+    def runs_on(self, source: Source) -> bool:
+        return source.is_wide_gamut or not self.only_wide_gamut
+
+
+DARKROOM = Engine(name="darkroom", title="Darkroom")
+SHARP_CASCADE = Engine(name="sharp-cascade", title="sharp, cascade", needs_node=True)
+SHARP_PER_VARIANT = Engine(name="sharp-per-variant", title="sharp, per variant", needs_node=True)
+
+ENGINES = (
+    Engine(name="naive-pillow", title="Pillow, naive"),
+    Engine(name="pillow", title="Pillow, done right"),
+    Engine(name="pyvips", title="pyvips"),
+    SHARP_PER_VARIANT,
+    Engine(name="sharp-colours-last", title="sharp, colours last", needs_node=True, only_wide_gamut=True),
+    SHARP_CASCADE,
+    DARKROOM,
+)
+
+
+class NoSharp(Exception):
+    """sharp cannot run here; the message says why and what to do."""
+
+
+def install_sharp() -> None:
+    """Installs sharp by its lock file where it is not there yet. Raises NoSharp."""
+    for program in ("node", "npm"):
+        if shutil.which(program) is None:
+            raise NoSharp(f"there is no {program}: install Node.js 20 or later with npm to compare with sharp")
+    lock = (SHARP / "package-lock.json").read_bytes()
+    stamp = SHARP_INSTALLED / ".stamp"
+    if stamp.exists() and stamp.read_bytes() == lock:
+        return
+    shutil.rmtree(SHARP_INSTALLED, ignore_errors=True)
+    SHARP_INSTALLED.mkdir(parents=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(SHARP / name, SHARP_INSTALLED)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run(command, cwd=SHARP_INSTALLED, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise NoSharp(f"npm could not install sharp: {done.stderr.strip()}")
+    stamp.write_bytes(lock)  # the last step: an interrupted installation has none and is made anew
+
+
+@contextlib.contextmanager
+def pinned(core: int) -> Iterator[None]:
+    """What is started meanwhile runs on `core` alone, from its first thread on."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """One job: the CPU time of the whole process for it, the variants' bytes, and the process's peak of memory."""
+
+    cpu_ms: float
+    sizes: Mapping[str, int]
+    peak_mb: float
+
+
+class EngineFailed(Exception):
+    """A worker ended or answered nonsense; its own words are on standard error."""
+
+
+class Worker:
+    """A process that runs one engine. `imported_mb` is its peak of memory before the first job."""
+
+    def __init__(self, engine: Engine, *, core: int) -> None:
+        self.engine = engine
+        with pinned(core):
+            self._process = subprocess.Popen(
+                _command(engine), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(), cwd=ROOT
+            )
+        self._requests, self._answers = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
+        try:
+            hello = self._answer()
+        except EngineFailed:
+            self.close()
+            raise
+        self.imported_mb: float = hello["peak_mb"]
+
+    def run(self, source: Source, job: Job, *, save: Path | None = None) -> Ran:
+        """Runs one job, and leaves the variants in the folder `save` under their names if there is one."""
+        answer = self._asked(request_of(job, str(source.path), save=None if save is None else str(save)))
+        return Ran(cpu_ms=answer["cpu_ms"], sizes=answer["bytes"], peak_mb=answer["peak_mb"])
+
+    def versions(self) -> Mapping[str, str]:
+        """The libraries that do the work."""
+        versions: Mapping[str, str] = self._asked({"versions": True})["versions"]
+        return versions
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            self._requests.write(json.dumps(request) + "\n")
+            self._requests.flush()
+        except BrokenPipeError:
+            raise self._failed() from None
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._answers.readline()
+        if not line:
+            raise self._failed()
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _failed(self) -> EngineFailed:
+        return EngineFailed(f"{self.engine.title} ended in the middle of its work: its last words are above")
+
+
+def bare_interpreter_megabytes(engine: Engine) -> float:
+    """The peak of memory of the engine's interpreter that does nothing at all."""
+    if engine.needs_node:
+        command = ["node", "-e", 'process.stdout.write(fs.readFileSync("/proc/self/status", "utf8"))']
+    else:
+        command = [sys.executable, "-c", "print(open('/proc/self/status').read())"]
+    status = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
+def _command(engine: Engine) -> list[str]:
+    if engine.needs_node:
+        return ["node", str(SHARP / "worker.cjs"), engine.name]
+    return [sys.executable, "-m", "benchmarks.engine.worker", engine.name]
+
+
+def _environment() -> dict[str, str]:
+    paths = os.pathsep.join(str(path) for path in (ROOT / "layers" / "core", ROOT))
+    return os.environ | {
+        "NODE_PATH": str(SHARP_INSTALLED / "node_modules"),
+        "PYTHONPATH": paths,
+        "VIPS_CONCURRENCY": "1",
+    }

@@ -1,0 +1,29 @@
+"""Pillow as one writes it first: the whole picture decoded, turned and converted, then a copy resized per variant."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from PIL import Image, ImageOps
+
+from benchmarks.engine.jobs import fitted_inside
+from benchmarks.engine.pillow_files import encoded, pillow_versions, to_srgb
+
+
+def versions() -> Mapping[str, str]:
+    """Pillow and the codecs it brings."""
+    return pillow_versions()
+
+
+def run(original: bytes, variants: list[dict[str, Any]], encoding: dict[str, Any]) -> dict[str, bytes]:
+    """The variants' bytes by name."""
+    image: Image.Image = ImageOps.exif_transpose(Image.open(io.BytesIO(original)))
+    image = to_srgb(image, image.info.get("icc_profile"))
+    made = {}
+    for variant in variants:
+        copy = image.copy()
+        small = copy.resize(fitted_inside(*copy.size, variant["side"]), Image.Resampling.LANCZOS)
+        made[variant["name"]] = encoded(small, variant["format"], encoding)
+    return made

@@ -1,0 +1,43 @@
+"""What both Pillow engines share: colours into sRGB, and encoding without metadata."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import PIL
+from PIL import Image, ImageCms, features
+
+_SRGB = ImageCms.createProfile("sRGB")
+
+
+def pillow_versions() -> dict[str, str]:
+    """Pillow and the codecs it brings."""
+    codecs = {"libjpeg-turbo": "libjpeg_turbo", "zlib-ng": "zlib_ng", "libwebp": "webp"}
+    return {"pillow": PIL.__version__} | {name: str(features.version(feature)) for name, feature in codecs.items()}
+
+
+def to_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
+    """The picture in sRGB. Only RGB pictures of the sources have a profile."""
+    if not profile:
+        return image
+    embedded = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+    converted = ImageCms.profileToProfile(image, embedded, _SRGB, outputMode="RGB")
+    if converted is None:  # only an in-place conversion returns nothing
+        raise ValueError("no converted picture")
+    return converted
+
+
+def encoded(image: Image.Image, variant_format: str, encoding: dict[str, Any]) -> bytes:
+    """The variant's bytes. What is left in `info` would be written into the file."""
+    image.info = {}
+    file = io.BytesIO()
+    match variant_format:
+        case "jpeg":
+            optimize = encoding["jpeg_optimize"]
+            image.save(file, "JPEG", quality=encoding["jpeg_quality"], optimize=optimize, subsampling="4:2:0")
+        case "webp":
+            image.save(file, "WEBP", quality=encoding["webp_quality"], method=encoding["webp_method"])
+        case "png":
+            image.save(file, "PNG", compress_level=encoding["png_compression"])
+    return file.getvalue()

@@ -1,0 +1,92 @@
+"""The tables that a person reads: plain text, aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.engine.engines import Engine
+from benchmarks.engine.findings import Findings, Judged, Standing, standings
+from benchmarks.engine.jobs import ENCODING
+from benchmarks.engine.memory import LATER, Held
+from benchmarks.engine.timing import Cell, Timed
+from benchmarks.report import Goal
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, of which the first is the header: the first column to the left, the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def of_times(cell: Cell, engines: Sequence[Engine], timed: Timed) -> str:
+    """One cell's times alone, and the ratios by order."""
+    rows = [("engine", "CPU ms", "quartiles", "× Darkroom", "forward", "reversed", "bytes")]
+    for standing in standings(cell, engines, timed):
+        sizes = " ".join(str(size) for size in timed.sizes[cell.name, standing.engine.name].values())
+        by_order = f"{standing.forward_ratio:.3f}", f"{standing.reversed_ratio:.3f}"
+        rows.append((*_time(standing), *by_order, sizes))
+    return f"\n{_heading(cell)}\n{aligned(rows)}"
+
+
+def of_cell(cell: Cell, findings: Findings) -> str:
+    """One cell's times, and the score and size of each variant beside them."""
+    names = [variant.name for variant in cell.job.variants]
+    rows = [("engine", "CPU ms", "quartiles", "× Darkroom", *(f"{name} score KB" for name in names))]
+    for standing in standings(cell, findings.engines, findings.timed):
+        variants = findings.judged[cell.name, standing.engine.name]
+        rows.append((*_time(standing), *(_variant(variants[name]) for name in names)))
+    full_decode = findings.full_decodes[cell.name]
+    rows.append(("Darkroom, full decode", "", "", "", *(_variant(full_decode[name]) for name in names)))
+    return f"\n{_heading(cell)}: {'; '.join(ENCODING.of_job(cell.job))}\n{aligned(rows)}"
+
+
+def of_memory(findings: Findings) -> str:
+    """The peaks in MB by engine and original."""
+    titles = []
+    for asked in findings.asked:
+        titles.append(f"{asked.source.name} {asked.source.megapixels:.0f} MP")
+        if asked.again:
+            titles.append(f"after {LATER}")
+    rows = [("engine", "interpreter", "imported", *titles)]
+    for engine in findings.engines:
+        mine = [(asked, findings.held.get((asked.source.name, engine.name))) for asked in findings.asked]
+        cells = []
+        for asked, held in mine:
+            cells += _peaks(held, again=asked.again)
+        first = mine[0][1]
+        if first is not None:
+            rows.append((engine.title, f"{first.bare_mb:.0f}", f"{first.imported_mb:.0f}", *cells))
+    return f"\nPeak memory of a fresh process after its first job, MB\n{aligned(rows)}"
+
+
+def of_goals(goals: Sequence[Goal]) -> str:
+    """Every goal with its figure."""
+    rows = [("goal", "figure", "limit", "")]
+    for goal in goals:
+        limit = f"{'≥' if goal.at_least else '≤'} {goal.limit:g}"
+        rows.append((goal.name, f"{goal.value:.3f}", limit, "holds" if goal.holds else "missed"))
+    return f"\n{aligned(rows)}\n"
+
+
+def _heading(cell: Cell) -> str:
+    return f"{cell.name} · {cell.source.title} → {cell.job.title}"
+
+
+def _time(standing: Standing) -> tuple[str, str, str, str]:
+    spread = standing.spread
+    quartiles = f"{spread.lower:.1f} to {spread.upper:.1f}"
+    return standing.engine.title, f"{spread.median:.1f}", quartiles, f"{standing.ratio:.2f}"
+
+
+def _variant(variant: Judged) -> str:
+    return f"{variant.score:.1f} {variant.size / 1000:5.0f}"
+
+
+def _peaks(held: Held | None, *, again: bool) -> list[str]:
+    if held is None:
+        return ["", ""] if again else [""]
+    return [f"{held.first_mb:.0f}", *([f"{held.later_mb:.0f}"] if held.later_mb is not None else [])]

@@ -1,0 +1,28 @@
+"""How big and how odd an original may be: what its header is held to before a pixel is decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+type InputFormat = Literal["jpeg", "png", "webp", "gif", "avif", "heic"]
+
+STANDARD_INPUT_FORMATS: frozenset[InputFormat] = frozenset({"jpeg", "png", "webp", "gif"})
+"""What is always accepted. AVIF and HEIC come by setting only: their decoders are younger and slower."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The bounds of an original. Whatever exceeds one is refused by its header, with a code of its own."""
+
+    input_formats: frozenset[InputFormat] = field(default=STANDARD_INPUT_FORMATS)
+    max_bytes: int = 25_000_000
+    max_webp_bytes: int = 12_000_000  # of a lossy WebP picture: its decoder reads about 10 MB a second
+    max_pixels: int = 50_000_000
+    max_png_bytes: int = 160_000_000  # of a PNG's rows inflated: 50 megapixels of RGB, 20 of RGBA with 16 bits
+    max_side: int = 16_383  # pixels; the longest side of a WebP (RFC 9649), and shorter than every other format's
+    max_aspect: int = 200  # the longer side may be this many times the shorter one
+    max_frames: int = 1_000
+    max_scans: int = 30  # of a progressive JPEG; encoders write about 10
+    max_scan_samples: int = 700_000_000  # over all scans: what a 50-megapixel photo needs and half as much again
+    max_decoder_bytes: int = 320_000_000  # what decoding may hold at once, estimated from the header

@@ -1,0 +1,121 @@
+"""Recipes as people write them, in a request or among the presets: what is wrong is told by field, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.recipes import COUNTED_AS, FIELD_PROBLEM, MAX_WORK_PIXELS, FocalPoint, Recipe, VariantSpec
+
+MAX_RECIPE_BYTES = 4096
+"""The most JSON that a request may send as a recipe: sixteen variants fit, and so does the URL that carries them (API
+Gateway takes 10,240 bytes of request line and headers)."""
+
+_MOST_PROBLEMS = 16
+"""How many wrong fields are told at once: 4 KB of JSON may have a thousand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldProblem:
+    """What is wrong with one field: its path (`variants.2.width`; `recipe` is the whole) and a clause about it."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class InvalidRecipe(Rejected):
+    """What was written is no recipe; `problems` says which fields are wrong, the first of them if they are many."""
+
+    def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__("invalid_recipe", f"The recipe cannot be used. {'; '.join(map(str, problems))}.")
+        self.problems = problems
+
+
+def recipe_from_json(text: str) -> Recipe:
+    """The recipe that a client sent, `{"variants": [...]}`. Raises InvalidRecipe."""
+    size_bytes = len(text.encode(errors="replace"))
+    if size_bytes > MAX_RECIPE_BYTES:
+        raise InvalidRecipe(
+            (FieldProblem(field="recipe", message=f"has {size_bytes} bytes, and {MAX_RECIPE_BYTES} are the most"),)
+        )
+    return _recipe(lambda: Recipe.model_validate_json(text))
+
+
+def recipe_from_data(data: Any) -> Recipe:
+    """The recipe in plain data of the same form. Raises InvalidRecipe."""
+    return _recipe(lambda: Recipe.model_validate(data))
+
+
+def _recipe(read: Callable[[], Recipe]) -> Recipe:
+    try:
+        recipe = read()
+    except ValidationError as error:
+        raise InvalidRecipe(_problems_of(error)) from error
+    if recipe.work_pixels > MAX_WORK_PIXELS:
+        told = (
+            f"come to {recipe.work_pixels / 1e6:.1f} megapixels of work, and {MAX_WORK_PIXELS / 1e6:.1f} are the most. "
+            f"{COUNTED_AS} Ask for fewer or smaller variants, or give both sides"
+        )
+        raise InvalidRecipe((FieldProblem(field="variants", message=told),))
+    return recipe
+
+
+type _Location = tuple[int | str, ...]
+
+_GRAVITY_TAGS = frozenset({"compass point", "focal point"})
+
+
+def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
+    every = error.errors(include_url=False)
+    # Pydantic also calls a list too short whose elements are wrong: that helps nobody.
+    telling = [details for details in every if details["type"] != "too_short" or len(every) == 1][:_MOST_PROBLEMS]
+    problems = []
+    for details in telling:
+        location, context = details["loc"], details.get("ctx", {})
+        path = [str(part) for part in location if part not in _GRAVITY_TAGS]
+        if details["type"] == FIELD_PROBLEM:
+            path.append(context["field"])
+            message = context["message"]
+        elif details["type"] == "extra_forbidden":
+            message = f"is no field. Known fields: {', '.join(_fields_beside(location))}"
+        elif location[-1:] == ("compass point",):
+            message = f'must be {context["expected"]}, or a focal point as in {{"x": 0.5, "y": 0.4}}'
+        elif details["type"] in _WORDS:
+            message = _WORDS[details["type"]].format_map(context)
+        else:
+            message = details["msg"]
+        problems.append(FieldProblem(field=".".join(path) or "recipe", message=message))
+    return tuple(problems)
+
+
+def _fields_beside(location: _Location) -> Iterable[str]:
+    """The fields of the model in which a field at `location` was met."""
+    if len(location) == 1:
+        return Recipe.model_fields
+    return FocalPoint.model_fields if location[-2] in _GRAVITY_TAGS else VariantSpec.model_fields
+
+
+_WORDS = {
+    "missing": "is missing",
+    "json_invalid": "is not JSON: {error}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "string_type": "must be a text",
+    "model_type": "must be an object",
+    "tuple_type": "must be a list",
+    "too_short": "must not be empty",
+    "too_long": "has {actual_length}, and {max_length} are the most",
+}
+"""Pydantic's error types in words for people who never saw Python
+(https://docs.pydantic.dev/latest/errors/validation_errors/)."""

@@ -1,0 +1,76 @@
+"""Keeping a file under a ceiling of bytes: first by a lower quality, then by a smaller picture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pyvips
+
+from darkroom.domain.recipes import Effort, OutputFormat
+from darkroom.imaging.encode import encode
+from darkroom.imaging.resize import premultiplied, scaled, unpremultiplied
+
+LOWEST_QUALITY = 30
+"""Below this a smaller picture looks better than a coarser one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """A file, the size of the picture in it, and what had to be given up for its ceiling."""
+
+    body: bytes
+    format: OutputFormat
+    width: int
+    height: int
+    notice: str | None = None
+
+
+def encode_under(
+    image: pyvips.Image, file_format: OutputFormat, *, quality: int, effort: Effort, ceiling_bytes: int | None
+) -> Encoded:
+    """The picture as a file of at most `ceiling_bytes` (None: of any size), as good as that allows.
+
+    The quality is searched down to 30 by halving the interval, and for PNG, which has none, not at all; below that the
+    picture is scaled down until its file fits. At most eight encodings: one, five of the search, and two or so smaller.
+    """
+    body = encode(image, file_format, quality=quality, effort=effort)
+    width, height = image.width, image.height
+    if ceiling_bytes is None or len(body) <= ceiling_bytes:
+        return Encoded(body=body, format=file_format, width=width, height=height)
+    if file_format != "png":
+        lowest = min(LOWEST_QUALITY, quality)
+        found = _highest_quality_under(ceiling_bytes, image, file_format, range(lowest, quality), effort)
+        if found is not None:
+            lowered, body = found
+            notice = f"quality {lowered} instead of {quality}, to stay under {ceiling_bytes} bytes."
+            return Encoded(body=body, format=file_format, width=width, height=height, notice=notice)
+        quality = lowest
+    while len(body) > ceiling_bytes:
+        # Bytes go about with the area; a tenth is left for what does not.
+        factor = min(0.9, math.sqrt(0.9 * ceiling_bytes / len(body)))
+        width, height = max(1, int(width * factor)), max(1, int(height * factor))
+        smaller = unpremultiplied(scaled(premultiplied(image), width, height)).copy_memory()
+        body = encode(smaller, file_format, quality=quality, effort=effort)
+    notice = (
+        f"{width}×{height} instead of {image.width}×{image.height}"
+        + (f" and quality {quality}" if file_format != "png" else "")
+        + f", to stay under {ceiling_bytes} bytes."
+    )
+    return Encoded(body=body, format=file_format, width=width, height=height, notice=notice)
+
+
+def _highest_quality_under(
+    ceiling_bytes: int, image: pyvips.Image, file_format: OutputFormat, qualities: range, effort: Effort
+) -> tuple[int, bytes] | None:
+    """The highest of `qualities` whose file is under the ceiling, by halving, and the file; None where none is."""
+    best = None
+    while qualities:
+        middle = len(qualities) // 2
+        body = encode(image, file_format, quality=qualities[middle], effort=effort)
+        if len(body) <= ceiling_bytes:
+            best = (qualities[middle], body)
+            qualities = qualities[middle + 1 :]
+        else:
+            qualities = qualities[:middle]
+    return best

@@ -1,0 +1,125 @@
+"""Colours into sRGB, eight bits a channel: by the file's own profile where it has one."""
+
+from __future__ import annotations
+
+import io
+import struct
+from enum import Enum
+from functools import lru_cache
+
+import pyvips
+from PIL import Image, ImageCms
+
+PROFILE_IGNORED = "The embedded colour profile could not be used: the colours were taken as sRGB."
+
+_PROBE_STEPS = (0, 26, 51, 77, 102, 128, 153, 179, 204, 230, 255)
+
+
+class _Verdict(Enum):
+    BROKEN = "broken"
+    SRGB = "srgb"
+    OTHER = "other"
+
+
+def to_srgb(image: pyvips.Image, icc_profile: bytes | None) -> tuple[pyvips.Image, str | None]:
+    """The picture in sRGB with 1 (grey) or 3 bands of eight bits, then alpha if it had any; a notice where its profile
+    could not be used.
+
+    The profile goes by relative colorimetric intent, as browsers do it. A file without one is sRGB, or, in CMYK, what
+    libvips takes for a press.
+    """
+    colours, alpha = _split(image)
+    grey, notice = colours.bands == 1, None
+    if icc_profile is not None:
+        if grey and icc_profile[16:20] == b"RGB ":  # what some programs write into grey files
+            colours = colours.bandjoin([colours, colours]).copy(interpretation="srgb")
+        match _judged(icc_profile, {1: "L", 4: "CMYK"}.get(colours.bands, "RGB")):
+            case _Verdict.OTHER:
+                colours = _by_profile(colours, icc_profile)
+            case _Verdict.BROKEN:
+                # A broken profile costs its owner the exact colours, not the picture.
+                notice = PROFILE_IGNORED
+    if colours.interpretation == "cmyk":
+        colours = colours.icc_transform("srgb", input_profile="cmyk", intent="relative")
+    elif colours.format != "uchar":
+        colours = colours.colourspace("b-w" if colours.bands == 1 else "srgb")
+    if grey and colours.bands == 3:
+        colours = colours[1]
+    meaning = "b-w" if colours.bands == 1 else "srgb"
+    if colours.interpretation != meaning:
+        colours = colours.copy(interpretation=meaning)
+    if alpha is not None:
+        colours = colours.bandjoin(alpha)
+    return colours, notice
+
+
+def _split(image: pyvips.Image) -> tuple[pyvips.Image, pyvips.Image | None]:
+    if not image.hasalpha():
+        return image, None
+    alpha = image[image.bands - 1]
+    if alpha.format == "ushort":
+        alpha = (alpha >> 8).cast("uchar")
+    return image.extract_band(0, n=image.bands - 1), alpha
+
+
+def _by_profile(colours: pyvips.Image, icc_profile: bytes) -> pyvips.Image:
+    tagged = colours.copy()
+    tagged.set_type(pyvips.GValue.blob_type, "icc-profile-data", icc_profile)
+    return tagged.icc_transform("srgb", embedded=True, intent="relative", depth=8)
+
+
+_REMEMBERED_BYTES = 65_536
+"""Verdicts on smaller profiles are remembered: cameras' and phones' are, presses' have megabytes."""
+
+
+def _judged(profile: bytes, mode: str) -> _Verdict:
+    return (_remembered if len(profile) <= _REMEMBERED_BYTES else _judge)(profile, mode)
+
+
+@lru_cache(maxsize=64)
+def _remembered(profile: bytes, mode: str) -> _Verdict:
+    return _judge(profile, mode)
+
+
+def _judge(profile: bytes, mode: str) -> _Verdict:
+    """Whether the profile can be used for pictures of that mode, and whether it is sRGB under another name.
+
+    Most photos carry sRGB, and converting them would be work for nothing: a profile counts as sRGB if no colour of a
+    grid over the whole cube moves by more than one level in 255. libvips itself takes a broken profile for sRGB and
+    only warns.
+    """
+    if not _is_sound(profile):
+        return _Verdict.BROKEN
+    try:
+        transform = ImageCms.buildTransform(
+            ImageCms.ImageCmsProfile(io.BytesIO(profile)),
+            ImageCms.createProfile("sRGB"),
+            mode,
+            "RGB",
+            ImageCms.Intent.RELATIVE_COLORIMETRIC,
+        )
+    except (ImageCms.PyCMSError, OSError, ValueError):
+        return _Verdict.BROKEN
+    if mode != "RGB":
+        return _Verdict.OTHER
+    cube = bytes(step for r in _PROBE_STEPS for g in _PROBE_STEPS for b in _PROBE_STEPS for step in (r, g, b))
+    moved = transform.apply(Image.frombytes("RGB", (len(_PROBE_STEPS) ** 3, 1), cube)).tobytes()
+    return _Verdict.SRGB if max(abs(a - b) for a, b in zip(cube, moved, strict=True)) <= 1 else _Verdict.OTHER
+
+
+_CLASSES = frozenset({b"scnr", b"mntr", b"prtr", b"spac"})
+
+
+def _is_sound(profile: bytes) -> bool:
+    """Whether the profile is of a class that pictures carry, and without multi-process elements.
+
+    Those (ICC.1:2022, 10.17) may chain any number of stages, and lcms runs a whole table through all of them: 150 kB
+    were seen to take three seconds. Photos and presses have matrices, curves and tables.
+    """
+    if len(profile) < 132 or profile[12:16] not in _CLASSES or profile[36:40] != b"acsp":
+        return False
+    (tags,) = struct.unpack_from(">I", profile, 128)
+    if tags > 100 or 132 + 12 * tags > len(profile):
+        return False
+    places = (struct.unpack_from(">I", profile, 136 + 12 * index)[0] for index in range(tags))
+    return all(profile[at : at + 4] != b"mpet" for at in places)

@@ -1,0 +1,48 @@
+"""What a file is made of, read without decoding: its size, frames and scans, and which of its bytes make the picture.
+
+A decoder is never shown the file itself. It gets the essence: a file of the same format, put together from the parts
+that make the first picture. Metadata is where decoders are attacked (an EXIF directory that points at itself costs
+libexif seconds, compressed text costs libpng gigabytes), and what a decoder never saw cannot leak into a variant. The
+two facts in it that count, the orientation and the colour profile, are read here, within bounds.
+
+Only structure is walked, by lengths that are checked against the file and in a bounded number of steps. AVIF and HEIC
+are read by their libraries: see `decode`.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from darkroom.imaging.headers.gif import gif_header
+from darkroom.imaging.headers.header import MAX_PIECES, Header
+from darkroom.imaging.headers.heic import without_metadata
+from darkroom.imaging.headers.jpeg import jpeg_header
+from darkroom.imaging.headers.png import png_header
+from darkroom.imaging.headers.refusals import truncated, undecodable
+from darkroom.imaging.headers.webp import webp_header
+
+__all__ = ["MAX_PIECES", "Header", "read_header", "truncated", "undecodable", "without_metadata"]
+
+
+def read_header(original: bytes) -> Header | None:
+    """The header of a JPEG, PNG, WebP or GIF file, or None where the bytes begin like none of them.
+
+    Raises Rejected: `truncated` where the file ends before its picture begins, `undecodable` where the structure is
+    nonsense, `unsupported_format` where it is of a kind that nobody sends (arithmetic coding, 12 bits, lossless JPEG).
+    """
+    try:
+        if original.startswith(b"\xff\xd8\xff"):
+            header = jpeg_header(original)
+        elif original.startswith(b"\x89PNG\r\n\x1a\n"):
+            header = png_header(original)
+        elif original[:4] == b"RIFF" and original[8:12] == b"WEBP":
+            header = webp_header(original)
+        elif original.startswith((b"GIF87a", b"GIF89a")):
+            header = gif_header(original)
+        else:
+            return None
+    except (struct.error, IndexError) as error:  # a field that the file is too short for
+        raise truncated() from error
+    if header.frame is not None and 0 in header.frame:
+        raise undecodable("its first frame has no width or no height")
+    return header

@@ -1,0 +1,71 @@
+"""PNG (W3C Portable Network Graphics, third edition): its chunks, and which of them make the picture."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+from darkroom.imaging.headers.chunks import chunks
+from darkroom.imaging.headers.exif import orientation_in
+from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
+from darkroom.imaging.headers.refusals import undecodable
+
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
+
+
+def png_header(body: bytes) -> Header:
+    if body[12:16] != b"IHDR":
+        raise undecodable("a PNG file begins with its header, and this one does not")
+    width, height, depth, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", body, 16)
+    view = memoryview(body)
+    parts: list[bytes | memoryview] = []
+    kept_from = 0  # one part is as many chunks in a row as are kept
+    frames, complete = 1, False
+    orientation: int | None = None  # PNG allows one eXIf and one iCCP: the first counts
+    profile: bytes | None = None
+    for name, at, length in chunks(body, 8, ">I4s", trailer=4):
+        if name not in _PNG_KEPT:
+            if kept_from < at - 8:
+                parts.append(view[kept_from : at - 8])
+            kept_from = at + length + 4
+        if name == b"acTL" and length == 8:
+            frames = max(1, struct.unpack_from(">I", body, at)[0])
+        elif name == b"eXIf" and orientation is None:
+            orientation = orientation_in(body[at : at + length])
+        elif name == b"iCCP" and profile is None:
+            profile = _inflated_profile(body[at : at + length])
+        elif name == b"IEND":
+            complete = at + length + 4 <= len(body)
+            parts.append(view[kept_from : at + length + 4])
+            break
+    else:
+        parts.append(view[kept_from:])
+    # An interlaced picture comes in seven passes over the whole, which libspng keeps; others stream row by row.
+    # A palette or a colour key is expanded to RGBA.
+    pixel_bytes = max(4, _CHANNELS.get(colour, 4) * max(depth, 8) // 8)
+    return Header(
+        format="png",
+        width=width,
+        height=height,
+        parts=tuple(parts),
+        frames=frames,
+        decoder_bytes=width * height * pixel_bytes if interlaced else 0,
+        raw_bytes=width * height * _CHANNELS.get(colour, 4) * max(depth, 8) // 8,
+        complete=complete,
+        orientation=orientation or 1,
+        icc_profile=profile,
+    )
+
+
+def _inflated_profile(chunk: bytes) -> bytes:
+    """The profile in an iCCP chunk; empty, which is no profile that could be used, where it is broken or too large."""
+    _, found, rest = chunk.partition(b"\0")  # the profile's name
+    if not found or not rest.startswith(b"\0"):  # compression method 0 is the only one
+        return b""
+    try:
+        inflater = zlib.decompressobj()
+        profile = inflater.decompress(rest[1:], MAX_PROFILE_BYTES)
+    except zlib.error:
+        return b""
+    return b"" if inflater.unconsumed_tail else profile

@@ -1,0 +1,109 @@
+"""WebP (RFC 9649): its chunks, and the first picture among them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from darkroom.imaging.headers.chunks import chunks
+from darkroom.imaging.headers.exif import orientation_in
+from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
+from darkroom.imaging.headers.refusals import truncated, undecodable
+
+_WEBP_ALPHA = 0x10
+
+
+def webp_header(body: bytes) -> Header:
+    (riff_size,) = struct.unpack_from("<I", body, 4)
+    canvas: tuple[int, int] | None = None
+    picture: _Picture | None = None
+    offset, frames, orientation, profile = (0, 0), 0, 1, None
+    for name, at, length in chunks(body, 12, "<4sI", trailer=0):
+        if at > riff_size + 8:  # what follows is not the file's
+            break
+        if name == b"VP8X" and canvas is None and length >= 10:
+            canvas = (_uint24(body, at + 4) + 1, _uint24(body, at + 7) + 1)
+        elif name == b"ICCP" and length <= MAX_PROFILE_BYTES:
+            profile = body[at : at + length]
+        elif name == b"EXIF":
+            orientation = orientation_in(body[at : at + length].removeprefix(b"Exif\0\0"))
+        elif name == b"ANMF":
+            frames += 1
+            if frames == 1:
+                offset = (2 * _uint24(body, at), 2 * _uint24(body, at + 3))
+                picture = _picture(body, at + 16, at + length)
+        elif picture is None and name in (b"ALPH", b"VP8 ", b"VP8L"):
+            picture = _picture(body, at - 8, len(body))
+            if picture is None:  # an alpha without colours
+                break
+    complete = riff_size + 8 <= len(body)
+    if picture is None:
+        raise undecodable("it has no picture") if complete else truncated()
+    if frames == 0 and canvas not in (None, picture.size):
+        raise undecodable("its picture is of another size than its canvas")
+    width, height = canvas or picture.size
+    if offset[0] + picture.size[0] > width or offset[1] + picture.size[1] > height:
+        raise undecodable("its first frame lies outside its canvas")
+    return Header(
+        format="webp",
+        width=width,
+        height=height,
+        parts=picture.parts,
+        offset=offset,
+        frame=picture.size,
+        frames=max(1, frames),
+        # RGBA, and for a lossless picture the same once more inside libwebp.
+        decoder_bytes=width * height * (8 if picture.lossless else 4),
+        # A lossless picture may bring tens of thousands of Huffman codes, in a part of it that is itself compressed.
+        untold=picture.lossless,
+        shrinks=picture.size == (width, height),
+        complete=complete,
+        orientation=orientation,
+        icc_profile=profile,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Picture:
+    size: tuple[int, int]
+    lossless: bool
+    parts: tuple[bytes | memoryview, ...]
+
+
+def _picture(body: bytes, start: int, end: int) -> _Picture | None:
+    """The picture whose chunks (ALPH and VP8, or VP8L) begin at `start`, as a file of its own; None where none is."""
+    alpha: memoryview | None = None
+    view = memoryview(body)
+    for name, at, length in chunks(body, start, "<4sI", trailer=0):
+        if at > end:
+            break
+        chunk = view[at - 8 : at + length + length % 2]
+        if name == b"ALPH":
+            alpha = chunk
+        elif name == b"VP8L":
+            if body[at] != 0x2F:
+                raise undecodable("its picture has no signature")
+            (bits,) = struct.unpack_from("<I", body, at + 1)
+            size = ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+            return _Picture(size=size, lossless=True, parts=(_riff(len(chunk)), chunk))
+        elif name == b"VP8 ":
+            if body[at + 3 : at + 6] != b"\x9d\x01\x2a":
+                raise undecodable("its picture has no start code")
+            width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
+            if alpha is None:
+                return _Picture(size=(width, height), lossless=False, parts=(_riff(len(chunk)), chunk))
+            extended = struct.pack("<4sIB3x", b"VP8X", 10, _WEBP_ALPHA) + b"".join(
+                (side - 1).to_bytes(3, "little") for side in (max(1, width), max(1, height))
+            )
+            parts = (_riff(len(extended) + len(alpha) + len(chunk)), extended, alpha, chunk)
+            return _Picture(size=(width, height), lossless=False, parts=parts)
+    return None
+
+
+def _riff(length: int) -> bytes:
+    return struct.pack("<4sI4s", b"RIFF", length + 4, b"WEBP")
+
+
+def _uint24(body: bytes, at: int) -> int:
+    low, high = struct.unpack_from("<HB", body, at)
+    return int(low | high << 16)

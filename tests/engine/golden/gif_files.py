@@ -1,0 +1,118 @@
+"""GIF files written from the GIF89a specification: interlacing, offsets, transparency, disposal."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.engine.golden.colours import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """Palette indices at (left, top) of the screen; `colours` is a table of the frame's own."""
+
+    indices: Array
+    left: int = 0
+    top: int = 0
+    transparent: int | None = None
+    disposal: int = 0
+    interlaced: bool = False
+    colours: Array | None = None
+
+
+def gif(
+    screen: tuple[int, int],
+    frames: Sequence[Frame],
+    *,
+    colours: Array | None = None,
+    background: int = 0,
+    extensions: Sequence[bytes] = (),
+) -> bytes:
+    """The file. `colours` is the global table, a power of two of them."""
+    table_flags = 0x80 | _table_bits(colours) if colours is not None else 0
+    out = b"GIF89a" + struct.pack("<HHBBB", *screen, 0x70 | table_flags, background, 0)
+    out += _table(colours)
+    if len(frames) > 1:
+        out += extension(0xFF, b"NETSCAPE2.0", b"\x01\0\0")
+    out += b"".join(extensions)
+    for frame in frames:
+        height, width = frame.indices.shape
+        control = (frame.disposal << 2) | (frame.transparent is not None)
+        out += b"\x21\xf9\x04" + struct.pack("<BHBB", control, 10, frame.transparent or 0, 0)
+        flags = (0x80 | _table_bits(frame.colours) if frame.colours is not None else 0) | (0x40 * frame.interlaced)
+        out += b"\x2c" + struct.pack("<HHHHB", frame.left, frame.top, width, height, flags) + _table(frame.colours)
+        rows = frame.indices
+        if frame.interlaced:
+            rows = np.concatenate([rows[0::8], rows[4::8], rows[2::4], rows[1::2]])
+        out += b"\x08" + _sub_blocks(_lzw(rows.astype(np.uint8).tobytes()))
+    return out + b"\x3b"
+
+
+def extension(label: int, head: bytes, body: bytes = b"") -> bytes:
+    """A comment (0xFE), plain text (0x01) or application (0xFF) block."""
+    return bytes([0x21, label, len(head)]) + head + _sub_blocks(body)
+
+
+def comment(text: bytes) -> bytes:
+    """A comment block."""
+    return b"\x21\xfe" + _sub_blocks(text)
+
+
+def _table(colours: Array | None) -> bytes:
+    return b"" if colours is None else colours.astype(np.uint8).tobytes()
+
+
+def _table_bits(colours: Array | None) -> int:
+    return 0 if colours is None else int(np.log2(len(colours))) - 1
+
+
+def _sub_blocks(data: bytes) -> bytes:
+    pieces = [data[at : at + 255] for at in range(0, len(data), 255)]
+    return b"".join(bytes([len(piece)]) + piece for piece in pieces) + b"\0"
+
+
+def _lzw(data: bytes) -> bytes:
+    """LZW with eight-bit symbols and codes of nine to twelve bits (GIF89a, appendix F)."""
+    clear, end = 256, 257
+    codes: dict[bytes, int] = {}
+    bits, filled = 0, 0
+    out = bytearray()
+
+    def emit(code: int) -> None:
+        nonlocal bits, filled
+        bits |= code << filled
+        filled += width
+        while filled >= 8:
+            out.append(bits & 0xFF)
+            bits >>= 8
+            filled -= 8
+
+    def fresh() -> dict[bytes, int]:
+        return {bytes([value]): value for value in range(256)}
+
+    width = 9
+    emit(clear)
+    codes = fresh()
+    run = b""
+    for value in data:
+        longer = run + bytes([value])
+        if longer in codes:
+            run = longer
+            continue
+        emit(codes[run])
+        codes[longer] = len(codes) + 2
+        if codes[longer] == 1 << width:
+            width += 1
+        if codes[longer] == 4095:
+            emit(clear)
+            codes, width = fresh(), 9
+        run = bytes([value])
+    emit(codes[run])
+    emit(end)
+    if filled:
+        out.append(bits & 0xFF)
+    return bytes(out)

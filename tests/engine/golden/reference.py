@@ -1,0 +1,71 @@
+"""What an engine should make of a picture, in numpy: Lanczos, flattening, and how far two pictures lie apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.engine.golden.colours import Array
+
+LANCZOS_LOBES = 3
+
+
+def resized(samples: Array, width: int, height: int) -> Array:
+    """Samples in 0..1, (rows, columns[, channels]), at another size by Lanczos, its support widened where it shrinks.
+
+    Rows first, then columns, and what shoots beyond 0..1 is cut after each: engines keep whole levels in between.
+    """
+    high = np.clip(np.tensordot(_weights(samples.shape[0], height), samples, axes=(1, 0)), 0, 1)
+    wide = np.tensordot(_weights(samples.shape[1], width), high, axes=(1, 1)).swapaxes(0, 1)
+    return np.clip(wide, 0, 1)
+
+
+def resized_with_alpha(colours: Array, alpha: Array, width: int, height: int) -> tuple[Array, Array]:
+    """The same where pixels weigh by their opacity: what is hidden has no say."""
+    weight = alpha if colours.ndim == 2 else alpha[..., None]
+    opacity = resized(alpha, width, height)
+    weighed = resized(colours * weight, width, height)
+    divisor = opacity if colours.ndim == 2 else opacity[..., None]
+    return np.clip(np.divide(weighed, divisor, out=np.zeros_like(weighed), where=divisor > 0), 0, 1), opacity
+
+
+def _weights(size: int, new_size: int) -> Array:
+    """Row by row, what each old sample gives to a new one; beyond the edges stand copies of the edge."""
+    scale = max(1.0, size / new_size)
+    reach = int(np.ceil(LANCZOS_LOBES * scale))
+    places = np.arange(-reach, size + reach)
+    centres = (np.arange(new_size) + 0.5) * size / new_size
+    distance = (places + 0.5 - centres[:, None]) / scale
+    kernel = np.where(np.abs(distance) < LANCZOS_LOBES, np.sinc(distance) * np.sinc(distance / LANCZOS_LOBES), 0)
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    weights = kernel[:, reach : reach + size].copy()
+    weights[:, 0] += kernel[:, :reach].sum(axis=1)
+    weights[:, -1] += kernel[:, reach + size :].sum(axis=1)
+    return weights
+
+
+def rgba(colours: Array, alpha: Array | None, meaning: Callable[[Array], Array] = lambda samples: samples) -> Array:
+    """Samples in 0..1 in a file's own colours → sRGB and opacity in levels of 255, always four channels."""
+    true = meaning(colours)
+    true = np.repeat(true[..., None], 3, axis=2) if true.ndim == 2 else true
+    opacity = np.ones(true.shape[:2]) if alpha is None else alpha
+    return np.clip(np.dstack([true, opacity]), 0, 1) * 255
+
+
+def flattened(picture: Array, background: tuple[int, int, int]) -> Array:
+    """RGBA in levels → opaque RGBA over a colour, blended as browsers do it: in sRGB, not in linear light."""
+    opacity = picture[..., 3:] / 255
+    blended = picture[..., :3] * opacity + np.array(background) * (1 - opacity)
+    return np.dstack([blended, np.full(picture.shape[:2], 255.0)])
+
+
+def apart(one: Array, other: Array) -> tuple[float, float]:
+    """Mean and greatest difference of two RGBA pictures in levels; colours count by their opacity."""
+    assert one.shape == other.shape, (one.shape, other.shape)
+
+    def weighed(picture: Array) -> Array:
+        return np.dstack([picture[..., :3] * picture[..., 3:] / 255, picture[..., 3]])
+
+    difference = np.abs(weighed(one) - weighed(other))
+    return float(difference.mean()), float(difference.max())

@@ -1,0 +1,151 @@
+"""The same file and recipe give the same bytes: in any process, on any number of cores, after and beside any work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from itertools import batched
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from darkroom.domain.recipes import Recipe
+from darkroom.imaging import develop
+from tests.engine import fresh_process
+from tests.engine.golden import jpeg_files, png_files, scenes
+from tests.engine.golden.cases import SAMPLINGS, SPACES
+from tests.engine.golden.exif import exif, stored
+from tests.engine.golden.scenes import levels
+
+PROCESSES = 100
+JOBS_AN_INTERPRETER = 5  # one in the interpreter itself, the others in children forked from it
+
+RECIPE: dict[str, Any] = {
+    "variants": [
+        {"name": "jpeg", "width": 140, "format": "jpeg"},
+        {"name": "small-jpeg", "width": 90, "format": "jpeg", "effort": "small"},
+        {"name": "png", "width": 90, "format": "png"},
+        {"name": "webp", "width": 140, "format": "webp"},
+        {"name": "avif", "width": 90, "format": "avif", "effort": "fast"},
+        {"name": "cover", "width": 60, "height": 60, "fit": "cover", "gravity": {"x": 0.3, "y": 0.6}, "format": "webp"},
+        {"name": "ceiling", "width": 140, "format": "jpeg", "quality": 95, "max_bytes": 3000},
+    ]
+}
+
+# Where an encoder may divide a picture among threads it starts at half a megapixel, and only for as many as there are
+# processors. The file must not tell how many there were.
+LARGE = {"name": "large-avif", "width": 1024, "height": 1024, "enlarge": True, "format": "avif", "effort": "fast"}
+
+ENVIRONMENTS: tuple[dict[str, str], ...] = (
+    {},
+    {"VIPS_CONCURRENCY": "1"},
+    {"VIPS_CONCURRENCY": "4"},
+    {"MALLOC_ARENA_MAX": "1"},
+    # Fresh and freed memory is filled with a byte: whoever reads what it never wrote is found out.
+    {"MALLOC_PERTURB_": "85"},
+    {"MALLOC_PERTURB_": "170", "VIPS_CONCURRENCY": "4"},
+    {"PYTHONMALLOC": "malloc", "MALLOC_MMAP_THRESHOLD_": "4096"},
+    {"PYTHONMALLOC": "debug", "LC_ALL": "C", "TZ": "Pacific/Kiritimati"},
+)
+
+
+def photo() -> bytes:
+    """A phone's: Display P3, halved chroma, stored on its side."""
+    picture = SPACES["display-p3"].encode(scenes.scene(320, 240))
+    segments = [
+        jpeg_files.exif_segment(exif(6)),
+        *jpeg_files.icc_segments(SPACES["display-p3"].profile),
+    ]
+    return jpeg_files.jpeg(stored(picture, 6) * 255, sampling=SAMPLINGS["420"], segments=segments)
+
+
+def drawing() -> bytes:
+    """Half transparent, 16 bits deep."""
+    samples = np.dstack([scenes.scene(150, 100), scenes.alpha_scene(150, 100)])
+    return png_files.png(levels(samples, 65535), png_files.RGBA, depth=16)
+
+
+def jobs() -> list[dict[str, Any]]:
+    """What each process does, every one a little differently."""
+    processors = sorted(os.sched_getaffinity(0))
+    return [
+        {
+            "processors": processors if number % 3 == 0 else [processors[number % len(processors)]],
+            "first_variant": number % len(RECIPE["variants"]),
+            "another_job_before": number % 4 == 1,
+            "two_jobs_at_once": number % 5 == 2,
+        }
+        for number in range(PROCESSES)
+    ]
+
+
+def in_a_fresh_interpreter(number: int, its_jobs: tuple[dict[str, Any], ...], folder: Path) -> list[dict[str, str]]:
+    """The digests of some jobs that share an interpreter of their own, with an environment of its own."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONHASHSEED": str(number),
+        # Compiled once for all of them: what they do counts here, not how long they take to begin.
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+        **ENVIRONMENTS[number % len(ENVIRONMENTS)],
+    }
+    work = {
+        "sources": [str(folder / "photo.jpg"), str(folder / "drawing.png")],
+        "recipe": RECIPE,
+        "jobs": its_jobs,
+        "alone": {"variants": [LARGE]} if number % 4 == 0 else None,
+    }
+    done = subprocess.run(
+        [sys.executable, fresh_process.__file__],
+        env=environment,
+        cwd=folder if number % 2 else "/",
+        input=json.dumps(work).encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_hundred_processes_make_the_same_bytes_of_every_variant(tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(photo())
+    (tmp_path / "drawing.png").write_bytes(drawing())
+    shares = list(batched(jobs(), JOBS_AN_INTERPRETER, strict=False))
+    results = in_a_fresh_interpreter(0, shares[0], tmp_path)  # alone: it compiles what the others load
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        numbers = range(1, len(shares))
+        for more in pool.map(in_a_fresh_interpreter, numbers, shares[1:], [tmp_path] * len(numbers)):
+            results += more
+    assert len(results) == PROCESSES
+
+    seen: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        for name, digest in result.items():
+            seen[name].add(digest)
+    names = [*(spec["name"] for spec in RECIPE["variants"]), "placeholder"]
+    assert set(seen) == {f"{source} {name}" for source in ("photo", "drawing") for name in names} | {"photo large-avif"}
+    assert {name: len(digests) for name, digests in seen.items() if len(digests) > 1} == {}
+
+    here = develop(photo(), Recipe.model_validate(RECIPE))
+    for variant in here.variants:
+        assert seen[f"photo {variant.name}"] == {hashlib.sha256(variant.body).hexdigest()}
+
+
+def test_developing_twice_in_one_process_gives_the_same_result() -> None:
+    recipe = Recipe.model_validate(RECIPE)
+    assert develop(photo(), recipe) == develop(photo(), recipe)
+
+
+def test_different_pictures_and_qualities_do_differ() -> None:
+    """The other tests would hold for an engine that ignored its input."""
+    one = develop(photo(), Recipe.model_validate(RECIPE)).variants
+    other = develop(drawing(), Recipe.model_validate(RECIPE)).variants
+    assert all(a.body != b.body for a, b in zip(one, other, strict=True))
+    coarse = {"variants": [{**RECIPE["variants"][0], "quality": 40}]}
+    assert develop(photo(), Recipe.model_validate(coarse)).variants[0].body != one[0].body

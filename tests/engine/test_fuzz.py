@@ -1,0 +1,105 @@
+"""Mutants: a thousand of them always end well, they are the same everywhere, and a bad end would be seen."""
+
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.fuzz.attack import CRASH, Attack, Worker, attacks, hostile_attack, mutant_attack
+from benchmarks.fuzz.corpus import corpus
+from benchmarks.fuzz.handmade import png
+from benchmarks.fuzz.hostile import DEVELOPED, hostile_cases
+from benchmarks.fuzz.mutants import mutant
+from benchmarks.fuzz.verdict import OTHERWISE, problem_of
+from benchmarks.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result
+
+SEED = 20261121
+FORMATS = {"jpeg", "png", "webp", "gif", "avif", "heic"}
+
+
+def test_every_mutant_is_developed_or_refused_with_a_code() -> None:
+    results = list(attacks((mutant_attack(index, seed=SEED) for index in range(1000)), jobs=1))
+    assert len(results) == 1000
+    problems = {result.name: (problem, result.detail) for result in results if (problem := problem_of(result))}
+    assert problems == {}
+    # Mutants that were all refused at once, or all developed, would attack nothing.
+    developed = {result.format for result in results if result.outcome == DEVELOPED}
+    refused = {result.format for result in results if result.outcome != DEVELOPED}
+    assert developed == refused == FORMATS
+
+
+def test_a_mutant_is_the_same_in_another_process_and_order() -> None:
+    program = f"import zlib; from benchmarks.fuzz.mutants import mutant as m; print(zlib.crc32(m(9, seed={SEED}).body))"
+    path = os.pathsep.join(["layers/core", "."])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "1"}
+    elsewhere = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+    mutant(10, seed=SEED)
+    assert int(elsewhere.stdout) == zlib.crc32(mutant(9, seed=SEED).body)
+    assert mutant(9, seed=SEED) != mutant(9, seed=SEED + 1)
+
+
+def test_mutants_differ_from_what_they_are_made_of() -> None:
+    mutants = [mutant(index, seed=SEED) for index in range(300)]
+    changed = [made for made in mutants if made.body != corpus()[made.source]]
+    assert len(changed) > 280
+    assert len({made.body for made in changed}) > 275
+
+
+def test_the_checksums_of_png_mutants_are_mended() -> None:
+    mutants = [mutant(index, seed=SEED).body for index in range(300)]
+    chunks = [
+        (body[at - 4 : at + length], body[at + length : at + length + 4])
+        for body in mutants
+        if body.startswith(png.SIGNATURE)
+        for _, at, length in png.chunks(body)
+    ]
+    assert len(chunks) > 200
+    assert all(zlib.crc32(data).to_bytes(4) == checksum for data, checksum in chunks)
+
+
+# ── A bad end is seen ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_worker_that_dies_is_named_with_its_input_and_replaced() -> None:
+    with Worker(memory_limit=512 * MEGABYTE) as worker:
+
+        def deadly() -> bytes:
+            os.kill(worker.process_id, signal.SIGSEGV)
+            return b""
+
+        died = worker.attack(Attack(name="png-deadly", seed=None, make=deadly))
+        after = worker.attack(mutant_attack(1, seed=SEED))
+    assert (died.name, died.format, died.outcome) == ("png-deadly", "png", CRASH)
+    assert "SIGSEGV" in died.detail
+    assert problem_of(died) == CRASH
+    assert problem_of(after) is None
+
+
+def test_an_input_that_takes_too_much_memory_is_named_and_the_next_one_is_not() -> None:
+    with Worker(memory_limit=512 * MEGABYTE) as worker:
+        worker.attack(mutant_attack(1, seed=SEED))
+        worker.memory_limit = worker.baseline_bytes + 60 * MEGABYTE
+        hungry = worker.attack(hostile_attack(hostile_cases()["gif-5000x5000"]))
+        after = worker.attack(mutant_attack(1, seed=SEED))
+    assert hungry.outcome == problem_of(hungry) == NO_MEMORY
+    assert after.outcome != NO_MEMORY
+
+
+@pytest.mark.parametrize("outcome", [CRASH, UNEXPECTED, NO_MEMORY, NO_CODE, WRONG])
+def test_every_bad_end_is_a_problem(outcome: str) -> None:
+    assert problem_of(result(outcome)) == outcome
+
+
+def test_a_hostile_file_that_ends_otherwise_than_it_should_is_a_problem() -> None:
+    bomb = replace(result(DEVELOPED), name="jpeg-claims-30000x30000")
+    assert problem_of(bomb) == OTHERWISE
+    assert problem_of(replace(bomb, outcome="too_many_pixels")) is None
+    assert problem_of(result("too_many_pixels")) is None
+
+
+def result(outcome: str) -> Result:
+    return Result(name="1", format="png", outcome=outcome, cpu_seconds=0.1, start_bytes=0, peak_bytes=0)

@@ -1,0 +1,43 @@
+"""Files that are made to break a decoder: each ends as it should, within 512 MB, in a process of its own."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from benchmarks.fuzz.attack import attacks, hostile_attack
+from benchmarks.fuzz.hostile import Case, hostile_cases
+from benchmarks.fuzz.verdict import problem_of
+
+# One of each kind that takes longer to make or to refuse; `make fuzz` takes them all.
+HEAVY = (
+    "gif-5000x5000",
+    "gif-flood-comment",
+    "jpeg-50mp",
+    "jpeg-50mp-most-scans",
+    "jpeg-data-flood-restarts",
+    "jpeg-flood-app1",
+    "jpeg-flood-fill",
+    "jpeg-profile-8000-stages",
+    "png-16mp-interlaced",
+    "png-flood-test",
+    "webp-50mp-lossless",
+    "webp-512x512-16384-groups",
+    "webp-flood-test",
+)
+
+
+# In few groups, because each begins with a process that loads the engine.
+@pytest.mark.parametrize("formats", [("jpeg", "none"), ("png", "gif"), ("webp", "avif", "heic")], ids=" ".join)
+def test_every_hostile_file_ends_as_it_should(formats: Sequence[str]) -> None:
+    assert_good([case for case in hostile_cases().values() if case.format in formats and not case.heavy])
+
+
+def test_large_hostile_files_end_as_they_should() -> None:
+    assert_good([hostile_cases()[name] for name in HEAVY])
+
+
+def assert_good(cases: Sequence[Case]) -> None:
+    results = list(attacks((hostile_attack(case) for case in cases), jobs=1))
+    assert len(results) == len(cases) > 0
+    problems = {result.name: (problem, result.detail) for result in results if (problem := problem_of(result))}
+    assert problems == {}

@@ -1,0 +1,282 @@
+"""Headers: facts read without decoding, limits with a code each, and an essence that holds nothing but the picture."""
+
+import io
+import random
+import struct
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from PIL import Image, ImageCms, PngImagePlugin
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.limits import Limits
+from darkroom.imaging.decode import check_limits, open_original
+from darkroom.imaging.headers import MAX_PIECES, Header, read_header, without_metadata
+from tests.pictures import encoded, jpeg, opened, picture
+
+SECRET = b"SECRET-52.5200N"
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+
+def header_of(body: bytes) -> Header:
+    header = read_header(body)
+    assert header is not None
+    return header
+
+
+def code_of(body: bytes, limits: Limits | None = None) -> str:
+    with pytest.raises(Rejected) as refusal:
+        open_original(body, limits or Limits())
+    return refusal.value.code
+
+
+def exif_with(orientation: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    exif[0x010E] = SECRET.decode()
+    return exif
+
+
+def full_of_metadata(file_format: str, mode: str = "RGB", **options: Any) -> bytes:
+    options |= {"exif": exif_with(6), "icc_profile": PROFILE}
+    if file_format == "PNG":
+        info = PngImagePlugin.PngInfo()
+        info.add_text("Comment", SECRET.decode(), zip=True)
+        info.add_itxt("XML:com.adobe.xmp", SECRET.decode())
+        options["pnginfo"] = info
+    elif file_format in ("JPEG", "WEBP"):
+        options["xmp"] = b"<x:xmpmeta>" + SECRET
+    if file_format == "JPEG":
+        options["comment"] = SECRET
+    return encoded(noisy(mode), file_format, **options)
+
+
+def noisy(mode: str = "RGB") -> Image.Image:
+    pixels = random.Random(7).randbytes(80 * 60 * len(mode))
+    return Image.frombytes(mode, (80, 60), pixels)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "options"),
+    [
+        ("JPEG", {}),
+        ("JPEG", {"progressive": True}),
+        ("PNG", {}),
+        ("PNG", {"mode": "RGBA"}),
+        ("WEBP", {}),
+        ("WEBP", {"lossless": True}),
+        ("WEBP", {"mode": "RGBA"}),
+    ],
+)
+def test_the_essence_is_the_same_picture_without_its_metadata(file_format: str, options: dict[str, Any]) -> None:
+    body = full_of_metadata(file_format, **options)
+    header = header_of(body)
+    essence = header.essence()
+    for trace in (
+        SECRET,
+        b"Exif",
+        b"EXIF",
+        b"ICC_PROFILE",
+        b"ICCP",
+        b"iCCP",
+        b"xmp",
+        b"tEXt",
+        b"zTXt",
+        b"iTXt",
+        b"eXIf",
+    ):
+        assert trace not in essence
+    assert opened(essence).tobytes() == opened(body).tobytes()
+    assert header.orientation == 6
+    assert header.icc_profile == PROFILE
+    assert header.complete
+
+
+@pytest.mark.parametrize("file_format", ["GIF", "PNG", "WEBP"])
+def test_the_essence_of_an_animation_is_its_first_frame(file_format: str) -> None:
+    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "blue", "green")]
+    options = {"lossless": True} if file_format == "WEBP" else {}
+    header = header_of(encoded(frames[0], file_format, save_all=True, append_images=frames[1:], **options))
+    assert header.frames == 3
+    essence = Image.open(io.BytesIO(header.essence()))
+    assert getattr(essence, "n_frames", 1) == 1
+    assert essence.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+
+
+@pytest.mark.parametrize("endian", ["<", ">"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_the_orientation_is_read_in_either_byte_order(orientation: int, endian: str) -> None:
+    exif = exif_with(orientation)
+    exif.endian = endian
+    assert header_of(jpeg(exif=exif)).orientation == orientation
+
+
+def jpeg_with_exif(tiff: bytes) -> bytes:
+    segment = b"Exif\0\0" + tiff
+    return b"\xff\xd8\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment + jpeg()[2:]
+
+
+def tiff(*entries: tuple[int, int, int, int], at: int = 8, count: int | None = None) -> bytes:
+    body = b"".join(struct.pack("<HHIHxx", *entry) for entry in entries)
+    return b"II*\0" + struct.pack("<I", at) + struct.pack("<H", len(entries) if count is None else count) + body
+
+
+@pytest.mark.parametrize(
+    "exif",
+    [
+        b"",
+        b"II*\0",
+        tiff((0x0112, 3, 1, 0)),
+        tiff((0x0112, 3, 1, 9)),
+        tiff((0x0112, 3, 1, 65535)),
+        tiff((0x0112, 2, 1, 6)),
+        tiff((0x0112, 3, 7, 6)),
+        tiff((0x0112, 3, 1, 6), at=4_000_000_000),
+        tiff((0x8769, 4, 1, 8), count=65535),
+    ],
+    ids=["empty", "cut off", "0", "9", "65535", "text", "many", "outside", "endless"],
+)
+def test_an_orientation_that_makes_no_sense_is_upright(exif: bytes) -> None:
+    assert header_of(jpeg_with_exif(exif)).orientation == 1
+
+
+def test_a_frame_that_is_smaller_than_its_canvas_lies_where_it_says() -> None:
+    small = encoded(Image.new("RGB", (10, 10), "red"), "WEBP", lossless=True)[12:]
+    frame = struct.pack("<HBHBHBHBHBB", 4, 0, 3, 0, 9, 0, 9, 0, 100, 0, 0) + small
+    canvas = struct.pack("<4sIB3xHBHB", b"VP8X", 10, 2, 39, 0, 29, 0)
+    animation = struct.pack("<4sIIH", b"ANIM", 6, 0, 0)
+    body = canvas + animation + struct.pack("<4sI", b"ANMF", len(frame)) + frame
+    header = header_of(struct.pack("<4sI4s", b"RIFF", len(body) + 4, b"WEBP") + body)
+    assert (header.width, header.height, header.frame, header.offset) == (40, 30, (10, 10), (8, 6))
+    original = open_original(struct.pack("<4sI4s", b"RIFF", len(body) + 4, b"WEBP") + body, Limits())
+    image = original.opened(1).copy_memory()
+    assert (image.width, image.height) == (40, 30)
+    assert image(8, 6) == [255, 0, 0, 255] and image(17, 15) == [255, 0, 0, 255]
+    assert image(7, 6)[3] == 0 and image(18, 15)[3] == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (Limits(max_bytes=100), "file_too_large"),
+        (Limits(max_pixels=4799), "too_many_pixels"),
+        (Limits(max_side=79), "side_too_long"),
+        (Limits(max_scans=9), "too_many_scans"),
+        (Limits(max_scan_samples=20_000), "too_many_scans"),
+        (Limits(max_decoder_bytes=14_000), "too_many_pixels"),
+        (Limits(max_aspect=1), "aspect_too_extreme"),
+        (Limits(input_formats=frozenset({"png"})), "unsupported_format"),
+    ],
+)
+def test_each_limit_has_its_code(limits: Limits, code: str) -> None:
+    # 80 by 60 pixels in 10 scans; 4:2:0 has half as many chroma samples as luma, and a coefficient has two bytes.
+    body = encoded(noisy(), "JPEG", progressive=True, quality=90, subsampling="4:2:0")
+    assert header_of(body).scans == 10
+    assert header_of(body).decoder_bytes == 14_400
+    open_original(body, Limits())
+    assert code_of(body, limits) == code
+
+
+def test_frames_are_limited() -> None:
+    frames = [Image.new("RGB", (8, 8), (value, 0, 0)) for value in range(4)]
+    body = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    open_original(body, Limits(max_frames=4))
+    assert code_of(body, Limits(max_frames=3)) == "too_many_frames"
+
+
+def test_every_scan_counts_with_the_samples_that_it_touches() -> None:
+    header = header_of(jpeg(64, 48))
+    assert (header.scans, header.scan_samples, header.decoder_bytes) == (1, 64 * 48 * 3 // 2, 0)
+
+
+def png_chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+PNG = encoded(picture(), "PNG")
+PIECEMEAL = {
+    "JPEG": b"\xff\xd8" + b"\xff\xe5\0\2" * (MAX_PIECES + 1) + jpeg()[2:],
+    "PNG": PNG[:33] + png_chunk(b"teXt", b"") * (MAX_PIECES + 1) + PNG[33:],
+    "GIF": b"GIF89a\4\0\4\0\0\0\0" + b"!\xfe\0" * (MAX_PIECES + 1) + b"\x3b",
+    "WEBP": b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0" + bytes(10) + b"JUNK\0\0\0\0" * (MAX_PIECES + 1),
+}
+
+
+@pytest.mark.parametrize("file_format", PIECEMEAL)
+def test_a_file_in_too_many_pieces_is_refused_without_walking_over_all(file_format: str) -> None:
+    assert code_of(PIECEMEAL[file_format]) == "undecodable"
+
+
+def test_a_compressed_profile_is_inflated_no_further_than_profiles_go() -> None:
+    bomb = png_chunk(b"iCCP", b"bomb\0\0" + zlib.compress(bytes(50_000_000), 9))
+    assert header_of(PNG[:33] + bomb + PNG[33:]).icc_profile == b""
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "GIF"])
+def test_what_comes_behind_the_picture_is_not_in_the_essence(file_format: str) -> None:
+    body = encoded(picture(), file_format)
+    essence = header_of(body + b"PK\3\4 an archive").essence()
+    assert b"PK\3\4" not in essence
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "GIF"])
+def test_a_file_that_stops_anywhere_is_truncated_or_damaged_and_never_an_error(file_format: str) -> None:
+    body = encoded(picture(16, 12), file_format)
+    for length in range(len(body)):
+        try:
+            read_header(body[:length])
+        except Rejected as refusal:
+            assert refusal.code in ("truncated", "undecodable")
+
+
+def sof(marker: int, *, precision: int = 8, width: int = 8, height: int = 8, sampling: int = 0x11) -> bytes:
+    return bytes((0xFF, marker)) + struct.pack(">HBHHBBBB", 11, precision, height, width, 1, 1, sampling, 0)
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (sof(0xC3), "unsupported_format"),
+        (sof(0xC9), "unsupported_format"),
+        (sof(0xC1, precision=12), "unsupported_format"),
+        (sof(0xC0, width=0), "undecodable"),
+        (sof(0xC0, height=0), "undecodable"),
+        (sof(0xC0, sampling=0), "undecodable"),
+        (sof(0xC0) * 2, "undecodable"),
+        (b"", "undecodable"),
+    ],
+    ids=["lossless", "arithmetic", "12 bits", "no width", "no height", "no sampling", "two frames", "no frame"],
+)
+def test_a_frame_header_that_no_camera_writes_is_refused(frame: bytes, code: str) -> None:
+    scan = b"\xff\xda\0\x08\1\1\0\0\x3f\0" + b"\0" * 20 + b"\xff\xd9"
+    assert code_of(b"\xff\xd8" + frame + scan) == code
+
+
+def test_a_limit_is_checked_against_what_the_decoder_will_hold() -> None:
+    header = header_of(encoded(picture(100, 100), "PNG"))
+    assert header.decoder_bytes == 0
+    check_limits(header, Limits(max_decoder_bytes=1))
+    with pytest.raises(Rejected):
+        check_limits(replace(header, decoder_bytes=2), Limits(max_decoder_bytes=1))
+
+
+def test_a_warning_of_libvips_does_not_come_back_into_python(caplog: pytest.LogCaptureFixture) -> None:
+    # pyvips' own handler does so, and GLib aborts the process where the garbage collector makes it warn again.
+    body = bytearray(encoded(noisy(), "JPEG"))
+    body[-400:-380] = b"\xff\x00" * 10
+    caplog.set_level("DEBUG")
+    original = open_original(bytes(body), Limits())
+    with original.decoding():
+        original.opened(1).copy_memory()
+    assert not [record for record in caplog.records if "VIPS" in record.getMessage()]
+
+
+def test_a_heic_keeps_its_length_and_loses_what_points_at_its_metadata() -> None:
+    meta = b"\0\0\0\x20meta" + b"cdsc" + bytes(20)
+    file = b"\0\0\0\x10ftypheic\0\0\0\0" + meta + b"\0\0\0\x0cmdatcdsc"
+    changed = without_metadata(file)
+    assert len(changed) == len(file)
+    assert changed.count(b"cdsc") == 1 and changed.endswith(b"mdatcdsc")
+    assert without_metadata(b"\0\0\0\x01") == b"\0\0\0\x01"

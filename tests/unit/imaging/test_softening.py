@@ -1,0 +1,38 @@
+"""Shrinking on load: which variants are given a higher quality for it, by how much."""
+
+import pytest
+import pyvips
+
+from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.imaging import develop
+from darkroom.imaging.softening import detail_of, quality_steps
+from tests.pictures import jpeg, opened
+
+
+@pytest.mark.parametrize(
+    ("share", "detail", "steps"),
+    [(1.0, 5, 1), (1.0, 25, 1), (0.95, 5, 1), (0.95, 25, 2), (0.75, 25, 1), (0.6, 25, 0), (0.4, 5, 0)],
+)
+def test_only_what_is_nearly_as_large_as_the_decoded_picture_is_raised(share: float, detail: float, steps: int) -> None:
+    assert quality_steps(share, detail) == steps
+
+
+def test_detail_is_what_changes_from_pixel_to_pixel() -> None:
+    even = pyvips.Image.black(600, 40, bands=3).cast("uchar")
+    checks = (pyvips.Image.xyz(600, 40)[0] % 2 * 100).cast("uchar")
+    assert detail_of(even) == 0
+    assert detail_of(checks.bandjoin([checks, checks])) > 100
+
+
+def quality_of(body: bytes, width: int) -> bytes:
+    """The quantisation tables tell the quality."""
+    recipe = Recipe(variants=(VariantSpec(name="one", width=width, quality=80),))
+    return repr(opened(develop(body, recipe).variants[0].body).quantization).encode()  # type: ignore[attr-defined]
+
+
+def test_a_variant_of_a_shrunk_decode_has_the_raised_quality_and_a_smaller_one_has_not() -> None:
+    body = jpeg(800, 600)
+    plain = quality_of(body, 700)  # needs the whole picture
+    assert quality_of(body, 390) != plain
+    assert quality_of(body, 400) != plain
+    assert quality_of(body, 240) == plain

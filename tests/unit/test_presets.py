@@ -1,0 +1,52 @@
+"""The presets: those there are, and what becomes of a wrong one."""
+
+import pytest
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.presets import DEFAULT_PRESET, PRESETS, InvalidPreset, preset_named, presets_from
+from darkroom.domain.recipes import FocalPoint
+
+
+def test_the_standard_preset_has_the_four_variants_of_the_readme() -> None:
+    assert [
+        (spec.name, spec.box, spec.fit, spec.format, spec.quality) for spec in preset_named("standard").variants
+    ] == [
+        ("thumb", (256, 256), "inside", "auto", None),
+        ("medium", (800, 800), "inside", "auto", None),
+        ("large", (1920, 1920), "inside", "auto", None),
+        ("webp", (1920, 1920), "inside", "webp", None),
+    ]
+
+
+def test_avatars_are_squares_around_the_face() -> None:
+    assert [(spec.name, spec.box, spec.fit, spec.gravity) for spec in preset_named("avatar").variants] == [
+        ("small", (96, 96), "cover", FocalPoint(x=0.5, y=0.4)),
+        ("large", (512, 512), "cover", FocalPoint(x=0.5, y=0.4)),
+        ("avif", (512, 512), "cover", FocalPoint(x=0.5, y=0.4)),
+    ]
+
+
+def test_the_default_preset_exists() -> None:
+    assert DEFAULT_PRESET in PRESETS
+
+
+def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(Rejected, match="avatar, standard") as refusal:
+        preset_named("no-such")
+    assert refusal.value.code == "unknown_preset"
+
+
+def test_a_wrong_preset_is_named_with_the_field_that_is_wrong() -> None:
+    sound = {"name": "thumb", "width": 256}
+    wrong = {"name": "large", "width": 0, "fit": "fill"}
+    with pytest.raises(InvalidPreset) as error:
+        presets_from({"sound": [sound], "holiday": [sound, wrong]})
+    assert str(error.value) == (
+        "domain/presets.py: holiday.variants.1.width: must be at least 1; "
+        "holiday.variants.1.fit: must be 'inside', 'cover', 'contain' or 'exact'"
+    )
+
+
+def test_a_preset_is_held_to_the_cost_of_a_recipe() -> None:
+    with pytest.raises(InvalidPreset, match=r"holiday\.variants: come to 33\.6 megapixels of work"):
+        presets_from({"holiday": [{"name": "all", "width": 4096, "height": 4096, "format": "avif"}]})

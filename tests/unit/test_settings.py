@@ -1,0 +1,71 @@
+"""What the environment says to each function."""
+
+import pytest
+
+from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
+from darkroom.settings import InputSettings, LimitSettings, MissingSettings
+
+
+def test_without_settings_an_original_is_held_to_the_limits_of_the_domain() -> None:
+    assert LimitSettings.read({}).limits == Limits()
+
+
+def test_every_bound_of_an_original_is_a_setting() -> None:
+    environment = {
+        "EXTRA_INPUT_FORMATS": "heic",
+        "MAX_FILE_BYTES": "1",
+        "MAX_WEBP_BYTES": "9",
+        "MAX_PNG_BYTES": "10",
+        "MAX_MEGAPIXELS": "2.5",
+        "MAX_SIDE_PIXELS": "3",
+        "MAX_ASPECT": "4",
+        "MAX_FRAMES": "5",
+        "MAX_SCANS": "6",
+        "MAX_SCAN_SAMPLES": "7",
+        "MAX_DECODER_BYTES": "8",
+    }
+    assert LimitSettings.read(environment).limits == Limits(
+        input_formats=STANDARD_INPUT_FORMATS | {"heic"},
+        max_bytes=1,
+        max_webp_bytes=9,
+        max_png_bytes=10,
+        max_pixels=2_500_000,
+        max_side=3,
+        max_aspect=4,
+        max_frames=5,
+        max_scans=6,
+        max_scan_samples=7,
+        max_decoder_bytes=8,
+    )
+    assert len(environment) == len(Limits.__dataclass_fields__), "a new bound needs its setting"
+
+
+@pytest.mark.parametrize(
+    ("written", "extra"),
+    [("", set()), ("avif", {"avif"}), ("avif,heic", {"avif", "heic"}), (" heic , avif,", {"avif", "heic"})],
+)
+def test_formats_beside_the_standard_ones_are_a_list(written: str, extra: set[str]) -> None:
+    settings = InputSettings.read({"EXTRA_INPUT_FORMATS": written})
+    assert settings.input_formats == STANDARD_INPUT_FORMATS | extra
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("EXTRA_INPUT_FORMATS", "tiff"),
+        ("EXTRA_INPUT_FORMATS", "avif heic"),
+        ("MAX_FILE_BYTES", "0"),
+        ("MAX_MEGAPIXELS", "0"),
+        ("MAX_MEGAPIXELS", "inf"),
+        ("MAX_MEGAPIXELS", "many"),
+        ("MAX_SIDE_PIXELS", ""),
+        ("MAX_ASPECT", "0"),
+        ("MAX_FRAMES", "0"),
+        ("MAX_SCANS", "-1"),
+        ("MAX_SCAN_SAMPLES", "0"),
+        ("MAX_DECODER_BYTES", "1.5"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
+    with pytest.raises(MissingSettings, match=name):
+        LimitSettings.read({name: value})

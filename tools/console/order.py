@@ -1,0 +1,78 @@
+"""What to make of the photos: a preset, some of its variants, or a recipe from a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from console import display
+
+# Darkroom takes no longer one; what the fields of a recipe may say, it explains itself.
+_LARGEST_RECIPE_BYTES = 4096
+
+
+class NoOrder(Exception):
+    """The options do not say what to make; `option` is the one to correct, and the message says how."""
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What to make; without any of the three it is the stack's own choice. `recipe` is JSON, as short as can be."""
+
+    preset: str | None = None
+    variants: str | None = None
+    recipe: str | None = None
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The request's query parameters."""
+        every = {"preset": self.preset, "variants": self.variants, "recipe": self.recipe}
+        return {name: value for name, value in every.items() if value is not None}
+
+    @property
+    def words(self) -> str:
+        """A text that two orders share exactly if they are the same: the preset alone where that is all there is."""
+        if self.variants is None and self.recipe is None:
+            return self.preset or ""
+        return json.dumps(self.parameters, sort_keys=True)
+
+
+def order_of(preset: str | None, variants: str | None, recipe_file: Path | None) -> Order:
+    """The order that the options give. Raises NoOrder."""
+    names = None
+    if variants is not None:
+        names = ",".join(sorted({name.strip() for name in variants.split(",")} - {""}))
+        if not names:
+            raise NoOrder("--variants", "it names no variant. Write the names with commas: --variants thumb,webp")
+    if recipe_file is None:
+        return Order(preset=preset, variants=names)
+    if preset is not None or names is not None:
+        raise NoOrder("--recipe", "a recipe says all there is to make: leave out --preset and --variants.")
+    return Order(recipe=_recipe_in(recipe_file))
+
+
+def _recipe_in(file: Path) -> str:
+    name = display.printable(str(file))
+    try:
+        recipe = json.loads(file.read_bytes())
+    except OSError as error:
+        raise NoOrder("--recipe", f"{name} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise NoOrder("--recipe", f"{name} is not JSON: {error}.") from error
+    if not isinstance(recipe, dict) or not isinstance(recipe.get("variants"), list):
+        raise NoOrder(
+            "--recipe", f'{name} is no recipe. One looks like {{"variants": [{{"name": "a", "width": 300}}]}}.'
+        )
+    text = json.dumps(recipe, separators=(",", ":"), sort_keys=True)
+    if len(text) > _LARGEST_RECIPE_BYTES:
+        raise NoOrder(
+            "--recipe",
+            f"{name} comes to {len(text)} bytes, and {_LARGEST_RECIPE_BYTES} are the most. "
+            "Leave out what is as by default, or make it a preset of the stack.",
+        )
+    return text
