@@ -32,7 +32,7 @@ def encode_under(
     """The picture as a file of at most `ceiling_bytes` (None: of any size), as good as that allows.
 
     The quality is searched down to 30 by halving the interval, and for PNG, which has none, not at all; below that the
-    picture is scaled down until its file fits. At most eight encodings: one, five of the search, and two or so smaller.
+    picture is scaled down until its file fits. One encoding, six of the search from quality 80, and two or so smaller.
     """
     body = encode(image, file_format, quality=quality, effort=effort)
     width, height = image.width, image.height

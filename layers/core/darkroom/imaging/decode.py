@@ -12,8 +12,8 @@ import pyvips
 from PIL import Image
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.limits import InputFormat, Limits
-from darkroom.domain.media_types import SNIFF_BYTES, media_type_of
+from darkroom.domain.limits import Limits
+from darkroom.domain.media_types import SNIFF_BYTES, input_format_of, names_of
 from darkroom.imaging.headers import Header, read_header, truncated, undecodable, without_metadata
 from darkroom.imaging.memory import at_most
 
@@ -23,15 +23,6 @@ pyvips.cache_set_max(0)
 # pyvips has GLib call Python for every warning of libvips. If the garbage collector runs in that call and disposes of a
 # picture that warns as well, GLib takes it for recursion and aborts the process: damaged files and luck are enough.
 pyvips._remove_log_handler()
-
-_FORMATS: dict[str | None, InputFormat] = {
-    "image/jpeg": "jpeg",
-    "image/png": "png",
-    "image/webp": "webp",
-    "image/gif": "gif",
-    "image/avif": "avif",
-    "image/heic": "heic",
-}
 
 _MARGIN_BYTES = 128_000_000
 """What a decoder of which the header cannot tell may take beyond what its picture's size explains."""
@@ -93,10 +84,12 @@ def open_original(original: bytes, limits: Limits) -> Original:
     """
     if len(original) > limits.max_bytes:
         raise _too_large(len(original), limits.max_bytes)
-    file_format = _FORMATS.get(media_type_of(original[:SNIFF_BYTES]))
+    file_format = input_format_of(original[:SNIFF_BYTES])
     if file_format is None or file_format not in limits.input_formats:
-        accepted = ", ".join(sorted(name.upper() for name in limits.input_formats))
-        raise Rejected("unsupported_format", f"The bytes are no image that is accepted here. Send one of: {accepted}.")
+        raise Rejected(
+            "unsupported_format",
+            f"The bytes are no image that is accepted here. Send {names_of(limits.input_formats)}.",
+        )
     if file_format in ("avif", "heic"):
         return _open_container(original, file_format, limits)
     header = read_header(original)
