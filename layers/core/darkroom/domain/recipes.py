@@ -105,7 +105,7 @@ class VariantSpec(_Model):
     - `exact`: stretched to the box; the box shrinks in its own shape until nothing is enlarged.
 
     `gravity` says what stays of the picture (`cover`) or where it sits (`contain`). `background` also shows through
-    transparency where the format has none. `format` `auto` is PNG where something in the source is transparent, JPEG
+    transparency where the format has none. `format` `auto` is PNG where something in the variant is transparent, JPEG
     elsewhere. `quality` is the encoder's own scale, None its default (`DEFAULT_QUALITY`); PNG ignores it. `effort` None
     is the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then the size.
     """
