@@ -46,9 +46,9 @@ test-local: ## The whole system on the embedded stack
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
 .PHONY: bench-engine fuzz
-bench-engine: ## The engine's CPU time, quality and memory beside Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw)
+bench-engine: ## The engine's CPU time, quality and memory beside Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder)
 	@tools/setup/environments.sh bench
-	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart)
+	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
 
 fuzz: setup ## Damaged and hostile files through the engine, in processes with little memory (LONG=1: the published count)
 	@exec $(DEV)/python -m benchmarks.fuzz

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,16 @@ def write_report(
         "commit": commit_of(ROOT),
         "seed": seed,
         "rows": list(rows),
-        "goals": [{"name": goal.name, "value": goal.value, "limit": goal.limit, "holds": goal.holds} for goal in goals],
+        "goals": [
+            # JSON has no NaN: what could not be measured has no value.
+            {
+                "name": goal.name,
+                "value": None if isnan(goal.value) else goal.value,
+                "limit": goal.limit,
+                "holds": goal.holds,
+            }
+            for goal in goals
+        ],
     }
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"

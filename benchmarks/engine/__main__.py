@@ -115,7 +115,7 @@ def full_run(wanted: argparse.Namespace, originals: Sequence[Source], engines: S
     reached = goals.goals_of(findings)
     print(table.of_goals(reached))
     svg = chart.of_findings(findings, CHARTED)
-    for path in [REPORTS / "engine.svg", *([CHART] if wanted.chart else [])]:
+    for path in [REPORTS / "engine.svg", *([CHART] if wanted.chart and not missing else [])]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(svg)
         print(f"chart: {path.relative_to(ROOT)}")

@@ -49,6 +49,7 @@ RATIOS = (
     RatioGoal(cell="p3:J3", sharp=SHARP_CASCADE, limit=2),
     RatioGoal(cell="png:PNG", sharp=SHARP_CASCADE, limit=1.2, at_most=True),
 )
+
 HEADLINE_SOURCE = "native"
 HEADLINE = f"{HEADLINE_SOURCE}:J4"
 MOST_ORDER_EFFECT_PERCENT = 3.0

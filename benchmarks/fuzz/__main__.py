@@ -9,10 +9,13 @@ is a goal that is missed, but no failure.
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.fuzz.attack import CRASH, MEMORY_LIMIT, Attack, attack_named, attacks, hostile_attack, mutant_attack
@@ -50,10 +53,10 @@ def _run(title: str, inputs: Iterator[Attack], total: int, *, jobs: int, seed: i
     problems = 0
     started = shown = time.monotonic()
     for result in attacks(inputs, jobs=jobs):
-        results.append(result)
         if problem := problem_of(result):
             problems += 1
             _keep(result, problem, seed=seed)
+        results.append(replace(result, detail=""))  # a million of them fit into memory without
         now = time.monotonic()
         if now - shown > _PROGRESS_EVERY_SECONDS or len(results) == total:
             shown = now
@@ -124,14 +127,15 @@ def _report(sets: dict[str, list[Result]], *, seed: int, mutants: int) -> int:
     rows: list[dict[str, Any]] = []
     for name, results in sets.items():
         slowest = sorted(results, key=lambda result: -result.cpu_seconds)[:_SHOWN]
-        hungriest = sorted(results, key=lambda result: -result.peak_bytes)[:_SHOWN]
+        hungriest = sorted(results, key=lambda result: result.start_bytes - result.peak_bytes)[:_SHOWN]
         rows += _outcome_rows(name, results, settings)
         rows += _extreme_rows("slowest", name, slowest, settings)
         rows += _extreme_rows("hungriest", name, hungriest, settings)
     _print_rows(rows)
     every = [result for results in sets.values() for result in results]
     problems = Counter(problem for result in every if (problem := problem_of(result)))
-    slowest_of_all = max(every, key=lambda result: result.cpu_seconds)
+    worst_cpu_seconds = max(result.cpu_seconds for result in every)
+    peak_megabytes = max(result.peak_bytes for result in every) / MEGABYTE
     goals = [
         Goal(name="crashes", value=problems[CRASH], limit=0, at_least=False),
         Goal(name="unexpected exceptions", value=problems[UNEXPECTED], limit=0, at_least=False),
@@ -141,12 +145,8 @@ def _report(sets: dict[str, list[Result]], *, seed: int, mutants: int) -> int:
         Goal(
             name="hostile files that end otherwise than they should", value=problems[OTHERWISE], limit=0, at_least=False
         ),
-        Goal(
-            name=f"worst CPU seconds ({slowest_of_all.name})",
-            value=round(slowest_of_all.cpu_seconds, 3),
-            limit=CPU_GOAL_SECONDS,
-            at_least=False,
-        ),
+        Goal(name="worst CPU seconds", value=round(worst_cpu_seconds, 3), limit=CPU_GOAL_SECONDS, at_least=False),
+        Goal(name="peak megabytes", value=round(peak_megabytes, 1), limit=MEMORY_LIMIT // MEGABYTE, at_least=False),
     ]
     write_report("fuzz", seed=seed, rows=rows, goals=goals)
     return 1 if problems else 0
@@ -164,7 +164,8 @@ def _replay(name: str, *, seed: int) -> int:
 def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description="Attack the engine.")
-    parser.add_argument("--mutants", type=int, default=100_000, help="how many (100,000)")
+    default = 1_000_000 if os.environ.get("LONG") == "1" else 100_000
+    parser.add_argument("--mutants", type=int, default=default, help="how many (100,000; with LONG=1 a million)")
     parser.add_argument("--seed", type=int, default=1, help="of the mutants (1)")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (2)")
     parser.add_argument("--only", choices=("hostile", "mutants"), help="one of the two sets")
@@ -172,6 +173,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.replay is not None:
         return _replay(chosen.replay, seed=chosen.seed)
+    shutil.rmtree(OFFENDERS, ignore_errors=True)
     sets: dict[str, list[Result]] = {}
     if chosen.only != "mutants":
         cases = hostile_cases().values()

@@ -12,8 +12,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,6 @@ CRASH = "crash"
 
 # libvips says nothing of damaged files, as on AWS (template.yaml).
 _ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("layers/core", ".")), "VIPS_WARNING": "0"}
-
-_WALL_BACKSTOP_SECONDS = 180
-"""How long an input may take by the clock: a worker that waits for ever uses no processor time."""
-
-_POLL_SECONDS = 0.005
-"""How often memory is looked at: a process can touch some 10 MB in the meantime."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,82 +79,67 @@ def attacks(inputs: Iterable[Attack], *, jobs: int, memory_limit: int = MEMORY_L
     mark, which the kernel keeps without gaps, is the verdict; polling only does the killing. RLIMIT_AS would count
     address space that nobody touches (the stacks of libvips's threads and the arenas of malloc are hundreds of
     megabytes), and both it and RLIMIT_DATA would make malloc fail, which a decoder reports as a damaged file: a lack of
-    memory would pass for a polite refusal. RLIMIT_RSS does nothing since Linux 2.4.30, and a cgroup needs root.
+    memory would pass for a polite refusal. (Where the engine itself uses RLIMIT_DATA, that is what it means to say.)
+    RLIMIT_RSS does nothing since Linux 2.4.30, and a cgroup needs root.
     """
-    # Small batches keep workers busy while their answers travel, and are few enough to be lost to nobody.
-    waiting: queue.Queue[Attack | None] = queue.Queue(maxsize=jobs * 4)
-    results: queue.Queue[Result | BaseException | None] = queue.Queue()
-    stop = threading.Event()
-
-    def feed() -> None:
-        try:
-            for one in inputs:
-                while not stop.is_set():
-                    with suppress(queue.Full):
-                        waiting.put(one, timeout=0.2)
-                        break
-        except BaseException as error:
-            results.put(error)
-        for _ in range(jobs):
-            waiting.put(None)
+    source = iter(inputs)
+    taking, stop = threading.Lock(), threading.Event()
+    results: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
 
     def work() -> None:
         try:
             with Worker(memory_limit=memory_limit) as worker:
-                while (one := waiting.get()) is not None and not stop.is_set():
+                while not stop.is_set():
+                    with taking:
+                        one = next(source, None)
+                    if one is None:
+                        return
                     results.put(worker.attack(one))
-        except BaseException as error:
-            results.put(error)
-        results.put(None)
+        finally:
+            results.put(None)
 
-    threads = [threading.Thread(target=target, daemon=True) for target in (feed, *[work] * jobs)]
-    for thread in threads:
-        thread.start()
-    working = jobs
-    try:
-        while working:
-            result = results.get()
-            if isinstance(result, BaseException):
-                raise result
-            if result is None:
-                working -= 1
-            else:
-                yield result
-    finally:
-        stop.set()
-        while any(thread.is_alive() for thread in threads):
-            with suppress(queue.Empty):
-                waiting.get_nowait()
-            with suppress(queue.Full):
-                waiting.put_nowait(None)
-            time.sleep(0.01)
+    with ThreadPoolExecutor(jobs) as pool:
+        working = [pool.submit(work) for _ in range(jobs)]
+        try:
+            for _ in working:
+                while (result := results.get()) is not None:
+                    yield result
+        finally:
+            stop.set()
+    for ended in working:
+        ended.result()
 
 
-@dataclass
 class Worker:
-    """A worker process that is replaced when it dies."""
+    """A worker process that is replaced when it dies.
 
-    memory_limit: int
-    baseline_bytes: int = 0
-    """What the process holds before its first input: the interpreter, the libraries, and what they set up once."""
-    _process: subprocess.Popen[str] | None = None
-    _over_memory: bool = False
-    _over_time: bool = False
-    _busy_since: float | None = None
-    _guard: threading.Thread | None = field(default=None, repr=False)
-    _ended: threading.Event = field(default_factory=threading.Event)
+    It is killed when it holds more than `memory_limit`, which is looked at every `poll_seconds` (a process can touch
+    some 10 MB in the meantime), or when it has not answered for `patience_seconds`: who waits for ever uses no
+    processor time. `baseline_bytes` is what it held before its first input.
+    """
 
-    def __enter__(self) -> Worker:
+    def __init__(self, *, memory_limit: int, patience_seconds: float = 180, poll_seconds: float = 0.005) -> None:
+        self.memory_limit = memory_limit
+        self.baseline_bytes = 0
+        self._patience_seconds = patience_seconds
+        self._poll_seconds = poll_seconds
         self._folder = tempfile.TemporaryDirectory(prefix="darkroom-fuzz-")
         self._log = Path(self._folder.name, "worker.log")
+        self._process: subprocess.Popen[str] | None = None
+        # What the guard and the attacker share: since when the process works, and why it was killed.
+        self._lock = threading.Lock()
+        self._busy_since: float | None = None
+        self._over_memory = self._over_time = False
+        self._ended = threading.Event()
         self._guard = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Worker:
         self._guard.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        if self._guard is not None:
-            self._guard.join()
+        self._guard.join()
         self._end()
         self._folder.cleanup()
 
@@ -173,17 +153,21 @@ class Worker:
         process = self._started()
         request = one.request(Path(self._folder.name))
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 -- they are pipes
-        self._busy_since = time.monotonic()
+        with self._lock:
+            self._busy_since = time.monotonic()
         line = ""
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
-        self._busy_since = None
+        with self._lock:
+            self._busy_since = None
         if "path" in request:
             Path(request["path"]).unlink()
         result = Result(**json.loads(line)) if line else self._post_mortem(one, process)
-        if result.peak_bytes > self.memory_limit:
+        if self._over_memory or self._over_time:
+            self._end()  # it may have answered just before it was killed: that must not fall on the next input
+        if result.peak_bytes > self.memory_limit and result.outcome != NO_MEMORY:
             result = replace(
                 result, outcome=NO_MEMORY, detail=f"peak {result.peak_bytes // MEGABYTE} MB\n{result.detail}"
             )
@@ -223,7 +207,7 @@ class Worker:
         if self._over_memory:
             outcome, detail, peak = NO_MEMORY, "killed: over the limit of memory", self.memory_limit + 1
         elif self._over_time:
-            outcome, detail = CRASH, f"killed: no answer in {_WALL_BACKSTOP_SECONDS} s"
+            outcome, detail = CRASH, f"killed: no answer in {self._patience_seconds:g} s"
         elif code == -signal.SIGXCPU:
             outcome, detail = CRASH, f"killed: over {CPU_BACKSTOP_SECONDS} s of processor time"
         elif code < 0:
@@ -245,19 +229,14 @@ class Worker:
         return self._log.read_text(errors="replace")[-4000:]
 
     def _watch(self) -> None:
-        page = os.sysconf("SC_PAGE_SIZE")
-        while not self._ended.wait(_POLL_SECONDS):
-            process, since = self._process, self._busy_since
-            if process is None or since is None:
-                continue
-            try:
-                resident = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * page
-            except (OSError, IndexError):  # it has just ended
-                continue
-            self._over_memory = self._over_memory or resident > self.memory_limit
-            self._over_time = time.monotonic() - since > _WALL_BACKSTOP_SECONDS
-            if self._over_memory or self._over_time:
-                process.kill()
+        while not self._ended.wait(self._poll_seconds):
+            with self._lock:
+                if self._process is not None and self._busy_since is not None:
+                    self._over_memory = _resident_bytes(self._process.pid) > self.memory_limit
+                    self._over_time = time.monotonic() - self._busy_since > self._patience_seconds
+                    if self._over_memory or self._over_time:
+                        self._process.kill()
+                        self._busy_since = None
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -269,3 +248,10 @@ class Worker:
                     pipe.close()
         process.kill()
         process.wait()
+
+
+def _resident_bytes(process_id: int) -> int:
+    try:
+        return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):  # it has just ended
+        return 0

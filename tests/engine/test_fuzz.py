@@ -10,12 +10,14 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.fuzz.attack import CRASH, Attack, Worker, attacks, hostile_attack, mutant_attack
-from benchmarks.fuzz.corpus import corpus
-from benchmarks.fuzz.handmade import png
+from benchmarks.fuzz.corpus import corpus, picture, saved
+from benchmarks.fuzz.handmade import icc, png
 from benchmarks.fuzz.hostile import DEVELOPED, hostile_cases
 from benchmarks.fuzz.mutants import mutant
 from benchmarks.fuzz.verdict import OTHERWISE, problem_of
-from benchmarks.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result
+from benchmarks.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result, what_is_wrong
+from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.imaging import develop
 
 SEED = 20261121
 FORMATS = {"jpeg", "png", "webp", "gif", "avif", "heic"}
@@ -80,13 +82,31 @@ def test_a_worker_that_dies_is_named_with_its_input_and_replaced() -> None:
 
 
 def test_an_input_that_takes_too_much_memory_is_named_and_the_next_one_is_not() -> None:
-    with Worker(memory_limit=512 * MEGABYTE) as worker:
+    # Nobody looks while it works: the high-water mark alone tells.
+    with Worker(memory_limit=512 * MEGABYTE, poll_seconds=3600) as worker:
         worker.attack(mutant_attack(1, seed=SEED))
         worker.memory_limit = worker.baseline_bytes + 60 * MEGABYTE
         hungry = worker.attack(hostile_attack(hostile_cases()["gif-5000x5000"]))
         after = worker.attack(mutant_attack(1, seed=SEED))
     assert hungry.outcome == problem_of(hungry) == NO_MEMORY
     assert after.outcome != NO_MEMORY
+
+
+def test_a_worker_over_its_memory_is_killed_while_it_works() -> None:
+    with Worker(memory_limit=MEGABYTE) as worker:
+        killed = worker.attack(hostile_attack(hostile_cases()["jpeg-50mp"]))
+    assert (killed.outcome, killed.detail) == (NO_MEMORY, "killed: over the limit of memory")
+
+
+def test_a_worker_that_does_not_answer_is_killed_and_named() -> None:
+    with Worker(memory_limit=512 * MEGABYTE, patience_seconds=0.1) as worker:
+
+        def silencing() -> bytes:
+            os.kill(worker.process_id, signal.SIGSTOP)
+            return b""
+
+        silent = worker.attack(Attack(name="gif-silencing", seed=None, make=silencing))
+    assert (silent.outcome, silent.detail) == (CRASH, "killed: no answer in 0.1 s")
 
 
 @pytest.mark.parametrize("outcome", [CRASH, UNEXPECTED, NO_MEMORY, NO_CODE, WRONG])
@@ -99,6 +119,23 @@ def test_a_hostile_file_that_ends_otherwise_than_it_should_is_a_problem() -> Non
     assert problem_of(bomb) == OTHERWISE
     assert problem_of(replace(bomb, outcome="too_many_pixels")) is None
     assert problem_of(result("too_many_pixels")) is None
+
+
+def test_an_output_that_is_not_as_declared_is_a_problem() -> None:
+    recipe = Recipe(variants=(VariantSpec(name="one", width=20, height=20, format="png"),))
+    developed = develop(corpus()["jpeg-metadata"], recipe)
+    (good,) = developed.variants
+    assert what_is_wrong(developed, recipe) == ""
+    leaking = saved(picture(good.width, good.height), "PNG", icc_profile=icc.profile())
+    for wrong in (
+        replace(good, width=good.width + 1),
+        replace(good, format="jpeg"),
+        replace(good, body=good.body[: len(good.body) // 2]),
+        replace(good, name="two"),
+        replace(good, body=leaking),
+    ):
+        assert what_is_wrong(replace(developed, variants=(wrong,)), recipe) != ""
+    assert what_is_wrong(replace(developed, variants=()), recipe) != ""
 
 
 def result(outcome: str) -> Result:

@@ -24,6 +24,7 @@ from tests.engine.golden.scenes import levels
 EVERYTHING = Limits(input_formats=frozenset({"jpeg", "png", "webp", "gif", "avif", "heic"}))
 
 LANCZOS = Bounds(mean=0.5, most=2, why="kernels are fixed-point, and rows and columns are rounded to 8 bits in turn")
+BLOCKS = Bounds(mean=0, most=4, why="what shrinks to a quarter or less is averaged in blocks first")
 CLIPPED = Bounds(mean=0, most=8, why="where a space is wider than sRGB, a level at the edge of the gamut weighs more")
 SHRUNK = Bounds(mean=0.7, most=14, why="the decoder halves the picture first, by a filter of its own")
 ODD = Bounds(mean=0.9, most=0, why="half of an odd side is half a pixel too much")
@@ -571,7 +572,7 @@ def test_what_a_lossy_webp_hides_does_not_bleed_into_edges(hidden: float, width:
     body = exact_webp(samples, lossless=False, quality=95)
     as_stored = imagecodecs.webp_decode(body) / 255
     small = reference.resized_with_alpha(as_stored[..., :3], as_stored[..., 3], width, width)
-    hold(pixels(body, width=width, format="png"), reference.rgba(*small), LANCZOS, WEIGHED)
+    hold(pixels(body, width=width, format="png"), reference.rgba(*small), LANCZOS, BLOCKS, WEIGHED)
 
 
 def exact_webp(samples: Array, **options: Any) -> bytes:

@@ -86,6 +86,27 @@ def progressive_scans(width: int, height: int, count: int, *, components: int = 
     return b"".join([*out, EOI])
 
 
+def restarted(width: int, height: int, *, process: int = SOF0, refinements: int = 0) -> bytes:
+    """A grey picture in three components, with a restart marker behind every block.
+
+    A progressive one (SOF2) has the AC of its components in as many scans as `refinements`, by turns.
+    """
+    number = blocks(width, height)
+    progressive = process == SOF2
+    out = [SOI, quantisation(), frame(width, height, process=process), huffman(progressive=progressive)]
+    out += [segment(DRI, b"\x00\x01"), scan((1, 2, 3), last=0 if progressive else 63), _with_restarts(b"\x00", number)]
+    for index in range(refinements):
+        low = 13 - index // 3
+        out += [scan([index % 3 + 1], first=1, high=0 if low == 13 else low + 1, low=low)]
+        out += [_with_restarts(b"\x00\x00", number)]
+    return b"".join([*out, EOI])
+
+
+def _with_restarts(block: bytes, count: int) -> bytes:
+    eight = b"".join(block + bytes((0xFF, RST0 + number)) for number in range(8))
+    return (eight * -(-count // 8))[: count * (len(block) + 2) - 2]
+
+
 def tiled(strip: bytes, repeats: int) -> bytes:
     """The picture of `strip`, one row of blocks that is not subsampled, `repeats` times below itself, in every scan.
 

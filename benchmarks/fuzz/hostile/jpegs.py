@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import struct
 from collections.abc import Iterator
@@ -41,6 +42,10 @@ def _large() -> Iterator[Case]:
     yield case("jpeg-50mp-dense", lambda: _dense_jpeg(progressive=False), DEVELOPED, heavy=True)
     yield case("jpeg-50mp-dense-progressive", lambda: _dense_jpeg(progressive=True), *within, heavy=True)
     yield case("jpeg-50mp-progressive", lambda: jpeg.progressive_scans(SIDE, SIDE, 4), *within, heavy=True)
+    yield case("jpeg-50mp-cmyk", lambda: jpeg.solid(SIDE, SIDE, components=4), *within, heavy=True)
+    yield case("jpeg-50mp-restarts", lambda: jpeg.restarted(SIDE, SIDE), DEVELOPED, heavy=True)
+    restarts = functools.partial(jpeg.restarted, SIDE, SIDE, process=jpeg.SOF2, refinements=7)
+    yield case("jpeg-50mp-progressive-restarts", restarts, *within, "too_many_scans", heavy=True)
     for width, height in ((65535, 65535), (30000, 30000), (65500, 1000), (7072, 7072), (60000, 1), (1, 60000)):
         yield case(f"jpeg-claims-{width}x{height}", _claimed_jpeg(width, height), *TOO_LARGE)
     for width, height in ((60000, 1), (1, 60000), (16384, 200), (201, 1), (1, 201)):

@@ -19,7 +19,8 @@ class Limits:
     max_bytes: int = 25_000_000
     max_webp_bytes: int = 12_000_000  # of a lossy WebP picture: its decoder reads about 10 MB a second
     max_pixels: int = 50_000_000
-    max_png_bytes: int = 160_000_000  # of a PNG's rows inflated: 50 megapixels of RGB, 20 of RGBA with 16 bits
+    # Of a PNG's rows inflated, twice that where it is interlaced: 50 megapixels of RGB, 20 of RGBA with 16 bits.
+    max_png_bytes: int = 160_000_000
     max_side: int = 16_383  # pixels; the longest side of a WebP (RFC 9649), and shorter than every other format's
     max_aspect: int = 200  # the longer side may be this many times the shorter one
     max_frames: int = 1_000

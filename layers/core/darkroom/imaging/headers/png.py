@@ -10,7 +10,8 @@ from darkroom.imaging.headers.exif import orientation_in
 from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
 from darkroom.imaging.headers.refusals import undecodable
 
-_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_PALETTE = 3
+_CHANNELS = {0: 1, 2: 3, _PALETTE: 3, 4: 2, 6: 4}
 _PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
 
 
@@ -21,7 +22,7 @@ def png_header(body: bytes) -> Header:
     view = memoryview(body)
     parts: list[bytes | memoryview] = []
     kept_from = 0  # one part is as many chunks in a row as are kept
-    frames, complete = 1, False
+    frames, complete, keyed = 1, False, False
     orientation: int | None = None  # PNG allows one eXIf and one iCCP: the first counts
     profile: bytes | None = None
     for name, at, length in chunks(body, 8, ">I4s", trailer=4):
@@ -31,6 +32,8 @@ def png_header(body: bytes) -> Header:
             kept_from = at + length + 4
         if name == b"acTL" and length == 8:
             frames = max(1, struct.unpack_from(">I", body, at)[0])
+        elif name == b"tRNS":
+            keyed = True
         elif name == b"eXIf" and orientation is None:
             orientation = orientation_in(body[at : at + length])
         elif name == b"iCCP" and profile is None:
@@ -41,17 +44,19 @@ def png_header(body: bytes) -> Header:
             break
     else:
         parts.append(view[kept_from:])
-    # An interlaced picture comes in seven passes over the whole, which libspng keeps; others stream row by row.
-    # A palette or a colour key is expanded to RGBA.
-    pixel_bytes = max(4, _CHANNELS.get(colour, 4) * max(depth, 8) // 8)
+    # With a colour key or a palette's alphas the picture is decoded as RGBA.
+    pixel_bytes = (4 if keyed else _CHANNELS.get(colour, 4)) * max(depth, 8) // 8
+    rows_bytes = width * height * pixel_bytes
     return Header(
         format="png",
         width=width,
         height=height,
         parts=tuple(parts),
         frames=frames,
-        decoder_bytes=width * height * pixel_bytes if interlaced else 0,
-        raw_bytes=width * height * _CHANNELS.get(colour, 4) * max(depth, 8) // 8,
+        # An interlaced picture comes in seven passes over the whole, which libspng keeps and which take twice as long;
+        # others stream row by row.
+        decoder_bytes=width * height * max(4, pixel_bytes) if interlaced else 0,
+        raw_bytes=2 * rows_bytes if interlaced else rows_bytes,
         complete=complete,
         orientation=orientation or 1,
         icc_profile=profile,

@@ -56,8 +56,6 @@ def webp_header(body: bytes) -> Header:
         decoder_bytes=width * height * (8 if picture.lossless else 4),
         # A lossless picture may bring tens of thousands of Huffman codes, in a part of it that is itself compressed.
         untold=picture.lossless,
-        # libwebp scales the alpha of a lossy picture apart from its colours, which leaves rims.
-        shrinks=picture.size == (width, height) and not picture.alpha_apart,
         complete=complete,
         orientation=orientation,
         icc_profile=profile,
@@ -68,7 +66,6 @@ def webp_header(body: bytes) -> Header:
 class _Picture:
     size: tuple[int, int]
     lossless: bool
-    alpha_apart: bool
     parts: tuple[bytes | memoryview, ...]
 
 
@@ -87,20 +84,18 @@ def _picture(body: bytes, start: int, end: int) -> _Picture | None:
                 raise undecodable("its picture has no signature")
             (bits,) = struct.unpack_from("<I", body, at + 1)
             size = ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
-            return _Picture(size=size, lossless=True, alpha_apart=False, parts=(_riff(len(chunk)), chunk))
+            return _Picture(size=size, lossless=True, parts=(_riff(len(chunk)), chunk))
         elif name == b"VP8 ":
             if body[at + 3 : at + 6] != b"\x9d\x01\x2a":
                 raise undecodable("its picture has no start code")
             width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
             if alpha is None:
-                return _Picture(
-                    size=(width, height), lossless=False, alpha_apart=False, parts=(_riff(len(chunk)), chunk)
-                )
+                return _Picture(size=(width, height), lossless=False, parts=(_riff(len(chunk)), chunk))
             extended = struct.pack("<4sIB3x", b"VP8X", 10, _WEBP_ALPHA) + b"".join(
                 (side - 1).to_bytes(3, "little") for side in (max(1, width), max(1, height))
             )
             parts = (_riff(len(extended) + len(alpha) + len(chunk)), extended, alpha, chunk)
-            return _Picture(size=(width, height), lossless=False, alpha_apart=True, parts=parts)
+            return _Picture(size=(width, height), lossless=False, parts=parts)
     return None
 
 
