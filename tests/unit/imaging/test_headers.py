@@ -280,3 +280,30 @@ def test_a_heic_keeps_its_length_and_loses_what_points_at_its_metadata() -> None
     assert len(changed) == len(file)
     assert changed.count(b"cdsc") == 1 and changed.endswith(b"mdatcdsc")
     assert without_metadata(b"\0\0\0\x01") == b"\0\0\0\x01"
+
+
+def test_a_webps_alpha_may_hide_as_much_as_a_lossless_picture() -> None:
+    lossy, alpha, lossless = (
+        header_of(encoded(noisy(mode), "WEBP", lossless=is_lossless))
+        for mode, is_lossless in (("RGB", False), ("RGBA", False), ("RGB", True))
+    )
+    assert (lossy.untold, alpha.untold, lossless.untold) == (False, True, True)
+    assert lossy.lossy_bytes > 0 and alpha.lossy_bytes > 0 and lossless.lossy_bytes == 0
+    assert code_of(encoded(noisy(), "WEBP"), Limits(max_webp_bytes=100)) == "file_too_large"
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "pixel_bytes"),
+    [({}, "RGB", 3), ({}, "RGBA", 4), ({}, "L", 1), ({"transparency": (1, 2, 3)}, "RGB", 4)],
+)
+def test_a_pngs_cost_is_what_its_rows_come_to(options: dict[str, Any], mode: str, pixel_bytes: int) -> None:
+    body = encoded(noisy(mode), "PNG", **options)
+    assert header_of(body).raw_bytes == 80 * 60 * pixel_bytes
+    assert code_of(body, Limits(max_png_bytes=80 * 60 * pixel_bytes - 1)) == "too_many_pixels"
+
+
+def test_an_interlaced_png_costs_twice_as_much_and_is_held_whole() -> None:
+    body = bytearray(encoded(noisy(), "PNG"))
+    body[28] = 1
+    header = header_of(bytes(body))
+    assert (header.raw_bytes, header.decoder_bytes) == (2 * 80 * 60 * 3, 80 * 60 * 4)

@@ -10,11 +10,22 @@ from tests.pictures import jpeg, opened
 
 
 @pytest.mark.parametrize(
-    ("share", "detail", "steps"),
-    [(1.0, 5, 1), (1.0, 25, 1), (0.95, 5, 1), (0.95, 25, 2), (0.75, 25, 1), (0.6, 25, 0), (0.4, 5, 0)],
+    ("share", "detail", "jpeg_steps", "webp_steps"),
+    [
+        (1.0, 5, 1, 0.5),
+        (1.0, 25, 1, 0.5),
+        (0.95, 5, 1, 0.5),
+        (0.95, 25, 2, 2),
+        (0.75, 25, 1, 0.5),
+        (0.6, 25, 0, 0),
+        (0.4, 5, 0, 0),
+    ],
 )
-def test_only_what_is_nearly_as_large_as_the_decoded_picture_is_raised(share: float, detail: float, steps: int) -> None:
-    assert quality_steps(share, detail) == steps
+def test_only_what_is_nearly_as_large_as_the_decoded_picture_is_raised(
+    share: float, detail: float, jpeg_steps: float, webp_steps: float
+) -> None:
+    assert quality_steps("jpeg", share, detail) == jpeg_steps
+    assert quality_steps("webp", share, detail) == webp_steps
 
 
 def test_detail_is_what_changes_from_pixel_to_pixel() -> None:

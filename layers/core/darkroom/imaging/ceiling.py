@@ -27,7 +27,7 @@ class Encoded:
 
 
 def encode_under(
-    image: pyvips.Image, file_format: OutputFormat, *, quality: int, effort: Effort, ceiling_bytes: int | None
+    image: pyvips.Image, file_format: OutputFormat, *, quality: float, effort: Effort, ceiling_bytes: int | None
 ) -> Encoded:
     """The picture as a file of at most `ceiling_bytes` (None: of any size), as good as that allows.
 
@@ -39,11 +39,11 @@ def encode_under(
     if ceiling_bytes is None or len(body) <= ceiling_bytes:
         return Encoded(body=body, format=file_format, width=width, height=height)
     if file_format != "png":
-        lowest = min(LOWEST_QUALITY, quality)
-        found = _highest_quality_under(ceiling_bytes, image, file_format, range(lowest, quality), effort)
+        lowest = min(LOWEST_QUALITY, int(quality))
+        found = _highest_quality_under(ceiling_bytes, image, file_format, range(lowest, int(quality)), effort)
         if found is not None:
             lowered, body = found
-            notice = f"quality {lowered} instead of {quality}, to stay under {ceiling_bytes} bytes."
+            notice = f"quality {lowered} instead of {quality:g}, to stay under {ceiling_bytes} bytes."
             return Encoded(body=body, format=file_format, width=width, height=height, notice=notice)
         quality = lowest
     while len(body) > ceiling_bytes:
@@ -54,7 +54,7 @@ def encode_under(
         body = encode(smaller, file_format, quality=quality, effort=effort)
     notice = (
         f"{width}×{height} instead of {image.width}×{image.height}"
-        + (f" and quality {quality}" if file_format != "png" else "")
+        + (f" and quality {quality:g}" if file_format != "png" else "")
         + f", to stay under {ceiling_bytes} bytes."
     )
     return Encoded(body=body, format=file_format, width=width, height=height, notice=notice)

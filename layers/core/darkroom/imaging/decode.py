@@ -35,9 +35,8 @@ SHRINKS = (8, 4, 2)
 class Original:
     """A file that is within the limits, not decoded yet. `width` and `height` are in pixels as stored.
 
-    It owns the bytes that its pictures are decoded from, and must outlive them until they are in memory.
-
-    `orientation` is EXIF's number for how the stored picture must be turned, `icc_profile` what its colours mean.
+    `orientation` is EXIF's number for how the stored picture must be turned, `icc_profile` what its colours mean. The
+    pictures that it opens are decoded from bytes that it owns: it must outlive them until they are in memory.
     """
 
     width: int
@@ -96,9 +95,6 @@ def open_original(original: bytes, limits: Limits) -> Original:
     if header is None:
         raise undecodable("its header is not that of its format")
     check_limits(header, limits)
-    picture_bytes = sum(map(len, header.parts))
-    if header.format == "webp" and not header.untold and picture_bytes > limits.max_webp_bytes:
-        raise _too_large(picture_bytes, limits.max_webp_bytes)
     return Original(
         width=header.width,
         height=header.height,
@@ -123,6 +119,8 @@ def check_limits(header: Header, limits: Limits) -> None:
     width, height = header.width, header.height
     if 0 in (width, height):
         raise undecodable("its header gives it no width or no height")
+    if header.lossy_bytes > limits.max_webp_bytes:
+        raise _too_large(header.lossy_bytes, limits.max_webp_bytes)
     if (
         width * height > limits.max_pixels
         or header.decoder_bytes > limits.max_decoder_bytes
@@ -226,11 +224,11 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
 
     # libheif has already turned the picture upright.
     return Original(
-        allowance_bytes=header.decoder_bytes + _MARGIN_BYTES,
         width=width,
         height=height,
         opened=opened,
         icc_profile=file.info.get("icc_profile"),
+        allowance_bytes=header.decoder_bytes + _MARGIN_BYTES,
     )
 
 

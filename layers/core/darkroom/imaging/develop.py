@@ -56,6 +56,7 @@ def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, ef
     picture = _decode(source, recipe)
     notices = [FIRST_FRAME_ONLY] if source.frames > 1 else []
     base, notice = to_srgb(picture.image, source.icc_profile)
+    del source  # and the bytes of the essence with it
     if notice is not None:
         notices.append(notice)
     base = _without_idle_alpha(base).copy_memory()
@@ -141,11 +142,9 @@ def _flattened(image: pyvips.Image, spec: VariantSpec) -> pyvips.Image:
     return image.flatten(background=[red, green, blue] if image.bands > 2 else [red])
 
 
-def _quality(spec: VariantSpec, file_format: OutputFormat, share: float | None, detail: float) -> int:
+def _quality(spec: VariantSpec, file_format: OutputFormat, share: float | None, detail: float) -> float:
     quality = spec.quality or DEFAULT_QUALITY.get(file_format, 0)
-    if share is not None and file_format in ("jpeg", "webp") and quality < 95:
-        quality += quality_steps(share, detail)
-    return quality
+    return quality if share is None or quality >= 95 else quality + quality_steps(file_format, share, detail)
 
 
 def _placeholder(image: pyvips.Image) -> Placeholder:

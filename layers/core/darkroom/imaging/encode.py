@@ -22,16 +22,16 @@ _AVIF_SPEED: dict[Effort, int] = {"fast": 8, "balanced": 6, "small": 4}
 _PNG_COMPRESSION: dict[Effort, int] = {"fast": 4, "balanced": 6, "small": 8}  # zlib's level 9 costs much for nothing
 
 
-def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: int, effort: Effort) -> bytes:
+def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: float, effort: Effort) -> bytes:
     """The file's bytes: the same pixels, settings and library versions give the same bytes.
 
     `image` is in memory, in sRGB with eight bits a channel; for JPEG, which has no alpha, it has been flattened. The
-    interpreter's lock is not held while encoding.
+    interpreter's lock is not held while encoding. WebP alone knows fractions of a quality.
     """
     match file_format:
         # Huffman tables of the picture's own take half as long again and save under one per cent of the bytes.
         case "jpeg":
-            return bytes(image.jpegsave_buffer(Q=quality, optimize_coding=effort == "small", keep="none"))
+            return bytes(image.jpegsave_buffer(Q=round(quality), optimize_coding=effort == "small", keep="none"))
         case "png":
             filters = "all" if effort == "small" else "none"
             return bytes(image.pngsave_buffer(compression=_PNG_COMPRESSION[effort], filter=filters, keep="none"))
@@ -42,15 +42,28 @@ def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: int, effo
             return _saved(image, "WEBP", quality=quality, method=method)
         # One thread and no tiles, so that the bytes do not depend on the machine's cores.
         case "avif":
-            return _saved(image, "AVIF", quality=quality, speed=_AVIF_SPEED[effort], max_threads=1, autotiling=False)
+            return _saved(
+                image, "AVIF", quality=round(quality), speed=_AVIF_SPEED[effort], max_threads=1, autotiling=False
+            )
 
 
+_STRIP_ROWS = 128
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 
 def _saved(image: pyvips.Image, file_format: str, **options: object) -> bytes:
-    mode = _MODES[image.bands]
-    pixels = Image.frombuffer(mode, (image.width, image.height), image.write_to_memory(), "raw", mode, 0, 1)
     file = io.BytesIO()
-    pixels.save(file, file_format, **options)
+    _for_pillow(image).save(file, file_format, **options)
     return file.getvalue()
+
+
+def _for_pillow(image: pyvips.Image) -> Image.Image:
+    # Strip by strip: libvips hands out copies, and a copy of the whole would be the largest block of memory of all.
+    mode = _MODES[image.bands]
+    picture = Image.new(mode, (image.width, image.height))
+    region = pyvips.Region.new(image)
+    for top in range(0, image.height, _STRIP_ROWS):
+        rows = min(_STRIP_ROWS, image.height - top)
+        strip = region.fetch(0, top, image.width, rows)
+        picture.paste(Image.frombuffer(mode, (image.width, rows), strip, "raw", mode, 0, 1), (0, top))
+    return picture

@@ -3,13 +3,15 @@
 A JPEG that is decoded at half its size lacks the frequencies next to the limit of that size. A variant nearly as large
 shows it: cut at 0.7 to 1.0 of the decoded width and encoded at the same quality it has 1 to 9 per cent fewer bytes than
 one of a full decode, and 0.3 to 3 points less by SSIMULACRA 2, the more the finer the photo's detail. One step of
-quality, two where there is much detail, puts the bytes back and most of the points with them (`make bench-engine`
-prints both). Smaller variants are the same either way.
+quality (half a step of WebP's, which are larger), two where there is much detail, put the bytes back and most of the
+points with them (`make bench-engine` prints both). Smaller variants are the same either way.
 """
 
 from __future__ import annotations
 
 import pyvips
+
+from darkroom.domain.recipes import OutputFormat
 
 _MUCH_DETAIL = 14.0
 """Mean absolute Laplacian in levels: foliage from near has about 22, landscapes 5 to 9, portraits less."""
@@ -19,12 +21,14 @@ _TILE_SIDE = 256
 _LAPLACIAN = pyvips.Image.new_from_array([[0, -1, 0], [-1, 4, -1], [0, -1, 0]])
 
 
-def quality_steps(share: float, detail: float) -> int:
+def quality_steps(file_format: OutputFormat, share: float, detail: float) -> float:
     """By how much quality is raised for a variant whose picture is `share` times as wide as what the decoder gave."""
-    if share < 0.7:
+    if share < 0.7 or file_format not in ("jpeg", "webp"):
         return 0
     # At exactly the decoder's size nothing was resampled, and less is lost.
-    return 2 if 0.8 <= share < 1 and detail >= _MUCH_DETAIL else 1
+    if 0.8 <= share < 1 and detail >= _MUCH_DETAIL:
+        return 2
+    return 1 if file_format == "jpeg" else 0.5
 
 
 def detail_of(image: pyvips.Image) -> float:

@@ -9,6 +9,7 @@ from darkroom.imaging.headers.refusals import truncated, undecodable
 
 
 def gif_header(body: bytes) -> Header:
+    """The header of a GIF file."""
     width, height, flags = struct.unpack_from("<HHB", body, 6)
     at = 13 + _colour_table_bytes(flags)
     view = memoryview(body)

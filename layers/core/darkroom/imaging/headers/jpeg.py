@@ -27,6 +27,7 @@ _END_OF_SCAN = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 
 
 def jpeg_header(body: bytes) -> Header:
+    """The header of a JPEG file: JFIF, EXIF, Adobe's or none."""
     view = memoryview(body)
     parts: list[bytes | memoryview] = [b"\xff\xd8"]
     metadata = _Metadata()
@@ -95,7 +96,7 @@ class _Metadata:
         """Reads a segment; what comes back belongs to the essence."""
         if marker == _APP1 and not self.exif and data.startswith(b"Exif\0\0"):
             self.exif = data[6:]
-        elif marker == _APP2 and data.startswith(b"ICC_PROFILE\0"):
+        elif marker == _APP2 and data.startswith(b"ICC_PROFILE\0") and len(data) > 14:
             self._profile_chunks[data[12]] = data[14:]
         elif marker == _APP0 and data.startswith(b"JFIF\0") and len(data) >= 14:
             return b"\xff\xe0\x00\x10" + data[:12] + b"\0\0"  # without its thumbnail

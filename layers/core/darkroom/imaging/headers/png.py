@@ -16,6 +16,7 @@ _PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
 
 
 def png_header(body: bytes) -> Header:
+    """The header of a PNG file, or of an APNG by the picture that it shows where animations are not known."""
     if body[12:16] != b"IHDR":
         raise undecodable("a PNG file begins with its header, and this one does not")
     width, height, depth, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", body, 16)

@@ -14,6 +14,7 @@ _WEBP_ALPHA = 0x10
 
 
 def webp_header(body: bytes) -> Header:
+    """The header of a WebP file, simple, extended or animated."""
     (riff_size,) = struct.unpack_from("<I", body, 4)
     canvas: tuple[int, int] | None = None
     picture: _Picture | None = None
@@ -54,8 +55,9 @@ def webp_header(body: bytes) -> Header:
         frames=max(1, frames),
         # RGBA, and for a lossless picture the same once more inside libwebp.
         decoder_bytes=width * height * (8 if picture.lossless else 4),
-        # A lossless picture may bring tens of thousands of Huffman codes, in a part of it that is itself compressed.
-        untold=picture.lossless,
+        lossy_bytes=0 if picture.lossless else sum(map(len, picture.parts)),
+        # A lossless picture or alpha may bring tens of thousands of Huffman codes, in a part that is itself compressed.
+        untold=picture.lossless or picture.alpha_apart,
         complete=complete,
         orientation=orientation,
         icc_profile=profile,
@@ -66,6 +68,7 @@ def webp_header(body: bytes) -> Header:
 class _Picture:
     size: tuple[int, int]
     lossless: bool
+    alpha_apart: bool = False
     parts: tuple[bytes | memoryview, ...]
 
 
@@ -95,7 +98,7 @@ def _picture(body: bytes, start: int, end: int) -> _Picture | None:
                 (side - 1).to_bytes(3, "little") for side in (max(1, width), max(1, height))
             )
             parts = (_riff(len(extended) + len(alpha) + len(chunk)), extended, alpha, chunk)
-            return _Picture(size=(width, height), lossless=False, parts=parts)
+            return _Picture(size=(width, height), lossless=False, alpha_apart=True, parts=parts)
     return None
 
 
