@@ -28,7 +28,7 @@ _MARGIN_BYTES = 128_000_000
 """What a decoder of which the header cannot tell may take beyond what its picture's size explains."""
 
 SHRINKS = (8, 4, 2)
-"""By how much libjpeg can shrink while it decodes, the most first."""
+"""By how much libjpeg and libwebp can shrink while they decode, the most first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ def check_limits(header: Header, limits: Limits) -> None:
         raise Rejected(
             "too_many_pixels",
             f"The image is {width}×{height} pixels, too many for a file of its kind. Send a smaller version"
-            + (" or one that is not progressive or interlaced." if header.decoder_bytes else "."),
+            + (" or one that is not progressive or interlaced." if header.format in ("jpeg", "png") else "."),
         )
     if max(width, height) > limits.max_side:
         raise Rejected(
@@ -165,8 +165,7 @@ def _loader(header: Header) -> Callable[[int], pyvips.Image]:
             area = (*header.offset, *(header.frame or (header.width, header.height)))
             return lambda _: _on_canvas(pyvips.Image.gifload_source(essence, **options).crop(*area), header)
         case "webp":
-            # libwebp can shrink as well, but hardly faster, by a plain box, and alpha apart from colours.
-            return lambda _: _on_canvas(pyvips.Image.webpload_source(essence, **options), header)
+            return lambda shrink: _on_canvas(pyvips.Image.webpload_source(essence, scale=1 / shrink, **options), header)
 
 
 def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:

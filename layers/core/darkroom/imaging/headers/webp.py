@@ -12,6 +12,9 @@ from darkroom.imaging.headers.refusals import truncated, undecodable
 
 _WEBP_ALPHA = 0x10
 
+_WHOLE_PIXELS = 25_000_000
+"""Up to this many pixels a picture is always decoded whole, which takes 200 MB."""
+
 
 def webp_header(body: bytes) -> Header:
     """The header of a WebP file, simple, extended or animated."""
@@ -45,6 +48,8 @@ def webp_header(body: bytes) -> Header:
     width, height = canvas or picture.size
     if offset[0] + picture.size[0] > width or offset[1] + picture.size[1] > height:
         raise undecodable("its first frame lies outside its canvas")
+    # libwebp shrinks by a plain box, hardly faster, and alpha apart from colours: that is for memory's sake alone.
+    shrinks = picture.size == (width, height) and width * height > _WHOLE_PIXELS and not picture.alpha_apart
     return Header(
         format="webp",
         width=width,
@@ -53,8 +58,9 @@ def webp_header(body: bytes) -> Header:
         offset=offset,
         frame=picture.size,
         frames=max(1, frames),
-        # RGBA, and for a lossless picture the same once more inside libwebp.
-        decoder_bytes=width * height * (8 if picture.lossless else 4),
+        # Measured: the pixels twice, and alpha beside them; once where libwebp shrinks them on the way.
+        decoder_bytes=width * height * (10 if picture.alpha_apart else 4 if shrinks and not picture.lossless else 8),
+        shrinks=shrinks,
         lossy_bytes=0 if picture.lossless else sum(map(len, picture.parts)),
         # A lossless picture or alpha may bring tens of thousands of Huffman codes, in a part that is itself compressed.
         untold=picture.lossless or picture.alpha_apart,
