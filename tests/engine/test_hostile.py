@@ -20,7 +20,7 @@ HEAVY = (
     "jpeg-profile-8000-stages",
     "png-16mp-interlaced",
     "png-flood-test",
-    "webp-50mp-lossless",
+    "webp-4000x3000-lossless",
     "webp-512x512-16384-groups",
     "webp-flood-test",
 )

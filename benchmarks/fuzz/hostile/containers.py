@@ -39,9 +39,13 @@ def cases() -> Iterator[Case]:
 
 def _large() -> Iterator[Case]:
     within = WITHIN_MEMORY
-    yield case("avif-16mp", lambda: saved(Image.new("RGB", (4000, 4000)), "AVIF", speed=10), *within, heavy=True)
-    yield case("avif-50mp", _large_avif, *within, heavy=True)
-    yield case("avif-50mp-says-64x48", lambda: _resized(_large_avif(), 64, 48), *within, *DAMAGED, heavy=True)
+    for side in (2000, 3000, 4000, 5000, SIDE):
+        for mode in ("RGB", "RGBA"):
+            make = functools.partial(_large_avif, side, mode)
+            yield case(f"avif-{side}x{side}-{mode.lower()}", make, *within, heavy=True)
+    yield case(
+        "avif-50mp-says-64x48", lambda: _resized(_large_avif(SIDE, "RGB"), 64, 48), *within, *DAMAGED, heavy=True
+    )
     yield case("avif-100mp-says-64x48", _lying_avif, *within, *DAMAGED, heavy=True)
     for side in (4000, 7000):
         dense = functools.partial(_dense_avif, side)
@@ -56,8 +60,8 @@ def _large() -> Iterator[Case]:
     yield case("avif-30-frames", animated, DEVELOPED)
 
 
-def _large_avif() -> bytes:
-    return saved(Image.new("RGB", (SIDE, SIDE), (90, 90, 90)), "AVIF", speed=10)
+def _large_avif(side: int, mode: str) -> bytes:
+    return saved(Image.new(mode, (side, side), (90, 90, 90, 128)[: len(mode)]), "AVIF", speed=10)
 
 
 def _lying_avif() -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import struct
 from collections.abc import Iterator
@@ -34,14 +35,18 @@ def cases() -> Iterator[Case]:
 def _large() -> Iterator[Case]:
     within = WITHIN_MEMORY
     for name, transforms in (("", False), ("-transforms", True)):
-        wide = webp.webp(webp.solid(16383, 3051, transforms=transforms))
-        yield case(f"webp-50mp-lossless-wide{name}", wide, *within, heavy=True)
-        square = webp.webp(webp.solid(SIDE, SIDE, transforms=transforms))
-        yield case(f"webp-50mp-lossless{name}", square, *within, heavy=True)
-    yield case("webp-50mp-lossy", lambda: saved(Image.new("RGB", (SIDE, SIDE)), "WEBP", method=0), *within, heavy=True)
-    yield case("webp-50mp-lossy-dense", _dense_webp, *within, heavy=True)
+        for width, height in ((16383, 3051), (SIDE, SIDE), (6300, 6300), (4900, 4900), (4000, 3000)):
+            body = webp.webp(webp.solid(width, height, transforms=transforms))
+            yield case(f"webp-{width}x{height}-lossless{name}", body, *within, heavy=True)
+    for megapixels in (24, 31, 50):  # the engine may treat the largest in another way
+        side = min(SIDE, math.isqrt(megapixels * 1_000_000))
+        for alpha in ("", "-alpha"):
+            mode = "RGBA" if alpha else "RGB"
+            solid = functools.partial(_lossy, side, mode)
+            yield case(f"webp-{megapixels}mp-lossy{alpha}", solid, *within, heavy=True)
+            dense = functools.partial(_dense_lossy, side, mode)
+            yield case(f"webp-{megapixels}mp-lossy{alpha}-dense", dense, *within, heavy=True)
     yield case("webp-8mp-lossless-dense", _dense_lossless_webp, *within, heavy=True)
-    yield case("webp-50mp-alpha", _large_webp_with_alpha, *within, heavy=True)
     for width, height in ((16384, 16384), (7072, 7072), (16384, 1), (1, 16384), (16383, 1), (1, 16383), (201, 1)):
         yield case(f"webp-lossless-{width}x{height}", webp.webp(webp.solid(width, height)), *TOO_LARGE)
     for width, height in ((16383, 82), (82, 16383), (200, 1), (1, 1)):
@@ -59,13 +64,21 @@ def _with_groups(side: int, groups: int) -> bytes:
     return webp.webp(webp.huffman_groups(side, side, groups))
 
 
-def _dense_webp() -> bytes:
-    image = picture(SIDE, SIDE // 8, noise=255)
-    large = Image.new("RGB", (SIDE, SIDE // 8 * 8))
-    for part in range(8):
-        large.paste(image, (0, part * image.height))
-    for quality in (25, 15, 8, 4, 2, 0):
-        body = saved(large, "WEBP", quality=quality, method=0)
+def _lossy(side: int, mode: str) -> bytes:
+    return saved(Image.new(mode, (side, side), (10, 20, 30, 128)[: len(mode)]), "WEBP", method=0)
+
+
+def _dense_lossy(side: int, mode: str) -> bytes:
+    """Noise in as many bytes as are allowed."""
+    part = picture(side, side // 16, mode, noise=255)
+    large = Image.new(mode, (side, side // 16 * 16))
+    for number in range(16):
+        large.paste(part, (0, number * part.height))
+    for quality in (90, 75, 50, 25, 15, 8, 4, 2, 0):
+        try:
+            body = saved(large, "WEBP", quality=quality, alpha_quality=0, method=0)
+        except ValueError:  # so much noise does not fit into the format's first partition
+            continue
         if len(body) <= LIMITS.max_webp_bytes:
             return body
     raise ValueError("no quality is low enough")
@@ -73,10 +86,6 @@ def _dense_webp() -> bytes:
 
 def _dense_lossless_webp() -> bytes:
     return saved(picture(2850, 2850, noise=255), "WEBP", lossless=True, quality=0, method=0)
-
-
-def _large_webp_with_alpha() -> bytes:
-    return saved(Image.new("RGBA", (SIDE, SIDE), (10, 20, 30, 128)), "WEBP", method=0)
 
 
 def _lossy_claiming(width: int, height: int) -> bytes:

@@ -210,7 +210,7 @@ def test_a_file_in_too_many_pieces_is_refused_without_walking_over_all(file_form
 
 
 def test_a_compressed_profile_is_inflated_no_further_than_profiles_go() -> None:
-    bomb = png_chunk(b"iCCP", b"bomb\0\0" + zlib.compress(bytes(50_000_000), 9))
+    bomb = png_chunk(b"iCCP", b"bomb\0\0" + zlib.compress(bytes(10_000_000), 9))
     assert header_of(PNG[:33] + bomb + PNG[33:]).icc_profile == b""
 
 
@@ -307,3 +307,8 @@ def test_an_interlaced_png_costs_twice_as_much_and_is_held_whole() -> None:
     body[28] = 1
     header = header_of(bytes(body))
     assert (header.raw_bytes, header.decoder_bytes) == (2 * 80 * 60 * 3, 80 * 60 * 4)
+
+
+def test_a_scan_of_more_components_than_there_can_be_is_refused() -> None:
+    scan = b"\xff\xda" + struct.pack(">HB", 2 + 1 + 2 * 255 + 3, 255) + bytes(2 * 255 + 3)
+    assert code_of(b"\xff\xd8" + sof(0xC0) + scan + b"\xff\xd9") == "undecodable"
