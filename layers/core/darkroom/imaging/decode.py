@@ -68,9 +68,12 @@ def _decoding(*, complete: bool, allowance_bytes: int | None = None) -> Iterator
     except Rejected:
         raise
     except Exception as error:
-        # A file must not be refused because memory was short for other reasons than itself. libvips has one exception
-        # for everything.
-        if allowance_bytes is None and (isinstance(error, MemoryError) or "out of memory" in str(error)):
+        # libvips has one exception for everything.
+        if isinstance(error, MemoryError) or "out of memory" in str(error):
+            if allowance_bytes is not None:
+                message = "The image takes too much memory to decode. Send a smaller version."
+                raise Rejected("too_many_pixels", message) from error
+            # A file must not be refused because memory was short for other reasons than itself.
             raise MemoryError(str(error)) from error
         raise (undecodable("it could not be decoded") if complete else truncated()) from error
 
@@ -104,7 +107,7 @@ def open_original(original: bytes, limits: Limits) -> Original:
         complete=header.complete,
         orientation=header.orientation,
         icc_profile=header.icc_profile,
-        allowance_bytes=header.decoder_bytes + _MARGIN_BYTES if header.untold else None,
+        allowance_bytes=header.allowance_bytes,
     )
 
 

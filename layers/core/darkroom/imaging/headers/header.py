@@ -22,8 +22,9 @@ class Header:
     screen that it is shown on: then it lies at `offset`. `scans` counts the passes over a JPEG, and `scan_samples` the
     samples that all of them touch. `decoder_bytes` estimates what a decoder holds at once for the whole picture.
     `raw_bytes` is what a PNG's rows come to, inflated, and `lossy_bytes` what a lossy WebP's picture weighs: both are
-    measures of time. `untold` is whether the decoder may ask for memory of which the header does not tell. `shrinks` is
-    whether it can decode at a half, a quarter or an eighth, `complete` whether the file reaches its end.
+    measures of time. `allowance_bytes` is how much the decoder is given, where it may ask for memory of which the
+    header does not tell. `shrinks` is whether it can decode at a half, a quarter or an eighth, `complete` whether the
+    file reaches its end.
     """
 
     format: StreamedFormat
@@ -38,7 +39,7 @@ class Header:
     decoder_bytes: int = 0
     raw_bytes: int = 0
     lossy_bytes: int = 0
-    untold: bool = False
+    allowance_bytes: int | None = None
     shrinks: bool = False
     complete: bool = True
     orientation: int = 1
