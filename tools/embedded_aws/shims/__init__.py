@@ -5,4 +5,12 @@ SHIMS = (
     "http_api_cors",
     "http_api_integration",
     "function_isolation",
+    "receipt_handles",
+    "dead_letter_redrive",
+    "queue_metrics",
+    "queue_atomicity",  # its lock encloses what the shims of SQS before it do
+    "alarm_evaluation",
+    "embedded_metrics",
+    "function_metrics",
+    "http_api_metrics",
 )
