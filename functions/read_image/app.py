@@ -75,7 +75,8 @@ def get_variant(image_id: str, name: str) -> Response[str]:
 # Whatever no route takes comes here too, so that an unknown path and a wrong method are problems like any other error.
 _METHODS = (
     (re.compile(r"/images"), "POST"),
-    (re.compile(r"/images/[^/]+(/status|/variants/[^/]+)?"), "GET"),
+    (re.compile(r"/images/[^/]+"), "GET, DELETE"),
+    (re.compile(r"/images/[^/]+(/status|/variants/[^/]+)"), "GET"),
 )
 
 

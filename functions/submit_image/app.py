@@ -25,6 +25,7 @@ app = create_app()
 def post_image() -> Response[str]:
     request = app.current_event
     query = request.query_string_parameters
+    ports.admit()
     accepted = submit_image(
         Upload(
             body=raw_body(app),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
@@ -13,6 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.domain.message import read_message
+from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
 from darkroom.operations.transcode_image import Delivery, Finished, TryAgain, transcode_image
 from darkroom.telemetry import logger, metrics, tracer
 
@@ -21,28 +22,45 @@ ports = wiring.transcode_image()
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 
 
+COSTLIEST_IMAGE_MILLISECONDS = 30_000
+"""The costliest recipe takes 25 seconds on the worst of pictures, and its objects a few to be read and put."""
+
+NEXT_TURN_SECONDS = 10
+"""When a message comes back for which too little time was left: another worker may have it at once."""
+
+LAST_WORDS_SECONDS = 1.0
+"""What the last call to AWS leaves of the function's time: the answer and the logs."""
+
+
+class PutOff(NamedTuple):
+    """The delivery came to nothing, through no fault of the image: `cause` says why.
+
+    The image was not claimed, or what came of it could not be written; either way its row is due for a look some day.
+    """
+
+    delay_seconds: int
+    cause: Retryable
+
+
 @tracer.capture_method(capture_response=False)
 def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
     logger.remove_keys(["image_id", "lane", "run"])  # of the batch's record before this one
     logger.set_correlation_id(None)
-    logger.append_keys(message_id=record.message_id, receive_count=record.attributes.approximate_receive_count)
+    receive_count = int(record.attributes.approximate_receive_count)
+    logger.append_keys(message_id=record.message_id, receive_count=receive_count)
     try:
         message = read_message(record.body)
         logger.append_keys(image_id=message.image_id, lane=message.lane, run=message.run)
-        outcome = transcode_image(
+        outcome = _deliver(
             Delivery(
                 message=message,
                 receipt=f"{lambda_context.aws_request_id}/{record.message_id}",
+                request_id=lambda_context.aws_request_id,
+                receive_count=receive_count,
                 deadline=wiring.clock() + lambda_context.get_remaining_time_in_millis(),
                 visibility_seconds=ports.visibility_seconds,
             ),
-            images=ports.images,
-            originals=ports.originals,
-            outputs=ports.outputs,
-            once=ports.once(lambda_context),
-            clock=wiring.clock,
-            unit_random=random.random(),
-            limits=ports.limits,
+            lambda_context,
         )
     except Exception:
         # The message stays hidden for its visibility timeout, comes back by itself and ends as a dead letter.
@@ -50,12 +68,14 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
         metrics.add_metric("DeliveriesFailed", MetricUnit.Count, 1)
         raise
     match outcome:
-        case Finished(image=image, reason=reason):
+        case Finished(image=image, reason=reason, cause=cause):
             if image is not None:
                 logger.set_correlation_id(image.correlation_id)
+            if cause is not None:
+                logger.error("image given up", exc_info=cause)
             logger.info("delivery settled", extra={"outcome": reason})
             metrics.add_metric(_METRICS.get(reason, "DeliveriesWithoutWork"), MetricUnit.Count, 1)
-        case TryAgain(delay_seconds=delay_seconds, cause=cause, image=image):
+        case TryAgain(delay_seconds=delay_seconds, cause=cause, image=image, returns=returns):
             logger.set_correlation_id(image.correlation_id)
             logger.error(
                 "attempt failed",
@@ -63,11 +83,47 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
                 extra={"attempt": image.attempt, "status": image.status, "delay_seconds": delay_seconds},
             )
             metrics.add_metric("AttemptsFailed", MetricUnit.Count, 1)
-            try:
-                ports.hide_for(image.lane, record.receipt_handle, delay_seconds)
-            except Retryable as error:
-                logger.warning("the message comes back after its visibility timeout", extra={"cause": str(error)})
-            raise cause
+            if returns:
+                _come_back(record, image.lane, delay_seconds, cause)
+        case PutOff(delay_seconds=delay_seconds, cause=cause):
+            logger.warning("delivery put off", extra={"cause": str(cause), "delay_seconds": delay_seconds})
+            metrics.add_metric("DeliveriesPutOff", MetricUnit.Count, 1)
+            # After its last receive the message would come back as a dead letter of an image that has nothing wrong
+            # with it. It may go: the row was written before it was sent, and is due for a look until the image ends,
+            # so the sweeper sends another.
+            if receive_count < MAX_RECEIVES:
+                _come_back(record, message.lane, delay_seconds, cause)
+
+
+def _deliver(delivery: Delivery, lambda_context: LambdaContext) -> Finished | TryAgain | PutOff:
+    """What comes of the delivery; nothing is claimed that cannot be finished, for that would use up an attempt."""
+    remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
+    if remaining_milliseconds < COSTLIEST_IMAGE_MILLISECONDS:
+        return PutOff(delay_seconds=NEXT_TURN_SECONDS, cause=Retryable("too little time is left for another image"))
+    try:
+        with wiring.within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
+            ports.admit()
+            return transcode_image(
+                delivery,
+                images=ports.images,
+                originals=ports.originals,
+                outputs=ports.outputs,
+                once=ports.once(lambda_context),
+                clock=wiring.clock,
+                unit_random=random.random(),
+                limits=ports.limits,
+            )
+    except Retryable as outage:
+        return PutOff(delay_seconds=OUTAGE.delay_seconds(delivery.receive_count, random.random()), cause=outage)
+
+
+def _come_back(record: SQSRecord, lane: str, delay_seconds: int, cause: Exception) -> NoReturn:
+    """Reports the record as failed, so that its message comes back, after `delay_seconds`."""
+    try:
+        ports.hide_for(lane, record.receipt_handle, delay_seconds)
+    except Retryable as error:
+        logger.warning("the message comes back after its visibility timeout", extra={"cause": str(error)})
+    raise cause
 
 
 _METRICS = {"done": "ImagesDone", "failed": "ImagesFailed", "gave_up": "ImagesFailed"}

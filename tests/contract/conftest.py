@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,10 @@ class Aws:
     idempotency_table: str
     originals_bucket: str
     outputs_bucket: str
+    archive_bucket: str
     fast_queue_url: str
     slow_queue_url: str
+    dead_letter_urls: dict[str, str]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -34,8 +37,10 @@ class Aws:
             "IDEMPOTENCY_TABLE": self.idempotency_table,
             "ORIGINALS_BUCKET": self.originals_bucket,
             "OUTPUTS_BUCKET": self.outputs_bucket,
+            "ARCHIVE_BUCKET": self.archive_bucket,
             "FAST_QUEUE_URL": self.fast_queue_url,
             "SLOW_QUEUE_URL": self.slow_queue_url,
+            "DEAD_LETTER_QUEUES": ",".join(f"{name}={url}" for name, url in self.dead_letter_urls.items()),
             "VISIBILITY_SECONDS": "360",
             "POWERTOOLS_SERVICE_NAME": "darkroom",
             "POWERTOOLS_METRICS_NAMESPACE": "Darkroom",
@@ -55,18 +60,31 @@ def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
 def aws(ambient: None) -> Iterator[Aws]:
     """A fresh moto with the template's stores."""
     with mock_aws():
-        s3, sqs = boto3.client("s3"), boto3.client("sqs")
+        s3 = boto3.client("s3")
         s3.create_bucket(Bucket="originals")
         s3.put_bucket_versioning(Bucket="originals", VersioningConfiguration={"Status": "Enabled"})
         s3.create_bucket(Bucket="outputs")
+        s3.create_bucket(Bucket="archive")
         yield Aws(
             images_table=_table("ImagesTable"),
             idempotency_table=_table("IdempotencyTable"),
             originals_bucket="originals",
             outputs_bucket="outputs",
-            fast_queue_url=sqs.create_queue(QueueName="fast", Attributes={"VisibilityTimeout": "360"})["QueueUrl"],
-            slow_queue_url=sqs.create_queue(QueueName="slow", Attributes={"VisibilityTimeout": "360"})["QueueUrl"],
+            archive_bucket="archive",
+            dead_letter_urls={lane: _queue(f"{lane}-dead-letters", {}) for lane in ("fast", "slow")},
+            fast_queue_url=_lane("fast"),
+            slow_queue_url=_lane("slow"),
         )
+
+
+def _lane(name: str) -> str:
+    redrive = {"deadLetterTargetArn": f"arn:aws:sqs:{REGION}:123456789012:{name}-dead-letters", "maxReceiveCount": 5}
+    return _queue(name, {"VisibilityTimeout": "360", "RedrivePolicy": json.dumps(redrive)})
+
+
+def _queue(name: str, attributes: dict[str, str]) -> str:
+    url: str = boto3.client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+    return url
 
 
 def _table(logical_id: str) -> str:

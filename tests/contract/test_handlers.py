@@ -363,6 +363,46 @@ def test_one_records_keys_are_not_on_anothers_log_lines(functions: Functions, lo
     assert "image_id" not in failed and not failed.get("correlation_id")
 
 
+def test_a_deleted_image_is_cancelled_and_its_objects_go_with_the_next_sweep(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    event = http_event("DELETE", f"/images/{image_id}")
+    for _ in range(2):
+        assert call(functions.delete_image, event)["statusCode"] == 204
+    assert document(functions.get(f"/images/{image_id}/status"))["status"] == "cancelled"
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
+    assert "Versions" not in boto3.client("s3").list_object_versions(Bucket=functions.aws.originals_bucket)
+    problem(call(functions.delete_image, http_event("DELETE", f"/images/{'0' * 26}")), 404, "unknown_image")
+
+
+def test_a_given_up_image_gets_its_letter_from_the_sweeper(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    table = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)
+    row = functions.row(image_id)
+    table.change(row, replace(row, attempt=5))
+    assert functions.work() == {"batchItemFailures": []}
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"buried": 1}
+    (letter,) = boto3.client("sqs").receive_message(
+        QueueUrl=functions.aws.dead_letter_urls["slow"], MessageAttributeNames=["All"], MaxNumberOfMessages=10
+    )["Messages"]
+    assert json.loads(letter["Body"])["image_id"] == image_id
+    assert json.loads(letter["MessageAttributes"]["explanation"]["StringValue"])["cause"] == "internal"
+
+
+def test_a_sweep_measures_what_waits_and_what_is_dead_also_when_nothing_is(
+    functions: Functions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(functions.sweep_due_images, {})
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    measured = {
+        (name, line.get("lane", line.get("queue"))): line[name] for line in lines for name in line if name[0].isupper()
+    }
+    assert measured["OldestUnfinishedSeconds", "fast"] == [0.0] and measured["DeadLetters", "slow"] == [0.0]
+    dimensions = {
+        tuple(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) for line in lines if "DeadLetters" in line
+    }
+    assert {tuple(sorted(names)) for names in dimensions} == {("queue", "service")}
+
+
 def test_the_sweeper_sends_what_was_accepted_and_never_enqueued(functions: Functions) -> None:
     image_id = document(functions.post())["id"]
     sqs = boto3.client("sqs")

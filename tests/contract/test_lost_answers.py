@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
+import time_machine
 from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import (
-    BotoCoreError,
     ClientError,
     ConnectionClosedError,
     FlexibleChecksumError,
     IncompleteReadError,
     ReadTimeoutError,
 )
+from botocore.parsers import ResponseParserError
 
 from darkroom.aws.errors import retryable as guard
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.domain.errors import Retryable
-from darkroom.domain.image import NothingToDo, claim, complete, look_at_due, message_for, put_back
+from darkroom.aws.once import PowertoolsOnce
+from darkroom.domain.due import Rescue, look_at_due
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.image import NothingToDo, Status, claim, complete, message_for, put_back
 from darkroom.ports import Fenced
 from tests.contract.conftest import Aws
-from tests.unit.test_image import NOW, pending, processing
+from tests.contract.functions import call, http_event, load, received
+from tests.pictures import jpeg
+from tests.unit.test_image import CAUSE, NOW, pending, processing
 
 
 def lose_first_answer(client: BaseClient, operation: str) -> None:
@@ -64,7 +71,13 @@ def test_a_row_that_was_created_is_found_to_be_ones_own(table: ImagesTable) -> N
 def test_a_claim_that_was_applied_is_won(table: ImagesTable) -> None:
     before = table.create(pending())
     decision = claim(
-        before, message_for(before), now=NOW, claimed_by="me", lease_until=NOW + 90_000, due_at=NOW + 420_000
+        before,
+        message_for(before),
+        now=NOW,
+        claimed_by="me",
+        request_id="r",
+        lease_until=NOW + 90_000,
+        due_at=NOW + 420_000,
     )
     assert not isinstance(decision, NothingToDo)
     won = with_lost_answer(table, "UpdateItem").change(before, decision.image)
@@ -75,7 +88,7 @@ def test_a_claim_that_somebody_else_applied_is_lost(table: ImagesTable) -> None:
     before = table.create(pending())
     message = message_for(before)
     mine, theirs = (
-        claim(before, message, now=NOW, claimed_by=name, lease_until=NOW + 90_000, due_at=NOW + 420_000)
+        claim(before, message, now=NOW, claimed_by=name, request_id="r", lease_until=NOW + 90_000, due_at=NOW + 420_000)
         for name in ("me", "them")
     )
     assert not isinstance(mine, NothingToDo) and not isinstance(theirs, NothingToDo)
@@ -92,11 +105,11 @@ def test_a_finish_that_was_applied_is_ones_own(table: ImagesTable) -> None:
 
 def test_a_put_back_that_was_applied_is_ones_own_even_after_a_sweep(table: ImagesTable) -> None:
     before = table.create(processing())
-    after = put_back(before, now=NOW, delay_seconds=20)
+    after = put_back(before, now=NOW, delay_seconds=20, cause=CAUSE)
     applied = table.change(before, after)
     assert applied.due_at is not None
     rescue = look_at_due(applied, now=applied.due_at)
-    assert not isinstance(rescue, NothingToDo)
+    assert isinstance(rescue, Rescue)
     swept = table.change(applied, rescue.image, fence=("status", "run", "attempt", "due_at"))
     assert table.change(before, after) == swept, "only the time of the next look was moved on"
 
@@ -104,7 +117,7 @@ def test_a_put_back_that_was_applied_is_ones_own_even_after_a_sweep(table: Image
 def test_a_sweeps_push_that_was_applied_is_ones_own(table: ImagesTable) -> None:
     before = table.create(pending(due_at=NOW))
     rescue = look_at_due(before, now=NOW)
-    assert not isinstance(rescue, NothingToDo)
+    assert isinstance(rescue, Rescue)
     fence = ("status", "run", "attempt", "due_at")
     assert with_lost_answer(table, "UpdateItem").change(before, rescue.image, fence=fence).rescues == 1
 
@@ -139,24 +152,152 @@ def test_an_output_that_was_put_is_ones_own(aws: Aws) -> None:
     assert (stored.sha256, stored.size_bytes) == (sha256, 3)
 
 
+class Invocation:
+    """As much of a Lambda context as the memory of finished work reads."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+def once(client: Any, aws: Aws) -> PowertoolsOnce:
+    return PowertoolsOnce(client, aws.idempotency_table, Invocation())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
+def test_work_whose_beginning_or_end_was_written_is_ones_own(aws: Aws, operation: str) -> None:
+    client = boto3.client("dynamodb")
+    lose_first_answer(client, operation)
+    assert once(client, aws)("image#1", lambda: {"made": 1}) == {"made": 1}
+    assert once(client, aws)("image#1", lambda: {"made": 2}) == {"made": 1}, "and it is remembered"
+
+
+def test_work_that_failed_is_forgotten_although_that_answer_was_lost(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    lose_first_answer(client, "DeleteItem")
+
+    def fail() -> dict[str, Any]:
+        raise LookupError("a bug")
+
+    with pytest.raises(LookupError, match="a bug"):
+        once(client, aws)("image#1", fail)
+    assert once(client, aws)("image#1", lambda: {"made": 2}) == {"made": 2}
+
+
+def throttle(client: BaseClient, operation: str) -> None:
+    """Every call of `operation` is refused for now."""
+    call: Callable[..., Any] = client._make_api_call  # type: ignore[attr-defined]
+
+    def make_api_call(name: str, arguments: dict[str, Any]) -> Any:
+        if name == operation:
+            answer: Any = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+            raise ClientError(answer, name)
+        return call(name, arguments)
+
+    client._make_api_call = make_api_call  # type: ignore[attr-defined]
+
+
+def test_work_that_cannot_be_remembered_is_done_all_the_same(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    throttle(client, "UpdateItem")
+    assert once(client, aws)("image#1", lambda: {"made": 1}) == {"made": 1}
+
+
+def test_work_that_failed_and_cannot_be_forgotten_has_failed_as_it_did(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    throttle(client, "DeleteItem")
+
+    def fail() -> dict[str, Any]:
+        raise Rejected("undecodable", "It is damaged.")
+
+    with pytest.raises(Rejected, match="damaged"):
+        once(client, aws)("image#1", fail)
+    later = time_machine.travel(datetime.now(UTC) + timedelta(seconds=20), tick=False)
+    with later, pytest.raises(Retryable) as busy:
+        once(client, aws)("image#1", lambda: {"made": 2})
+    assert 38 <= busy.value.retry_after_seconds <= 41, "until whoever left it there has run out of time"
+
+
+def test_work_that_another_worker_is_at_is_not_ones_own(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+
+    def meanwhile() -> dict[str, Any]:
+        with time_machine.travel(datetime.now(UTC) + timedelta(milliseconds=5)), pytest.raises(Retryable):
+            once(client, aws)("image#1", lambda: {"made": 2})
+        return {"made": 1}
+
+    assert once(client, aws)("image#1", meanwhile) == {"made": 1}
+
+
 @pytest.mark.parametrize(
-    ("code", "status", "retryable"),
+    ("store", "operation"),
     [
-        ("ThrottlingException", 400, True),
-        ("ProvisionedThroughputExceededException", 400, True),
-        ("InternalServerError", 500, True),
-        ("SlowDown", 503, True),
-        ("ConditionalRequestConflict", 409, True),
-        ("ValidationException", 400, False),
-        ("AccessDeniedException", 400, False),
-        ("ResourceNotFoundException", 400, False),
+        ("images", "GetItem"),
+        ("images", "UpdateItem"),
+        ("images", "PutItem"),
+        ("outputs", "GetObject"),
+        ("outputs", "PutObject"),
     ],
 )
-def test_passing_trouble_is_told_from_bugs(code: str, status: int, retryable: bool) -> None:
+def test_a_lost_answer_costs_the_worker_no_attempt(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, store: str, operation: str
+) -> None:
+    submit_image, worker = (load(name, aws, monkeypatch) for name in ("submit_image", "transcode_image"))
+    accepted = call(submit_image, http_event("POST", "/images", body=jpeg(32, 24)))
+    lose_first_answer(getattr(worker.ports, store)._client, operation)
 
-    answer: Any = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    with pytest.raises(Retryable if retryable else ClientError), guard("doing"):
-        raise ClientError(answer, "Operation")
+    answer = call(worker, received(aws.slow_queue_url))
+
+    assert answer == {"batchItemFailures": []}
+    row = ImagesTable(boto3.client("dynamodb"), aws.images_table).get(json.loads(accepted["body"])["id"])
+    assert row is not None
+    assert (row.status, row.attempt) == (Status.DONE, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("ThrottlingException", 400),
+        ("ProvisionedThroughputExceededException", 400),
+        ("InternalServerError", 500),
+        ("SlowDown", 503),
+        ("Unheard-of", 429),
+        ("RequestTimeout", 400),
+        ("OverLimit", 403),
+        ("ConditionalRequestConflict", 409),
+        ("OperationAborted", 409),
+        ("BadDigest", 400),
+        ("RequestTimeTooSkewed", 403),
+        ("ExpiredToken", 400),
+        ("ExpiredTokenException", 400),
+    ],
+)
+def test_passing_trouble_may_be_tried_again(code: str, status: int) -> None:
+    with pytest.raises(Retryable, match=f"doing: {code}"), guard("doing"):
+        raise answered(code, status)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("ValidationException", 400),
+        ("AccessDeniedException", 400),
+        ("ResourceNotFoundException", 400),
+        ("InvalidSignatureException", 400),
+        ("NoSuchBucket", 404),
+        ("PreconditionFailed", 412),
+        ("ConditionalCheckFailedException", 400),
+    ],
+)
+def test_bugs_and_answers_go_through(code: str, status: int) -> None:
+    with pytest.raises(ClientError, match=code), guard("doing"):
+        raise answered(code, status)
+
+
+def answered(code: str, status: int) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}},  # type: ignore[typeddict-item]
+        "Operation",
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,10 +307,11 @@ def test_passing_trouble_is_told_from_bugs(code: str, status: int, retryable: bo
         ConnectionClosedError(endpoint_url="https://s3"),
         IncompleteReadError(actual_bytes=1, expected_bytes=2),
         FlexibleChecksumError(error_msg="mismatch"),
+        ResponseParserError("no element found"),
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_answer_that_does_not_arrive_whole_is_passing_trouble(error: BotoCoreError) -> None:
+def test_an_answer_that_does_not_arrive_whole_is_passing_trouble(error: Exception) -> None:
     with pytest.raises(Retryable), guard("doing"):
         raise error
 

@@ -15,13 +15,13 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import Failure, Status, Variant, complete, due_shard_of, message_for
+from darkroom.domain.image import Attempt, Failure, Letter, Status, Variant, complete, delete, due_shard_of, message_for
 from darkroom.domain.message import read_message
 from darkroom.domain.recipes import Recipe
 from darkroom.ports import Fenced, Images, Lanes, Once, Originals, Outputs
 from tests.contract.conftest import Aws
 from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
-from tests.unit.test_image import NOW, pending, processing
+from tests.unit.test_image import CAUSE, NOW, pending, processing
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
@@ -62,6 +62,13 @@ def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
         notices=("Animated.",),
         placeholder={"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"},
         error=Failure(code="c", message="m", retryable=True),
+        attempts=(
+            Attempt(run=1, number=1, request_id="r1", started_at=NOW, ended_at=NOW + 9, cause=CAUSE),
+            Attempt(run=1, number=2, request_id="r2", started_at=NOW + 10),
+        ),
+        letter=Letter.OWED,
+        deleted_at=NOW + 2,
+        forget_at=NOW // 1000,
     )
     assert images.create(image) == image
     assert images.get(image.image_id) == image
@@ -179,15 +186,39 @@ def test_a_finished_image_leaves_the_due_index(kind: str, aws: Aws) -> None:
     assert list(images.due(due_shard_of(before.image_id), NOW, 10)) == []
 
 
+@BOTH
+def test_the_oldest_unfinished_image_of_a_lane_is_told(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    assert images.oldest_waiting("slow") is None
+    rows = [images.create(pending(image_id=f"{n:026d}", waiting_since=NOW - n)) for n in range(12)]
+    images.create(pending(image_id="1" * 26, waiting_since=NOW - 99, lane="fast"))
+    assert (images.oldest_waiting("slow"), images.oldest_waiting("fast")) == (NOW - 11, NOW - 99)
+    images.change(rows[11], delete(rows[11], now=NOW))
+    assert images.oldest_waiting("slow") == NOW - 10
+
+
+def test_what_the_waiting_index_has_not_heard_of_yet_is_passed_over(aws: Aws) -> None:
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    same_shard = [name for name in (f"{n:026d}" for n in range(99)) if due_shard_of(name) == "07"]
+    first, second = (
+        images.create(pending(image_id=image_id, waiting_since=NOW + n)) for n, image_id in enumerate(same_shard[:2])
+    )
+    get = images.get
+    images.get = lambda image_id: replace(first, waiting_since=None) if image_id == first.image_id else get(image_id)  # type: ignore[method-assign]
+    assert images.oldest_waiting("slow") == second.waiting_since
+
+
 def test_a_row_keeps_its_form_in_the_table() -> None:
     item = to_item(pending())
     assert from_item(item) == pending()
     assert sorted(item) == [
         "attempt",
+        "attempts",
         "correlation_id",
         "created_at",
         "due_at",
         "due_shard",
+        "enqueued_at",
         "fingerprint",
         "image_id",
         "lane",
@@ -202,6 +233,8 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
         "tenant_id",
         "variants",
         "version",
+        "waiting_shard",
+        "waiting_since",
     ], "rows that older versions wrote are still there: a new name needs a default, and none may go"
 
 
@@ -248,6 +281,44 @@ def test_the_first_output_stays(kind: str, aws: Aws) -> None:
     outputs = outputs_of(kind, aws)
     first = outputs.put_if_absent("outputs/k.jpg", b"one", sha256=sha256(b"one"), media_type="image/jpeg")
     assert outputs.put_if_absent("outputs/k.jpg", b"other", sha256=sha256(b"other"), media_type="image/jpeg") == first
+
+
+@BOTH
+def test_an_images_outputs_go_with_all_their_runs_and_no_others(kind: str, aws: Aws) -> None:
+    outputs = outputs_of(kind, aws)
+    keys = [f"outputs/{image}/{run}/a.jpg" for image in ("0" * 26, "1" * 26) for run in (1, 2)]
+    for key in keys:
+        outputs.put_if_absent(key, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
+    for _ in range(2):
+        outputs.delete_all("0" * 26)
+    puts = [outputs.put_if_absent(key, b"cc", sha256=sha256(b"cc"), media_type="image/jpeg") for key in keys]
+    assert [put.size_bytes for put in puts] == [2, 2, 1, 1]
+
+
+@BOTH
+def test_an_original_goes_with_every_version(kind: str, aws: Aws) -> None:
+    originals = originals_of(kind, aws)
+    originals.put_if_absent("0" * 26, b"one", sha256=sha256(b"one"), media_type="image/jpeg")
+    other = originals.put_if_absent("1" * 26, b"two", sha256=sha256(b"two"), media_type="image/jpeg")
+    for _ in range(2):
+        originals.delete("0" * 26)
+    assert originals.get("1" * 26, other.version_id) == b"two"
+    if kind == "aws":
+        versions = boto3.client("s3").list_object_versions(Bucket=aws.originals_bucket)
+        assert [v["Key"] for v in versions["Versions"]] == ["originals/" + "1" * 26]
+        assert "DeleteMarkers" not in versions
+
+
+@BOTH
+def test_an_output_is_held_with_its_bytes_and_not_with_others(kind: str, aws: Aws) -> None:
+    outputs = outputs_of(kind, aws)
+    variant = Variant(
+        name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256=sha256(b"b"), key="outputs/i/1/a.jpg"
+    )
+    assert not outputs.holds(variant)
+    outputs.put_if_absent(variant.key, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
+    assert outputs.holds(variant)
+    assert not outputs.holds(replace(variant, sha256=sha256(b"c")))
 
 
 @BOTH

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from darkroom.domain.image import Image, Milliseconds, Variant
+from darkroom.domain.image import Image, Variant
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
-from darkroom.ports import Fenced, StoredOriginal, StoredOutput
+from darkroom.ports import DeadLetter, Fenced, StoredOriginal, StoredOutput, Taken
 
 
 @dataclass
@@ -42,6 +43,12 @@ class FakeImages:
         due = [row for row in self.rows.values() if row.due_shard == shard and (row.due_at or 0) <= now]
         yield from [row.image_id for row in sorted(due, key=lambda row: row.due_at or 0)][:limit]
 
+    def oldest_waiting(self, lane: str) -> Milliseconds | None:
+        waiting = [
+            row.waiting_since for row in self.rows.values() if row.lane == lane and row.waiting_since is not None
+        ]
+        return min(waiting, default=None)
+
 
 @dataclass
 class FakeOriginals:
@@ -56,6 +63,9 @@ class FakeOriginals:
     def get(self, image_id: str, version_id: str) -> bytes:
         return self.objects[image_id]
 
+    def delete(self, image_id: str) -> None:
+        self.objects.pop(image_id, None)
+
 
 @dataclass
 class FakeOutputs:
@@ -69,9 +79,16 @@ class FakeOutputs:
         stored = self.objects.setdefault(key, body)
         return StoredOutput(sha256=hashlib.sha256(stored).hexdigest(), size_bytes=len(stored))
 
+    def holds(self, variant: Variant) -> bool:
+        stored = self.objects.get(variant.key)
+        return stored is not None and hashlib.sha256(stored).hexdigest() == variant.sha256
+
     def delete(self, keys: tuple[str, ...]) -> None:
         for key in keys:
             self.objects.pop(key, None)
+
+    def delete_all(self, image_id: str) -> None:
+        self.delete(tuple(key for key in self.objects if key.startswith(f"outputs/{image_id}/")))
 
     def url_of(self, variant: Variant) -> str:
         return f"https://outputs.example/{variant.key}"
@@ -79,12 +96,60 @@ class FakeOutputs:
 
 @dataclass
 class FakeLanes:
-    """The `Lanes` port: a list of messages a lane."""
+    """The `Lanes` port: the messages of all lanes in one list, and how many wait by what a test says."""
 
     sent: list[Message] = field(default_factory=list)
+    backlogs: dict[str, int] = field(default_factory=dict)
 
     def send(self, message: Message) -> None:
         self.sent.append(message)
+
+    def backlog(self, lane: str) -> int:
+        return self.backlogs.get(lane, 0)
+
+
+@dataclass
+class FakeDeadLetters:
+    """The `DeadLetters` port: a list of letters a queue. What is taken stays hidden until it is given back."""
+
+    lying: dict[str, list[DeadLetter]] = field(default_factory=lambda: {"fast": [], "slow": []})
+    hidden: set[str] = field(default_factory=set)
+    made: int = 0
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(self.lying)
+
+    def depth(self, queue: str) -> int:
+        return len(self.lying[queue])
+
+    def take(self, queue: str, limit: int) -> Taken:
+        there = [letter for letter in self.lying[queue] if letter.message_id not in self.hidden]
+        self.hidden |= {letter.message_id for letter in there[:limit]}
+        return Taken(letters=tuple(there[:limit]), complete=len(there) <= limit)
+
+    def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
+        self.hidden -= {letter.message_id for letter in letters}
+
+    def remove(self, letter: DeadLetter) -> None:
+        self.lying[letter.queue] = [one for one in self.lying[letter.queue] if one.message_id != letter.message_id]
+
+    def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
+        self.lie_down(queue, message.model_dump_json(), json.dumps(explanation))
+
+    def lie_down(self, queue: str, body: str, explanation: str | None = None) -> DeadLetter:
+        """A letter that SQS moved there, unless it brings an explanation."""
+        self.made += 1
+        letter = DeadLetter(
+            queue=queue,
+            message_id=f"letter-{self.made}",
+            receipt=f"receipt-of-letter-{self.made}",
+            body=body,
+            explanation=explanation,
+            sent_at=0,
+        )
+        self.lying[queue].append(letter)
+        return letter
 
 
 @dataclass

@@ -8,10 +8,11 @@ from typing import Any
 from darkroom.domain.image import Image
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
+from darkroom.operations.delete_image import delete_image
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
-from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
+from darkroom.operations.sweep_due_images import Stores, Sweep, oldest_unfinished_seconds, sweep_due_images
 from darkroom.operations.transcode_image import Delivery, Finished, TryAgain, transcode_image
-from tests.fakes.stores import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from tests.fakes.stores import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 
 VISIBILITY_SECONDS = 360
 TIMEOUT_SECONDS = 60
@@ -25,6 +26,7 @@ class World:
     originals: Any = field(default_factory=FakeOriginals)
     outputs: Any = field(default_factory=FakeOutputs)
     lanes: Any = field(default_factory=FakeLanes)
+    dead_letters: Any = field(default_factory=FakeDeadLetters)
     once: Any = field(default_factory=FakeOnce)
     limits: Limits = field(default_factory=Limits)
     now: int = 1_795_251_600_000
@@ -56,11 +58,13 @@ class World:
             randomness=self.randomness,
         )
 
-    def deliver(self, message: Message, receipt: str = "receipt-1") -> Finished | TryAgain:
+    def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Finished | TryAgain:
         return transcode_image(
             Delivery(
                 message=message,
                 receipt=receipt,
+                request_id=f"request of {receipt}",
+                receive_count=receive_count,
                 deadline=self.now + TIMEOUT_SECONDS * 1000,
                 visibility_seconds=VISIBILITY_SECONDS,
             ),
@@ -74,9 +78,26 @@ class World:
         )
 
     def sweep(self) -> Sweep:
-        return sweep_due_images(images=self.images, lanes=self.lanes, clock=self.clock, out_of_time=lambda: False)
+        return sweep_due_images(self.stores, out_of_time=lambda: False)
+
+    def oldest(self) -> dict[str, float]:
+        return oldest_unfinished_seconds(self.images, self.clock)
+
+    def delete(self, image_id: str, tenant_id: str = "default") -> None:
+        delete_image(image_id, tenant_id=tenant_id, images=self.images, clock=self.clock)
+
+    @property
+    def stores(self) -> Stores:
+        return Stores(
+            images=self.images,
+            originals=self.originals,
+            outputs=self.outputs,
+            lanes=self.lanes,
+            dead_letters=self.dead_letters,
+            clock=self.clock,
+        )
 
     def row(self, image_id: str) -> Image:
-        image = self.images.get(image_id)
+        image: Image | None = self.images.get(image_id)
         assert image is not None
         return image

@@ -9,23 +9,27 @@ from hypothesis import strategies as st
 from darkroom.domain.image import (
     DUE_SHARD_NAMES,
     TRANSITIONS,
+    Attempt,
+    Cause,
     Claim,
     GiveUp,
     Image,
+    Letter,
     NothingToDo,
-    Rescue,
+    Redriven,
     Source,
     Status,
     TransitionRefused,
     accept,
     claim,
     complete,
+    delete,
     due_shard_of,
     give_up,
-    look_at_due,
     message_for,
     put_back,
     reject,
+    replay,
 )
 from darkroom.domain.message import Message
 from darkroom.domain.presets import PRESETS
@@ -33,6 +37,7 @@ from darkroom.domain.presets import PRESETS
 NOW = 1_795_251_600_000
 LEASE_UNTIL = NOW + 90_000
 DUE_AT = NOW + 420_000
+CAUSE = Cause(error_type="ZeroDivisionError", message="a bug", stack="Traceback")
 
 
 def pending(**changes: object) -> Image:
@@ -57,6 +62,7 @@ def processing(**changes: object) -> Image:
             "attempt": 1,
             "lease_until": LEASE_UNTIL,
             "claimed_by": "somebody",
+            "attempts": (Attempt(run=1, number=1, request_id="r", started_at=NOW),),
             "due_at": DUE_AT,
             **changes,
         }
@@ -67,8 +73,16 @@ def in_status(status: Status) -> Image:
     return pending(status=status, due_at=None if status.is_terminal else NOW)
 
 
-def try_claim(image: Image, message: Message | None = None, now: int = NOW) -> Claim | GiveUp | NothingToDo:
-    return claim(image, message or message_for(image), now=now, claimed_by="me", lease_until=LEASE_UNTIL, due_at=DUE_AT)
+def try_claim(image: Image, message: Message | None = None, now: int = NOW) -> Claim | GiveUp | Redriven | NothingToDo:
+    return claim(
+        image,
+        message or message_for(image),
+        now=now,
+        claimed_by="me",
+        request_id="request",
+        lease_until=LEASE_UNTIL,
+        due_at=DUE_AT,
+    )
 
 
 def test_every_status_has_its_row_in_the_table() -> None:
@@ -153,10 +167,10 @@ def test_a_finished_image_is_due_no_more_and_leased_to_nobody() -> None:
     for finished in (
         complete(processing(), (), notices=(), now=NOW),
         reject(processing(), code="undecodable", message="…", now=NOW),
-        give_up(processing(), now=NOW),
     ):
         assert finished.status.is_terminal
         assert (finished.due_at, finished.due_shard, finished.lease_until, finished.claimed_by) == (None,) * 4
+        assert (finished.waiting_since, finished.waiting_shard) == (None, None)
         assert finished.completed_at == NOW
 
 
@@ -168,59 +182,65 @@ def test_a_refusal_is_final_and_an_exhausted_image_may_be_tried_again() -> None:
 
 
 def test_a_failed_attempt_is_due_a_minute_after_its_message_comes_back() -> None:
-    back = put_back(processing(), now=NOW, delay_seconds=20)
+    back = put_back(processing(), now=NOW, delay_seconds=20, cause=CAUSE)
     assert (back.status, back.due_at, back.lease_until) == (Status.PENDING, NOW + 80_000, None)
     assert back.attempt == 1, "the attempt counts"
+    assert (back.attempts[-1].ended_at, back.attempts[-1].cause) == (NOW, CAUSE)
+    swept = put_back(processing(), now=NOW, delay_seconds=20, cause=CAUSE, message_returns=False)
+    assert swept.due_at == NOW + 20_000, "no message comes back that the sweeper would wait for"
+
+
+def test_a_given_up_image_owes_a_letter_at_once_and_a_refused_one_none() -> None:
+    given_up = give_up(processing(), now=NOW, cause=CAUSE)
+    assert (given_up.letter, given_up.due_at, given_up.waiting_since) == (Letter.OWED, NOW, None)
+    assert given_up.attempts[-1].cause == CAUSE
+    assert reject(processing(), code="undecodable", message="…", now=NOW).letter is None
+
+
+def test_an_attempt_whose_worker_died_never_ended() -> None:
+    (attempt,) = give_up(processing(), now=NOW).attempts
+    assert (attempt.ended_at, attempt.cause) == (None, None)
+
+
+def test_a_row_remembers_its_latest_ten_attempts() -> None:
+    image = pending(attempts=tuple(Attempt(run=1, number=n, request_id="r", started_at=n) for n in range(1, 11)))
+    won = try_claim(replace(image, run=3, attempt=0))
+    assert isinstance(won, Claim)
+    assert [(attempt.run, attempt.number) for attempt in won.image.attempts[-2:]] == [(1, 10), (3, 1)]
+    assert len(won.image.attempts) == 10
+
+
+def test_a_replay_is_a_new_run_with_all_its_attempts() -> None:
+    again = replay(give_up(processing(attempt=5), now=NOW, cause=CAUSE), now=NOW + 5)
+    assert (again.status, again.run, again.attempt) == (Status.PENDING, 2, 0)
+    assert (again.error, again.letter, again.completed_at) == (None, None, None)
+    assert (again.waiting_since, again.due_at) == (NOW + 5, NOW + 5 + 1_200_000)
+    with pytest.raises(TransitionRefused, match="done to pending"):
+        replay(in_status(Status.DONE), now=NOW)
+
+
+def test_a_message_of_an_earlier_run_reminds_of_this_one() -> None:
+    again = replay(give_up(processing(), now=NOW), now=NOW)
+    assert isinstance(try_claim(again, message_for(processing())), Claim)
+
+
+def test_a_withdrawn_image_is_cancelled_and_due_for_its_removal() -> None:
+    for unfinished in (pending(), processing(), in_status(Status.AWAITING_UPLOAD), in_status(Status.SCHEDULED)):
+        gone = delete(unfinished, now=NOW)
+        assert (gone.status, gone.due_at, gone.deleted_at) == (Status.CANCELLED, NOW, NOW)
+        assert gone.waiting_since is None and gone.lease_until is None
+        assert delete(gone, now=NOW + 9) == gone
+
+
+def test_a_finished_image_that_is_withdrawn_keeps_its_status_and_shows_nothing() -> None:
+    gone = delete(complete(processing(), (), notices=(), placeholder={"color": "#fff"}, now=NOW), now=NOW + 1)
+    assert (gone.status, gone.deleted_at, gone.due_at) == (Status.DONE, NOW + 1, NOW + 1)
+    assert (gone.variants, gone.placeholder, gone.letter) == ((), None, None)
 
 
 def test_a_transition_that_the_table_does_not_have_is_a_bug() -> None:
     with pytest.raises(TransitionRefused, match="done to done"):
         complete(in_status(Status.DONE), (), notices=(), now=NOW)
-
-
-def test_a_due_image_is_rescued_at_pauses_that_double_up_to_an_hour() -> None:
-    image, pauses = pending(due_at=NOW), []
-    now = NOW
-    for _ in range(8):
-        rescue = look_at_due(image, now=now)
-        assert isinstance(rescue, Rescue)
-        assert rescue.image.due_at is not None
-        pauses.append((rescue.image.due_at - now) // 1000)
-        image, now = rescue.image, rescue.image.due_at
-    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600]
-
-
-def test_a_rescue_is_no_attempt() -> None:
-    rescue = look_at_due(pending(due_at=NOW), now=NOW)
-    assert isinstance(rescue, Rescue)
-    assert rescue.image.attempt == 0
-
-
-@pytest.mark.parametrize(
-    ("image", "reason"),
-    [
-        (pending(due_at=NOW + 1), "too_early"),
-        (pending(due_at=None), "too_early"),
-        (processing(due_at=NOW), "leased"),
-        (pending(status=Status.DONE), "too_early"),
-        (pending(status=Status.DONE, due_at=NOW), "terminal"),
-        (pending(status=Status.SCHEDULED, due_at=NOW), "too_early"),
-    ],
-)
-def test_what_is_not_due_is_left_alone(image: Image, reason: str) -> None:
-    # The due index is eventually consistent: it may list what is due no more.
-    image = replace(image, due_at=None) if image.status is Status.DONE and image.due_at != NOW else image
-    assert look_at_due(image, now=NOW) == NothingToDo(reason=reason)  # type: ignore[arg-type]
-
-
-def test_a_due_image_whose_worker_died_is_rescued() -> None:
-    assert isinstance(look_at_due(processing(due_at=NOW, lease_until=NOW - 1), now=NOW), Rescue)
-
-
-def test_a_due_image_without_attempts_is_given_up() -> None:
-    given_up = look_at_due(processing(due_at=NOW, lease_until=NOW - 1, attempt=5), now=NOW)
-    assert isinstance(given_up, GiveUp)
-    assert given_up.image.error is not None and given_up.image.error.code == "worker_lost"
 
 
 @given(st.text(alphabet="0123456789abcdef", min_size=26, max_size=26))

@@ -1,12 +1,14 @@
 """The sweeper: what was accepted and got lost on the way is sent again."""
 
+import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Status
+from darkroom.domain.image import Letter, Status, message_for
 from darkroom.operations.sweep_due_images import sweep_due_images
 from tests.fakes import World
 from tests.pictures import jpeg
@@ -131,8 +133,154 @@ def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> 
     world.lanes.sent.clear()
     world.advance(1200)
     left = iter([False] * 4 + [True] * 100)
-    sweep = sweep_due_images(images=world.images, lanes=world.lanes, clock=world.clock, out_of_time=lambda: next(left))
+    sweep = sweep_due_images(world.stores, out_of_time=lambda: next(left))
     assert not sweep.complete
     assert len(world.lanes.sent) == 4
     assert world.sweep().outcomes == Counter(rescued=6)
     assert len({message.image_id for message in world.lanes.sent}) == 10
+
+
+def given_up(world: World) -> str:
+    """An image whose attempts ran out, at the moment at which its row says so."""
+    image_id = world.submit(PHOTO).image.image_id
+    world.images.rows[image_id] = replace(world.row(image_id), attempt=5, due_at=world.now)
+    world.lanes.sent.clear()
+    assert world.sweep().outcomes == Counter(gave_up=1)
+    return image_id
+
+
+def test_a_given_up_image_gets_one_letter_that_explains_itself() -> None:
+    world = World()
+    image_id = given_up(world)
+    assert world.sweep().outcomes == Counter(buried=1)
+    (letter,) = world.dead_letters.lying["slow"]
+    assert letter.body == message_for(world.row(image_id)).model_dump_json()
+    explanation = json.loads(letter.explanation or "")
+    assert (explanation["image_id"], explanation["cause"]) == (image_id, "internal")
+    world.advance(LAST_MESSAGE_SECONDS)
+    assert world.sweep().outcomes == Counter(buried=1)
+    assert (world.row(image_id).letter, world.row(image_id).due_at) == (Letter.KEPT, None)
+    assert world.dead_letters.lying["slow"] == [letter] and world.dead_letters.hidden == set()
+
+
+def test_a_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -> None:
+    world = World()
+    image_id = given_up(world)
+    raw = [
+        world.dead_letters.lie_down("slow", message_for(world.row(image_id)).model_dump_json()).message_id
+        for _ in range(2)
+    ]
+    others = [world.dead_letters.lie_down("slow", body) for body in ("not a message of ours", "{}")]
+    world.sweep()
+    *left, letter = world.dead_letters.lying["slow"]
+    assert left == others and letter.explanation is not None and letter.message_id not in raw
+
+
+def test_a_sweep_that_died_after_it_placed_a_letter_places_no_other() -> None:
+    world = World()
+    image_id = given_up(world)
+    owing = world.row(image_id)
+    world.sweep()
+    world.images.rows[image_id] = owing
+    assert world.sweep().outcomes == Counter(buried=1)
+    assert len(world.dead_letters.lying["slow"]) == 1
+
+
+def test_a_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays_dropped() -> None:
+    world = World()
+    image_id = given_up(world)
+    world.sweep()
+    (letter,) = world.dead_letters.lying["slow"]
+    world.dead_letters.lie_down("slow", letter.body)
+    world.advance(LAST_MESSAGE_SECONDS)
+    world.sweep()
+    assert world.dead_letters.lying["slow"] == [letter]
+
+    dropped = given_up(world)
+    world.sweep()
+    world.dead_letters.lying["slow"].clear()
+    world.advance(LAST_MESSAGE_SECONDS)
+    world.sweep()
+    assert world.dead_letters.lying["slow"] == [] and world.row(dropped).letter is Letter.KEPT
+    assert world.row(image_id).letter is Letter.KEPT
+
+
+def test_where_not_all_letters_can_be_seen_a_second_one_is_placed_only_after_three_looks() -> None:
+    world = World()
+    given_up(world)
+    take = world.dead_letters.take
+    world.dead_letters.take = lambda queue, limit: replace(take(queue, limit), complete=False)
+    for _ in range(2):
+        assert world.sweep().outcomes == Counter(unburied=1)
+        world.advance(3600)
+    assert world.sweep().outcomes == Counter(buried=1)
+
+
+def test_a_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> None:
+    world = World()
+    given_up(world)
+    put = world.dead_letters.put
+
+    def answer_lost(*arguments: Any) -> None:
+        put(*arguments)
+        raise Retryable("the answer never came")
+
+    world.dead_letters.put = answer_lost
+    assert world.sweep().outcomes == Counter(unreachable=1)
+    world.dead_letters.put = put
+    world.advance(60)
+    assert world.sweep().outcomes == Counter(buried=1)
+    assert len(world.dead_letters.lying["slow"]) == 1
+
+
+def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_any_more() -> None:
+    world = World()
+    image_id = world.submit(PHOTO).image.image_id
+    world.deliver(world.lanes.sent[0])
+    world.delete(image_id)
+    assert world.sweep().outcomes == Counter(removed=1)
+    assert (world.originals.objects, world.outputs.objects) == ({}, {})
+    world.outputs.objects[f"outputs/{image_id}/1/late.jpg"] = b"of a worker that did not know"
+    world.advance(REMOVAL_GRACE_SECONDS)
+    assert world.sweep().outcomes == Counter(removed=1)
+    assert world.outputs.objects == {}
+    row = world.row(image_id)
+    assert (row.due_at, row.forget_at) == (None, world.now // 1000 + TOMBSTONE_SECONDS)
+
+
+def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer() -> None:
+    world = World()
+    world.submit(PHOTO)
+    world.advance(1200)
+    world.lanes.sent.clear()
+    world.lanes.backlogs["slow"] = 6_000  # at 2 a second: 50 minutes, of which it has waited 20
+    assert world.sweep().outcomes == Counter(waiting=1)
+    world.advance(1799)
+    assert world.sweep().outcomes == Counter()
+    world.advance(1)
+    assert world.sweep().outcomes == Counter(rescued=1)
+    assert len(world.lanes.sent) == 1
+
+
+def test_a_queue_that_does_not_tell_its_depth_explains_nothing() -> None:
+    world = World()
+    world.submit(PHOTO)
+    world.advance(1200)
+
+    def dead(lane: str) -> int:
+        raise Retryable("timeout")
+
+    world.lanes.backlog = dead
+    assert world.sweep().outcomes == Counter(rescued=1)
+
+
+def test_the_oldest_unfinished_image_of_each_lane_is_told_and_none_is_zero() -> None:
+    world = World()
+    first = world.submit(PHOTO).image.image_id
+    world.advance(90)
+    world.submit(PHOTO)
+    assert world.oldest() == {"fast": 0.0, "slow": 90.0}
+    world.deliver(message_for(world.row(first)))
+    assert world.oldest() == {"fast": 0.0, "slow": 0.0}
+    world.advance(5)
+    assert world.oldest() == {"fast": 0.0, "slow": 5.0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tomllib
 from typing import Any
@@ -10,21 +11,24 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from checks.expand_template import ROOT, expanded_template, raw_template, referred, resources
-from darkroom.domain.image import DUE_SHARDS
-from darkroom.domain.lanes import LANES
+from darkroom.aws.images_table import DUE_INDEX, WAITING_INDEX
+from darkroom.domain.image import DUE_SHARDS, Image
+from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.limits import STANDARD_INPUT_FORMATS
-from darkroom.domain.retry import MAX_ATTEMPTS
+from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.settings import InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")
 SOURCES = resources("AWS::Lambda::EventSourceMapping")
-ALARMS = resources("AWS::CloudWatch::Alarm")
 ROLES = resources("AWS::IAM::Role")
 FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 
 OPEN_ROUTES: frozenset[str] = frozenset()
 """Routes that anybody may call in every environment."""
+
+COSTLIEST_PHOTO_SECONDS = 5
+"""What the costliest recipe takes for a photo; the floors of the lanes' rates are by it."""
 
 WILDCARDS_WITH_A_REASON: dict[str, str] = {
     "xray:PutTraceSegments": "X-Ray has no resources (AWSXRayDaemonWriteAccess)",
@@ -50,32 +54,6 @@ def folder_of(logical_id: str) -> str:
 def test_every_queue_has_a_dead_letter_queue_or_is_one(name: str) -> None:
     has, are = dead_letter_queues(), set(dead_letter_queues().values())
     assert (name in has) != (name in are), "exactly one of the two: no dead-letter queue of a dead-letter queue"
-
-
-@pytest.mark.parametrize("name", sorted(set(dead_letter_queues().values())))
-def test_every_dead_letter_queue_has_an_alarm_on_its_depth_with_an_action(name: str) -> None:
-    (alarm,) = [
-        alarm
-        for alarm in ALARMS.values()
-        if [referred(dimension["Value"]) for dimension in alarm["Dimensions"]] == [name]
-        and alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
-    ]
-    assert (alarm["Namespace"], alarm["Dimensions"][0]["Name"]) == ("AWS/SQS", "QueueName")
-    assert (alarm["Statistic"], alarm["Threshold"], alarm["ComparisonOperator"]) == (
-        "Maximum",
-        1,
-        "GreaterThanOrEqualToThreshold",
-    )
-    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 1, "notBreaching")
-    assert alarm["AlarmActions"] and alarm["OKActions"]
-
-
-@pytest.mark.parametrize("name", ALARMS)
-def test_every_alarm_tells_a_topic_and_names_the_runbook(name: str) -> None:
-    topics = resources("AWS::SNS::Topic")
-    for action in ALARMS[name]["AlarmActions"]:
-        assert referred(action) in topics
-    assert "docs/runbook.md" in ALARMS[name]["AlarmDescription"]
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -148,16 +126,37 @@ def test_dead_letters_are_kept_longer_than_their_source_keeps(name: str, dead_le
 
 
 @pytest.mark.parametrize("name", sorted(dead_letter_queues()))
-def test_a_message_is_received_as_often_as_an_image_is_attempted(name: str) -> None:
-    assert QUEUES[name]["RedrivePolicy"]["maxReceiveCount"] == MAX_ATTEMPTS
+def test_a_message_is_received_as_often_as_the_worker_believes(name: str) -> None:
+    assert QUEUES[name]["RedrivePolicy"]["maxReceiveCount"] == MAX_RECEIVES
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_every_lane_has_its_queue_dead_letters_alarm_and_source(lane: str) -> None:
+def test_every_lane_has_its_queue_dead_letters_and_source(lane: str) -> None:
     name = lane.capitalize()
     assert {f"{name}Queue", f"{name}DeadLetters"} <= QUEUES.keys()
-    assert f"{name}DeadLettersAlarm" in ALARMS
     assert f"{name}Queue" in {referred(source["EventSourceArn"]) for source in SOURCES.values()}
+
+
+@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
+def test_a_lane_drains_at_least_as_fast_as_the_sweeper_believes(lane: Lane) -> None:
+    (source,) = [
+        source for source in SOURCES.values() if referred(source["EventSourceArn"]) == f"{lane.name.capitalize()}Queue"
+    ]
+    assert lane.drain_floor_per_second == source["ScalingConfig"]["MaximumConcurrency"] / COSTLIEST_PHOTO_SECONDS
+
+
+def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_after() -> None:
+    looked_after = {
+        name: function["Environment"]["Variables"]["DEAD_LETTER_QUEUES"]["Fn::Sub"]
+        for name, function in FUNCTIONS.items()
+        if "DEAD_LETTER_QUEUES" in function["Environment"]["Variables"]
+    } | {"the output": expanded_template()["Outputs"]["DeadLetterQueues"]["Value"]["Fn::Sub"]}
+    assert {"SweepDueImagesFunction", "ArchiveDeadLettersFunction"} < looked_after.keys()
+    for told, urls in looked_after.items():
+        named = dict(pair.split("=") for pair in urls.split(","))
+        assert sorted(named.values()) == sorted(f"${{{name}}}" for name in dead_letter_queues().values()), told
+        for lane in LANES:  # the queue in which the sweeper looks for a lane's letters
+            assert named[lane] == f"${{{dead_letter_queues()[f'{lane.capitalize()}Queue']}}}", told
 
 
 def test_every_function_folder_has_a_resource_an_event_and_a_test_and_nothing_else_has() -> None:
@@ -197,7 +196,9 @@ def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> No
                 assert set(as_list(statement["Action"])) <= WILDCARDS_WITH_A_REASON.keys(), name
             assert resource != "*" or statement["Sid"] in WILDCARDS_WITH_A_REASON, name
             text = str(resource)
-            assert "*" not in text or re.search(r"Arn\}/(originals|outputs)/\*", text), f"{name}: {text}"
+            assert "*" not in text or re.search(
+                r"Arn\}/(originals|outputs)/\*|\{DeadLetterArchiveBucket.Arn\}/\*", text
+            ), text
 
 
 def test_only_aws_managed_policies_that_lambda_itself_needs_are_attached() -> None:
@@ -287,7 +288,7 @@ def test_only_the_transcoder_has_the_imaging_layer() -> None:
 
 
 def test_uploads_and_their_rows_outlive_the_stack() -> None:
-    for name in ("OriginalsBucket", "OutputsBucket", "ImagesTable"):
+    for name in ("OriginalsBucket", "OutputsBucket", "ImagesTable", "DeadLetterArchiveBucket"):
         resource = expanded_template()["Resources"][name]
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate", name
         assert resource["UpdateReplacePolicy"] == "Retain", name
@@ -302,17 +303,35 @@ def test_no_bucket_is_public(name: str) -> None:
     assert set(resources("AWS::S3::Bucket")[name]["PublicAccessBlockConfiguration"].values()) == {True}
 
 
-def test_the_due_index_is_the_one_that_the_sweeper_reads() -> None:
-    (index,) = resources("AWS::DynamoDB::Table")["ImagesTable"]["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == "due"
-    assert [key["AttributeName"] for key in index["KeySchema"]] == ["due_shard", "due_at"]
+def test_the_indexes_are_those_that_the_sweeper_reads() -> None:
+    table = resources("AWS::DynamoDB::Table")["ImagesTable"]
+    assert {
+        index["IndexName"]: [key["AttributeName"] for key in index["KeySchema"]]
+        for index in table["GlobalSecondaryIndexes"]
+    } == {DUE_INDEX: ["due_shard", "due_at"], WAITING_INDEX: ["waiting_shard", "waiting_since"]}
     assert DUE_SHARDS == 16
+
+
+def test_rows_that_say_when_to_be_forgotten_are() -> None:
+    tables = resources("AWS::DynamoDB::Table")
+    assert tables["ImagesTable"]["TimeToLiveSpecification"] == {"AttributeName": "forget_at", "Enabled": True}
+    assert "forget_at" in {field.name for field in dataclasses.fields(Image)}
 
 
 def test_sweeps_do_not_overlap() -> None:
     assert FUNCTIONS["SweepDueImagesFunction"]["Timeout"] < 60
-    (rule,) = resources("AWS::Events::Rule").values()
+    (rule,) = [
+        rule
+        for rule in resources("AWS::Events::Rule").values()
+        if "SweepDueImagesFunction" in {referred(target["Arn"]) for target in rule["Targets"]}
+    ]
     assert rule["ScheduleExpression"] == "rate(1 minute)"
+    (retries,) = [
+        config
+        for config in resources("AWS::Lambda::EventInvokeConfig").values()
+        if referred(config["FunctionName"]) == "SweepDueImagesFunction"
+    ]
+    assert (retries["MaximumRetryAttempts"], retries["MaximumEventAgeInSeconds"]) == (0, 60)
 
 
 def test_layers_are_built_for_the_functions_architecture() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Status
+from darkroom.domain.image import Letter, Status
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import Effort, Recipe
 from darkroom.imaging import Developed, develop
@@ -112,13 +112,54 @@ def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.M
     world = World()
     message = submitted(world)
     for attempt in range(1, 6):
-        outcome = world.deliver(message, receipt=f"receipt-{attempt}")
-        assert isinstance(outcome, TryAgain), "reported as failed, so that SQS counts it and makes it a dead letter"
+        outcome = world.deliver(message, receipt=f"receipt-{attempt}", receive_count=attempt)
+        assert isinstance(outcome, TryAgain if attempt < 5 else Finished)
         assert isinstance(outcome.cause, ZeroDivisionError)
     image = world.row(message.image_id)
     assert (image.status, image.attempt) == (Status.FAILED, 5)
     assert image.error is not None and (image.error.code, image.error.retryable) == ("internal", True)
-    assert outcome.delay_seconds == 0
+    assert image.letter is Letter.OWED, "the sweeper makes sure of it"
+    assert [attempt.number for attempt in image.attempts] == [1, 2, 3, 4, 5]
+    cause = image.attempts[0].cause
+    assert cause is not None and (cause.error_type, cause.message) == ("ZeroDivisionError", "a bug")
+    assert "in buggy" in cause.stack
+
+
+@pytest.mark.parametrize("letter", [Letter.PLACED, Letter.KEPT])
+def test_a_letter_that_is_moved_back_to_its_lane_is_owed_anew(letter: Letter) -> None:
+    world = World()
+    message = submitted(world)
+    world.images.rows[message.image_id] = replace(
+        world.row(message.image_id), status=Status.FAILED, letter=letter, due_at=None
+    )
+    assert world.deliver(message) == Finished(image=world.row(message.image_id), reason="terminal")
+    assert (world.row(message.image_id).letter, world.row(message.image_id).due_at) == (Letter.OWED, world.now)
+
+
+def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
+    world = World()
+    message = submitted(world)
+    world.deliver(message)
+    done = world.row(message.image_id)
+    small, *_ = done.variants
+    whole = dict(world.outputs.objects)
+    world.images.rows[message.image_id] = replace(done, status=Status.PENDING, variants=())
+    del world.outputs.objects[small.key]
+    world.deliver(message, receipt="receipt-2")
+    assert world.outputs.objects == whole and world.row(message.image_id).variants == done.variants
+
+
+def test_after_a_messages_last_receive_the_sweeper_sends_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    def buggy(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
+    world = World()
+    message = submitted(world)
+    outcome = world.deliver(message, receive_count=5)
+    assert isinstance(outcome, TryAgain) and not outcome.returns
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt, image.due_at) == (Status.PENDING, 1, world.now + 25_000)
 
 
 def test_an_original_that_arrives_damaged_is_fetched_again() -> None:
@@ -200,7 +241,9 @@ def test_the_row_gets_the_placeholder() -> None:
 def test_work_that_an_earlier_version_remembered_without_a_placeholder_is_taken_as_it_is() -> None:
     world = World()
     message = submitted(world)
-    variant = {"name": "a", "width": 1, "height": 1, "format": "jpeg", "size_bytes": 1, "sha256": "s", "key": "k"}
+    variant = {"name": "a", "width": 1, "height": 1, "format": "jpeg", "size_bytes": 1, "key": "k"}
+    variant["sha256"] = hashlib.sha256(b"b").hexdigest()
+    world.outputs.objects["k"] = b"b"
 
     def remembered(key: str, work: Any) -> dict[str, Any]:
         return {"variants": [variant], "notices": []}

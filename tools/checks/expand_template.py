@@ -32,6 +32,11 @@ class _NoManagedPolicies:
 
 def raw_template() -> Template:
     """The file itself, with CloudFormation's tags as their long forms."""
+    return copy.deepcopy(_raw())
+
+
+@functools.cache
+def _raw() -> Template:
     template: Template = yaml_parse((ROOT / "template.yaml").read_text())
     return template
 

@@ -76,7 +76,9 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
     if chosen is None:
         if iam:
             raise typer.BadParameter("it signs for a deployed stack: name one with --url.", param_hint="--iam")
-        stack = _local_stack(environment)
+        stack = local_stack(
+            environment, otherwise="Or name a deployed stack: --url URL (the output ApiUrl of `sam deploy`)."
+        )
         return Target(url=stack["api_url"], api_key=api_key or stack["api_key"])
 
     chosen = _checked(chosen)
@@ -98,14 +100,17 @@ def state_directory(environment: Mapping[str, str]) -> Path:
     return Path(moved) if moved else _ROOT / ".darkroom"
 
 
-def _local_stack(environment: Mapping[str, str]) -> dict[str, Any]:
+def local_stack(environment: Mapping[str, str], *, otherwise: str) -> dict[str, Any]:
+    """What the local stack says of itself while it runs: stack.json.
+
+    Raises Unreachable where it does not run, with `otherwise` as the other thing to do, and ApiError where its file
+    cannot be understood.
+    """
     file = state_directory(environment) / "stack.json"
     try:
         stack = json.loads(file.read_bytes())
     except FileNotFoundError:
-        raise Unreachable(
-            f"{NOT_RUNNING}\nOr name a deployed stack: --url URL (the output ApiUrl of `sam deploy`)."
-        ) from None
+        raise Unreachable(f"{NOT_RUNNING}\n{otherwise}") from None
     except (OSError, ValueError) as error:
         raise ApiError(f"{file} cannot be read ({error}). Stop the local stack and start it again: make run") from error
     if not isinstance(stack, dict) or stack.get("version") != 1:

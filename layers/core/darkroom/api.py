@@ -11,7 +11,9 @@ from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
+from darkroom.aws.clients import within
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.written_recipes import InvalidRecipe
 from darkroom.operations.read_image import UnknownImage
@@ -20,7 +22,12 @@ from darkroom.telemetry import logger
 DEFAULT_TENANT = "default"
 """The tenant of every caller until credentials name one."""
 
+ANSWER_SECONDS = 8.5
+"""What all AWS calls for one request may take together. A client is told within ten seconds that a service does not
+answer, while it still listens, and well before the gateway gives up after thirty."""
+
 UNAVAILABLE_RETRY_AFTER_SECONDS = 5
+"""When to ask again where nothing says how long a service will be away."""
 
 _REJECTED_STATUS: dict[str, HTTPStatus] = {
     "empty_upload": HTTPStatus.BAD_REQUEST,
@@ -32,6 +39,7 @@ _REJECTED_STATUS: dict[str, HTTPStatus] = {
     "conflicting_parameters": HTTPStatus.BAD_REQUEST,
     "invalid_idempotency_key": HTTPStatus.BAD_REQUEST,
     "idempotency_key_reused": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "image_deleted": HTTPStatus.GONE,
 }
 
 _TITLES: dict[str, str] = {
@@ -45,6 +53,7 @@ _TITLES: dict[str, str] = {
     "conflicting_parameters": "Parameters that exclude each other",
     "invalid_idempotency_key": "Invalid Idempotency-Key",
     "idempotency_key_reused": "Idempotency-Key reused",
+    "image_deleted": "The image was deleted",
     "unknown_image": "Unknown image",
     "unknown_variant": "Unknown variant",
     "variant_not_ready": "The variant is not ready",
@@ -105,6 +114,7 @@ def json_response(status: HTTPStatus, document: Mapping[str, Any], headers: Mapp
 def create_app() -> APIGatewayHttpResolver:
     """A router for HTTP API events (payload 2.0) that answers every error as a problem."""
     app = APIGatewayHttpResolver()
+    app.use(middlewares=[_in_time])
 
     def respond(problem: Problem) -> Response[str]:
         return problem_response(problem, correlation_id_of(app))
@@ -137,12 +147,13 @@ def create_app() -> APIGatewayHttpResolver:
     @app.exception_handler(Retryable)
     def _unavailable(error: Retryable) -> Response[str]:
         logger.warning("unavailable", extra={"cause": str(error)})
+        retry_after_seconds = max(UNAVAILABLE_RETRY_AFTER_SECONDS, error.retry_after_seconds)
         return respond(
             Problem(
                 status=HTTPStatus.SERVICE_UNAVAILABLE,
                 code="unavailable",
                 detail="A service that this needs does not answer now. Send the same request again.",
-                headers={"Retry-After": str(UNAVAILABLE_RETRY_AFTER_SECONDS)},
+                headers={"Retry-After": str(retry_after_seconds)},
             )
         )
 
@@ -158,6 +169,11 @@ def create_app() -> APIGatewayHttpResolver:
         )
 
     return app
+
+
+def _in_time(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
+    with within(ANSWER_SECONDS):
+        return next_middleware(app)
 
 
 def correlation_id_of(app: APIGatewayHttpResolver) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from darkroom.domain.image import Image, Milliseconds, Variant
+from darkroom.domain.image import Image, Variant
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
 
 type Clock = Callable[[], Milliseconds]
@@ -58,6 +59,9 @@ class Images(Protocol):
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
         """The ids in one shard of the due index whose `due_at` has come, oldest first; perhaps seconds out of date."""
 
+    def oldest_waiting(self, lane: str) -> Milliseconds | None:
+        """The earliest `waiting_since` among the lane's unfinished images, or None where there are none."""
+
 
 class Originals(Protocol):
     """The uploads, one object an image. Every method raises Retryable where the store cannot answer."""
@@ -68,6 +72,9 @@ class Originals(Protocol):
     def get(self, image_id: str, version_id: str) -> bytes:
         """The bytes of that version."""
 
+    def delete(self, image_id: str) -> None:
+        """Removes every version of the image's original; a missing one is as good as removed."""
+
 
 class Outputs(Protocol):
     """The variants. Every method raises Retryable where the store cannot answer."""
@@ -75,8 +82,14 @@ class Outputs(Protocol):
     def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
         """Stores `body` unless `key` has an object; returns the object that it has then."""
 
+    def holds(self, variant: Variant) -> bool:
+        """Whether the variant's object is there, with its size and its checksum."""
+
     def delete(self, keys: tuple[str, ...]) -> None:
         """Removes the objects; a missing one is as good as removed."""
+
+    def delete_all(self, image_id: str) -> None:
+        """Removes whatever lies under the image's id, of every run."""
 
     def url_of(self, variant: Variant) -> str:
         """An address from which anyone can fetch the variant for the next 15 minutes."""
@@ -87,6 +100,57 @@ class Lanes(Protocol):
 
     def send(self, message: Message) -> None:
         """Puts the message into its lane, in its tenant's share of it."""
+
+    def backlog(self, lane: str) -> int:
+        """About how many messages wait in the lane, those not counted that a worker has or that are still hidden."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadLetter:
+    """One message in a dead-letter queue.
+
+    `explanation` is the JSON that Darkroom gave it, None where SQS moved it there by itself; `sent_at` is when its
+    message was first sent, from which its 14 days count.
+    """
+
+    queue: str
+    message_id: str
+    receipt: str
+    body: str
+    explanation: str | None
+    sent_at: Milliseconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """Letters in hand, each once; `complete` is whether the queue had no more."""
+
+    letters: tuple[DeadLetter, ...]
+    complete: bool
+
+
+class DeadLetters(Protocol):
+    """The dead-letter queues, each by the name of the lane or purpose that it serves (`fast`, `slow`, …). Every method
+    raises Retryable where a queue cannot answer."""
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The names of all of them."""
+
+    def depth(self, queue: str) -> int:
+        """About how many letters lie in the queue."""
+
+    def take(self, queue: str, limit: int) -> Taken:
+        """Up to `limit` letters, hidden from everybody else for a minute."""
+
+    def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
+        """Shows taken letters to everybody again at once."""
+
+    def remove(self, letter: DeadLetter) -> None:
+        """Removes a taken letter for good."""
+
+    def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
+        """Puts a letter into the queue. Tried once: a repetition after a lost answer would make a second letter."""
 
 
 class Once(Protocol):

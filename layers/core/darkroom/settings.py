@@ -115,7 +115,33 @@ class ReadImageSettings(Settings):
     outputs_bucket: str
 
 
-class SweepDueImagesSettings(LaneSettings):
+def _named(value: Any) -> Any:
+    """The pairs of a mapping in an environment variable, "fast=URL,slow=URL"."""
+    return dict(pair.partition("=")[::2] for pair in _listed(value)) if isinstance(value, str) else value
+
+
+class DeadLetterSettings(Settings):
+    """Where the dead letters are, by the name of the lane or purpose that each queue serves."""
+
+    dead_letter_queues: Annotated[dict[str, str], BeforeValidator(_named)] = Field(min_length=1)
+
+
+class SweepDueImagesSettings(LaneSettings, DeadLetterSettings):
     """What `sweep_due_images` needs."""
+
+    images_table: str
+    originals_bucket: str
+    outputs_bucket: str
+
+
+class ArchiveDeadLettersSettings(DeadLetterSettings):
+    """What `archive_dead_letters` needs."""
+
+    images_table: str
+    archive_bucket: str
+
+
+class DeleteImageSettings(Settings):
+    """What `delete_image` needs."""
 
     images_table: str

@@ -8,15 +8,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from darkroom.aws import clients
+from darkroom.aws import circuits, clients
+from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.queues import LaneQueues, hide_for
-from darkroom.domain.image import Milliseconds
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import FAST, SLOW
 from darkroom.domain.limits import InputFormat, Limits
-from darkroom.ports import Images, Lanes, Once, Originals, Outputs
+from darkroom.operations.archive_dead_letters import Archive
+from darkroom.operations.sweep_due_images import Stores
+from darkroom.ports import DeadLetters, Images, Lanes, Once, Originals, Outputs
 from darkroom.settings import (
+    ArchiveDeadLettersSettings,
+    DeleteImageSettings,
     LaneSettings,
     ReadImageSettings,
     SubmitImageSettings,
@@ -36,6 +41,8 @@ def clock() -> Milliseconds:
 
 randomness = secrets.token_bytes
 
+within = clients.within
+
 
 def _queue_urls(settings: LaneSettings) -> dict[str, str]:
     return {FAST.name: settings.fast_queue_url, SLOW.name: settings.slow_queue_url}
@@ -50,18 +57,23 @@ class SubmitImage:
     outputs: Outputs
     lanes: Lanes
     input_formats: frozenset[InputFormat]
+    admit: Callable[[], None]
+    """Raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then."""
 
 
 def submit_image() -> SubmitImage:
     """The ports of `submit_image`, by the function's environment."""
     settings = SubmitImageSettings.read()
-    s3 = clients.s3_client()
+    dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
     return SubmitImage(
-        images=ImagesTable(clients.dynamodb_client(), settings.images_table),
+        images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),
         input_formats=settings.input_formats,
+        admit=circuits.admission(
+            circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
+        ),
     )
 
 
@@ -75,6 +87,8 @@ class TranscodeImage:
     once: Callable[[LambdaContext], Once]
     """The memory of finished work, leased for as long as the invocation with that context may run."""
     limits: Limits
+    admit: Callable[[], None]
+    """Raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then."""
     visibility_seconds: int
     sqs: SQSClient
     queue_urls: Mapping[str, str]
@@ -97,6 +111,9 @@ def transcode_image() -> TranscodeImage:
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         once=lambda context: PowertoolsOnce(dynamodb, settings.idempotency_table, context),
         limits=settings.limits,
+        admit=circuits.admission(
+            circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
+        ),
         visibility_seconds=settings.visibility_seconds,
         sqs=clients.sqs_client(),
         queue_urls=_queue_urls(settings),
@@ -114,24 +131,52 @@ class ReadImage:
 def read_image() -> ReadImage:
     """The ports of `read_image`, by the function's environment."""
     settings = ReadImageSettings.read()
+    dynamodb = clients.dynamodb_client()
+    circuits.of_dynamodb(dynamodb, settings.images_table)
     return ReadImage(
-        images=ImagesTable(clients.dynamodb_client(), settings.images_table),
+        images=ImagesTable(dynamodb, settings.images_table),
         outputs=OutputsBucket(clients.s3_client(), settings.outputs_bucket),
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepDueImages:
-    """The ports of `sweep_due_images`."""
+def delete_image() -> Images:
+    """The port of `delete_image`, by the function's environment."""
+    settings = DeleteImageSettings.read()
+    dynamodb = clients.dynamodb_client()
+    circuits.of_dynamodb(dynamodb, settings.images_table)
+    return ImagesTable(dynamodb, settings.images_table)
 
-    images: Images
-    lanes: Lanes
 
-
-def sweep_due_images() -> SweepDueImages:
+def sweep_due_images() -> Stores:
     """The ports of `sweep_due_images`, by the function's environment."""
     settings = SweepDueImagesSettings.read()
-    return SweepDueImages(
+    s3, sqs = clients.s3_client(), clients.sqs_client()
+    return Stores(
         images=ImagesTable(clients.dynamodb_client(), settings.images_table),
-        lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        lanes=LaneQueues(sqs, _queue_urls(settings)),
+        dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues),
+        clock=clock,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchiveDeadLetters:
+    """The ports of `archive_dead_letters`."""
+
+    images: Images
+    dead_letters: DeadLetters
+    archive: Archive
+
+
+def archive_dead_letters() -> ArchiveDeadLetters:
+    """The ports of `archive_dead_letters`, by the function's environment."""
+    settings = ArchiveDeadLettersSettings.read()
+    return ArchiveDeadLetters(
+        images=ImagesTable(clients.dynamodb_client(), settings.images_table),
+        dead_letters=DeadLetterQueues(
+            clients.sqs_client(), clients.sqs_client_without_retries(), settings.dead_letter_queues
+        ),
+        archive=DeadLetterArchive(clients.s3_client(), settings.archive_bucket),
     )

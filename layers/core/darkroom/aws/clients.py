@@ -1,41 +1,170 @@
-"""AWS clients with timeouts and retries chosen on purpose."""
+"""AWS clients with timeouts and retries chosen on purpose, and the time that the work at hand leaves them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from http import HTTPStatus
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import IncompleteReadError
+
+from darkroom.domain.errors import Retryable
 
 if TYPE_CHECKING:
+    from botocore.awsrequest import AWSResponse
+    from botocore.client import BaseClient
+    from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
-# Every call is idempotent or conditional, so a retry is safe. Two attempts: what fails twice is better answered by a
-# 503 or by the queue's redelivery than waited for inside a function that bills by the millisecond.
-_QUICK = Config(connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2})
+ATTEMPTS = 2
+"""Every call is idempotent or conditional, so a repetition is safe; and what fails twice within seconds is better
+answered by a 503 or by the queue's redelivery than waited for inside a function that bills by the millisecond."""
 
-# Objects are up to 25 MB; SigV4 because a presigned URL of the default signature version is refused by newer regions
-# and by buckets with KMS encryption (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html).
-_OBJECTS = Config(
-    connect_timeout=1,
-    read_timeout=10,
-    retries={"mode": "standard", "total_max_attempts": 2},
-    signature_version="s3v4",
-)
+CONNECT_SECONDS = 1.0
+"""A connection inside a region takes milliseconds; one that takes a second is not coming."""
+
+# Standard mode, not adaptive: that one holds calls back on the client's side, for as long as it likes. Its jittered
+# pause before the second attempt is at most 50 ms, or a second after throttling.
+_RETRIES: Any = {"mode": "standard", "total_max_attempts": ATTEMPTS}
+
+# An answer takes milliseconds; one that is not there after so long is lost, and a second attempt still has its time.
+_DYNAMODB = Config(connect_timeout=CONNECT_SECONDS, read_timeout=1.5, retries=_RETRIES)
+
+# Longer than the second for which dead letters are polled.
+_SQS = Config(connect_timeout=CONNECT_SECONDS, read_timeout=3, retries=_RETRIES)
+
+# Objects are up to 25 MB, and a put is answered when S3 has stored all of it. SigV4 because a presigned URL of the
+# default signature version is refused by newer regions and by buckets with KMS encryption
+# (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html).
+_S3 = Config(connect_timeout=CONNECT_SECONDS, read_timeout=10, retries=_RETRIES, signature_version="s3v4")
+
+CONTINUE_SECONDS = 1.0
+"""How long botocore waits to be told to go on with an object's body (Expect: 100-continue); it then sends it anyway."""
+
+LEAST_READING_SECONDS = 0.5
+"""An attempt that could not wait even that long for its answer is not begun."""
+
+KEPT_BACK_SECONDS = 2.5
+"""What other calls leave of the time to `_LAST_CALLS`: one attempt of such a call."""
+
+_LAST_CALLS = frozenset({"UpdateItem", "ChangeMessageVisibility"})
+"""What makes sure of an image whatever came before: its row's last write, and when its message comes back."""
 
 
 def dynamodb_client() -> DynamoDBClient:
-    """A DynamoDB client whose call takes at most about 8 seconds, retries included."""
-    return boto3.client("dynamodb", config=_QUICK)
+    """A DynamoDB client whose call takes at most about 5 seconds, the second attempt included."""
+    client = boto3.client("dynamodb", config=_DYNAMODB)
+    watch(client)
+    return client
 
 
 def sqs_client() -> SQSClient:
-    """An SQS client whose call takes at most about 8 seconds, retries included."""
-    return boto3.client("sqs", config=_QUICK)
+    """An SQS client whose call takes at most about 8 seconds, the second attempt included."""
+    client = boto3.client("sqs", config=_SQS)
+    watch(client)
+    return client
+
+
+def sqs_client_without_retries() -> SQSClient:
+    """An SQS client that tries each call once, for what a repetition after a lost answer would double."""
+    client = boto3.client("sqs", config=_SQS.merge(Config(retries={"mode": "standard", "total_max_attempts": 1})))
+    watch(client)
+    return client
 
 
 def s3_client() -> S3Client:
-    """An S3 client that signs with SigV4."""
-    return boto3.client("s3", config=_OBJECTS)
+    """An S3 client whose call takes at most about 24 seconds, the second attempt included."""
+    client = boto3.client("s3", config=_S3)
+    watch(client)
+    return client
+
+
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Bounds all AWS calls inside the block together.
+
+    An attempt waits no longer for its answer than the block has time, and none is begun that could not end within it:
+    the call then fails with what the attempt before it failed with, or with Retryable where there was none.
+    """
+    outer = _deadline.get()
+    own = monotonic() + seconds
+    token = _deadline.set(own if outer is None else min(own, outer))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def _reading_seconds(operation: str, later_seconds: float = 0.0) -> float | None:
+    """How long an attempt that begins `later_seconds` from now may wait for its answer; None is as long as it likes."""
+    deadline = _deadline.get()
+    if deadline is None:
+        return None
+    before_reading = CONNECT_SECONDS + (CONTINUE_SECONDS if operation == "PutObject" else 0.0)
+    kept_back = 0.0 if operation in _LAST_CALLS else KEPT_BACK_SECONDS
+    return deadline - monotonic() - later_seconds - before_reading - kept_back
+
+
+def watch(client: BaseClient) -> None:
+    """Holds a client's calls to the time that `within` gives them, and its answers to the length that they state."""
+    service = client.meta.service_model.service_id.hyphenize()
+    events: Any = client.meta.events  # whose stubs know no handler that returns something
+    events.register_first(f"before-send.{service}", _bound_attempt)
+    events.register_first(f"needs-retry.{service}", _judge_answer)
+    events.register_first(f"after-call.{service}", _refuse_cut_answer)
+
+
+def _bound_attempt(request: Any, event_name: str, **_: object) -> None:
+    operation = event_name.rpartition(".")[2]
+    reading = _reading_seconds(operation)
+    if reading is None:
+        return
+    if reading < LEAST_READING_SECONDS:
+        raise Retryable(f"no time was left for {operation}")
+    context = request.context
+    context["read_timeout"] = min(reading, context["client_config"].read_timeout)
+
+
+def _judge_answer(
+    operation: OperationModel,
+    attempts: int,
+    response: tuple[AWSResponse, object] | None,
+    request_dict: dict[str, Any],
+    **_: object,
+) -> float | None:
+    """Whether there must or cannot be another attempt, and after how many seconds; None leaves it to the SDK."""
+    reading = _reading_seconds(operation.name, later_seconds=1.0)
+    if reading is not None and reading < LEAST_READING_SECONDS:
+        return False
+    is_last = attempts >= request_dict["context"]["retries"].get("max", 1)
+    return 0.0 if response is not None and not is_last and _is_cut(operation, response[0]) else None
+
+
+def _refuse_cut_answer(http_response: AWSResponse, model: OperationModel, **_: object) -> None:
+    if _is_cut(model, http_response):
+        raise IncompleteReadError(
+            actual_bytes=len(http_response.content), expected_bytes=int(http_response.headers["Content-Length"])
+        )
+
+
+def _is_cut(operation: OperationModel, answer: AWSResponse) -> bool:
+    """Whether the connection ended before the answer did.
+
+    botocore checks that of streams alone. Half an answer of DynamoDB is no JSON, is taken for an empty one, and a row
+    that was read would not be there.
+    """
+    if operation.has_streaming_output:
+        return False
+    if operation.http.get("method") == "HEAD" or answer.status_code == HTTPStatus.NO_CONTENT:
+        return False  # what it states is the length of a body that does not come
+    return len(answer.content) < int(answer.headers.get("Content-Length", 0))

@@ -4,39 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 
 from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
 from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import ResponseParserError
 
 from darkroom.domain.errors import Retryable
 
-_RETRYABLE_CODES = frozenset(
+# The service has no room for the call now, or not in time: by the names that botocore's standard retry mode knows
+# (botocore/retries/standard.py) and those that the models of S3, DynamoDB and SQS have beside them.
+_OVERLOADED = frozenset(
     {
-        # throttling, by the names that botocore's standard retry mode knows
-        "Throttling",
-        "ThrottlingException",
-        "ThrottledException",
-        "RequestThrottledException",
-        "RequestThrottled",
-        "TooManyRequestsException",
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "KmsThrottled",
+        "KMSThrottlingException",
+        "LimitExceededException",
+        "OverLimit",
+        "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
-        "BandwidthLimitExceeded",
-        "LimitExceededException",
-        "SlowDown",
-        "PriorRequestNotComplete",
-        "OverLimit",
-        # passing trouble that comes with a 4xx
-        "RequestTimeout",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestTimeout",  # S3, 400: the request's body came too slowly
         "RequestTimeoutException",
-        "ConditionalRequestConflict",  # S3 answers 409 while another conditional write of the key is under way
-        "OperationAborted",
-        "ReplicatedWriteConflictException",
-        "TransactionConflictException",
-        "KMSThrottlingException",
-        "KmsThrottled",
+        "SlowDown",  # S3, 503
+        "Throttling",
+        "ThrottledException",
+        "ThrottlingException",
+        "TooManyRequestsException",
     }
 )
+
+# The service is well, and somebody else is in the middle of a write of the same key.
+_CONTENDED = frozenset(
+    {
+        # S3, 409: another conditional write of the key is under way, "upload the object again"
+        # (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
+        "ConditionalRequestConflict",
+        "OperationAborted",  # S3, 409: "a conflicting conditional operation is currently in progress"
+        "ReplicatedWriteConflictException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+
+# The request was whole when it left: its checksum was taken from the bytes at hand.
+_DAMAGED_ON_THE_WAY = frozenset({"BadDigest", "IncompleteBody"})
+
+# The clock or the credentials of this execution environment are out of date: another one's are not. DynamoDB answers a
+# skewed clock by InvalidSignatureException, as it does a wrong key, so that one stays a bug.
+_ENVIRONMENT_OUT_OF_DATE = frozenset(
+    {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed"}
+)
+
+_PASSING = _OVERLOADED | _CONTENDED | _DAMAGED_ON_THE_WAY | _ENVIRONMENT_OUT_OF_DATE
+
+# No connection, no answer in time, half an answer, or one that was damaged on the way.
+_NO_ANSWER = (BotoConnectionError, HTTPClientError, IncompleteReadError, FlexibleChecksumError, ResponseParserError)
 
 
 def code_of(error: ClientError) -> str:
@@ -44,10 +70,21 @@ def code_of(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
-def is_retryable(error: ClientError) -> bool:
+def is_passing(error: Exception) -> bool:
     """Whether the same call may succeed later."""
+    return is_outage(error) or (isinstance(error, ClientError) and code_of(error) in _PASSING)
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the service, or the way to it, is not up to any call now: what is no fault of this call's."""
+    if not isinstance(error, ClientError):
+        return isinstance(error, _NO_ANSWER)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or code_of(error) in _RETRYABLE_CODES
+    return (
+        status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        or status == HTTPStatus.TOO_MANY_REQUESTS
+        or code_of(error) in _OVERLOADED
+    )
 
 
 @contextmanager
@@ -55,10 +92,8 @@ def retryable(doing: str) -> Iterator[None]:
     """Turns passing failures of AWS calls inside the block into Retryable; `doing` says what failed."""
     try:
         yield
-    except ClientError as error:
-        if is_retryable(error):
-            raise Retryable(f"{doing}: {code_of(error)}") from error
-        raise
-    except (BotoConnectionError, HTTPClientError, IncompleteReadError, FlexibleChecksumError) as error:
-        # No connection, no or half an answer, or bytes that were damaged on the way.
-        raise Retryable(f"{doing}: {type(error).__name__}") from error
+    except Exception as error:
+        if not is_passing(error):
+            raise
+        cause = code_of(error) if isinstance(error, ClientError) else type(error).__name__
+        raise Retryable(f"{doing}: {cause}") from error

@@ -11,7 +11,19 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Failure, Image, Milliseconds, Source, Status, Variant
+from darkroom.domain.image import (
+    DUE_SHARD_NAMES,
+    Attempt,
+    Cause,
+    Failure,
+    Image,
+    Letter,
+    Source,
+    Status,
+    Variant,
+    waiting_shard_of,
+)
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.recipes import Recipe
 from darkroom.ports import Fenced
 
@@ -19,22 +31,28 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 DUE_INDEX = "due"
+WAITING_INDEX = "waiting"
+
+_CANDIDATES = 5
+"""Of the oldest in a partition of the waiting index: it is seconds behind its table, so the first may have ended."""
 
 type Item = dict[str, Any]
 
 _serialize = TypeSerializer().serialize
 _deserialize = TypeDeserializer().deserialize
 
-_WATCH = frozenset({"due_at", "due_shard", "rescues"})
+_WATCH = frozenset({"due_at", "due_shard", "rescues", "enqueued_at"})
 """What the sweeper alone may have moved on since a write of ours."""
 
 
 def to_item(image: Image) -> Item:
-    """The item of a row: one attribute a field, none where the field is None, and `due_shard` while it is due."""
+    """The item of a row: one attribute a field, none where the field is None; and the partitions of
+    the indexes that list it."""
     plain = asdict(image) | {
         "status": image.status.value,
         "recipe": image.recipe.model_dump_json(),
         "due_shard": image.due_shard,
+        "waiting_shard": image.waiting_shard,
     }
     return {name: _serialize(_without_tuples(value)) for name, value in plain.items() if value is not None}
 
@@ -51,7 +69,15 @@ def from_item(item: Item) -> Image:
     plain["notices"] = tuple(plain.get("notices", ()))
     if plain.get("error") is not None:
         plain["error"] = Failure(**plain["error"])
+    plain["attempts"] = tuple(_attempt(attempt) for attempt in plain.get("attempts", ()))
+    if plain.get("letter") is not None:
+        plain["letter"] = Letter(plain["letter"])
     return Image(**plain)
+
+
+def _attempt(plain: dict[str, Any]) -> Attempt:
+    cause = plain.get("cause")
+    return Attempt(**plain | {"cause": None if cause is None else Cause(**cause)})
 
 
 class ImagesTable:
@@ -127,6 +153,28 @@ class ImagesTable:
         with retryable("reading the due index"):
             ids = [item["image_id"]["S"] for page in pages for item in page["Items"]]
         yield from ids
+
+    def oldest_waiting(self, lane: str) -> Milliseconds | None:
+        found = [self._oldest_in(waiting_shard_of(lane, shard)) for shard in DUE_SHARD_NAMES]
+        return min((since for since in found if since is not None), default=None)
+
+    def _oldest_in(self, waiting_shard: str) -> Milliseconds | None:
+        with retryable("reading the waiting index"):
+            answer = self._client.query(
+                TableName=self._table_name,
+                IndexName=WAITING_INDEX,
+                KeyConditionExpression="waiting_shard = :shard",
+                ExpressionAttributeValues={":shard": {"S": waiting_shard}},
+                Limit=_CANDIDATES,
+            )
+        since = None
+        for item in answer["Items"]:
+            image = self.get(item["image_id"]["S"])
+            if image is not None and image.waiting_shard == waiting_shard and image.waiting_since is not None:
+                return image.waiting_since
+            since = int(item["waiting_since"]["N"])
+        # Where all candidates have just ended, the oldest is at most as old as the last of them.
+        return since if "LastEvaluatedKey" in answer else None
 
 
 def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> dict[str, Any]:

@@ -39,6 +39,17 @@ class OriginalsBucket:
             )
             return answer["Body"].read()
 
+    def delete(self, image_id: str) -> None:
+        with retryable("removing the original"):
+            pages = self._client.get_paginator("list_object_versions").paginate(
+                Bucket=self._bucket_name, Prefix=_original_key(image_id)
+            )
+            for page in pages:
+                for version in [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]:
+                    self._client.delete_object(
+                        Bucket=self._bucket_name, Key=version["Key"], VersionId=version["VersionId"]
+                    )
+
 
 class OutputsBucket:
     """Keeps the `Outputs` port."""
@@ -51,10 +62,28 @@ class OutputsBucket:
         stored = _put_if_absent(self._client, self._bucket_name, key, body, sha256=sha256, media_type=media_type)
         return StoredOutput(sha256=stored.sha256, size_bytes=stored.size_bytes)
 
+    def holds(self, variant: Variant) -> bool:
+        with retryable(f"looking at {variant.key}"):
+            try:
+                head = self._client.head_object(Bucket=self._bucket_name, Key=variant.key, ChecksumMode="ENABLED")
+            except ClientError as error:
+                if code_of(error) != "404":
+                    raise
+                return False
+        return (head["ContentLength"], _hex_of(head["ChecksumSHA256"])) == (variant.size_bytes, variant.sha256)
+
     def delete(self, keys: tuple[str, ...]) -> None:
         with retryable("removing variants"):
             for key in keys:
                 self._client.delete_object(Bucket=self._bucket_name, Key=key)
+
+    def delete_all(self, image_id: str) -> None:
+        with retryable("removing variants"):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._bucket_name, Prefix=f"outputs/{image_id}/"
+            )
+            for page in pages:
+                self.delete(tuple(item["Key"] for item in page.get("Contents", ())))
 
     def url_of(self, variant: Variant) -> str:
         return self._client.generate_presigned_url(

@@ -32,6 +32,13 @@ class LaneQueues:
                 MessageGroupId=message.tenant_id,
             )
 
+    def backlog(self, lane: str) -> int:
+        with retryable("reading the lane's depth"):
+            answer = self._client.get_queue_attributes(
+                QueueUrl=self._queue_urls[lane], AttributeNames=["ApproximateNumberOfMessages"]
+            )
+        return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+
 
 def hide_for(client: SQSClient, queue_url: str, receipt_handle: str, seconds: int) -> None:
     """Lets a received message come back after `seconds`: retry by visibility keeps its receive count.

@@ -7,7 +7,12 @@ class Retryable(Exception):
     """Something outside failed and may work later: try the same work again, lose nothing.
 
     Raised for throttling, timeouts, unavailable services and another worker's lease; never for the image's own fault.
+    `retry_after_seconds` is how long it makes no sense to try, as far as that is known.
     """
+
+    def __init__(self, message: str = "", *, retry_after_seconds: int = 0) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class Rejected(Exception):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from darkroom.domain.errors import INTERNAL, WORKER_LOST
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS
@@ -15,16 +16,14 @@ from darkroom.domain.retry import MAX_ATTEMPTS
 if TYPE_CHECKING:
     from darkroom.domain.recipes import Recipe
 
-type Milliseconds = int
-"""An instant: whole milliseconds since 1970-01-01T00:00:00Z. Every `*_at` and `*_until` of a row is one."""
-
 DUE_SHARDS = 16
 """Partitions of the due index: each takes 1,000 writes per second, so that 16 hold any rate one account reaches."""
 
 SWEEP_INTERVAL_SECONDS = 60
-"""The sweeper's period, and the first pause between two rescues of one image."""
+"""The sweeper's period."""
 
-MAX_RESCUE_PAUSE_SECONDS = 3600
+REMEMBERED_ATTEMPTS = 10
+"""Attempts that a row tells of: those of its last two runs."""
 
 
 class Status(StrEnum):
@@ -99,13 +98,49 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cause:
+    """What went wrong in an attempt, for the operator: the exception's type, what it says, and the end of its stack."""
+
+    error_type: str
+    message: str
+    stack: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One claim of the image: who worked on it, and what came of it. One that never ended lost its worker."""
+
+    run: int
+    number: int
+    request_id: str
+    started_at: Milliseconds
+    ended_at: Milliseconds | None = None
+    cause: Cause | None = None
+
+
+class Letter(StrEnum):
+    """How far a given-up run has come to its one dead letter.
+
+    `placed`: it lies in its queue, but the run's last message may yet join it there, by a worker that died before it
+    could acknowledge it; `kept`: that time is over, and there is one.
+    """
+
+    OWED = "owed"
+    PLACED = "placed"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Image:
     """One row of the Images table: the truth about an image. Queues and leases only remind somebody to look at it.
 
     (`status`, `run`, `attempt`) is the fence: a write that expects another triple has lost its race. `schedule` counts
-    the changes of `process_at`, `version` counts all writes. `due_at` is when somebody must look again; a terminal
-    image has none. `claimed_by` names the one delivery that holds the lease. `preset` is None where the client sent a
-    recipe of its own.
+    the changes of `process_at`, `version` counts all writes. `due_at` is when somebody must look again: a terminal
+    image has one only while its dead letter or the removal of its objects is owed. `waiting_since` is what an
+    unfinished image's service level counts from, and `enqueued_at` when its latest message came to be in the lane.
+    `claimed_by` names the one delivery that holds the lease; `attempts` tells of the latest ones. `preset` is None
+    where the client sent a recipe of its own. A row with `deleted_at` is a tombstone, which the table forgets by itself
+    at `forget_at`, in seconds because DynamoDB's expiry wants them.
     """
 
     image_id: str
@@ -126,6 +161,8 @@ class Image:
     expires_at: Milliseconds | None = None
     completed_at: Milliseconds | None = None
     due_at: Milliseconds | None = None
+    waiting_since: Milliseconds | None = None
+    enqueued_at: Milliseconds | None = None
     rescues: int = 0
     lease_until: Milliseconds | None = None
     claimed_by: str | None = None
@@ -133,6 +170,20 @@ class Image:
     placeholder: dict[str, str] | None = None
     notices: tuple[str, ...] = ()
     error: Failure | None = None
+    attempts: tuple[Attempt, ...] = ()
+    letter: Letter | None = None
+    deleted_at: Milliseconds | None = None
+    forget_at: int | None = None
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its client has withdrawn it: nothing of it is shown or developed any more."""
+        return self.deleted_at is not None
+
+    @property
+    def waiting_shard(self) -> str | None:
+        """The partition of the waiting index that lists this image, or None where nobody waits for it."""
+        return None if self.waiting_since is None else waiting_shard_of(self.lane, due_shard_of(self.image_id))
 
     @property
     def due_shard(self) -> str | None:
@@ -148,6 +199,11 @@ def due_shard_of(image_id: str) -> str:
 DUE_SHARD_NAMES = tuple(f"{shard:02d}" for shard in range(DUE_SHARDS))
 
 
+def waiting_shard_of(lane: str, shard: str) -> str:
+    """The partition of the waiting index for a lane's images of one shard: it is sorted by `waiting_since`."""
+    return f"{lane}#{shard}"
+
+
 class TransitionRefused(RuntimeError):
     """Code asked for a transition that the table does not have: a bug, never an input's fault."""
 
@@ -156,7 +212,7 @@ def _move(image: Image, status: Status, **changes: Any) -> Image:
     if status not in TRANSITIONS[image.status]:
         raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
     if status.is_terminal:
-        changes |= {"due_at": None}
+        changes = {"due_at": None, "waiting_since": None, "lease_until": None, "claimed_by": None} | changes
     return replace(image, status=status, **changes)
 
 
@@ -188,6 +244,8 @@ def accept(
         correlation_id=correlation_id,
         source=source,
         created_at=now,
+        waiting_since=now,
+        enqueued_at=now,
         due_at=now + 2 * LANES[lane].sla_seconds * 1000,
     )
 
@@ -220,34 +278,42 @@ class GiveUp:
     image: Image
 
 
+@dataclass(frozen=True, kw_only=True)
+class Redriven:
+    """A dead letter that was moved back to its lane although its run has ended: `image` owes its letter once more."""
+
+    image: Image
+
+
 def claim(
     image: Image,
     message: Message,
     *,
     now: Milliseconds,
     claimed_by: str,
+    request_id: str,
     lease_until: Milliseconds,
     due_at: Milliseconds,
-) -> Claim | GiveUp | NothingToDo:
+) -> Claim | GiveUp | Redriven | NothingToDo:
     """What a delivery of `message` may do with the row as it stands.
 
     Allowed from `pending` once `process_at` has come, and from `processing` once the lease has lapsed; always only for
-    the run and schedule that the row carries now.
+    the schedule that the row carries now. A message of an earlier run is as good as one of this run: what a replay
+    moves back from the dead letters is one.
     """
-    if (message.tenant_id, message.lane, message.run, message.schedule) != (
-        image.tenant_id,
-        image.lane,
-        image.run,
-        image.schedule,
-    ):
+    if (message.tenant_id, message.lane, message.schedule) != (image.tenant_id, image.lane, image.schedule):
         return NothingToDo(reason="stale")
+    if message.run > image.run:
+        return NothingToDo(reason="stale")
+    if image.letter in (Letter.PLACED, Letter.KEPT) and message.run == image.run:
+        return Redriven(image=replace(image, letter=Letter.OWED, due_at=now, rescues=0))
     if image.status.is_terminal:
         return NothingToDo(reason="terminal")
     if image.status not in (Status.PENDING, Status.PROCESSING):
         return NothingToDo(reason="too_early")
     if image.process_at is not None and image.process_at > now:
         return NothingToDo(reason="too_early")
-    if image.status is Status.PROCESSING and not _lease_lapsed(image, now):
+    if image.status is Status.PROCESSING and not lease_lapsed(image, now):
         return NothingToDo(reason="leased")
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))
@@ -260,12 +326,25 @@ def claim(
             claimed_by=claimed_by,
             due_at=due_at,
             rescues=0,
+            attempts=(
+                *image.attempts,
+                Attempt(run=image.run, number=image.attempt + 1, request_id=request_id, started_at=now),
+            )[-REMEMBERED_ATTEMPTS:],
         )
     )
 
 
-def _lease_lapsed(image: Image, now: Milliseconds) -> bool:
+def lease_lapsed(image: Image, now: Milliseconds) -> bool:
+    """Whether whoever held the image may work on it no longer."""
     return image.lease_until is None or image.lease_until < now
+
+
+def _ended(image: Image, now: Milliseconds, cause: Cause | None) -> tuple[Attempt, ...]:
+    """The attempts with the latest one ended. One that a dead worker left stays without an end."""
+    *earlier, latest = image.attempts or (None,)
+    if latest is None or latest.ended_at is not None:
+        return image.attempts
+    return (*(one for one in earlier if one is not None), replace(latest, ended_at=now, cause=cause))
 
 
 def complete(
@@ -284,74 +363,109 @@ def complete(
         placeholder=placeholder,
         notices=notices,
         completed_at=now,
-        lease_until=None,
-        claimed_by=None,
         error=None,
+        attempts=_ended(image, now, None),
     )
 
 
 def reject(image: Image, *, code: str, message: str, now: Milliseconds) -> Image:
     """The claimed image whose bytes can never be developed: `failed` at once, and its owner is told why."""
-    return _fail(image, Failure(code=code, message=message, retryable=False), now=now)
+    failure = Failure(code=code, message=message, retryable=False)
+    return _move(image, Status.FAILED, error=failure, completed_at=now, attempts=_ended(image, now, None))
 
 
-def give_up(image: Image, *, now: Milliseconds) -> Image:
-    """The image whose attempts ran out: `worker_lost` where a worker died holding it, `internal` otherwise."""
-    if image.status is Status.PROCESSING and image.lease_until is not None and image.lease_until < now:
+def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> Image:
+    """The image whose attempts ran out: `internal` where the last one ended, by `cause` or by an earlier write's, and
+    `worker_lost` where a worker died holding it.
+
+    It is due at once, for the sweeper to make sure of its one dead letter.
+    """
+    if cause is None and image.status is Status.PROCESSING:
         failure = Failure(
             code=WORKER_LOST,
-            message=f"The workers that developed this image died {MAX_ATTEMPTS} times. The operator has been alerted.",
+            message=f"The worker that developed this image died in the last of {MAX_ATTEMPTS} attempts. "
+            "The operator has been alerted.",
             retryable=True,
         )
+        attempts = image.attempts
     else:
         failure = Failure(
             code=INTERNAL,
             message=f"Developing this image failed {MAX_ATTEMPTS} times. The operator has been alerted.",
             retryable=True,
         )
-    return _fail(image, failure, now=now)
+        attempts = _ended(image, now, cause)
+    return _move(
+        image,
+        Status.FAILED,
+        error=failure,
+        completed_at=now,
+        attempts=attempts,
+        letter=Letter.OWED,
+        due_at=now,
+        rescues=0,
+    )
 
 
-def _fail(image: Image, failure: Failure, *, now: Milliseconds) -> Image:
-    return _move(image, Status.FAILED, error=failure, completed_at=now, lease_until=None, claimed_by=None)
+def put_back(
+    image: Image, *, now: Milliseconds, delay_seconds: int, cause: Cause, message_returns: bool = True
+) -> Image:
+    """The claimed image after an attempt that failed: `pending`, due a minute after its message comes back.
 
-
-def put_back(image: Image, *, now: Milliseconds, delay_seconds: int) -> Image:
-    """The claimed image after an attempt that failed: `pending`, due a minute after its message comes back."""
+    Where the message does not come back, the sweeper sends another when the delay is over.
+    """
+    comes_back_at = now + delay_seconds * 1000
     return _move(
         image,
         Status.PENDING,
         lease_until=None,
         claimed_by=None,
-        due_at=now + (delay_seconds + SWEEP_INTERVAL_SECONDS) * 1000,
+        attempts=_ended(image, now, cause),
+        enqueued_at=comes_back_at,
+        due_at=comes_back_at + (SWEEP_INTERVAL_SECONDS * 1000 if message_returns else 0),
     )
+
+
+def replay(image: Image, *, now: Milliseconds) -> Image:
+    """The failed image once more, from its first attempt: only an operator asks for that.
+
+    Its message is sent by whoever replays it; should that fail, the sweeper sends it.
+    """
+    return _move(
+        image,
+        Status.PENDING,
+        run=image.run + 1,
+        attempt=0,
+        error=None,
+        completed_at=None,
+        letter=None,
+        waiting_since=now,
+        enqueued_at=now,
+        rescues=0,
+        due_at=now + 2 * LANES[image.lane].sla_seconds * 1000,
+    )
+
+
+def delete(image: Image, *, now: Milliseconds) -> Image:
+    """The image as its client's withdrawal leaves it: a tombstone, `cancelled` where it was unfinished.
+
+    It is due at once, for the sweeper to remove its objects. One that was deleted before stays as it is.
+    """
+    if image.is_deleted:
+        return image
+    changes: dict[str, Any] = {
+        "deleted_at": now,
+        "due_at": now,
+        "rescues": 0,
+        "variants": (),
+        "placeholder": None,
+        "letter": None,
+    }
+    if image.status.is_terminal:
+        return replace(image, **changes)
+    return _move(image, Status.CANCELLED, completed_at=now, **changes)
 
 
 def due_now(image: Image, *, now: Milliseconds) -> Image:
     """The image whose message could not be sent: due at once, for the sweeper to send it."""
     return replace(image, due_at=now)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rescue:
-    """A due image that needs its message again: `image` is the row with `due_at` pushed out."""
-
-    image: Image
-
-
-def look_at_due(image: Image, *, now: Milliseconds) -> Rescue | GiveUp | NothingToDo:
-    """What the sweeper does with a due row: send its message again, end it where its attempts ran out, or nothing.
-
-    Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
-    duplicates stay few. Sweeps are not attempts.
-    """
-    if image.due_at is None or image.due_at > now:
-        return NothingToDo(reason="too_early")
-    if image.status not in (Status.PENDING, Status.PROCESSING):
-        return NothingToDo(reason="terminal" if image.status.is_terminal else "too_early")
-    if image.status is Status.PROCESSING and not _lease_lapsed(image, now):
-        return NothingToDo(reason="leased")
-    if image.attempt >= MAX_ATTEMPTS:
-        return GiveUp(image=give_up(image, now=now))
-    pause_seconds = min(SWEEP_INTERVAL_SECONDS * 2**image.rescues, MAX_RESCUE_PAUSE_SECONDS)
-    return Rescue(image=replace(image, due_at=now + pause_seconds * 1000, rescues=image.rescues + 1))

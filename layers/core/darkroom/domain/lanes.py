@@ -10,14 +10,17 @@ from darkroom.domain.recipes import Effort
 @dataclass(frozen=True, kw_only=True)
 class Lane:
     """One queue's service level. `sla_seconds` is the p99 from acceptance to a terminal state; `effort` is how long its
-    encoders may look for smaller files where a recipe does not say."""
+    encoders may look for smaller files where a recipe does not say; `drain_floor_per_second` is the rate of images that
+    its workers keep even where every one takes the five seconds of the costliest recipe for a photo."""
 
     name: str
     sla_seconds: int
     effort: Effort
+    drain_floor_per_second: float
 
 
-FAST = Lane(name="fast", sla_seconds=30, effort="fast")
-SLOW = Lane(name="slow", sla_seconds=600, effort="balanced")
+# The floors are MaximumConcurrency of the lane's event source, in template.yaml, over those five seconds.
+FAST = Lane(name="fast", sla_seconds=30, effort="fast", drain_floor_per_second=4.0)
+SLOW = Lane(name="slow", sla_seconds=600, effort="balanced", drain_floor_per_second=2.0)
 
 LANES = {lane.name: lane for lane in (FAST, SLOW)}

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MAX_ATTEMPTS = 5
-"""Attempts that one run of an image has; `maxReceiveCount` of every lane is the same number."""
+"""Attempts that one run of an image has."""
+
+MAX_RECEIVES = 5
+"""Receives that one message has, the `maxReceiveCount` of every lane; not every receive comes to an attempt."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """Backoff that doubles from `floor_seconds`, plus up to `jitter` times as much again.
+    """Backoff that doubles from `floor_seconds` to `highest_floor_seconds`, plus up to `jitter` times as much again.
 
     The floors 20, 40, 80 and 160 seconds add up to five minutes, so that the five receives of a message outlast a short
     outage. Jitter keeps a burst that failed together from coming back together
@@ -20,6 +23,7 @@ class RetryPolicy:
     floor_seconds: float = 20.0
     factor: float = 2.0
     jitter: float = 0.5
+    highest_floor_seconds: float = 600.0
 
     def delay_seconds(self, attempt: int, unit_random: float) -> int:
         """Whole seconds to wait after the failed `attempt` (1 is the first); `unit_random` is in [0, 1).
@@ -30,5 +34,10 @@ class RetryPolicy:
             raise ValueError(f"attempts are counted from 1, not {attempt}")
         if not 0 <= unit_random < 1:
             raise ValueError(f"unit_random is in [0, 1), not {unit_random}")
-        floor = self.floor_seconds * self.factor ** (attempt - 1)
+        floor = min(self.floor_seconds * self.factor ** (attempt - 1), self.highest_floor_seconds)
         return int(floor * (1 + self.jitter * unit_random))
+
+
+OUTAGE = RetryPolicy(floor_seconds=120.0)
+"""For deliveries that come to nothing because a service does not answer, by their receive count: 2, 4, 8, 10 minutes,
+up to 15 with jitter, so that the five receives of a message span more than twenty."""

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
-from darkroom.domain.image import Image, Milliseconds, Status, Variant
+from darkroom.domain.image import Image, Status, Variant
+from darkroom.domain.instants import Milliseconds, rfc3339
 
 RETRY_AFTER_SECONDS = 1
 """How long a client waits before it asks again for an image that is not finished."""
 
 ENTITY_TAG_WINDOW_SECONDS = 300
 """A presigned URL lives 15 minutes; an entity tag lives five at most, so that a 304 never vouches for a dead URL."""
-
-
-def rfc3339(instant: Milliseconds | None) -> str | None:
-    """An instant as RFC 3339 in UTC with milliseconds, or None."""
-    if instant is None:
-        return None
-    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def status_document(image: Image, url_of: Callable[[Variant], str]) -> dict[str, Any]:

@@ -88,4 +88,6 @@ def _owned(image_id: str, tenant_id: str, images: Images) -> Image:
     image = images.get(image_id) if is_image_id(image_id) else None
     if image is None or image.tenant_id != tenant_id:
         raise UnknownImage
+    if image.is_deleted and image.status is not Status.CANCELLED:  # its tombstone shows nothing of what it was
+        raise UnknownImage
     return image

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits, is_idempotency_key
-from darkroom.domain.image import Image, Source, accept
+from darkroom.domain.image import Image, Source, Status, accept
 from darkroom.domain.lanes import SLOW
 from darkroom.domain.media_types import MEDIA_TYPES, SNIFF_BYTES, input_format_of, name_of_unsupported, names_of
 from darkroom.domain.presets import DEFAULT_PRESET, preset_named
@@ -63,8 +63,8 @@ def submit_image(
 
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
     `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `invalid_idempotency_key`,
-    `idempotency_key_reused`), and Retryable where the store or the table cannot answer: then nothing was promised. A
-    queue that cannot answer is no error: the row is due, the sweeper sends.
+    `idempotency_key_reused`, `image_deleted`), and Retryable where the store or the table cannot answer: then nothing
+    was promised. A queue that cannot answer is no error: the row is due, the sweeper sends.
     """
     if upload.idempotency_key is not None and not is_idempotency_key(upload.idempotency_key):
         raise Rejected("invalid_idempotency_key", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
@@ -109,6 +109,10 @@ def submit_image(
 def _replay(image: Image, fingerprint: str) -> Accepted:
     if image.fingerprint != fingerprint:
         raise _key_reused()
+    if image.is_deleted and image.status is not Status.CANCELLED:
+        raise Rejected(
+            "image_deleted", "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again."
+        )
     return Accepted(image=image, replayed=True)
 
 

@@ -6,18 +6,29 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from darkroom.domain.dead_letter import explanation_of
+from darkroom.domain.due import Bury, Remove, Rescue, Wait, buried, look_at_due
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, GiveUp, NothingToDo, Rescue, look_at_due
+from darkroom.domain.image import DUE_SHARD_NAMES, GiveUp, Image, Letter, NothingToDo, message_for
+from darkroom.domain.lanes import LANES
+from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.operations.enqueue import DUE_FENCE, enqueue
-from darkroom.ports import Clock, Fenced, Images, Lanes
+from darkroom.ports import Clock, DeadLetter, DeadLetters, Fenced, Images, Lanes, Originals, Outputs, Taken
 
 SHARD_LIMIT = 500
 """Images that one sweep looks at in a shard; the oldest come first, and the next sweep goes on."""
 
+LETTERS_LIMIT = 1000
+"""Dead letters of one queue that one sweep looks through for the one that it is about to place."""
+
+LOOKS_BEFORE_A_SECOND_LETTER = 3
+"""Where a queue has more letters than a sweep can look through: sweeps that have not found it before it is placed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What one sweep did, by outcome: `rescued`, `gave_up`, `unsent`, or the reason why there was nothing to do.
+    """What one sweep did, by outcome: `rescued`, `waiting`, `gave_up`, `buried`, `removed`, `unsent`, or the reason why
+    there was nothing to do.
 
     `errors` holds, by image id, what should not have happened; `complete` is False where time ran out.
     """
@@ -27,44 +38,131 @@ class Sweep:
     complete: bool = True
 
 
-def sweep_due_images(*, images: Images, lanes: Lanes, clock: Clock, out_of_time: Callable[[], bool]) -> Sweep:
+@dataclass(frozen=True, kw_only=True)
+class Stores:
+    """The ports that a sweep works with."""
+
+    images: Images
+    originals: Originals
+    outputs: Outputs
+    lanes: Lanes
+    dead_letters: DeadLetters
+    clock: Clock
+
+
+def sweep_due_images(stores: Stores, *, out_of_time: Callable[[], bool]) -> Sweep:
     """Looks at what is due in every shard until done or `out_of_time`.
 
     An image that a queue or the table cannot serve now stays due; one that trips a bug does not stop the others.
     Raises Retryable where the due index itself cannot answer: the next sweep looks again.
     """
+    round_ = _Round(stores)
     outcomes: Counter[str] = Counter()
     errors: dict[str, Exception] = {}
     for shard in DUE_SHARD_NAMES:
-        for image_id in images.due(shard, clock(), SHARD_LIMIT):
+        for image_id in stores.images.due(shard, stores.clock(), SHARD_LIMIT):
             if out_of_time():
                 return Sweep(outcomes=outcomes, errors=errors, complete=False)
             try:
-                outcomes[_look_at(image_id, images=images, lanes=lanes, clock=clock)] += 1
+                outcomes[round_.look_at(image_id)] += 1
             except Exception as error:  # a row that trips a bug must not keep the sweeper from all the others
                 outcomes["error"] += 1
                 errors[image_id] = error
     return Sweep(outcomes=outcomes, errors=errors)
 
 
-def _look_at(image_id: str, *, images: Images, lanes: Lanes, clock: Clock) -> str:
-    # The index is eventually consistent, so a sweep acts only on the row that it has read.
+def oldest_unfinished_seconds(images: Images, clock: Clock) -> dict[str, float]:
+    """How long the oldest unfinished image of each lane has waited; 0 where none waits.
+
+    Raises Retryable where the table cannot answer.
+    """
+    now = clock()
+    oldest = {name: images.oldest_waiting(name) for name in LANES}
+    return {name: max(0.0, (now - since) / 1000) if since is not None else 0.0 for name, since in oldest.items()}
+
+
+class _Round:
+    """One sweep, which asks each queue at most once how many wait in it and what letters it holds."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._backlogs: dict[str, int] = {}
+        self._letters: dict[str, Taken] = {}
+
+    def look_at(self, image_id: str) -> str:
+        # The index is eventually consistent, so a sweep acts only on the row that it has read, and only if the row is
+        # still the same when it is written: of two sweeps at once one goes on.
+        images, clock = self._stores.images, self._stores.clock
+        try:
+            before = images.get(image_id)
+            if before is None:
+                return "gone"
+            match look_at_due(before, now=clock(), backlog=self._backlog(before.lane)):
+                case NothingToDo(reason=reason):
+                    return reason
+                case GiveUp(image=after):
+                    images.change(before, after, fence=DUE_FENCE)
+                    return "gave_up"
+                case Wait(image=after):
+                    images.change(before, after, fence=DUE_FENCE)
+                    return "waiting"
+                case Rescue(image=after):
+                    # Pushed out before it is sent. What cannot be sent is due at once, because a queue's outage is no
+                    # reason to look less often afterwards.
+                    pushed = images.change(before, after, fence=DUE_FENCE)
+                    return (
+                        "rescued" if enqueue(pushed, images=images, lanes=self._stores.lanes, clock=clock) else "unsent"
+                    )
+                case Bury(image=after):
+                    return self._bury(images.change(before, after, fence=DUE_FENCE))
+                case Remove(image=after):
+                    self._stores.outputs.delete_all(image_id)
+                    self._stores.originals.delete(image_id)
+                    images.change(before, after, fence=DUE_FENCE)
+                    return "removed"
+        except Fenced:
+            return "fenced"
+        except Retryable:
+            return "unreachable"
+
+    def _bury(self, image: Image) -> str:
+        """Makes sure of exactly one letter: SQS may have made one, or several, or none, and so may a sweep that died
+        before it could write that it had."""
+        stores = self._stores
+        taken = self._letters_in(image.lane)
+        letters = [letter for letter in taken.letters if _is_about(letter, image)]
+        kept = next((letter for letter in letters if letter.explanation is not None), None)
+        if kept is None and image.letter is Letter.OWED:
+            if not taken.complete and image.rescues < LOOKS_BEFORE_A_SECOND_LETTER:
+                return "unburied"
+            stores.dead_letters.put(image.lane, message_for(image), explanation_of(image))
+        elif kept is None and letters:
+            kept = letters[0]
+        for letter in letters:
+            if letter is not kept:
+                stores.dead_letters.remove(letter)
+        stores.images.change(image, buried(image, now=stores.clock()), fence=DUE_FENCE)
+        return "buried"
+
+    def _letters_in(self, queue: str) -> Taken:
+        if queue not in self._letters:
+            taken = self._stores.dead_letters.take(queue, LETTERS_LIMIT)
+            self._stores.dead_letters.give_back(taken.letters)
+            self._letters[queue] = taken
+        return self._letters[queue]
+
+    def _backlog(self, lane: str) -> int:
+        if lane not in self._backlogs:
+            try:
+                self._backlogs[lane] = self._stores.lanes.backlog(lane)
+            except Retryable:  # then nothing explains a wait, and the message is sent once more
+                self._backlogs[lane] = 0
+        return self._backlogs[lane]
+
+
+def _is_about(letter: DeadLetter, image: Image) -> bool:
     try:
-        before = images.get(image_id)
-        if before is None:
-            return "gone"
-        match look_at_due(before, now=clock()):
-            case NothingToDo(reason=reason):
-                return reason
-            case GiveUp(image=after):
-                images.change(before, after, fence=DUE_FENCE)
-                return "gave_up"
-            case Rescue(image=after):
-                # Pushed out before it is sent: of two sweeps at once only one sends. What cannot be sent is due at
-                # once, because a queue's outage is no reason to look less often afterwards.
-                pushed = images.change(before, after, fence=DUE_FENCE)
-                return "rescued" if enqueue(pushed, images=images, lanes=lanes, clock=clock) else "unsent"
-    except Fenced:
-        return "fenced"
-    except Retryable:
-        return "unreachable"
+        message = read_message(letter.body)
+    except UnreadableMessage:
+        return False
+    return (message.image_id, message.run) == (image.image_id, image.run)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import traceback
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import (
+    Cause,
     Claim,
     GiveUp,
     Image,
-    Milliseconds,
     NothingToDo,
+    Redriven,
     Status,
     Variant,
     claim,
@@ -21,10 +23,11 @@ from darkroom.domain.image import (
     put_back,
     reject,
 )
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
-from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
+from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES, RetryPolicy
 from darkroom.imaging import develop
 from darkroom.ports import Clock, Fenced, Images, Once, Originals, Outputs
 
@@ -35,31 +38,47 @@ REDELIVERY_MARGIN_SECONDS = 60
 """After the message should have come back, the sweeper waits this much longer: SQS goes first."""
 
 
+MESSAGE_CHARACTERS, STACK_CHARACTERS = 500, 2000
+"""What a row keeps of an attempt's exception: ten attempts of this size are a tenth of an item's 400 KB."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """One receive of a message: who received it, until when its function may run, and how long SQS hides it."""
+    """One receive of a message: which it is of that message's, who received it in which request, until when its
+    function may run, and how long SQS hides it."""
 
     message: Message
     receipt: str
+    request_id: str
+    receive_count: int
     deadline: Milliseconds
     visibility_seconds: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The delivery is settled and its message may go: the image reached its status, or there was nothing to do."""
+    """The delivery is settled and its message may go: the image reached its status, or there was nothing to do.
+
+    `cause` is the bug for which it was given up.
+    """
 
     image: Image | None
     reason: str
+    cause: Exception | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TryAgain:
-    """The attempt failed: the message must come back after `delay_seconds`. `cause` says why."""
+    """The attempt failed: the message must come back after `delay_seconds`. `cause` says why.
+
+    After a message's last receive it would come back as a dead letter although attempts are left: then `returns` is
+    False, it may go, and the sweeper sends another.
+    """
 
     image: Image
     delay_seconds: int
     cause: Exception
+    returns: bool = True
 
 
 def transcode_image(
@@ -84,23 +103,23 @@ def transcode_image(
         return claimed
     image = claimed.image
     try:
-        # The wrapper remembers finished work, so that a redelivery after a lost finish does not develop again. It
-        # decides nothing: every delivery that gets here writes the terminal state itself, fenced.
-        developed = once(
-            f"{image.image_id}#{image.run}#{image.recipe.digest()}",
-            lambda: _develop_and_put(image, originals=originals, outputs=outputs, limits=limits),
-        )
+        developed = _developed_once(image, once=once, originals=originals, outputs=outputs, limits=limits)
     except Rejected as refusal:
         after = reject(image, code=refusal.code, message=refusal.message, now=clock())
     except Exception as error:
         return _failed_attempt(
-            image, error, images=images, clock=clock, unit_random=unit_random, retry=retry or RetryPolicy()
+            image,
+            error,
+            is_last_receive=delivery.receive_count >= MAX_RECEIVES,
+            images=images,
+            clock=clock,
+            unit_random=unit_random,
+            retry=retry or RetryPolicy(),
         )
     else:
-        variants = tuple(Variant(**variant) for variant in developed["variants"])
         after = complete(
             image,
-            variants,
+            _variants(developed),
             notices=tuple(developed["notices"]),
             placeholder=developed.get("placeholder"),  # what an earlier version remembered has none
             now=clock(),
@@ -118,18 +137,48 @@ def _claim(delivery: Delivery, *, images: Images, clock: Clock) -> Claim | Finis
         delivery.message,
         now=now,
         claimed_by=delivery.receipt,
+        request_id=delivery.request_id,
         lease_until=delivery.deadline + LEASE_MARGIN_SECONDS * 1000,
         due_at=now + (delivery.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
     )
     match decision:
         case NothingToDo(reason=reason):
             return Finished(image=before, reason=reason)
-        case GiveUp(image=after) | Claim(image=after):
+        case GiveUp(image=after) | Redriven(image=after) | Claim(image=after):
             try:
                 written = images.change(before, after, fence=("status", "run", "attempt", "schedule"))
             except Fenced as lost:
                 return Finished(image=lost.current, reason="fenced")
-            return Claim(image=written) if isinstance(decision, Claim) else Finished(image=written, reason="gave_up")
+            if isinstance(decision, Claim):
+                return Claim(image=written)
+            # A letter that comes back to its lane is not lost with its acknowledgement: the sweeper places it anew.
+            return Finished(image=written, reason="gave_up" if isinstance(decision, GiveUp) else "terminal")
+
+
+def _developed_once(
+    image: Image, *, once: Once, originals: Originals, outputs: Outputs, limits: Limits
+) -> dict[str, Any]:
+    """The image's outputs: those that an earlier delivery of this run has put, or else new ones.
+
+    The memory saves work after a lost finish and decides nothing: every delivery that gets here writes the terminal
+    state itself, fenced.
+    """
+    is_new = False
+
+    def work() -> dict[str, Any]:
+        nonlocal is_new
+        is_new = True
+        return _develop_and_put(image, originals=originals, outputs=outputs, limits=limits)
+
+    developed = once(f"{image.image_id}#{image.run}#{image.recipe.digest()}", work)
+    # What has just been put, S3 has checked; what is remembered was true once. Nothing is `done` without its objects.
+    if not is_new and not all(outputs.holds(variant) for variant in _variants(developed)):
+        return work()
+    return developed
+
+
+def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
+    return tuple(Variant(**variant) for variant in developed["variants"])
 
 
 def _develop_and_put(image: Image, *, originals: Originals, outputs: Outputs, limits: Limits) -> dict[str, Any]:
@@ -167,31 +216,52 @@ def _finish(before: Image, after: Image, *, images: Images, outputs: Outputs) ->
     try:
         return Finished(image=images.change(before, after), reason=after.status.value)
     except Fenced as lost:
-        if lost.current is None or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
+        if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
             # The client withdrew the image while it was developed: what was written for it goes again.
             outputs.delete(tuple(variant.key for variant in after.variants))
         return Finished(image=lost.current, reason="fenced")
 
 
 def _failed_attempt(
-    image: Image, error: Exception, *, images: Images, clock: Clock, unit_random: float, retry: RetryPolicy
+    image: Image,
+    error: Exception,
+    *,
+    is_last_receive: bool,
+    images: Images,
+    clock: Clock,
+    unit_random: float,
+    retry: RetryPolicy,
 ) -> TryAgain | Finished:
-    now = clock()
-    if image.attempt >= MAX_ATTEMPTS:
-        # The row ends here and the message is still reported as failed: SQS makes it the run's dead letter.
-        delay_seconds, after = 0, give_up(image, now=now)
-    else:
-        delay_seconds = retry.delay_seconds(image.attempt, unit_random)
-        after = put_back(image, now=now, delay_seconds=delay_seconds)
+    now, cause = clock(), _cause_of(error)
+    gives_up = image.attempt >= MAX_ATTEMPTS
+    delay_seconds = 0 if gives_up else retry.delay_seconds(image.attempt, unit_random)
+    if isinstance(error, Retryable):
+        delay_seconds = max(delay_seconds, error.retry_after_seconds)
+    after = (
+        give_up(image, now=now, cause=cause)
+        if gives_up
+        else put_back(image, now=now, delay_seconds=delay_seconds, cause=cause, message_returns=not is_last_receive)
+    )
     try:
-        image = images.change(image, after)
+        written = images.change(image, after)
     except Fenced as lost:
         return Finished(image=lost.current, reason="fenced")
     except Retryable:
         # The row still says `processing`: a message that came back before its lease lapses would find nothing to do,
         # so it stays hidden until then.
         delay_seconds = max(delay_seconds, _until_lease_lapses_seconds(image, now))
-    return TryAgain(image=image, delay_seconds=delay_seconds, cause=error)
+        return TryAgain(image=image, delay_seconds=delay_seconds, cause=error, returns=not is_last_receive)
+    if gives_up:
+        # The sweeper makes sure of the run's one dead letter, so that this message may go.
+        return Finished(image=written, reason="gave_up", cause=error)
+    return TryAgain(image=written, delay_seconds=delay_seconds, cause=error, returns=not is_last_receive)
+
+
+def _cause_of(error: Exception) -> Cause:
+    stack = "".join(traceback.format_exception(error))
+    return Cause(
+        error_type=type(error).__name__, message=str(error)[:MESSAGE_CHARACTERS], stack=stack[-STACK_CHARACTERS:]
+    )
 
 
 def _until_lease_lapses_seconds(image: Image, now: Milliseconds) -> int:

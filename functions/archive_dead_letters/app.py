@@ -1,0 +1,48 @@
+"""Every six hours: copies the dead letters that near their 14 days to a bucket, and measures how old the oldest are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from darkroom import wiring
+from darkroom.domain.errors import Retryable
+from darkroom.operations.archive_dead_letters import archive_dead_letters
+from darkroom.telemetry import logger, metrics, tracer
+
+ports = wiring.archive_dead_letters()
+
+STOP_BEFORE_DEADLINE_MILLISECONDS = 30_000
+"""One letter takes at most its three calls, retries included; what a run leaves, the next one copies."""
+
+
+@logger.inject_lambda_context(clear_state=True)
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    archiving = archive_dead_letters(
+        images=ports.images,
+        dead_letters=ports.dead_letters,
+        archive=ports.archive,
+        clock=wiring.clock,
+        out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
+    )
+    for queue, seconds in archiving.oldest_seconds.items():
+        with single_metric(
+            "OldestDeadLetterSeconds",
+            MetricUnit.Seconds,
+            seconds,
+            default_dimensions={"service": logger.service, "queue": queue},
+        ):
+            pass
+    summary = {"outcomes": dict(archiving.outcomes), "incomplete": archiving.incomplete}
+    logger.info("archived", extra=summary)
+    metrics.add_metric("LettersArchived", MetricUnit.Count, archiving.outcomes["archived"])
+    for queue, error in archiving.problems.items():
+        logger.error("not all letters could be archived", exc_info=error, extra={"queue": queue})
+    if archiving.problems:
+        # Fails, so that Lambda tries again within minutes and the function's alarm tells if that does not help.
+        raise Retryable(f"not all letters could be archived: {', '.join(archiving.problems)}")
+    return summary

@@ -1,0 +1,155 @@
+"""A circuit for each service that work depends on: while it does not answer, nothing waits for it or is begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
+from aws_lambda_powertools.utilities.circuit_breaker import (
+    CircuitBreakerConfig,
+    CircuitBreakerOpenError,
+    CircuitState,
+    CircuitTransition,
+    circuit_breaker,
+)
+from aws_lambda_powertools.utilities.circuit_breaker.persistence import (
+    CircuitBreakerPersistenceLayer,
+    CircuitStateRecord,
+)
+from botocore.exceptions import ClientError
+
+from darkroom.aws.clients import KEPT_BACK_SECONDS, within
+from darkroom.aws.errors import is_outage, retryable
+from darkroom.domain.errors import Retryable
+from darkroom.telemetry import logger
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_s3 import S3Client
+
+FAILURES = 3
+"""Calls in a row, each with its repetition, after which the service is taken to be out."""
+
+RECOVERY_SECONDS = 20
+"""How long the service is then left alone before it is asked again."""
+
+PROBE_SECONDS = 3.0
+"""How long that may take: whoever's event it falls into waits for it."""
+
+NOBODY = "0" * 26
+"""No image has this id: to ask for it is harmless, and every answer to it is a sign of life."""
+
+_numbers = count(1)
+
+
+class Circuit:
+    """Watches all calls of one client, and refuses them by Retryable while its service does not answer.
+
+    Its state is this execution environment's own, and a new client's circuit is closed.
+    """
+
+    def __init__(self, client: BaseClient, service: str, harmless_read: Callable[[], object]) -> None:
+        self.service = service
+        self._harmless_read = harmless_read
+        # Powertools counts failures by name for the whole process, and the circuit of another client is another one.
+        self._name = f"{service}-{next(_numbers)}"
+        self._memory = _Memory()
+        call: Callable[[str, dict[str, Any]], Any] = client._make_api_call  # type: ignore[attr-defined]
+
+        @circuit_breaker(
+            name=self._name,
+            persistence_store=self._memory,
+            on_transition=self._tell,
+            config=CircuitBreakerConfig(
+                failure_threshold=FAILURES,
+                recovery_timeout=RECOVERY_SECONDS,
+                success_threshold=1,
+                ignored_exceptions=Retryable,  # the call was not made: the work's time was over
+                local_cache_max_age=0,
+            ),
+        )
+        def outcome(operation: str, arguments: dict[str, Any]) -> Any:
+            try:
+                return call(operation, arguments)
+            except Exception as error:
+                if is_outage(error) or isinstance(error, Retryable):
+                    raise
+                return error  # an answer all the same, such as that a condition does not hold
+
+        def guarded(operation: str, arguments: dict[str, Any]) -> Any:
+            try:
+                answer = outcome(operation, arguments)
+            except CircuitBreakerOpenError as error:
+                raise Retryable(
+                    f"{service} has not answered lately: {operation} was not tried",
+                    retry_after_seconds=RECOVERY_SECONDS,
+                ) from error
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        # Below all of the client's methods, so that paginators and Powertools' calls are watched too.
+        client._make_api_call = guarded  # type: ignore[attr-defined]
+
+    def admit(self) -> None:
+        """Raises Retryable while the service is known not to answer. Once it has been left alone for long enough it is
+        asked by a harmless read, so that nobody's upload or attempt is what tries it out."""
+        if self._memory.get_state(self._name).state is CircuitState.CLOSED:
+            return
+        with (
+            within(PROBE_SECONDS + KEPT_BACK_SECONDS),
+            suppress(ClientError),  # no such object, or not for us: an answer
+            retryable(f"asking whether {self.service} answers"),
+        ):
+            self._harmless_read()
+
+    def _tell(self, transition: CircuitTransition) -> None:
+        states = {"from": str(transition.from_state), "to": str(transition.to_state)}
+        logger.warning("circuit changed", extra={"dependency": self.service, **states})
+        if transition.to_state is CircuitState.OPEN and transition.from_state is CircuitState.CLOSED:
+            dimensions = {"service": logger.service, "dependency": self.service}
+            with single_metric("CircuitOpened", MetricUnit.Count, 1, default_dimensions=dimensions):
+                pass
+
+
+def of_dynamodb(client: DynamoDBClient, table_name: str) -> Circuit:
+    """Puts a circuit on a client that may read the table of image rows."""
+    return Circuit(client, "dynamodb", lambda: client.get_item(TableName=table_name, Key={"image_id": {"S": NOBODY}}))
+
+
+def of_s3(client: S3Client, bucket_name: str) -> Circuit:
+    """Puts a circuit on a client that may read the bucket of outputs."""
+    return Circuit(client, "s3", lambda: client.head_object(Bucket=bucket_name, Key=f"outputs/{NOBODY}"))
+
+
+def admission(*circuits: Circuit) -> Callable[[], None]:
+    """What raises Retryable while one of the services is known not to answer."""
+
+    def admit() -> None:
+        for circuit in circuits:
+            circuit.admit()
+
+    return admit
+
+
+class _Memory(CircuitBreakerPersistenceLayer):
+    """A circuit's state in this process. Nobody contends for the probe: an environment serves one event at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: dict[str, CircuitStateRecord] = {}
+
+    def _get_record(self, name: str) -> CircuitStateRecord | None:
+        return self._records.get(name)
+
+    def _put_record(
+        self, record: CircuitStateRecord, condition: str | None = None, expected_opened_at: int | None = None
+    ) -> None:
+        self._records[record.name] = record
+
+    def _update_record(self, record: CircuitStateRecord) -> None:
+        self._records[record.name] = record

@@ -1,0 +1,195 @@
+"""The dead-letter queues in SQS, the moves out of them, and the bucket that outlives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, retryable
+from darkroom.domain.dead_letter import Move, MoveStatus
+from darkroom.domain.message import Message
+from darkroom.ports import DeadLetter, Taken
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef, MessageTypeDef
+
+EXPLANATION = "explanation"
+"""The message attribute in which a letter that Darkroom made explains itself."""
+
+HIDDEN_SECONDS = 60
+"""How long a taken letter is hidden from others, should whoever took it die."""
+
+_BATCH = 10
+"""The most that one call of SQS receives or changes."""
+
+
+class DeadLetterQueues:
+    """Keeps the `DeadLetters` port with one standard queue for each of `queue_urls`.
+
+    `once_client` is a client that does not repeat what fails.
+    """
+
+    def __init__(self, client: SQSClient, once_client: SQSClient, queue_urls: Mapping[str, str]) -> None:
+        self._client = client
+        self._once_client = once_client
+        self._queue_urls = queue_urls
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(self._queue_urls)
+
+    def depth(self, queue: str) -> int:
+        with retryable("reading the depth of dead letters"):
+            answer = self._client.get_queue_attributes(
+                QueueUrl=self._queue_urls[queue],
+                AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+            )
+        return sum(int(count) for count in answer["Attributes"].values())
+
+    def take(self, queue: str, limit: int) -> Taken:
+        letters: dict[str, DeadLetter] = {}
+        while len(letters) < limit:
+            with retryable("reading dead letters"):
+                answer = self._client.receive_message(
+                    QueueUrl=self._queue_urls[queue],
+                    MaxNumberOfMessages=min(_BATCH, limit - len(letters)),
+                    VisibilityTimeout=HIDDEN_SECONDS,
+                    # A long poll asks all of the queue's servers; a short one may miss messages
+                    # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html).
+                    WaitTimeSeconds=1,
+                    MessageSystemAttributeNames=["SentTimestamp"],
+                    MessageAttributeNames=[EXPLANATION],
+                )
+            messages = answer.get("Messages", [])
+            if not messages:
+                return Taken(letters=tuple(letters.values()), complete=True)
+            known = letters.keys() & {message["MessageId"] for message in messages}
+            letters |= {message["MessageId"]: _letter(queue, message) for message in messages}
+            if len(known) == len(messages):
+                # The first ones show again before the last was read: the queue is too long for one hand.
+                break
+        return Taken(letters=tuple(letters.values()), complete=False)
+
+    def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
+        for queue, url in self._queue_urls.items():
+            for batch in batched((letter for letter in letters if letter.queue == queue), _BATCH, strict=False):
+                with retryable("giving dead letters back"):
+                    # What cannot be given back now comes back by itself within a minute.
+                    self._client.change_message_visibility_batch(
+                        QueueUrl=url,
+                        Entries=[
+                            {"Id": str(number), "ReceiptHandle": letter.receipt, "VisibilityTimeout": 0}
+                            for number, letter in enumerate(batch)
+                        ],
+                    )
+
+    def remove(self, letter: DeadLetter) -> None:
+        with retryable("removing a dead letter"):
+            self._client.delete_message(QueueUrl=self._queue_urls[letter.queue], ReceiptHandle=letter.receipt)
+
+    def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
+        with retryable("placing a dead letter"):
+            self._once_client.send_message(
+                QueueUrl=self._queue_urls[queue],
+                MessageBody=message.model_dump_json(),
+                MessageGroupId=message.tenant_id,
+                MessageAttributes={EXPLANATION: {"DataType": "String", "StringValue": json.dumps(explanation)}},
+            )
+
+
+class DeadLetterMoves:
+    """Keeps the `Moves` port with SQS's own move tasks, one at a time a queue.
+
+    `arns` holds for each name the queue of the letters and the lane that they go back to. The lane is always named: of
+    letters that were sent to their queue, and not moved there by SQS, it would not know where they came from.
+    """
+
+    def __init__(self, client: SQSClient, arns: Mapping[str, tuple[str, str]]) -> None:
+        self._client = client
+        self._arns = arns
+
+    def latest(self, queue: str) -> Move | None:
+        with retryable("asking how the move of dead letters gets on"):
+            answer = self._client.list_message_move_tasks(SourceArn=self._arns[queue][0], MaxResults=1)
+        tasks = answer.get("Results", [])
+        return _move(queue, tasks[0]) if tasks else None
+
+    def start(self, queue: str, per_second: int) -> None:
+        source, destination = self._arns[queue]
+        try:
+            with retryable("starting to move dead letters"):
+                self._client.start_message_move_task(
+                    SourceArn=source, DestinationArn=destination, MaxNumberOfMessagesPerSecond=per_second
+                )
+        except ClientError as error:
+            # A task runs already: another operator's, or this call's own, started by an attempt whose answer was lost.
+            running = self.latest(queue) if code_of(error).endswith("UnsupportedOperation") else None
+            if running is None or running.status.is_over:
+                raise
+
+    def cancel(self, move: Move) -> None:
+        if move.handle is None:
+            return
+        try:
+            with retryable("cancelling the move of dead letters"):
+                self._client.cancel_message_move_task(TaskHandle=move.handle)
+        except ClientError as error:
+            # Only what runs can be cancelled; this has come to its end meanwhile.
+            latest = self.latest(move.queue)
+            if latest is None or latest.status is MoveStatus.RUNNING:
+                raise error from None
+
+
+class DeadLetterArchive:
+    """Keeps the `Archive` port with a bucket."""
+
+    def __init__(self, client: S3Client, bucket_name: str) -> None:
+        self._client = client
+        self._bucket_name = bucket_name
+
+    def put_if_absent(self, key: str, document: dict[str, Any]) -> bool:
+        try:
+            with retryable(f"archiving {key}"):
+                self._client.put_object(
+                    Bucket=self._bucket_name,
+                    Key=key,
+                    Body=json.dumps(document, indent=2, ensure_ascii=False).encode(),
+                    ContentType="application/json",
+                    IfNoneMatch="*",
+                    ChecksumAlgorithm="SHA256",
+                )
+        except ClientError as error:
+            if code_of(error) != "PreconditionFailed":
+                raise
+            return False
+        return True
+
+
+def _move(queue: str, task: ListMessageMoveTasksResultEntryTypeDef) -> Move:
+    return Move(
+        queue=queue,
+        status=MoveStatus(task.get("Status", "RUNNING")),
+        started_at=task.get("StartedTimestamp", 0),
+        moved=task.get("ApproximateNumberOfMessagesMoved", 0),
+        to_move=task.get("ApproximateNumberOfMessagesToMove"),
+        handle=task.get("TaskHandle"),
+        failure=task.get("FailureReason"),
+    )
+
+
+def _letter(queue: str, message: MessageTypeDef) -> DeadLetter:
+    explanation = message.get("MessageAttributes", {}).get(EXPLANATION)
+    return DeadLetter(
+        queue=queue,
+        message_id=message["MessageId"],
+        receipt=message["ReceiptHandle"],
+        body=message["Body"],
+        explanation=None if explanation is None else explanation.get("StringValue"),
+        sent_at=int(message["Attributes"]["SentTimestamp"]),
+    )

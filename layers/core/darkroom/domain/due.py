@@ -1,0 +1,112 @@
+"""What the sweeper does with an image that is due: the outbox relay, the reaper of dead workers and the undertaker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from darkroom.domain.image import (
+    SWEEP_INTERVAL_SECONDS,
+    GiveUp,
+    Image,
+    Letter,
+    NothingToDo,
+    Status,
+    give_up,
+    lease_lapsed,
+)
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANES
+from darkroom.domain.retry import MAX_ATTEMPTS
+
+MAX_PAUSE_SECONDS = 3600
+"""The longest pause between two looks at one image."""
+
+LAST_MESSAGE_SECONDS = 900
+"""When the last message of a given-up run has come to its end, whoever died holding it: after its visibility, twice."""
+
+REMOVAL_GRACE_SECONDS = 1800
+"""How long after a withdrawal a worker may still write: its function's timeout, and clocks that are minutes apart."""
+
+TOMBSTONE_SECONDS = 60 * 24 * 3600
+"""How long a tombstone outlives its image: 4 days in a lane, 14 as a dead letter, and as long again after a replay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescue:
+    """Its message is sent again: `image` is the row with the next look pushed out."""
+
+    image: Image
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """Its message waits its turn behind others: `image` is the row with the next look pushed out."""
+
+    image: Image
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bury:
+    """Its dead letter must be made sure of: `image` is the row with the next look pushed out."""
+
+    image: Image
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remove:
+    """Its objects must go: `image` is the row once they are gone, with one more look or none."""
+
+    image: Image
+
+
+type Duty = Rescue | Wait | Bury | Remove | GiveUp | NothingToDo
+
+
+def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0) -> Duty:
+    """What a due row asks for; `backlog` is how many messages wait in its lane.
+
+    Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
+    duplicates stay few. Sweeps are not attempts.
+    """
+    if image.due_at is None or image.due_at > now:
+        return NothingToDo(reason="too_early")
+    if image.is_deleted:
+        return Remove(image=_without_objects(image, now))
+    if image.letter in (Letter.OWED, Letter.PLACED):
+        return Bury(image=_pushed_out(image, now))
+    if image.status not in (Status.PENDING, Status.PROCESSING):
+        return NothingToDo(reason="terminal" if image.status.is_terminal else "too_early")
+    if image.status is Status.PROCESSING and not lease_lapsed(image, now):
+        return NothingToDo(reason="leased")
+    if image.attempt >= MAX_ATTEMPTS:
+        return GiveUp(image=give_up(image, now=now))
+    if image.status is Status.PENDING and (remaining := _wait_explained_seconds(image, now, backlog)) > 0:
+        pause_seconds = min(max(remaining, SWEEP_INTERVAL_SECONDS), MAX_PAUSE_SECONDS)
+        return Wait(image=replace(image, due_at=now + int(pause_seconds * 1000)))
+    return Rescue(image=replace(_pushed_out(image, now), enqueued_at=now))
+
+
+def buried(image: Image, *, now: Milliseconds) -> Image:
+    """The image whose dead letter was made sure of: looked at once more when no other can come, and then no more."""
+    if image.letter is Letter.OWED:
+        return replace(image, letter=Letter.PLACED, due_at=now + LAST_MESSAGE_SECONDS * 1000, rescues=0)
+    return replace(image, letter=Letter.KEPT, due_at=None, rescues=0)
+
+
+def _pushed_out(image: Image, now: Milliseconds) -> Image:
+    pause_seconds = min(SWEEP_INTERVAL_SECONDS * 2**image.rescues, MAX_PAUSE_SECONDS)
+    return replace(image, due_at=now + pause_seconds * 1000, rescues=image.rescues + 1)
+
+
+def _wait_explained_seconds(image: Image, now: Milliseconds, backlog: int) -> float:
+    """How much longer a message sent at `enqueued_at` may well wait: what is before it, by the rate that its lane
+    surely keeps (Little's law), less what it has waited."""
+    waited_seconds = (now - (image.enqueued_at or image.created_at)) / 1000
+    return backlog / LANES[image.lane].drain_floor_per_second - waited_seconds if backlog else 0.0
+
+
+def _without_objects(image: Image, now: Milliseconds) -> Image:
+    last_look_at = (image.deleted_at or now) + REMOVAL_GRACE_SECONDS * 1000
+    if now < last_look_at:
+        return replace(image, due_at=last_look_at)
+    return replace(image, due_at=None, forget_at=now // 1000 + TOMBSTONE_SECONDS)

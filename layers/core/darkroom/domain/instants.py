@@ -1,0 +1,15 @@
+"""Instants as people and clients read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+type Milliseconds = int
+"""An instant: whole milliseconds since 1970-01-01T00:00:00Z. Every `*_at` and `*_until` of a row is one."""
+
+
+def rfc3339(instant: Milliseconds | None) -> str | None:
+    """An instant as RFC 3339 in UTC with milliseconds, or None."""
+    if instant is None:
+        return None
+    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,111 @@
+"""Copying dead letters that near their 14 days to a bucket, with all that is known of them, before SQS deletes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
+from darkroom.domain.errors import Retryable
+from darkroom.domain.instants import rfc3339
+from darkroom.operations.list_dead_letters import Case, grouped, look_up
+from darkroom.ports import Clock, DeadLetter, DeadLetters, Images
+
+ARCHIVE_LIMIT = 10_000
+"""The most letters of a queue that one run reads; those that it leaves come with a later one."""
+
+
+class Archive(Protocol):
+    """Where letters are kept that SQS will not keep. Raises Retryable where it cannot answer."""
+
+    def put_if_absent(self, key: str, document: dict[str, Any]) -> bool:
+        """Stores the JSON document unless `key` has one; returns whether it was stored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archiving:
+    """What one run did: letters by outcome (`archived`, `kept_before`, `too_young`), how old each queue's oldest letter
+    is (0 where there is none), by queue what went wrong there, and which held more than one run reads."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    oldest_seconds: dict[str, float] = field(default_factory=dict)
+    problems: dict[str, Exception] = field(default_factory=dict)
+    incomplete: list[str] = field(default_factory=list)
+
+
+def archive_dead_letters(
+    *,
+    dead_letters: DeadLetters,
+    images: Images,
+    archive: Archive,
+    clock: Clock,
+    out_of_time: Callable[[], bool],
+    older_than_seconds: float = ARCHIVED_FROM_SECONDS,
+    queues: tuple[str, ...] | None = None,
+    on_letter: Callable[[str], None] = lambda outcome: None,
+) -> Archiving:
+    """Copies every letter older than that; it stays in its queue. A repetition finds what was copied and leaves it.
+
+    Neither a queue that cannot be read nor a letter that trips a bug keeps the others waiting.
+    """
+    run = Archiving()
+    for queue in dead_letters.queues if queues is None else queues:
+        try:
+            taken = dead_letters.take(queue, ARCHIVE_LIMIT)
+            dead_letters.give_back(taken.letters)
+        except Exception as error:
+            run.problems[queue] = error
+            continue
+        if not taken.complete:
+            run.incomplete.append(queue)
+        oldest = min((letter.sent_at for letter in taken.letters), default=clock())
+        run.oldest_seconds[queue] = max(0.0, (clock() - oldest) / 1000)
+        for group in grouped(taken.letters):
+            old = [letter for letter in group.letters if clock() - letter.sent_at > older_than_seconds * 1000]
+            run.outcomes["too_young"] += len(group.letters) - len(old)
+            if not old:
+                continue
+            if out_of_time():
+                run.problems[queue] = Retryable("time ran out")
+                return run
+            try:
+                case = look_up(group, images)
+                for letter in old:
+                    stored = archive.put_if_absent(archive_key(letter), document_of(letter, case))
+                    outcome = "archived" if stored else "kept_before"
+                    run.outcomes[outcome] += 1
+                    on_letter(outcome)
+            except Exception as error:
+                run.problems[queue] = error
+    return run
+
+
+def archive_key(letter: DeadLetter) -> str:
+    """Where the letter is kept: under its queue and the day on which its message was first sent."""
+    day = (rfc3339(letter.sent_at) or "")[:10]
+    return f"{letter.queue}/{day}/{letter.message_id}.json"
+
+
+def document_of(letter: DeadLetter, case: Case) -> dict[str, Any]:
+    """A letter as it is kept: its body as it came, what it stood for when it was copied, and why."""
+    image = case.image
+    return {
+        "v": 1,
+        "queue": letter.queue,
+        "message_id": letter.message_id,
+        "sent_at": rfc3339(letter.sent_at),
+        "body": letter.body,
+        "standing": case.standing.value,
+        "problem": case.problem,
+        "explanation": case.explanation or None,
+        "image": None
+        if image is None
+        else {
+            "status": image.status.value,
+            "run": image.run,
+            "created_at": rfc3339(image.created_at),
+            "completed_at": rfc3339(image.completed_at),
+        },
+    }

@@ -1,0 +1,31 @@
+"""Withdrawing an image: what is unfinished is cancelled, and what lies in the stores is removed by the sweeper."""
+
+from __future__ import annotations
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.image import delete
+from darkroom.operations.read_image import UnknownImage
+from darkroom.ports import Clock, Fenced, Images
+
+_TRIES = 5
+"""A worker's claims and finishes may each come between reading the row and writing it; five in a row do not."""
+
+
+def delete_image(image_id: str, *, tenant_id: str, images: Images, clock: Clock) -> None:
+    """Makes the image a tombstone; doing so again changes nothing.
+
+    Raises UnknownImage, and Retryable where the table cannot answer or the row keeps changing.
+    """
+    for _ in range(_TRIES):
+        image = images.get(image_id) if is_image_id(image_id) else None
+        if image is None or image.tenant_id != tenant_id:
+            raise UnknownImage
+        if image.is_deleted:
+            return
+        try:
+            images.change(image, delete(image, now=clock()), fence=("version",))
+            return
+        except Fenced:
+            continue
+    raise Retryable("the image changed under every attempt to delete it")

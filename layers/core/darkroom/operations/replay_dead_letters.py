@@ -1,0 +1,315 @@
+"""Replaying what was given up: its row is opened for a new run, then its message sent, then its dead letter removed.
+
+Whatever dies in between, the row decides: a run that it has left is never opened again, and where nobody sent a message
+for an opened row, the sweeper does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from darkroom.domain.dead_letter import (
+    Move,
+    MoveStatus,
+    Standing,
+    reopened,
+    standing_of,
+    why_not_replayable,
+)
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Image, Status
+from darkroom.domain.instants import Milliseconds
+from darkroom.operations.enqueue import enqueue
+from darkroom.operations.list_dead_letters import (
+    Case,
+    Selection,
+    list_dead_letters,
+    work_through,
+)
+from darkroom.ports import Clock, DeadLetters, Fenced, Images, Lanes
+
+REOPEN_FENCE = ("version", "status", "run")
+"""A replay decides on the whole row as it was read: of two operators at once, one opens it."""
+
+MOVE_LIMIT = 30_000
+"""The most letters of a queue that a move as a whole takes: about as many as can be read while they stay hidden."""
+
+_TRIES = 5
+"""The sweeper may mark a row between its reading and its writing; five times in a row it does not."""
+
+_LOOKS = 5
+"""Letters may still be arriving while the rows of the others are opened."""
+
+_POLL_SECONDS = 1.0
+
+_POLLS_FOR_A_START = 30
+
+
+class Moves(Protocol):
+    """Moves of whole queues of dead letters back to their lanes, made by SQS. Every method raises Retryable where
+    SQS cannot answer."""
+
+    def latest(self, queue: str) -> Move | None:
+        """The move that was started last, or None."""
+
+    def start(self, queue: str, per_second: int) -> None:
+        """Starts to move all letters of the queue at that rate; where a move runs already, that one goes on."""
+
+    def cancel(self, move: Move) -> None:
+        """Stops a running move; what it has moved stays moved. One that is over is no error."""
+
+
+class NotReplayable(Exception):
+    """This cannot be replayed; the message says why, and what to do."""
+
+
+@dataclass(kw_only=True)
+class Pace:
+    """Lets things happen at most `per_second` times a second."""
+
+    per_second: float
+    clock: Clock
+    pause: Callable[[float], None]
+    next_at: Milliseconds = 0
+
+    def wait(self) -> None:
+        """Waits until the next one may happen."""
+        left_milliseconds = self.next_at - self.clock()
+        if left_milliseconds > 0:
+            self.pause(left_milliseconds / 1000)
+
+    def spend(self) -> None:
+        """One happens."""
+        self.next_at = max(self.clock(), self.next_at) + round(1000 / self.per_second)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """The ports that a replay works with, and how it is told to stop."""
+
+    images: Images
+    lanes: Lanes
+    dead_letters: DeadLetters
+    clock: Clock
+    pause: Callable[[float], None]
+    stop: Callable[[], bool] = lambda: False
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What has been done so far, for whoever watches: `replayed` opened a row, `finished` completed what an interrupted
+    replay had begun; anything else is the standing of a case that was left alone. `on_change` is told of each."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    on_change: Callable[[], None] = lambda: None
+
+    def add(self, outcome: str) -> None:
+        """Counts one more."""
+        self.counts[outcome] += 1
+        self.on_change()
+
+
+def replay_dead_letters(queue: str, selection: Selection, *, desk: Desk, pace: Pace, tally: Tally) -> bool:
+    """Replays the cases of the queue that are meant and stand `failed`; returns whether the whole queue was seen.
+
+    A letter whose run its row has left is removed too: what replayed it died before it could. Raises Retryable where
+    AWS cannot answer: what was done is done, and a repetition goes on from there.
+    """
+    opened: set[str] = set()
+
+    def wants(case: Case) -> bool:
+        if not selection.covers(case, desk.clock()):
+            return False
+        if is_replayable(case) or is_left_over(case):
+            # One that failed again in the meantime waits for the operator's next decision.
+            return case.message is not None and case.message.image_id not in opened
+        tally.add(case.standing.value)
+        return False
+
+    def act(case: Case) -> bool:
+        image, message = case.image, case.message
+        if image is None or message is None:  # such a case is not wanted
+            return False
+        pace.spend()
+        opened.add(image.image_id)
+        if message.run >= image.run:
+            now = desk.clock()
+            image, is_ours = _reopen(image, desk.images, now=now, message_at=now)
+            if image is None or not (is_ours or standing_of(message, image) is Standing.SETTLED):
+                tally.add("changed")
+                return False
+            tally.add("replayed" if is_ours else "finished")
+        else:
+            tally.add("finished")
+        if _waits_for_its_first_message(image):
+            enqueue(image, images=desk.images, lanes=desk.lanes, clock=desk.clock)
+        return True
+
+    return work_through(
+        queue,
+        act,
+        wants=wants,
+        before_each=pace.wait,
+        stop=desk.stop,
+        dead_letters=desk.dead_letters,
+        images=desk.images,
+        clock=desk.clock,
+    )
+
+
+def is_replayable(case: Case) -> bool:
+    """Whether a replay opens the case's row."""
+    return case.standing is Standing.FAILED
+
+
+def is_left_over(case: Case) -> bool:
+    """Whether its row has left the run that the letters tell of: a replay that died has left them behind."""
+    return (
+        case.standing is Standing.SETTLED
+        and case.image is not None
+        and case.message is not None
+        and case.message.run < case.image.run
+    )
+
+
+def replay_image(image_id: str, *, desk: Desk) -> Image:
+    """Replays a failed image by its row, whether or not it has a letter; returns the row as it is then.
+
+    Raises NotReplayable, and Retryable where the table cannot answer.
+    """
+    image = desk.images.get(image_id)
+    reason = why_not_replayable(image)
+    if image is None or reason is not None:
+        raise NotReplayable(reason)
+    now = desk.clock()
+    after, _ = _reopen(image, desk.images, now=now, message_at=now)
+    if after is None or after.run == image.run:
+        raise NotReplayable(why_not_replayable(after) or "It kept changing under the attempts to replay it.")
+    if _waits_for_its_first_message(after):
+        enqueue(after, images=desk.images, lanes=desk.lanes, clock=desk.clock)
+    return after
+
+
+def _reopen(image: Image, images: Images, *, now: Milliseconds, message_at: Milliseconds) -> tuple[Image | None, bool]:
+    """The row after it was opened for its next run, or as whoever came first has left it, and whether it was this call
+    that opened it."""
+    current: Image | None = image
+    for _ in range(_TRIES):
+        if current is None or current.run > image.run or why_not_replayable(current) is not None:
+            return current, False
+        try:
+            return images.change(current, reopened(current, now=now, message_at=message_at), fence=REOPEN_FENCE), True
+        except Fenced as lost:
+            current = lost.current
+    raise Retryable("the image changed under every attempt to open it")
+
+
+def _waits_for_its_first_message(image: Image) -> bool:
+    return image.status is Status.PENDING and image.attempt == 0
+
+
+def replay_queue(
+    queue: str,
+    *,
+    per_second: int,
+    desk: Desk,
+    moves: Moves,
+    tally: Tally,
+    on_move: Callable[[Move], None] = lambda move: None,
+) -> Move | None:
+    """Replays a whole queue: opens the row of every image that stands `failed`, then has SQS move all letters back.
+
+    A moved letter tells of the run before, and reminds the worker of the new one as well as a message of its own would.
+    Returns the move as it ended, cancelled where `desk.stop` wanted the end, or None where it was not begun. Raises
+    NotReplayable where letters must not be moved or the move failed, and Retryable where AWS cannot answer.
+    """
+    if not _open_all(queue, per_second=per_second, desk=desk, tally=tally):
+        return None
+    running = moves.latest(queue)
+    if running is not None and not running.status.is_over:
+        # An earlier command started it and died; its letters may have come before these rows were opened.
+        running = _followed(queue, running, desk=desk, moves=moves, on_move=on_move)
+        if running.status is MoveStatus.CANCELLED or desk.dead_letters.depth(queue) == 0:
+            return running
+    before = None if running is None else running.started_at
+    moves.start(queue, per_second)
+    for _ in range(_POLLS_FOR_A_START):
+        started = moves.latest(queue)
+        if started is not None and started.started_at != before:
+            return _followed(queue, started, desk=desk, moves=moves, on_move=on_move)
+        desk.pause(_POLL_SECONDS)
+    raise Retryable("SQS does not tell of the move that it has started")
+
+
+def _open_all(queue: str, *, per_second: int, desk: Desk, tally: Tally) -> bool:
+    """Opens every failed row that a letter in the queue tells of, until a look finds no more; False where stopped.
+
+    Each row expects its message when the move will have come to it, so that the sweeper does not overtake the move.
+    """
+    opened: set[str] = set()
+    for _ in range(_LOOKS):
+        listing = list_dead_letters(
+            (queue,), limit=MOVE_LIMIT, dead_letters=desk.dead_letters, images=desk.images, clock=desk.clock
+        )
+        refuse_what_cannot_be_moved(queue, listing.cases, complete=not listing.incomplete)
+        failed = [case for case in listing.cases if is_replayable(case) and _image_id(case) not in opened]
+        if not failed:
+            for case in listing.cases:
+                if _image_id(case) not in opened:
+                    tally.add(case.standing.value)
+            return True
+        for case in failed:
+            if desk.stop():
+                return False
+            if case.image is None or case.message is None:  # such a case does not stand `failed`
+                continue
+            now = desk.clock()
+            _, is_ours = _reopen(
+                case.image,
+                desk.images,
+                now=now,
+                message_at=now + round(1000 * len(opened) / per_second),
+            )
+            opened.add(case.image.image_id)
+            if is_ours:
+                tally.add("replayed")
+    raise Retryable("letters keep arriving faster than their rows can be opened")
+
+
+def _image_id(case: Case) -> str | None:
+    return None if case.message is None else case.message.image_id
+
+
+def refuse_what_cannot_be_moved(queue: str, cases: tuple[Case, ...], *, complete: bool) -> None:
+    """Raises NotReplayable where a move of the whole queue would do harm."""
+    if not complete:
+        raise NotReplayable(
+            f"More than {MOVE_LIMIT:,} letters lie in {queue}: too many to open the rows of all before they are moved. "
+            "Leave --all out: letter by letter any number can be replayed."
+        )
+    unreadable = sum(case.standing is Standing.UNREADABLE for case in cases)
+    unknown = sum(case.standing is Standing.UNKNOWN for case in cases)
+    if unreadable or unknown:
+        raise NotReplayable(
+            f"{queue} holds {unreadable} unreadable letters, which would come back after five more receives, and "
+            f"{unknown} of images that do not exist, which would vanish without a trace. A move takes all letters: "
+            "drop those first, or leave --all out."
+        )
+
+
+def _followed(queue: str, move: Move, *, desk: Desk, moves: Moves, on_move: Callable[[Move], None]) -> Move:
+    cancelled = False
+    while True:
+        on_move(move)
+        if move.status is MoveStatus.FAILED:
+            raise NotReplayable(f"SQS stopped moving the letters of {queue}: {move.failure or 'it gives no reason'}.")
+        if move.status.is_over:
+            return move
+        if desk.stop() and not cancelled and move.handle is not None:
+            moves.cancel(move)
+            cancelled = True
+        desk.pause(_POLL_SECONDS)
+        move = moves.latest(queue) or move

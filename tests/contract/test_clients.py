@@ -1,0 +1,233 @@
+"""How long the functions wait for AWS, and how often they ask: by the numbers, and over a server that never answers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.client import BaseClient
+
+from darkroom import api
+from darkroom.aws import clients
+from darkroom.aws.images_table import ImagesTable
+from darkroom.domain.errors import Retryable
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, http_event, load, received
+from tests.pictures import jpeg
+
+PHOTO = jpeg(320, 240)
+
+type Attempt = tuple[str, float]
+
+
+@dataclass
+class Wire:
+    """A clock that only attempts move, and what each attempt was for and how long it would have waited."""
+
+    now: float = 0.0
+    attempts: list[Attempt] = field(default_factory=list)
+    silent: str = ""
+    """The service that never answers: an attempt takes the connection, what botocore waits besides, and its wait."""
+    each_takes: float = 0.0
+    """How long the others take to answer."""
+
+    def watch(self, client: BaseClient) -> None:
+        client.meta.events.register_last(
+            f"before-send.{client.meta.service_model.service_id.hyphenize()}", self._attempt
+        )
+
+    def _attempt(self, request: Any, event_name: str, **_: Any) -> None:
+        _, service, operation = event_name.split(".")
+        context = request.context
+        waits = context.get("read_timeout", context["client_config"].read_timeout)
+        self.attempts.append((operation, round(waits, 2)))
+        if service == self.silent:
+            self.now += clients.CONNECT_SECONDS + waits + (clients.CONTINUE_SECONDS if operation == "PutObject" else 0)
+        else:
+            self.now += self.each_takes
+        context["read_timeout"] = 0.05  # what the test waits
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """Watches the clients that are made from now on."""
+    wire = Wire()
+    watch = clients.watch
+
+    def watch_both(client: BaseClient) -> None:
+        watch(client)
+        wire.watch(client)
+
+    monkeypatch.setattr(clients, "monotonic", lambda: wire.now)
+    monkeypatch.setattr(clients, "watch", watch_both)
+    return wire
+
+
+@dataclass
+class Server:
+    """Takes connections; `answers` are given one a connection, and when they are used up it says nothing more."""
+
+    url: str
+    connections: list[socket.socket]
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    with ExitStack() as stack:
+
+        def start(*answers: bytes) -> Server:
+            listener = stack.enter_context(closing(socket.create_server(("127.0.0.1", 0))))
+            server = Server(url=f"http://127.0.0.1:{listener.getsockname()[1]}", connections=[])
+            threading.Thread(target=take, args=(listener, server, list(answers)), daemon=True).start()
+            stack.callback(lambda: [connection.close() for connection in server.connections])
+            return server
+
+        yield start
+
+
+def take(listener: socket.socket, server: Server, answers: list[bytes]) -> None:
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return  # the test is over
+        server.connections.append(connection)
+        if answers:
+            connection.recv(65536)
+            connection.sendall(answers.pop(0))
+            connection.close()
+
+
+def post(module: Any, **headers: str) -> dict[str, Any]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return call(module, http_event("POST", "/images", body=PHOTO, headers=named))
+
+
+@pytest.fixture
+def silence(wire: Wire, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Server]:
+    """Makes a service take connections and never answer."""
+
+    def silence(service: str) -> Server:
+        server = serve()
+        monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service.upper()}", server.url)
+        wire.silent = service
+        return server
+
+    return silence
+
+
+@pytest.mark.parametrize(
+    ("service", "headers", "attempts"),
+    [
+        ("s3", {}, [("PutObject", 4.0)]),
+        ("dynamodb", {"idempotency_key": "order-17"}, [("GetItem", 1.5)] * 2),
+        ("dynamodb", {}, [("PutObject", 4.0), ("PutItem", 1.5), ("PutItem", 1.5)]),
+    ],
+    ids=["S3", "DynamoDB before S3", "DynamoDB after S3"],
+)
+def test_an_upload_is_refused_in_time_when_a_store_takes_the_connection_and_never_answers(
+    aws: Aws,
+    wire: Wire,
+    silence: Callable[[str], Server],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    service: str,
+    headers: dict[str, str],
+    attempts: list[Attempt],
+) -> None:
+    server = silence(service)
+    answer = post(load("submit_image", aws, monkeypatch), **headers)
+    assert answer["statusCode"] == 503
+    assert int(answer["headers"]["Retry-After"]) >= 5
+    assert wire.attempts == attempts, "no other attempt had the time, and no other call was made"
+    assert len(server.connections) == attempts.count(attempts[-1])
+    assert wire.now < 10
+
+
+def test_an_upload_is_accepted_and_due_at_once_when_only_the_queue_never_answers(
+    aws: Aws, wire: Wire, silence: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = silence("sqs")
+    submit_image = load("submit_image", replace(aws, slow_queue_url=f"{server.url}/123456789012/slow"), monkeypatch)
+
+    answer = post(submit_image)
+
+    assert answer["statusCode"] == 202
+    assert wire.attempts == [("PutObject", 4.0), ("PutItem", 1.5), ("SendMessage", 3.0), ("UpdateItem", 1.5)]
+    assert wire.now < 10
+    assert is_due_at_once(aws)
+
+
+def test_what_slow_stores_leave_goes_to_the_row(aws: Aws, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire.each_takes = 1.6
+    answer = post(load("submit_image", aws, monkeypatch), idempotency_key="order-17")
+    assert answer["statusCode"] == 202
+    assert wire.attempts == [("GetItem", 1.5), ("PutObject", 2.4), ("PutItem", 1.5), ("UpdateItem", 1.5)]
+    assert received(aws.slow_queue_url)["Records"] == [], "nothing was sent"
+    assert is_due_at_once(aws)
+
+
+def is_due_at_once(aws: Aws) -> bool:
+    """Whether the next sweep sends what was accepted."""
+    [row] = boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"]
+    return int(row["due_at"]["N"]) - int(row["created_at"]["N"]) < 60_000
+
+
+def test_every_wait_is_chosen(ambient: None) -> None:
+    chosen = {
+        make.__name__: (
+            client.meta.config.connect_timeout,
+            client.meta.config.read_timeout,
+            client.meta.config.retries,
+        )
+        for make in (
+            clients.dynamodb_client,
+            clients.s3_client,
+            clients.sqs_client,
+            clients.sqs_client_without_retries,
+        )
+        for client in (make(),)
+    }
+    assert chosen == {
+        "dynamodb_client": (1.0, 1.5, {"mode": "standard", "total_max_attempts": 2}),
+        "s3_client": (1.0, 10, {"mode": "standard", "total_max_attempts": 2}),
+        "sqs_client": (1.0, 3, {"mode": "standard", "total_max_attempts": 2}),
+        "sqs_client_without_retries": (1.0, 3, {"mode": "standard", "total_max_attempts": 1}),
+    }
+    # A connection may take that long twice, once for TCP and once for TLS; it is reckoned with once.
+    assert api.ANSWER_SECONDS + clients.CONNECT_SECONDS < 10
+
+
+WHOLE = json.dumps({"Item": {"image_id": {"S": "0" * 26}}}).encode()
+
+
+def json_answer(body: bytes, *, cut_to: int | None = None) -> bytes:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body[:cut_to]
+
+
+def test_half_an_answer_is_asked_for_again(
+    ambient: None, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(json_answer(WHOLE, cut_to=20), json_answer(WHOLE))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
+    answer = clients.dynamodb_client().get_item(TableName="images", Key={"image_id": {"S": "0" * 26}})
+    assert answer["Item"] == {"image_id": {"S": "0" * 26}}
+    assert len(server.connections) == 2
+
+
+def test_half_an_answer_is_never_taken_for_a_row_that_is_not_there(
+    ambient: None, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(*[json_answer(WHOLE, cut_to=20)] * clients.ATTEMPTS)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
+    with pytest.raises(Retryable, match="IncompleteReadError"):
+        ImagesTable(clients.dynamodb_client(), "images").get("0" * 26)
+    assert len(server.connections) == clients.ATTEMPTS

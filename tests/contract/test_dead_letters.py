@@ -1,0 +1,365 @@
+"""The ports of dead letters, fake and adapter by one suite; how a stack's queues are found; and the archiver's handler.
+
+moto has no move tasks. Their three calls are answered here on the SDK's events, behind its checks of what is asked, and
+move moto's messages; tests/local/test_shims_queues.py holds the embedded stack to the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+
+from console import stack as stacks
+from console.client import ApiError
+from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterMoves, DeadLetterQueues
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, MoveStatus, explanation_of
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import message_for
+from darkroom.domain.message import Message, read_message
+from darkroom.operations.archive_dead_letters import Archive
+from darkroom.operations.replay_dead_letters import Moves
+from darkroom.ports import DeadLetters
+from tests.contract.conftest import REGION, Aws
+from tests.contract.functions import call, load
+from tests.fakes import FakeDeadLetters, FakeLanes
+from tests.fakes.dead_letters import FakeArchive, FakeMoves
+from tests.unit.test_dead_letters import given_up
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+FAILED = given_up(1)
+
+
+def letters_of(kind: str, aws: Aws) -> DeadLetters:
+    sqs = boto3.client("sqs")
+    return FakeDeadLetters() if kind == "fake" else DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
+
+
+def put(letters: DeadLetters, *numbers: int) -> None:
+    for number in numbers:
+        letters.put("slow", message_for(given_up(number)), explanation_of(given_up(number)))
+
+
+# ── The queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_a_letter_comes_back_as_it_was_put(kind: str, aws: Aws) -> None:
+    letters = letters_of(kind, aws)
+    put(letters, 1)
+    taken = letters.take("slow", 5)
+    (letter,) = taken.letters
+    assert (taken.complete, letter.queue) == (True, "slow")
+    assert read_message(letter.body) == message_for(FAILED)
+    assert json.loads(letter.explanation or "") == explanation_of(FAILED)
+
+
+@BOTH
+def test_what_is_in_one_hand_is_in_no_other_until_it_is_given_back(kind: str, aws: Aws) -> None:
+    letters = letters_of(kind, aws)
+    put(letters, *range(12))
+    first = letters.take("slow", 11)
+    assert len({letter.message_id for letter in first.letters}) == 11 and not first.complete
+    assert len(letters.take("slow", 20).letters) == 1
+    letters.give_back(first.letters)
+    assert {letter.message_id for letter in letters.take("slow", 20).letters} == {
+        letter.message_id for letter in first.letters
+    }
+    assert (letters.depth("slow"), letters.depth("fast")) == (12, 0)
+
+
+@BOTH
+def test_a_removed_letter_is_gone_and_removing_it_again_is_no_error(kind: str, aws: Aws) -> None:
+    letters = letters_of(kind, aws)
+    put(letters, 1, 2)
+    one, other = letters.take("slow", 5).letters
+    letters.remove(one)
+    letters.remove(one)
+    letters.give_back((one, other))
+    assert [letter.message_id for letter in letters.take("slow", 5).letters] == [other.message_id]
+
+
+def test_a_letter_travels_in_its_tenants_share(aws: Aws) -> None:
+    put(letters_of("aws", aws), 1)
+    (message,) = boto3.client("sqs").receive_message(QueueUrl=aws.dead_letter_urls["slow"], AttributeNames=["All"])[
+        "Messages"
+    ]
+    assert message["Attributes"]["MessageGroupId"] == "default"
+
+
+def test_a_queue_too_long_for_one_hand_is_not_said_to_be_whole() -> None:
+    message = {"MessageId": "m", "ReceiptHandle": "r", "Body": "b", "Attributes": {"SentTimestamp": "1"}}
+    shows_again: Any = SimpleNamespace(receive_message=lambda **_: {"Messages": [message]})
+    taken = DeadLetterQueues(shows_again, shows_again, {"slow": "url"}).take("slow", 100)
+    assert (len(taken.letters), taken.complete) == (1, False)
+
+
+# ── Moves ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class MoveTasks:
+    """SQS's move tasks over moto's queues: one task at a time, one letter moved whenever somebody asks."""
+
+    client: Any
+    urls: dict[str, str]
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name, answer in (("Start", self.start), ("Cancel", self.cancel)):
+            self.client.meta.events.register(f"before-call.sqs.{name}MessageMoveTask", self._answering(answer))
+        self.client.meta.events.register("before-call.sqs.ListMessageMoveTasks", self._answering(self.list))
+
+    def _answering(self, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[..., Any]:
+        def respond(params: dict[str, Any], **_: Any) -> Any:
+            parsed = answer(json.loads(params["body"]))
+            status = 400 if "Error" in parsed else 200
+            parsed["ResponseMetadata"] = {"HTTPStatusCode": status}
+            return SimpleNamespace(status_code=status, headers={}, content=b""), parsed
+
+        return respond
+
+    def start(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if self.tasks and self.tasks[0]["Status"] == "RUNNING":
+            return {"Error": {"Code": "AWS.SimpleQueueService.UnsupportedOperation", "Message": "one at a time"}}
+        self.tasks.insert(
+            0,
+            asked
+            | {
+                "Status": "RUNNING",
+                "TaskHandle": f"task-{len(self.tasks)}",
+                "StartedTimestamp": 1_000 + len(self.tasks),
+                "ApproximateNumberOfMessagesMoved": 0,
+                "ApproximateNumberOfMessagesToMove": 2,
+            },
+        )
+        return {"TaskHandle": self.tasks[0]["TaskHandle"]}
+
+    def list(self, asked: dict[str, Any]) -> dict[str, Any]:
+        results = [dict(task) for task in self.tasks if task["SourceArn"] == asked["SourceArn"]][:1]
+        if results and results[0]["Status"] == "RUNNING":
+            self._move_on(self.tasks[0])
+        return {"Results": [task if task["Status"] == "RUNNING" else _without_handle(task) for task in results]}
+
+    def cancel(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if not self.tasks or self.tasks[0]["TaskHandle"] != asked["TaskHandle"] or self.tasks[0]["Status"] != "RUNNING":
+            return {"Error": {"Code": "ResourceNotFoundException", "Message": "no such task runs"}}
+        self.tasks[0]["Status"] = "CANCELLED"
+        return {"ApproximateNumberOfMessagesMoved": 0}
+
+    def _move_on(self, task: dict[str, Any]) -> None:
+        sqs = boto3.client("sqs")
+        source, destination = (self.urls[task[name].rpartition(":")[2]] for name in ("SourceArn", "DestinationArn"))
+        messages = sqs.receive_message(QueueUrl=source, MaxNumberOfMessages=1).get("Messages", [])
+        for message in messages:
+            sqs.send_message(QueueUrl=destination, MessageBody=message["Body"])
+            sqs.delete_message(QueueUrl=source, ReceiptHandle=message["ReceiptHandle"])
+            task["ApproximateNumberOfMessagesMoved"] += 1
+        if not messages:
+            task["Status"] = "COMPLETED"
+
+
+def _without_handle(task: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in task.items() if name != "TaskHandle"}
+
+
+@dataclass
+class Moving:
+    """A port of moves, the letters that it moves, and what has come to their lane."""
+
+    moves: Moves
+    letters: DeadLetters
+    arrived: Callable[[], list[Message]]
+
+
+def moving_of(kind: str, aws: Aws) -> Moving:
+    letters = letters_of(kind, aws)
+    put(letters, 1, 2)
+    if isinstance(letters, FakeDeadLetters):
+        lanes = FakeLanes()
+        return Moving(FakeMoves(letters, lanes), letters, lambda: lanes.sent)
+    sqs = boto3.client("sqs")
+    MoveTasks(sqs, {"slow-dead-letters": aws.dead_letter_urls["slow"], "slow": aws.slow_queue_url})
+    arn = f"arn:aws:sqs:{REGION}:123456789012:slow"
+
+    def arrived() -> list[Message]:
+        answer = boto3.client("sqs").receive_message(QueueUrl=aws.slow_queue_url, MaxNumberOfMessages=10)
+        return [read_message(message["Body"]) for message in answer.get("Messages", [])]
+
+    return Moving(DeadLetterMoves(sqs, {"slow": (f"{arn}-dead-letters", arn)}), letters, arrived)
+
+
+@BOTH
+def test_a_move_takes_all_letters_to_their_lane_and_then_is_over(kind: str, aws: Aws) -> None:
+    moving = moving_of(kind, aws)
+    assert moving.moves.latest("slow") is None
+    moving.moves.start("slow", 5)
+    first = moving.moves.latest("slow")
+    assert first is not None and (first.status, first.to_move) == (MoveStatus.RUNNING, 2)
+    assert first.handle is not None
+    while (move := moving.moves.latest("slow")) is not None and not move.status.is_over:
+        pass
+    assert move is not None and (move.status, move.moved, move.handle) == (MoveStatus.COMPLETED, 2, None)
+    assert moving.letters.depth("slow") == 0
+    assert sorted(message.image_id for message in moving.arrived()) == [f"{1:026d}", f"{2:026d}"]
+
+
+@BOTH
+def test_a_move_that_runs_is_not_started_twice(kind: str, aws: Aws) -> None:
+    moves = moving_of(kind, aws).moves
+    moves.start("slow", 5)
+    first = moves.latest("slow")
+    moves.start("slow", 5)
+    second = moves.latest("slow")
+    assert first is not None and second is not None and first.started_at == second.started_at
+
+
+@BOTH
+def test_a_cancelled_move_leaves_the_rest_and_the_next_is_another(kind: str, aws: Aws) -> None:
+    moving = moving_of(kind, aws)
+    moving.moves.start("slow", 5)
+    move = moving.moves.latest("slow")
+    assert move is not None
+    moving.moves.cancel(move)
+    moving.moves.cancel(move)
+    while (ended := moving.moves.latest("slow")) is not None and not ended.status.is_over:
+        pass
+    assert ended is not None and ended.status is MoveStatus.CANCELLED
+    assert moving.letters.depth("slow") == 1
+    moving.moves.start("slow", 5)
+    again = moving.moves.latest("slow")
+    assert again is not None and again.started_at != move.started_at
+
+
+def test_a_move_names_where_to_and_how_fast(aws: Aws) -> None:
+    sqs = boto3.client("sqs")
+    tasks = MoveTasks(sqs, {"slow-dead-letters": aws.dead_letter_urls["slow"], "slow": aws.slow_queue_url})
+    DeadLetterMoves(sqs, {"slow": ("arn:of:letters", "arn:of:lane")}).start("slow", 7)
+    asked = ("SourceArn", "DestinationArn", "MaxNumberOfMessagesPerSecond")
+    assert [tasks.tasks[0][name] for name in asked] == ["arn:of:letters", "arn:of:lane", 7]
+
+
+# ── The archive ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_what_is_archived_first_stays(kind: str, aws: Aws) -> None:
+    boto3.client("s3").create_bucket(Bucket="archive")
+    archive: Archive = FakeArchive() if kind == "fake" else DeadLetterArchive(boto3.client("s3"), "archive")
+    assert archive.put_if_absent("slow/2026-11-09/m.json", {"é": 1})
+    assert not archive.put_if_absent("slow/2026-11-09/m.json", {"é": 2})
+    assert archive.put_if_absent("slow/2026-11-09/n.json", {"é": 3})
+
+
+def test_the_archiver_copies_what_is_old_enough_and_fails_where_it_cannot(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket="archive")
+    monkeypatch.setenv("ARCHIVE_BUCKET", "archive")
+    put(letters_of("aws", aws), 1)
+    archiver = load("archive_dead_letters", aws, monkeypatch)
+    assert call(archiver, {})["outcomes"] == {"too_young": 1}
+    now = archiver.wiring.clock()
+    monkeypatch.setattr(archiver.wiring, "clock", lambda: now + ARCHIVED_FROM_SECONDS * 1000 + 10_000)
+    assert call(archiver, {})["outcomes"] == {"archived": 1, "too_young": 0}
+    (item,) = s3.list_objects_v2(Bucket="archive")["Contents"]
+    document = json.loads(s3.get_object(Bucket="archive", Key=item["Key"])["Body"].read())
+    assert (document["standing"], document["explanation"]["image_id"]) == ("unknown", FAILED.image_id)
+    boto3.client("sqs").delete_queue(QueueUrl=aws.dead_letter_urls["fast"])
+    with pytest.raises(Retryable, match="fast"):
+        call(archiver, {})
+
+
+# ── Finding a stack's queues ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_queue_that_another_one_ends_in_is_found_by_its_name(aws: Aws) -> None:
+    sqs = boto3.client("sqs")
+    target = sqs.get_queue_attributes(
+        QueueUrl=sqs.create_queue(QueueName="hold-dead-letters")["QueueUrl"], AttributeNames=["QueueArn"]
+    )["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": target, "maxReceiveCount": 5})
+    hold_url = sqs.create_queue(QueueName="hold", Attributes={"RedrivePolicy": policy})["QueueUrl"]
+    resources = {
+        "FastQueue": aws.fast_queue_url,
+        "FastDeadLetters": aws.dead_letter_urls["fast"],
+        "SlowQueue": aws.slow_queue_url,
+        "SlowDeadLetters": aws.dead_letter_urls["slow"],
+        "FarHoldQueue": hold_url,
+        "FarHoldDeadLetters": hold_url.replace("hold", "hold-dead-letters"),
+    }
+    found = stacks._dead_letter_queues(sqs, {name: ("AWS::SQS::Queue", url) for name, url in resources.items()})
+    assert {name: (queue.url, queue.source_url) for name, queue in found.items()} == {
+        "far_hold": (resources["FarHoldDeadLetters"], hold_url),
+        "fast": (aws.dead_letter_urls["fast"], aws.fast_queue_url),
+        "slow": (aws.dead_letter_urls["slow"], aws.slow_queue_url),
+    }
+    assert found["far_hold"].arn == target
+
+
+def test_the_local_stack_is_asked_without_anything_of_this_machines_aws_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "there is no such profile")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://elsewhere.test")
+    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.test")
+    client = stacks._local_clients({"region": "us-east-1", "aws_endpoint_url": "http://127.0.0.1:1"})("sqs")
+    assert client.meta.endpoint_url == "http://127.0.0.1:1"
+    assert client._request_signer._credentials.access_key == "local"
+    assert client._endpoint.http_session._proxy_config._proxies == {}
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (Retryable("reading: SlowDown"), "Nothing is lost, and what was done is done: type the same again."),
+        (NoCredentialsError(), "Set AWS_PROFILE"),
+        (EndpointConnectionError(endpoint_url="https://sqs.test"), "AWS cannot be reached"),
+        (
+            ClientError({"Error": {"Code": "ValidationError", "Message": "Stack"}}, "ListStackResources"),
+            "There is no stack shop in eu-west-1",
+        ),
+        (
+            ClientError({"Error": {"Code": "AccessDenied", "Message": "not you"}}, "ReceiveMessage"),
+            r"AWS refuses ReceiveMessage in eu-west-1 \(AccessDenied\): not you",
+        ),
+    ],
+)
+def test_what_aws_refuses_is_told_in_a_sentence(raised: Exception, said: str) -> None:
+    with pytest.raises(ApiError, match=said), stacks.explained("shop", "eu-west-1", is_local=False):
+        raise raised
+
+
+def test_a_profile_or_region_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    with pytest.raises(ApiError, match="In which region is shop"):
+        stacks.open_stack("shop", None)
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(ApiError, match="nobody"):
+        stacks.open_stack("shop", None)
+
+
+def test_a_stack_that_does_not_listen_any_more_is_told_as_not_running(tmp_path: Any) -> None:
+    document = {
+        "version": 1,
+        "stack_name": "darkroom",
+        "region": "us-east-1",
+        "aws_endpoint_url": "http://127.0.0.1:1",
+    }
+    (tmp_path / "stack.json").write_text(json.dumps(document))
+    impatient = stacks._PATIENT.merge(Config(retries={"mode": "standard", "total_max_attempts": 1}))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ApiError, match="make run"):
+        patch.setattr(stacks, "_PATIENT", impatient)
+        stacks.open_stack(None, None, environment={"DARKROOM_STATE_DIR": str(tmp_path)})

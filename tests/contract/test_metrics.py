@@ -1,0 +1,45 @@
+"""What the alarms watch is what the functions emit: an alarm on a misspelt name or dimension would never sound."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.conftest import TEMPLATE, Aws
+from tests.contract.functions import call, load
+
+type Measure = tuple[str, frozenset[tuple[str, str]]]
+"""A metric's name and its dimensions."""
+
+
+def emitted(output: str) -> Iterator[Measure]:
+    """The measures in a function's log, by the embedded metric format."""
+    for line in output.splitlines():
+        entry = json.loads(line) if line.startswith("{") else {}
+        for directive in entry.get("_aws", {}).get("CloudWatchMetrics", ()):
+            for names in directive["Dimensions"]:
+                for metric in directive["Metrics"]:
+                    yield metric["Name"], frozenset((name, entry[name]) for name in names)
+
+
+def watched() -> set[Measure]:
+    """Our own measures that the template's alarms watch."""
+    resources = TEMPLATE["Resources"].values()
+    alarms = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    return {
+        (alarm["MetricName"], frozenset((item["Name"], item["Value"]) for item in alarm["Dimensions"]))
+        for alarm in alarms
+        if not str(alarm["Namespace"]).startswith("AWS/")
+    }
+
+
+def test_every_run_of_the_watchmen_emits_whatever_the_alarms_watch_though_nothing_is_wrong(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARCHIVE_BUCKET", "archive")  # without letters it is not asked for anything
+    for name in ("sweep_due_images", "archive_dead_letters"):
+        call(load(name, aws, monkeypatch), {})
+    assert watched() <= set(emitted(capsys.readouterr().out))
+    assert len(watched()) == 6

@@ -1,0 +1,70 @@
+"""The archiver: what SQS is about to delete is kept, once, with all that is known of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from darkroom.domain.errors import Retryable
+from tests.unit.test_dead_letters import DAY, FAILED, Office, given_up
+
+
+def test_letters_that_near_their_fourteen_days_are_copied_once_and_stay() -> None:
+    office = Office()
+    old = office.bury(FAILED, sent_at=office.now - 12 * DAY * 1000 - 1)
+    office.bury(given_up(2), sent_at=office.now - 12 * DAY * 1000)
+    first = office.archive_all()
+    assert first.outcomes == Counter(archived=1, too_young=1)
+    assert first.oldest_seconds == {"fast": 0.0, "slow": 12 * DAY + 0.001}
+    assert office.archive_all().outcomes == Counter(kept_before=1, too_young=1)
+    ((key, document),) = office.archive.objects.items()
+    assert key == f"slow/2026-11-09/{old.message_id}.json"
+    assert document["body"] == old.body
+    assert document["explanation"]["attempts"][0]["stack"].endswith("boom")
+    assert (document["standing"], document["image"]["status"]) == ("failed", "failed")
+    assert len(office.letters.lying["slow"]) == 2 and office.in_hand == set()
+
+
+def test_a_letter_that_nobody_can_read_is_archived_as_it_is() -> None:
+    office = Office()
+    office.letters.lie_down("fast", "\x00 no message")
+    assert office.archive_all().outcomes == Counter(archived=1)
+    ((_, document),) = office.archive.objects.items()
+    assert (document["body"], document["explanation"], document["image"]) == ("\x00 no message", None, None)
+
+
+def test_a_queue_that_does_not_answer_keeps_no_other_from_being_archived() -> None:
+    office = Office()
+    office.bury(FAILED, sent_at=0)
+    take = office.letters.take
+
+    def throttled(queue: str, limit: int) -> Any:
+        if queue == "fast":
+            raise Retryable("throttled")
+        return take(queue, limit)
+
+    office.letters.take = throttled  # type: ignore[method-assign]
+    archiving = office.archive_all()
+    assert (list(archiving.problems), archiving.outcomes) == (["fast"], Counter(archived=1))
+
+
+def test_an_archiver_whose_time_runs_out_says_so() -> None:
+    office = Office(stopped=True)
+    office.bury(FAILED, sent_at=0)
+    assert str(office.archive_all().problems["slow"]) == "time ran out"
+
+
+def test_a_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> None:
+    office = Office()
+    office.bury(FAILED, sent_at=0)
+    office.bury(given_up(2), sent_at=0)
+    get = office.images.get
+
+    def cannot_read_the_first(image_id: str) -> Any:
+        if image_id == FAILED.image_id:
+            raise KeyError("recipe")
+        return get(image_id)
+
+    office.images.get = cannot_read_the_first  # type: ignore[method-assign]
+    archiving = office.archive_all()
+    assert (list(archiving.problems), archiving.outcomes["archived"]) == (["slow"], 1)

@@ -1,0 +1,511 @@
+"""Dead letters: what each is worth, and what looking at them, replaying, dropping and archiving promise."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.dead_letter import Move, MoveStatus, Standing, explanation_in, explanation_of, standing_of
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Attempt, Cause, Image, Letter, Status, complete, delete, give_up, message_for, reject
+from darkroom.domain.message import Message
+from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
+from darkroom.operations.drop_dead_letters import drop_dead_letters
+from darkroom.operations.list_dead_letters import HANDFUL, Case, Listing, Selection, list_dead_letters
+from darkroom.operations.replay_dead_letters import (
+    Desk,
+    NotReplayable,
+    Pace,
+    Tally,
+    replay_dead_letters,
+    replay_image,
+    replay_queue,
+)
+from darkroom.ports import DeadLetter
+from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes
+from tests.fakes.dead_letters import FakeArchive, FakeMoves
+from tests.unit.test_image import NOW, pending, processing
+
+DAY = 24 * 3600
+
+
+def given_up(number: int, *, bug: str = "ZeroDivisionError", **changes: Any) -> Image:
+    """A failed image whose dead letter has been placed."""
+    row = processing(image_id=f"{number:026d}", attempt=5, due_at=None, **changes)
+    cause = Cause(error_type=bug, message="a bug", stack="Traceback\n  boom")
+    return replace(give_up(row, now=NOW, cause=cause), letter=Letter.KEPT, due_at=None)
+
+
+@dataclass
+class Office:
+    """Rows, queues and a clock that only pauses move."""
+
+    images: FakeImages = field(default_factory=FakeImages)
+    lanes: FakeLanes = field(default_factory=FakeLanes)
+    letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
+    archive: FakeArchive = field(default_factory=FakeArchive)
+    now: int = NOW + 3_600_000
+    pauses: list[float] = field(default_factory=list)
+    stopped: bool = False
+
+    def clock(self) -> int:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += round(seconds * 1000)
+        if seconds > 60:
+            self.letters.hidden.clear()
+
+    @property
+    def desk(self) -> Desk:
+        return Desk(
+            images=self.images,
+            lanes=self.lanes,
+            dead_letters=self.letters,
+            clock=self.clock,
+            pause=self.pause,
+            stop=lambda: self.stopped,
+        )
+
+    def bury(self, image: Image, *, run: int | None = None, sent_at: int = NOW, explained: bool = True) -> DeadLetter:
+        """Keeps the row and puts a letter of one of its runs into the queue of its lane."""
+        self.images.rows[image.image_id] = image
+        message = replace_run(message_for(image), run)
+        explanation = json.dumps(explanation_of(image, run)) if explained else None
+        letter = self.letters.lie_down(image.lane, message.model_dump_json(), explanation)
+        dated = replace(letter, sent_at=sent_at)
+        self.letters.lying[image.lane] = [dated if one == letter else one for one in self.letters.lying[image.lane]]
+        return dated
+
+    def ls(self, selection: Selection | None = None, limit: int = 100) -> Listing:
+        return list_dead_letters(
+            self.letters.queues,
+            selection or Selection(),
+            limit=limit,
+            dead_letters=self.letters,
+            images=self.images,
+            clock=self.clock,
+        )
+
+    def replay(self, selection: Selection | None = None, *, per_second: float = 1000) -> Counter[str]:
+        tally = Tally()
+        pace = Pace(per_second=per_second, clock=self.clock, pause=self.pause)
+        for queue in self.letters.queues:
+            replay_dead_letters(queue, selection or Selection(), desk=self.desk, pace=pace, tally=tally)
+        return tally.counts
+
+    def move(self, moves: FakeMoves, per_second: int = 10) -> tuple[Move | None, Counter[str]]:
+        tally = Tally()
+        move = replay_queue("slow", per_second=per_second, desk=self.desk, moves=moves, tally=tally)
+        return move, tally.counts
+
+    def drop(self, *, force: bool = False, selection: Selection | None = None) -> Counter[str]:
+        tally = Tally()
+        for queue in self.letters.queues:
+            drop_dead_letters(
+                queue,
+                selection or Selection(),
+                force=force,
+                dead_letters=self.letters,
+                images=self.images,
+                clock=self.clock,
+                stop=lambda: self.stopped,
+                tally=tally,
+            )
+        return tally.counts
+
+    def archive_all(self, **options: Any) -> Archiving:
+        return archive_dead_letters(
+            dead_letters=self.letters,
+            images=self.images,
+            archive=self.archive,
+            clock=self.clock,
+            out_of_time=lambda: self.stopped,
+            **options,
+        )
+
+    @property
+    def in_hand(self) -> set[str]:
+        """The letters that somebody has taken and neither removed nor given back."""
+        lying = {letter.message_id for letters in self.letters.lying.values() for letter in letters}
+        return self.letters.hidden & lying
+
+    def row(self, image: Image) -> Image:
+        return self.images.rows[image.image_id]
+
+
+def replace_run(message: Message, run: int | None) -> Message:
+    return message if run is None else message.model_copy(update={"run": run})
+
+
+# ── What a letter is worth ───────────────────────────────────────────────────────────────────────────────────────────
+
+FAILED = given_up(1)
+REFUSED = reject(processing(), code="truncated", message="The file ends too early.", now=NOW)
+DONE = complete(processing(), (), notices=(), now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("run", "image", "standing"),
+    [
+        (1, None, Standing.UNKNOWN),
+        (1, FAILED, Standing.FAILED),
+        (1, replace(FAILED, letter=Letter.OWED), Standing.FAILED),
+        (1, replace(FAILED, run=2), Standing.SETTLED),
+        (1, delete(FAILED, now=NOW), Standing.SETTLED),
+        (1, REFUSED, Standing.SETTLED),
+        (1, DONE, Standing.SETTLED),
+        (1, pending(run=2), Standing.SETTLED),
+        (1, processing(), Standing.WORKING),
+        (1, pending(), Standing.WORKING),
+    ],
+)
+def test_a_letters_standing_follows_from_the_row(run: int, image: Image | None, standing: Standing) -> None:
+    message = replace_run(message_for(image or FAILED), run)
+    assert standing_of(message, image) is standing
+    assert standing_of(None, image) is Standing.UNREADABLE
+
+
+@pytest.mark.parametrize("text", [None, "", "no JSON", "[]", "{}", '{"v": 2}'])
+def test_an_explanation_that_cannot_be_read_is_none(text: str | None) -> None:
+    assert explanation_in(text) is None
+
+
+def test_of_an_earlier_run_the_row_still_tells_the_attempts() -> None:
+    again = replace(FAILED, run=2, attempts=(*FAILED.attempts, Attempt(run=2, number=1, request_id="q", started_at=5)))
+    told = explanation_of(again, 1)
+    assert (told["run"], told["cause"]) == (1, None)
+    assert [attempt["error_type"] for attempt in told["attempts"]] == ["ZeroDivisionError"]
+
+
+# ── Listing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_letters_of_one_run_are_one_case_with_the_explained_one_speaking() -> None:
+    office = Office()
+    office.bury(FAILED, explained=False, sent_at=NOW - 5)
+    office.bury(FAILED)
+    (case,) = office.ls().cases
+    assert (len(case.letters), case.cause, case.error_code) == (2, "ZeroDivisionError", "internal")
+    assert (case.standing, case.sent_at) == (Standing.FAILED, NOW - 5)
+    assert office.ls().letters == 2, "what was looked at is given back"
+
+
+def test_a_letter_that_sqs_made_is_explained_by_the_row() -> None:
+    office = Office()
+    lost = replace(give_up(processing(attempt=5), now=NOW), letter=Letter.KEPT)
+    office.bury(lost, explained=False)
+    (case,) = office.ls().cases
+    assert case.cause == "worker_lost"
+    assert '"r"' in case.explanation["look"], "the request that died is the one to look for"
+
+
+def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
+    office = Office()
+    office.letters.lie_down("fast", '{"hello": 1}')
+    office.letters.lie_down("fast", '{"hello": 1}')
+    cases = office.ls().cases
+    assert [case.standing for case in cases] == [Standing.UNREADABLE] * 2
+    assert "image_id" in str(cases[0].problem)
+    assert (cases[0].cause, cases[0].explanation) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("selection", "numbers"),
+    [
+        (Selection(), [1, 2, 3]),
+        (Selection(image_id=f"{2:026d}"), [2]),
+        (Selection(tenant_id="acme"), [3]),
+        (Selection(cause="keyerror"), [2]),
+        (Selection(cause="internal"), [1, 2, 3]),
+        (Selection(standing=Standing.SETTLED), [3]),
+        (Selection(older_than_seconds=DAY), [1]),
+        (Selection(newer_than_seconds=DAY), [2, 3]),
+        (Selection(newer_than_seconds=DAY, cause="KeyError", tenant_id="acme"), []),
+    ],
+)
+def test_filters_choose_by_what_is_known_of_a_case(selection: Selection, numbers: list[int]) -> None:
+    office = Office()
+    office.bury(FAILED, sent_at=NOW - DAY * 1000)
+    office.bury(given_up(2, bug="KeyError"))
+    office.bury(replace(given_up(3, tenant_id="acme"), status=Status.DONE))
+    assert [int(case.explanation["image_id"]) for case in office.ls(selection).cases] == numbers
+
+
+def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
+    office = Office()
+    for number in range(4):
+        office.bury(given_up(number))
+    listing = office.ls(limit=3)
+    assert (listing.letters, listing.incomplete, listing.depths) == (3, ("slow",), {"fast": 0, "slow": 4})
+
+
+# ── Replaying letter by letter ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_replay_opens_the_row_sends_its_message_and_removes_all_letters_of_the_run() -> None:
+    office = Office()
+    office.bury(FAILED, explained=False)
+    office.bury(FAILED)
+    assert office.replay() == Counter(replayed=1)
+    row = office.row(FAILED)
+    assert (row.status, row.run, row.attempt, row.letter, row.error) == (Status.PENDING, 2, 0, None, None)
+    assert office.lanes.sent == [message_for(row)]
+    assert office.letters.lying["slow"] == []
+    assert office.replay() == Counter()
+
+
+def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back() -> None:
+    office = Office()
+    for number, bug in enumerate(("KeyError", "OSError", "KeyError")):
+        office.bury(given_up(number, bug=bug))
+    assert office.replay(Selection(cause="OSError")) == Counter(replayed=1)
+    assert len(office.letters.lying["slow"]) == 2
+    assert office.in_hand == set()
+
+
+def test_what_cannot_be_replayed_is_left_and_counted_by_its_standing() -> None:
+    office = Office()
+    office.bury(replace(REFUSED, image_id=f"{1:026d}"))
+    office.bury(processing())
+    office.letters.lie_down("slow", "no message")
+    office.letters.lie_down("slow", message_for(given_up(9)).model_dump_json())
+    assert office.replay() == Counter(settled=1, working=1, unreadable=1, unknown=1)
+    assert len(office.letters.lying["slow"]) == 4
+    assert office.lanes.sent == []
+
+
+def test_a_letter_that_an_interrupted_replay_left_behind_goes_and_its_message_is_sent_anew() -> None:
+    office = Office()
+    office.bury(FAILED)
+    office.images.rows[FAILED.image_id] = replace(pending(image_id=FAILED.image_id), run=2)
+    assert office.replay() == Counter(finished=1)
+    assert [message.run for message in office.lanes.sent] == [2]
+    assert office.row(FAILED).run == 2
+    assert office.letters.lying["slow"] == []
+
+
+def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go() -> None:
+    office = Office()
+    office.bury(FAILED)
+    send = office.lanes.send
+
+    def fails_again(message: Message) -> None:
+        send(message)
+        office.bury(replace(FAILED, run=message.run))
+
+    office.lanes.send = fails_again  # type: ignore[method-assign]
+    for number in range(2, HANDFUL + 3):
+        office.bury(replace(given_up(number), status=Status.DONE))
+    assert office.replay()["replayed"] == 1
+    assert office.row(FAILED).run == 2
+
+
+def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay() -> None:
+    office = Office()
+    office.bury(replace(FAILED, letter=Letter.OWED))
+    change = office.images.change
+
+    def overtaken(*arguments: Any, **options: Any) -> Image:
+        office.images.change = change  # type: ignore[method-assign]
+        row = office.row(FAILED)
+        change(row, replace(row, letter=Letter.PLACED), fence=("version",))
+        return change(*arguments, **options)
+
+    office.images.change = overtaken  # type: ignore[method-assign]
+    assert office.replay() == Counter(replayed=1)
+    assert office.row(FAILED).run == 2
+
+
+def test_of_two_operators_one_opens_the_row() -> None:
+    office = Office()
+    office.bury(FAILED)
+    change = office.images.change
+
+    def overtaken(*arguments: Any, **options: Any) -> Image:
+        office.images.change = change  # type: ignore[method-assign]
+        replay_image(FAILED.image_id, desk=office.desk)
+        return change(*arguments, **options)
+
+    office.images.change = overtaken  # type: ignore[method-assign]
+    assert office.replay() == Counter(finished=1)
+    assert office.row(FAILED).run == 2
+
+
+def test_a_replay_keeps_its_rate_and_takes_letters_anew_that_it_could_not_hold() -> None:
+    office = Office()
+    for number in range(3):
+        office.bury(given_up(number))
+    assert office.replay(per_second=0.01) == Counter(replayed=3)
+    assert sum(office.pauses) >= 200
+    assert office.letters.lying["slow"] == []
+
+
+def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> None:
+    office = Office()
+    for number in range(3):
+        office.bury(given_up(number))
+    send = office.lanes.send
+
+    def stop_after_the_first(message: Message) -> None:
+        send(message)
+        office.stopped = True
+
+    office.lanes.send = stop_after_the_first  # type: ignore[method-assign]
+    assert office.replay() == Counter(replayed=1)
+    assert len(office.letters.lying["slow"]) == 2
+    assert office.in_hand == set()
+
+
+def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None:
+    office = Office()
+    office.bury(FAILED)
+
+    def throttled(message: Message) -> None:
+        raise Retryable("throttled")
+
+    office.lanes.send = throttled  # type: ignore[method-assign]
+    assert office.replay() == Counter(replayed=1)
+    assert office.row(FAILED).due_at == office.now
+
+
+# ── Replaying by id ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_image_without_a_letter_is_replayed_by_its_row() -> None:
+    office = Office()
+    office.images.rows[FAILED.image_id] = FAILED
+    assert replay_image(FAILED.image_id, desk=office.desk).run == 2
+    assert [message.run for message in office.lanes.sent] == [2]
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        (None, "no image with this id"),
+        (REFUSED, r"refused \(truncated: The file ends too early.\)"),
+        (DONE, "It is done, in run 1"),
+        (delete(FAILED, now=NOW), "deleted"),
+    ],
+)
+def test_what_cannot_be_replayed_by_id_says_why(image: Image | None, why: str) -> None:
+    office = Office()
+    if image is not None:
+        office.images.rows[image.image_id] = image
+    with pytest.raises(NotReplayable, match=why):
+        replay_image((image or FAILED).image_id, desk=office.desk)
+    assert office.lanes.sent == []
+
+
+# ── Replaying a whole queue ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_whole_queue_is_moved_after_the_rows_were_opened() -> None:
+    office = Office()
+    for number in range(3):
+        office.bury(given_up(number))
+    moves = FakeMoves(office.letters, office.lanes, on_start=lambda: statuses.extend(office.images.rows.values()))
+    statuses: list[Image] = []
+    move, counts = office.move(moves, per_second=2)
+    assert move is not None and (move.status, move.moved) == (MoveStatus.COMPLETED, 3)
+    assert [row.status for row in statuses] == [Status.PENDING] * 3
+    assert counts == Counter(replayed=3)
+    assert moves.started == [("slow", 2)]
+    assert [message.run for message in office.lanes.sent] == [1, 1, 1]
+    waits = sorted((row.due_at or 0) - (office.row(given_up(0)).due_at or 0) for row in statuses)
+    assert waits == [0, 500, 1000], "the sweeper does not overtake the move"
+
+
+def test_a_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too() -> None:
+    office = Office()
+    office.bury(given_up(1))
+    change, late = office.images.change, given_up(2)
+
+    def another_dies(*arguments: Any, **options: Any) -> Image:
+        office.images.change = change  # type: ignore[method-assign]
+        office.bury(late)
+        return change(*arguments, **options)
+
+    office.images.change = another_dies  # type: ignore[method-assign]
+    _, counts = office.move(FakeMoves(office.letters, office.lanes))
+    assert counts == Counter(replayed=2)
+    assert office.row(late).run == 2
+
+
+@pytest.mark.parametrize("body", ["no message", message_for(given_up(9)).model_dump_json()])
+def test_a_queue_with_letters_that_a_move_would_lose_or_turn_in_circles_is_not_moved(body: str) -> None:
+    office = Office()
+    office.bury(FAILED)
+    office.letters.lie_down("slow", body)
+    moves = FakeMoves(office.letters, office.lanes)
+    with pytest.raises(NotReplayable, match="drop those first, or leave --all out"):
+        office.move(moves)
+    assert (moves.started, office.row(FAILED).run) == ([], 1)
+
+
+def test_a_move_that_runs_already_is_followed_and_not_started_twice() -> None:
+    office = Office()
+    for number in range(2):
+        office.bury(given_up(number))
+    moves = FakeMoves(office.letters, office.lanes)
+    moves.start("slow", 5)
+    move, counts = office.move(moves)
+    assert move is not None and move.status is MoveStatus.COMPLETED
+    assert (moves.started, counts) == ([("slow", 5)], Counter(replayed=2))
+
+
+def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest() -> None:
+    office = Office()
+    for number in range(4):
+        office.bury(given_up(number))
+    moves = FakeMoves(office.letters, office.lanes)
+    moves.on_start = lambda: setattr(office, "stopped", True)
+    move, _ = office.move(moves)
+    assert move is not None and move.status is MoveStatus.CANCELLED
+    assert 0 < len(office.letters.lying["slow"]) < 4
+    office.stopped, moves.on_start = False, lambda: None
+    again, counts = office.move(moves)
+    assert again is not None and again.status is MoveStatus.COMPLETED
+    assert office.letters.lying["slow"] == [] and counts["replayed"] == 0
+    assert {row.run for row in office.images.rows.values()} == {2}
+
+
+def test_a_move_that_fails_says_why() -> None:
+    office = Office()
+    office.bury(FAILED)
+    with pytest.raises(NotReplayable, match="slow: CouldNotDetermineMessageSource"):
+        office.move(FakeMoves(office.letters, office.lanes, failure="CouldNotDetermineMessageSource"))
+
+
+# ── Dropping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_settled_letters_are_dropped_unless_forced() -> None:
+    office = Office()
+    office.bury(FAILED)
+    office.bury(replace(given_up(2), status=Status.DONE))
+    office.letters.lie_down("fast", "no message")
+    assert office.drop() == Counter(dropped=1, failed=1, unreadable=1)
+    assert office.drop(force=True, selection=Selection(standing=Standing.UNREADABLE)) == Counter(dropped=1)
+    assert len(office.letters.lying["slow"]) == 1
+    assert office.row(FAILED) == FAILED, "rows are left as they are"
+
+
+def test_a_letter_whose_image_was_opened_since_the_listing_is_judged_by_the_row_of_now() -> None:
+    office = Office()
+    office.bury(replace(FAILED, run=2), run=1)
+    assert [case.standing for case in office.ls().cases] == [Standing.SETTLED]
+    office.images.rows[FAILED.image_id] = FAILED
+    assert office.drop() == Counter(failed=1)
+
+
+def test_a_case_can_be_described_without_an_explanation() -> None:
+    case = Case(
+        queue="fast", letters=(), message=None, image=None, standing=Standing.UNKNOWN, explanation={}, problem=None
+    )
+    assert case.cause is None

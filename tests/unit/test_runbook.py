@@ -1,0 +1,83 @@
+"""The runbook's commands exist: nobody should find out at three in the morning that one does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import botocore.session
+import pytest
+import typer.main
+from botocore import xform_name
+
+from checks.expand_template import ROOT, expanded_template
+from console.main import app
+
+RUNBOOK = (ROOT / "docs" / "runbook.md").read_text().replace("\\\n", " ")
+
+CODE = [*re.findall(r"```sh\n(.*?)```", RUNBOOK, re.DOTALL), *re.findall(r"`([^`\n]+)`", RUNBOOK)]
+
+OF_THE_COMMAND_LINE = {("logs", "tail"): {"since", "format", "filter-pattern"}, ("s3", "ls"): {"recursive"}}
+"""What `aws` has beside the services' own operations, with the options that we use."""
+
+OF_EVERY_OPERATION = {"query", "output", "no-paginate"}
+
+
+def commands(start: str) -> list[str]:
+    """The commands that begin so, each to the end of its line, its pipe or its substitution."""
+    return [found for code in CODE for found in re.findall(rf"(?:^|[\s(;])({start} [^\n|;#]*)", code)]
+
+
+def options(command: str) -> set[str]:
+    """The long options of a command, without those of a command that is substituted into it."""
+    return set(re.findall(r"\s--([a-z][a-z-]+)", re.sub(r'"?\$\([^()]*(\([^()]*\)[^()]*)*\)"?', "VALUE", command)))
+
+
+def test_every_aws_command_is_one_that_aws_has() -> None:
+    session = botocore.session.get_session()
+    found = commands("aws")
+    assert len(found) > 20
+    for command in found:
+        service, operation = command.split()[1:3]
+        if (service, operation) in OF_THE_COMMAND_LINE:
+            known = OF_THE_COMMAND_LINE[service, operation]
+        else:
+            model = session.get_service_model(service)
+            (name,) = [name for name in model.operation_names if xform_name(name, "-") == operation]
+            shape: Any = model.operation_model(name).input_shape
+            known = {xform_name(member, "-") for member in (shape.members if shape else ())}
+            known |= {f"no-{member}" for member in known} | OF_EVERY_OPERATION
+        assert options(command) <= known, command
+
+
+def test_every_darkroom_command_is_one_that_the_console_has() -> None:
+    found = commands(r"\./darkroom")
+    assert len(found) > 8
+    for command in found:
+        known: Any = typer.main.get_command(app)
+        for word in command.split()[1:]:
+            if not hasattr(known, "commands"):
+                break
+            known = known.commands[word]
+        names = {
+            name.lstrip("-") for parameter in known.params for name in (*parameter.opts, *parameter.secondary_opts)
+        }
+        assert options(command) <= names, command
+
+
+def resources_named() -> Iterator[str]:
+    yield from re.findall(r"\bresource ([A-Z]\w+)", RUNBOOK)
+    yield from re.findall(r"`([A-Z]\w+Logs)`", RUNBOOK)
+
+
+@pytest.mark.parametrize("name", sorted(set(resources_named())))
+def test_every_resource_that_it_asks_for_is_in_the_stack(name: str) -> None:
+    assert name in expanded_template()["Resources"]
+
+
+def test_every_link_leads_to_a_section() -> None:
+    headings = re.findall(r"^##* (.+)$", RUNBOOK, re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    links = re.findall(r"\]\(#([^)]+)\)", RUNBOOK)
+    assert links and set(links) <= anchors

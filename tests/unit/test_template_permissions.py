@@ -1,0 +1,215 @@
+"""Each function's role allows what its code calls and nothing else, by reading the code from handler to client."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checks.expand_template import ROOT, resources
+from darkroom.aws.images_table import DUE_INDEX, WAITING_INDEX
+
+CORE = ROOT / "layers" / "core" / "darkroom"
+FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
+
+ADAPTERS = {
+    "images": ("images_table", "ImagesTable"),
+    "originals": ("objects", "OriginalsBucket"),
+    "outputs": ("objects", "OutputsBucket"),
+    "archive": ("dead_letters", "DeadLetterArchive"),
+    "lanes": ("queues", "LaneQueues"),
+    "dead_letters": ("dead_letters", "DeadLetterQueues"),
+}
+"""The adapter of each port, which goes by one name from the handlers to the operations."""
+
+RESOURCES = {
+    "images": {"${ImagesTable.Arn}"},
+    "originals": {"${OriginalsBucket.Arn}/originals/*"},
+    "outputs": {"${OutputsBucket.Arn}/outputs/*"},
+    "archive": {"${DeadLetterArchiveBucket.Arn}/*"},
+    "lanes": {"${FastQueue.Arn}", "${SlowQueue.Arn}"},
+    "dead_letters": {"${FastDeadLetters.Arn}", "${SlowDeadLetters.Arn}"},
+}
+
+ACTIONS = {
+    "get_item": "dynamodb:GetItem",
+    "put_item": "dynamodb:PutItem",
+    "update_item": "dynamodb:UpdateItem",
+    "query": "dynamodb:Query",
+    "put_object": "s3:PutObject",
+    "get_object": "s3:GetObject",
+    "head_object": "s3:GetObject",
+    "delete_object": "s3:DeleteObject",
+    "list_objects_v2": "s3:ListBucket",
+    "list_object_versions": "s3:ListBucketVersions",
+    "send_message": "sqs:SendMessage",
+    "receive_message": "sqs:ReceiveMessage",
+    "delete_message": "sqs:DeleteMessage",
+    "change_message_visibility": "sqs:ChangeMessageVisibility",
+    "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
+    "get_queue_attributes": "sqs:GetQueueAttributes",
+}
+"""The permission that each call of a client needs
+(https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
+"""
+
+INDEXES = {"due": DUE_INDEX, "oldest_waiting": WAITING_INDEX}
+"""The index that each method of the images reads."""
+
+type Grant = tuple[str, str]
+"""An action and what it is allowed on."""
+
+BEYOND_THE_CODE: dict[str, set[Grant]] = {
+    "submit_image": {
+        # Without it S3 answers 403 for an object that does not exist.
+        ("s3:ListBucket", "${OriginalsBucket.Arn}"),
+    },
+    "transcode_image": {
+        ("s3:ListBucket", "${OutputsBucket.Arn}"),
+        # What Powertools' idempotency calls by itself.
+        *(
+            (f"dynamodb:{action}", "${IdempotencyTable.Arn}")
+            for action in ("GetItem", "PutItem", "UpdateItem", "DeleteItem")
+        ),
+    },
+}
+"""What a role allows although no line of ours asks for it."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module's top-level definitions by name, and where the names come from that it imports of its neighbours."""
+
+    definitions: dict[str, ast.AST]
+    imports: dict[str, Path]
+
+
+@functools.cache
+def module(path: Path) -> Module:
+    tree = ast.parse(path.read_text())
+    definitions: dict[str, ast.AST] = {
+        node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+    imports = {
+        alias.asname or alias.name: CORE / "operations" / f"{node.module.rsplit('.', 1)[1]}.py"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("darkroom.operations.")
+        for alias in node.names
+    }
+    return Module(definitions=definitions, imports=imports)
+
+
+def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[tuple[str, str]]:
+    """The ports' methods that a definition leads to, as ("images", "get")."""
+    here = module(path)
+    if (path, name) in seen or name not in here.definitions:  # a constant calls nobody
+        return
+    seen.add((path, name))
+    for node in ast.walk(here.definitions[name]):
+        if isinstance(node, ast.Attribute) and (port := _last_name(node.value)) in ADAPTERS:
+            yield port, node.attr
+        elif isinstance(node, ast.Attribute) and node.attr == "hide_for":
+            yield "lanes", node.attr
+        elif isinstance(node, ast.Name) and node.id in here.definitions:
+            yield from port_calls(path, node.id, seen)
+        elif isinstance(node, ast.Name) and node.id in here.imports:
+            yield from port_calls(here.imports[node.id], node.id, seen)
+
+
+def client_calls(path: Path, method: str, members: dict[str, ast.AST], seen: set[str]) -> Iterator[str]:
+    """The permissions that an adapter's method, or a function beside it, needs: what it asks of a client, and what the
+    helpers do that it calls."""
+    if method in seen:
+        return
+    seen.add(method)
+    known = module(path).definitions | members
+    for node in ast.walk(known[method]):
+        match node:
+            case ast.Call(func=ast.Attribute(value=receiver, attr=name), args=arguments, keywords=keywords):
+                if (_last_name(receiver) or "").endswith("client"):
+                    if name in ("get_paginator", "generate_presigned_url"):
+                        name = ast.literal_eval(arguments[0])
+                    versioned = any(keyword.arg == "VersionId" for keyword in keywords)
+                    yield ACTIONS[name] + ("Version" if versioned else "")
+                elif _last_name(receiver) == "self" and name in members:
+                    yield from client_calls(path, name, members, seen)
+            case ast.Call(func=ast.Name(id=name)) if name in module(path).definitions:
+                yield from client_calls(path, name, members, seen)
+
+
+def _last_name(node: ast.AST) -> str | None:
+    """`images` of `images`, `self._images` and `stores.images`."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.removeprefix("_")
+        case _:
+            return None
+
+
+def needed(folder: str) -> set[Grant]:
+    """What the function's code asks of AWS."""
+    app = ROOT / "functions" / folder / "app.py"
+    calls = {call for name in module(app).definitions for call in port_calls(app, name, set())}
+    grants: set[Grant] = set()
+    for port, method in calls:
+        file, class_name = ADAPTERS[port]
+        path = CORE / "aws" / f"{file}.py"
+        adapter = module(path).definitions[class_name]
+        members: dict[str, ast.AST] = {
+            node.name: node for node in ast.iter_child_nodes(adapter) if isinstance(node, ast.FunctionDef)
+        }
+        for action in client_calls(path, method, members, set()):
+            if action.startswith("s3:List"):
+                on = {resource.split("/")[0] for resource in RESOURCES[port]}
+            elif action == "dynamodb:Query":
+                on = {f"${{ImagesTable.Arn}}/index/{INDEXES[method]}"}
+            else:
+                on = RESOURCES[port]
+            grants |= {(action, resource) for resource in on}
+    return grants
+
+
+def granted(folder: str) -> set[Grant]:
+    """What the function's role allows beside what Lambda itself needs."""
+    role = "".join(word.capitalize() for word in folder.split("_")) + "FunctionRole"
+    return {
+        (action, _text(resource))
+        for policy in resources("AWS::IAM::Role")[role]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in _listed(statement["Action"])
+        for resource in _listed(statement["Resource"])
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _text(resource: Any) -> str:
+    match resource:
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"${{{name}.{attribute}}}"
+        case {"Fn::Sub": text}:
+            return str(text)
+        case _:
+            return str(resource)
+
+
+@pytest.mark.parametrize("folder", FUNCTION_FOLDERS)
+def test_a_role_allows_what_its_function_calls_and_nothing_else(folder: str) -> None:
+    assert needed(folder), "the reading has found nothing, so something was renamed"
+    assert granted(folder) - BEYOND_THE_CODE.get(folder, set()) == needed(folder)
+
+
+def test_buckets_are_listed_under_the_functions_own_prefix_alone() -> None:
+    for role in resources("AWS::IAM::Role").values():
+        for policy in role.get("Policies", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                if any(action.startswith("s3:List") for action in _listed(statement["Action"])):
+                    prefix = "originals/*" if "Originals" in str(statement["Resource"]) else "outputs/*"
+                    assert statement["Condition"] == {"StringLike": {"s3:prefix": prefix}}, statement["Sid"]
