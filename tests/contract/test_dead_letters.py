@@ -24,9 +24,7 @@ from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, MoveStatus, expla
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import message_for
 from darkroom.domain.message import Message, read_message
-from darkroom.operations.archive_dead_letters import Archive
-from darkroom.operations.replay_dead_letters import Moves
-from darkroom.ports import DeadLetters
+from darkroom.ports import Archive, DeadLetters, Moves
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, load
 from tests.fakes import FakeDeadLetters, FakeLanes

@@ -54,7 +54,8 @@ class LocalStack:
 
     def client(self, service: str) -> Any:
         """An SDK client of the emulator, which knows nothing of the machine's AWS configuration."""
-        session = botocore.session.Session()
+        # No profile: the machine's AWS_PROFILE may name one that these files do not have.
+        session = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
         for variable in ("config_file", "credentials_file"):
             session.set_config_variable(variable, os.devnull)
         return boto3.session.Session(

@@ -58,8 +58,6 @@ class Office:
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.now += round(seconds * 1000)
-        if seconds > 60:
-            self.letters.hidden.clear()
 
     @property
     def desk(self) -> Desk:
@@ -337,12 +335,57 @@ def test_of_two_operators_one_opens_the_row() -> None:
     assert office.row(FAILED).run == 2
 
 
-def test_a_replay_keeps_its_rate_and_takes_letters_anew_that_it_could_not_hold() -> None:
+@pytest.mark.parametrize(("meanwhile", "outcome", "run"), [("deleted", "finished", 1), ("failed again", "finished", 2)])
+def test_a_row_that_moved_on_since_it_was_read_is_left_as_it_is(meanwhile: str, outcome: str, run: int) -> None:
     office = Office()
-    for number in range(3):
+    office.bury(FAILED)
+    change = office.images.change
+    after = delete(FAILED, now=NOW) if meanwhile == "deleted" else replace(FAILED, run=2)
+
+    def overtaken(*arguments: Any, **options: Any) -> Image:
+        office.images.change = change  # type: ignore[method-assign]
+        office.images.rows[FAILED.image_id] = replace(after, version=9)
+        return change(*arguments, **options)
+
+    office.images.change = overtaken  # type: ignore[method-assign]
+    assert office.replay() == Counter({outcome: 1})
+    assert (office.row(FAILED).run, office.row(FAILED).version, office.lanes.sent) == (run, 9, [])
+
+
+@dataclass
+class Fading(FakeDeadLetters):
+    """Letters that refuse to be removed by somebody who has held them for longer than a minute."""
+
+    clock: Any = None
+    taken_at: dict[str, int] = field(default_factory=dict)
+
+    def take(self, queue: str, limit: int) -> Any:
+        self.hidden -= {one for one, at in self.taken_at.items() if self.clock() - at >= 60_000}
+        taken = super().take(queue, limit)
+        self.taken_at |= {letter.message_id: self.clock() for letter in taken.letters}
+        return taken
+
+    def remove(self, letter: DeadLetter) -> None:
+        assert self.clock() - self.taken_at[letter.message_id] < 60_000, "by then it is somebody else's"
+        super().remove(letter)
+
+
+@pytest.mark.parametrize(("per_second", "seconds_a_row"), [(0.01, 0), (0.05, 0), (1000, 15)])
+def test_a_slow_replay_takes_letters_anew_that_it_could_not_hold(per_second: float, seconds_a_row: int) -> None:
+    office = Office()
+    office.letters = Fading(clock=office.clock)
+    for number in range(5):
         office.bury(given_up(number))
-    assert office.replay(per_second=0.01) == Counter(replayed=3)
-    assert sum(office.pauses) >= 200
+    get = office.images.get
+
+    def slow(image_id: str) -> Any:
+        office.now += seconds_a_row * 1000
+        return get(image_id)
+
+    office.images.get = slow  # type: ignore[method-assign]
+    began = office.now
+    assert office.replay(per_second=per_second) == Counter(replayed=5)
+    assert (office.now - began) / 1000 >= 4 / per_second
     assert office.letters.lying["slow"] == []
 
 

@@ -216,6 +216,20 @@ def test_where_not_all_letters_can_be_seen_a_second_one_is_placed_only_after_thr
     assert world.sweep().outcomes == Counter(buried=1)
 
 
+def test_a_letter_that_an_operator_has_in_hand_is_waited_for() -> None:
+    world = World()
+    image_id = given_up(world)
+    owing = world.row(image_id)
+    world.sweep()
+    world.images.rows[image_id] = owing  # the sweep died before it could write that it had placed the letter
+    held = world.dead_letters.take("slow", 10)
+    assert world.sweep().outcomes == Counter(unburied=1)
+    world.dead_letters.give_back(held.letters)
+    world.advance(60)
+    assert world.sweep().outcomes == Counter(buried=1)
+    assert len(world.dead_letters.lying["slow"]) == 1
+
+
 def test_a_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> None:
     world = World()
     given_up(world)

@@ -36,6 +36,13 @@ _MEANINGS = {
 }
 
 
+_NOT_TAKEN = {
+    "replay": frozenset({"--standing"}),
+    "archive": frozenset({"--cause", "--tenant", "--image", "--standing", "--newer-than"}),
+}
+"""Filters that a command does not take."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Words:
     """What was typed, for the lines that say what to type next: the filters, and how the stack is reached."""
@@ -44,8 +51,11 @@ class Words:
     target: str
 
     def command(self, verb: str, *more: str) -> str:
-        """A command on the same letters."""
-        given = [word for name, value in self.filters.items() for word in (name, shlex.quote(value))]
+        """A command on the same letters, with those of the filters that it takes."""
+        unknown = _NOT_TAKEN.get(verb, frozenset())
+        given = [
+            word for name, value in self.filters.items() if name not in unknown for word in (name, shlex.quote(value))
+        ]
         return " ".join(("./darkroom dlq", verb, *given, *more)) + self.target
 
 
@@ -135,7 +145,7 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     table(out, listing.cases, now)
     display.line(out)
     standing = {case.standing for case in listing.cases}
-    first = listing.cases[0]
+    first = min(listing.cases, key=lambda case: case.standing is not Standing.FAILED)
     name = first.letters[0].message_id if first.message is None else first.message.image_id
     advice = [("Why it failed:", f"./darkroom dlq show {name}{words.target}")]
     if Standing.FAILED in standing:
@@ -201,7 +211,7 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
         (label, str(told[key])) for label, key in (("first try", "first_at"), ("given up", "last_at")) if told.get(key)
     ]
     if told.get("message"):
-        facts.append(("told", f"{told.get('cause')}: {told['message']}"))
+        facts.append(("error", f"{told.get('cause')}: {told['message']}"))
     for letter in case.letters:
         left = age(max(0.0, RETENTION_SECONDS - (now - letter.sent_at) / 1000))
         how = "explained" if letter.explanation is not None else "moved here by SQS"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from darkroom.domain.dead_letter import Move
 from darkroom.domain.image import Image, Variant
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
@@ -162,3 +163,24 @@ class Once(Protocol):
     def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The result of `work`, a JSON object, under `key`. Raises Retryable while another process is at the same work;
         what `work` raises goes through and is not remembered."""
+
+
+class Moves(Protocol):
+    """Moves of whole queues of dead letters back to their lanes, made by SQS. Every method raises Retryable where
+    SQS cannot answer."""
+
+    def latest(self, queue: str) -> Move | None:
+        """The move that was started last, or None."""
+
+    def start(self, queue: str, per_second: int) -> None:
+        """Starts to move all letters of the queue at that rate; where a move runs already, that one goes on."""
+
+    def cancel(self, move: Move) -> None:
+        """Stops a running move; what it has moved stays moved. One that is over is no error."""
+
+
+class Archive(Protocol):
+    """Where letters are kept that SQS will not keep. Raises Retryable where it cannot answer."""
+
+    def put_if_absent(self, key: str, document: dict[str, Any]) -> bool:
+        """Stores the JSON document unless `key` has one; returns whether it was stored."""

@@ -16,9 +16,8 @@ from darkroom.aws.queues import LaneQueues, hide_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import FAST, SLOW
 from darkroom.domain.limits import InputFormat, Limits
-from darkroom.operations.archive_dead_letters import Archive
 from darkroom.operations.sweep_due_images import Stores
-from darkroom.ports import DeadLetters, Images, Lanes, Once, Originals, Outputs
+from darkroom.ports import Archive, DeadLetters, Images, Lanes, Once, Originals, Outputs
 from darkroom.settings import (
     ArchiveDeadLettersSettings,
     DeleteImageSettings,

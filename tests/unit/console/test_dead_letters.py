@@ -77,6 +77,8 @@ def test_filters_are_repeated_in_what_to_type_next(run: Run, stack: FakeStack) -
     stack.office.bury(FAILED)
     shown = run("dlq", "ls", "--cause", "ZeroDivisionError", "--tenant", "default").stdout
     assert "./darkroom dlq replay --cause ZeroDivisionError --tenant default --stack shop" in shown
+    shown = run("dlq", "ls", "--cause", "internal", "--standing", "failed").stdout
+    assert "./darkroom dlq replay --cause internal --stack shop" in shown, "which takes no --standing"
     assert run("dlq", "ls", "--tenant", "acme").stdout == "None of 1 dead letter in fast, slow fits.\n"
 
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import rfc3339
 from darkroom.operations.list_dead_letters import Case, grouped, look_up
-from darkroom.ports import Clock, DeadLetter, DeadLetters, Images
+from darkroom.ports import Archive, Clock, DeadLetter, DeadLetters, Images
 
 ARCHIVE_LIMIT = 10_000
 """The most letters of a queue that one run reads; those that it leaves come with a later one."""
-
-
-class Archive(Protocol):
-    """Where letters are kept that SQS will not keep. Raises Retryable where it cannot answer."""
-
-    def put_if_absent(self, key: str, document: dict[str, Any]) -> bool:
-        """Stores the JSON document unless `key` has one; returns whether it was stored."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -172,11 +172,7 @@ def look_up(group: Group, images: Images) -> Case:
     message = group.message
     image = None if message is None else images.get(message.image_id)
     told = (explanation_in(letter.explanation) for letter in group.letters)
-    explanation = next(
-        # A letter that a move brought back to its lane, and that died there again, still explains the run before.
-        (one for one in told if one is not None and message is not None and one.get("run") == message.run),
-        None,
-    )
+    explanation = next((one for one in told if one is not None), None)
     if explanation is None:
         explanation = {} if image is None or message is None else explanation_of(image, message.run)
     return Case(

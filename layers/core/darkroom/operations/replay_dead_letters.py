@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from darkroom.domain.dead_letter import (
     Move,
@@ -29,7 +28,7 @@ from darkroom.operations.list_dead_letters import (
     list_dead_letters,
     work_through,
 )
-from darkroom.ports import Clock, DeadLetters, Fenced, Images, Lanes
+from darkroom.ports import Clock, DeadLetters, Fenced, Images, Lanes, Moves
 
 REOPEN_FENCE = ("version", "status", "run")
 """A replay decides on the whole row as it was read: of two operators at once, one opens it."""
@@ -46,20 +45,6 @@ _LOOKS = 5
 _POLL_SECONDS = 1.0
 
 _POLLS_FOR_A_START = 30
-
-
-class Moves(Protocol):
-    """Moves of whole queues of dead letters back to their lanes, made by SQS. Every method raises Retryable where
-    SQS cannot answer."""
-
-    def latest(self, queue: str) -> Move | None:
-        """The move that was started last, or None."""
-
-    def start(self, queue: str, per_second: int) -> None:
-        """Starts to move all letters of the queue at that rate; where a move runs already, that one goes on."""
-
-    def cancel(self, move: Move) -> None:
-        """Stops a running move; what it has moved stays moved. One that is over is no error."""
 
 
 class NotReplayable(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from darkroom.domain.dead_letter import explanation_of
 from darkroom.domain.due import Bury, Remove, Rescue, Wait, buried, look_at_due
@@ -22,7 +22,8 @@ LETTERS_LIMIT = 1000
 """Dead letters of one queue that one sweep looks through for the one that it is about to place."""
 
 LOOKS_BEFORE_A_SECOND_LETTER = 3
-"""Where a queue has more letters than a sweep can look through: sweeps that have not found it before it is placed."""
+"""Where a sweep could not see all letters, because they are many or in an operator's hands: sweeps that have not found
+it before it is placed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,9 +147,12 @@ class _Round:
 
     def _letters_in(self, queue: str) -> Taken:
         if queue not in self._letters:
-            taken = self._stores.dead_letters.take(queue, LETTERS_LIMIT)
-            self._stores.dead_letters.give_back(taken.letters)
-            self._letters[queue] = taken
+            dead_letters = self._stores.dead_letters
+            taken = dead_letters.take(queue, LETTERS_LIMIT)
+            # An operator may have some in hand, hidden from us.
+            are_all = taken.complete and dead_letters.depth(queue) <= len(taken.letters)
+            dead_letters.give_back(taken.letters)
+            self._letters[queue] = replace(taken, complete=are_all)
         return self._letters[queue]
 
     def _backlog(self, lane: str) -> int:

@@ -1,0 +1,234 @@
+"""An operator's replay that dies at every call it makes, and is typed again: each image once more, and none lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.dead_letter import Standing
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Claim, Image, Letter, Status, claim, complete
+from darkroom.operations.drop_dead_letters import drop_dead_letters
+from darkroom.operations.list_dead_letters import Selection, list_dead_letters
+from darkroom.operations.replay_dead_letters import (
+    Desk,
+    NotReplayable,
+    Pace,
+    Tally,
+    replay_dead_letters,
+    replay_image,
+    replay_queue,
+)
+from darkroom.operations.sweep_due_images import Stores, sweep_due_images
+from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
+from tests.fakes.dead_letters import FakeMoves
+from tests.unit.test_dead_letters import given_up
+from tests.unit.test_image import NOW
+
+MODES = ("dies before", "dies after", "fails before", "answer lost")
+MEANWHILE = ("nobody", "the sweeper", "the sweeper and a worker")
+
+
+class ProcessDied(BaseException):
+    """The process is gone: no handler sees this."""
+
+
+@dataclass
+class Fault:
+    """Strikes once, at the call with that number, in that mode; without a number it only counts."""
+
+    at: int | None = None
+    mode: str = ""
+    calls: list[str] = field(default_factory=list)
+    struck: bool = False
+
+    def around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            if self.struck and self.mode.startswith("dies"):
+                raise ProcessDied  # what is dead gives nothing back
+            self.calls.append(name)
+            if len(self.calls) - 1 != self.at:
+                return call(*arguments, **options)
+            self.struck = True
+            if self.mode in ("dies after", "answer lost"):
+                call(*arguments, **options)
+            raise ProcessDied if self.mode.startswith("dies") else Retryable(f"{name}: no answer")
+
+        return wrapped
+
+
+class Wrapped:
+    """A store whose every call may be struck."""
+
+    def __init__(self, name: str, store: Any, fault: Fault) -> None:
+        self._name, self._store, self._fault = name, store, fault
+
+    def __getattr__(self, method: str) -> Any:
+        value = getattr(self._store, method)
+        return self._fault.around(f"{self._name}.{method}", value) if callable(value) else value
+
+
+@dataclass
+class Night:
+    """Four images with letters: one given up, one whose letter lies there twice, one that is owed its letter and has a
+    raw one, and one that is done."""
+
+    images: FakeImages = field(default_factory=FakeImages)
+    lanes: FakeLanes = field(default_factory=FakeLanes)
+    letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
+    now: int = NOW + 60_000
+
+    def __post_init__(self) -> None:
+        self.moves = FakeMoves(self.letters, self.lanes)
+        rows = [given_up(number) for number in range(4)]
+        rows[2] = replace(rows[2], letter=Letter.OWED, due_at=NOW)
+        rows[3] = replace(rows[3], status=Status.DONE, letter=None)
+        for number, row in enumerate(rows):
+            self.images.rows[row.image_id] = row
+            body = f'{{"image_id":"{row.image_id}","tenant_id":"default","lane":"slow","run":1,"schedule":0}}'
+            for _ in range(2 if number == 1 else 1):
+                self.letters.lie_down("slow", body)
+
+    def operator(self, fault: Fault) -> Desk:
+        return Desk(
+            images=Wrapped("images", self.images, fault),  # type: ignore[arg-type]
+            lanes=Wrapped("lanes", self.lanes, fault),  # type: ignore[arg-type]
+            dead_letters=Wrapped("letters", self.letters, fault),  # type: ignore[arg-type]
+            clock=lambda: self.now,
+            pause=self.pause,
+        )
+
+    def pause(self, seconds: float) -> None:
+        self.now += round(seconds * 1000)
+
+    def meanwhile(self, who: str) -> None:
+        """The minutes until the operator types the same again."""
+        self.now += 61_000
+        self.letters.hidden.clear()
+        if "sweeper" in who:
+            self.sweep()
+        if "worker" in who:
+            self.work()
+
+    def sweep(self) -> None:
+        stores = Stores(
+            images=self.images,
+            originals=FakeOriginals(),
+            outputs=FakeOutputs(),
+            lanes=self.lanes,
+            dead_letters=self.letters,
+            clock=lambda: self.now,
+        )
+        sweep = sweep_due_images(stores, out_of_time=lambda: False)
+        assert not sweep.errors
+
+    def work(self) -> None:
+        """Takes every message that lies in a lane; developing succeeds at once."""
+        messages = list(self.lanes.sent)
+        self.lanes.sent.clear()
+        for message in messages:
+            row = self.images.rows[message.image_id]
+            decision = claim(
+                row,
+                message,
+                now=self.now,
+                claimed_by="w",
+                request_id="w",
+                lease_until=self.now + 90_000,
+                due_at=self.now + 420_000,
+            )
+            if isinstance(decision, Claim):
+                claimed = self.images.change(row, decision.image)
+                self.images.change(claimed, complete(claimed, (), notices=(), now=self.now))
+
+    def settle(self) -> None:
+        """Hours pass in which sweeper and worker do their duty."""
+        for _ in range(6):
+            self.work()
+            self.now += 1_300_000
+            self.letters.hidden.clear()
+            self.sweep()
+        self.work()
+
+
+def letter_by_letter(night: Night, desk: Desk) -> None:
+    pace = Pace(per_second=1000, clock=desk.clock, pause=desk.pause)
+    assert replay_dead_letters("slow", Selection(), desk=desk, pace=pace, tally=Tally())
+
+
+def all_at_once(night: Night, desk: Desk) -> None:
+    fault = desk.images._fault  # type: ignore[attr-defined]
+    moves: Any = Wrapped("moves", night.moves, fault)
+    replay_queue("slow", per_second=100, desk=desk, moves=moves, tally=Tally())
+
+
+def image_by_image(night: Night, desk: Desk) -> None:
+    for number in range(3):
+        try:
+            replay_image(f"{number:026d}", desk=desk)
+        except NotReplayable as refusal:  # an earlier try has opened it
+            assert "in run 2" in str(refusal)
+
+
+type Command = Callable[[Night, Desk], None]
+COMMANDS: tuple[Command, ...] = (letter_by_letter, all_at_once, image_by_image)
+
+
+def calls_of(command: Command) -> list[str]:
+    fault, night = Fault(), Night()
+    command(night, night.operator(fault))
+    return fault.calls
+
+
+PLACES = [
+    pytest.param(command, at, id=f"{command.__name__}-{at}-{name}")
+    for command in COMMANDS
+    for at, name in enumerate(calls_of(command))
+]
+
+
+def test_every_kind_of_call_is_struck() -> None:
+    assert set(calls_of(letter_by_letter)) == {
+        "images.get", "images.change", "lanes.send", "letters.take", "letters.give_back", "letters.remove",
+    }  # fmt: skip
+    assert {"moves.latest", "moves.start", "images.change", "letters.depth"} <= set(calls_of(all_at_once))
+
+
+@pytest.mark.parametrize(("command", "at"), PLACES)
+def test_a_replay_that_dies_and_is_typed_again_replays_each_image_once(command: Command, at: int) -> None:
+    for mode in MODES:
+        for who in MEANWHILE:
+            night, fault = Night(), Fault(at=at, mode=mode)
+            with suppress(ProcessDied, Retryable):
+                command(night, night.operator(fault))
+            assert fault.struck
+            night.meanwhile(who)
+            command(night, night.operator(Fault()))
+            night.settle()
+            assert_each_once(night)
+
+
+def assert_each_once(night: Night) -> None:
+    rows: list[Image] = [night.images.rows[f"{number:026d}"] for number in range(4)]
+    assert [(row.status, row.run) for row in rows] == [(Status.DONE, 2)] * 3 + [(Status.DONE, 1)]
+    assert [row.due_at for row in rows] == [None] * 4
+    listing = list_dead_letters(
+        ("slow",), limit=100, dead_letters=night.letters, images=night.images, clock=lambda: night.now
+    )
+    assert {case.standing for case in listing.cases} <= {Standing.SETTLED}, "what is left can be dropped"
+    drop_dead_letters(
+        "slow",
+        Selection(),
+        force=False,
+        dead_letters=night.letters,
+        images=night.images,
+        clock=lambda: night.now,
+        stop=lambda: False,
+        tally=Tally(counts=Counter()),
+    )
+    assert night.letters.lying["slow"] == []
