@@ -45,13 +45,16 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## The whole system on the embedded stack
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
-.PHONY: bench-engine fuzz
+.PHONY: bench-engine fuzz prove
 bench-engine: ## The engine's CPU time, quality and memory beside Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
 
 fuzz: setup ## Damaged and hostile files through the engine, in processes with little memory (LONG=1: the published count)
 	@exec $(DEV)/python -m benchmarks.fuzz
+
+prove: setup ## The proof: crashes at every pair of calls, random histories, killed processes, removed guards (LONG=1: the published counts)
+	@exec $(DEV)/python -m benchmarks.prove $(PART)
 
 # ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: check check-init

@@ -1,0 +1,1 @@
+"""The proof that nothing accepted is lost, doubled or stuck: `make prove`."""

@@ -1,0 +1,1 @@
+"""The simulated AWS in which histories of one image are struck by faults, and the exploration of all of them."""

@@ -1,0 +1,152 @@
+"""Processes of the functions, all in one: each has its own modules and environment, as an initialised Lambda has."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import aws_lambda_powertools.utilities.circuit_breaker.base as powertools_circuits
+from aws_lambda_powertools.utilities.circuit_breaker.persistence import CircuitBreakerPersistenceLayer
+
+from darkroom.domain.instants import Milliseconds
+
+_STATELESS = ("darkroom.domain", "darkroom.imaging", "darkroom.operations", "darkroom.ports", "darkroom.settings")
+"""Modules that all processes may share, because they keep nothing: the others are loaded anew for each process."""
+
+_COUNTS: tuple[dict[str, Any], ...] = tuple(
+    value for name, value in vars(powertools_circuits).items() if isinstance(value, dict) and not name.startswith("__")
+)
+"""What Powertools' circuit breaker keeps by module, so that all processes here would share it."""
+
+_OWN = ("darkroom.", "app_", "aws_lambda_powertools.utilities.circuit_breaker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """A Lambda context with as much as the handlers read."""
+
+    function_name: str
+    aws_request_id: str
+    deadline: Milliseconds
+    clock: Callable[[], Milliseconds]
+    memory_limit_in_mb: int = 512
+
+    @property
+    def invoked_function_arn(self) -> str:
+        """Of a function in the account that everybody's examples have."""
+        return f"arn:aws:lambda:us-east-1:123456789012:function:{self.function_name}"
+
+    def get_remaining_time_in_millis(self) -> int:
+        """As Lambda calls it."""
+        return max(0, self.deadline - self.clock())
+
+
+@dataclass(eq=False, kw_only=True)
+class Process:
+    """A process of a function: its environment, the modules that it shares with no other one, its app first, and what
+    Powertools' circuit breaker has counted in it."""
+
+    environment: Mapping[str, str]
+    modules: tuple[ModuleType, ...] = ()
+    counts: tuple[dict[str, Any], ...] = field(default_factory=lambda: tuple({} for _ in _COUNTS))
+
+    def handle(self, event: dict[str, Any], context: Context) -> Any:
+        """What the app's handler answers."""
+        return self.modules[0].handler(event, context)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Inside, the environment is this process's, and Powertools counts for it."""
+        others = [dict(counts) for counts in _COUNTS]
+        _replace(_COUNTS, self.counts)
+        try:
+            with patch.dict(os.environ, self.environment):
+                yield
+        finally:
+            self.counts = tuple(dict(counts) for counts in _COUNTS)
+            _replace(_COUNTS, others)
+
+    def memory(self) -> str:
+        """What it remembers: the plain values in the product's own objects that its modules reach."""
+        return "\n".join([*sorted(_remembered(self.modules)), repr(self.counts)])
+
+
+def _replace(live: Iterable[dict[str, Any]], contents: Iterable[dict[str, Any]]) -> None:
+    for counts, content in zip(live, contents, strict=True):
+        counts.clear()
+        counts.update(content)
+
+
+def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
+    """A new process of the function in that file: whatever keeps state is loaded, as Lambda does at initialisation."""
+    with anew(), patch.dict(os.environ, environment):
+        spec = importlib.util.spec_from_file_location(f"app_{name}", path)
+        if spec is None or spec.loader is None:
+            raise FileNotFoundError(path)
+        app = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = app
+        spec.loader.exec_module(app)
+        return Process(environment=environment, modules=(app, *map(sys.modules.__getitem__, _stateful())))
+
+
+@contextmanager
+def anew() -> Iterator[None]:
+    """Inside, whatever keeps state is imported as if for the first time."""
+    for name in _stateful():
+        parent, _, child = name.rpartition(".")
+        del sys.modules[name]
+        if parent in sys.modules:
+            vars(sys.modules[parent]).pop(child, None)  # `from darkroom import wiring` looks there first
+    yield
+
+
+def _stateful() -> list[str]:
+    return [name for name in sys.modules if name.startswith("darkroom.") and not name.startswith(_STATELESS)]
+
+
+def _remembered(modules: tuple[ModuleType, ...]) -> Iterator[str]:
+    known: set[int] = set()
+    ahead = [
+        (name, value)
+        for module in modules
+        for name, value in vars(module).items()
+        if type(value).__module__.startswith(_OWN) or isinstance(value, FunctionType)
+    ]
+    while ahead:
+        path, value = ahead.pop()
+        if value is None or isinstance(value, (bool, int, float, str, bytes)):
+            yield f"{path}={value!r}"
+        elif id(value) not in known:
+            known.add(id(value))
+            ahead += _parts(path, value)
+
+
+def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    match value:
+        case dict():
+            for key, element in value.items():
+                yield f"{path}[{key!r}]" if isinstance(key, str) else f"{path}[]", element
+        case list() | tuple() | set() | frozenset():
+            for element in value:
+                yield f"{path}[]", element
+        case CellType():
+            yield path, value.cell_contents
+        case FunctionType():
+            for cell in value.__closure__ or ():
+                yield f"{path}()", cell
+        case MethodType():
+            yield path, value.__self__
+        case CircuitBreakerPersistenceLayer():
+            yield f"{path}.records", getattr(value, "_records", None)  # its cache is told to keep nothing
+        case _ if type(value).__module__.startswith(_OWN):
+            names = [one.name for one in fields(value)] if is_dataclass(value) else getattr(value, "__dict__", ())
+            for name in list(names):
+                yield f"{path}.{name}", getattr(value, name)

@@ -1,0 +1,153 @@
+"""The wire between the functions and AWS: each HTTP attempt passes here, below the SDK's retries, and may be struck."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError
+from moto.core.botocore_stubber import MockRawResponse
+
+
+class Mode(StrEnum):
+    """What befalls a process at one attempt of one of its calls."""
+
+    DIES_BEFORE = "dies before"
+    """The process is gone before the call is made."""
+    DIES_AFTER = "dies after"
+    """The call is applied, and the process is gone before it hears of it."""
+    ANSWER_LOST = "answer lost"
+    """The call is applied and the connection closed before the answer: the SDK makes the call again."""
+    THROTTLED = "throttled"
+    """Every attempt of the call is refused by the service's own throttling, until the SDK gives up."""
+
+
+class ProcessDied(BaseException):
+    """The process is gone: no handler sees this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One HTTP attempt that a process makes: the place where a fault may strike. `number` counts them from 0."""
+
+    number: int
+    function: str
+    operation: str
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.function} {self.operation}"
+
+
+class Faults(Protocol):
+    """Decides at each point whether a fault strikes there."""
+
+    def before(self, point: Point) -> Mode | None:
+        """Asked before the call is made: it may die now, or be throttled."""
+
+    def after(self, point: Point) -> Mode | None:
+        """Asked when the call has been applied: the process may die now, or the answer be lost."""
+
+
+class NoFaults:
+    """Lets everything pass."""
+
+    def before(self, point: Point) -> Mode | None:
+        return None
+
+    def after(self, point: Point) -> Mode | None:
+        return None
+
+
+@dataclass(eq=False)
+class Invocation:
+    """A function at work. Of a dying one nothing reaches the wire any more, whatever its code still tries."""
+
+    function: str
+    dying: bool = False
+    throttled_call: str | None = None
+    struck: list[str] = field(default_factory=list)
+    """The faults that it has survived so far."""
+
+
+@dataclass
+class Wire:
+    """Passes attempts on to `apply` and counts those of functions; what nobody's function sends is the world's own."""
+
+    apply: Callable[[str, AWSPreparedRequest], AWSResponse | None]
+    faults: Faults
+    applied: Callable[[str], None]
+    points: list[Point] = field(default_factory=list)
+    running: list[Invocation] = field(default_factory=list)
+
+    @contextmanager
+    def of(self, invocation: Invocation) -> Iterator[None]:
+        """What is sent meanwhile is sent by `invocation`."""
+        self.running.append(invocation)
+        try:
+            yield
+        finally:
+            self.running.remove(invocation)
+
+    def send(self, event_name: str, request: AWSPreparedRequest) -> AWSResponse | None:
+        """One HTTP attempt, as botocore's event `before-send` offers it."""
+        if not self.running:
+            return self.apply(event_name, request)
+        invocation = self.running[-1]
+        if invocation.dying:
+            raise ProcessDied
+        _, service, operation = event_name.split(".")
+        call = str(request.headers["amz-sdk-invocation-id"])  # the same in all attempts of one call
+        if call == invocation.throttled_call:
+            return throttling_answer(service, request)
+        point = Point(number=len(self.points), function=invocation.function, operation=operation)
+        self.points.append(point)
+        mode = self.faults.before(point)
+        if mode is Mode.THROTTLED:
+            invocation.throttled_call = call
+            invocation.struck.append(f"{mode} at {operation}")
+            return throttling_answer(service, request)
+        if mode is None:
+            answer = self.apply(event_name, request)
+            self.applied(service)
+            mode = self.faults.after(point)
+            if mode is None:
+                return answer
+            if mode is Mode.ANSWER_LOST:
+                invocation.struck.append(f"{mode} at {operation}")
+                raise ConnectionClosedError(endpoint_url=request.url)
+        invocation.dying = True
+        raise ProcessDied
+
+
+_THROTTLING = {
+    # https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+    "s3": (503, "SlowDown"),
+    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+    "dynamodb": (400, "ProvisionedThroughputExceededException"),
+    # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html#API_SendMessage_Errors
+    "sqs": (400, "RequestThrottled"),
+}
+
+
+def throttling_answer(service: str, request: AWSPreparedRequest) -> AWSResponse:
+    """How the service says that it is asked too often."""
+    if service not in _THROTTLING:
+        raise NotImplementedError(f"say in {__name__} how {service} throttles")
+    status, code = _THROTTLING[service]
+    if request.method == "HEAD":  # has a status and no body
+        content_type, body = "application/xml", ""
+    elif service == "s3":
+        content_type = "application/xml"
+        body = f"<Error><Code>{code}</Code><Message>Reduce your request rate.</Message></Error>"
+    else:
+        content_type = "application/x-amz-json-1.0"
+        body = json.dumps({"__type": f"com.amazonaws.{service}#{code}", "message": "Reduce your request rate."})
+    headers = HTTPHeaders()
+    headers["content-type"], headers["content-length"] = content_type, str(len(body))
+    return AWSResponse(request.url, status, headers, MockRawResponse(body))

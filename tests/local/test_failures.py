@@ -1,0 +1,128 @@
+"""Real processes are killed, the wire is cut, stores fall silent, an engine has a bug: no accepted image pays for it.
+
+The short form of `python -m benchmarks.prove.processes`. Minutes pass in seconds here, by settings that the deployed
+functions get from outside, so that a message that a dead worker held is back while the tests still run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, QUICK, TRANSCODER
+from benchmarks.prove.load import TENANT, Answer, Photo
+from benchmarks.prove.outage import STORES
+from benchmarks.prove.processes import Found, broken_of, try_all
+from benchmarks.prove.reckoning import Evidence, reckon
+from benchmarks.prove.stack import LANE, Stack
+from benchmarks.prove.trial import Plan, trial_of
+from darkroom.domain.image import Source, Status, Variant, accept
+from darkroom.domain.presets import PRESETS
+from tests.local.local_stack import REPOSITORY, LocalStack
+
+pytestmark = pytest.mark.xdist_group("failures")
+
+WORKERS = 4
+
+PLAN = Plan(
+    uploads=40,
+    clients=5,
+    # The proof kills acceptors too, after whom the sweeper may take a minute even at this pace.
+    victims=frozenset(FUNCTIONS) - {ACCEPTOR},
+    requests_a_kill=120,
+    silence_seconds=6,
+    seconds_an_upload=0.1,
+    patience_seconds=300,
+    seed=20261121,
+    pace=QUICK,
+)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
+    """All trials on one stack, which belongs to nobody else."""
+    local = LocalStack(state=tmp_path_factory.mktemp("failures"))
+    local.borrow_downloads(REPOSITORY / ".darkroom")
+    stack = Stack(state=local.state)
+    with local.serving():
+        have_fewer_workers(stack)
+        with trial_of(stack, PLAN, folder=local.state / "logs") as trial:
+            yield try_all(trial)
+
+
+def have_fewer_workers(stack: Stack) -> None:
+    """Each is a process that takes most of a second to start, and they are started anew again and again here."""
+    client = stack.client("lambda")
+    for mapping in client.list_event_source_mappings(FunctionName=stack.physical_id(TRANSCODER))["EventSourceMappings"]:
+        client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": WORKERS})
+
+
+def test_killed_workers_a_disturbed_wire_and_duplicates_lose_double_and_strand_nothing(found: Found) -> None:
+    ordeal = found.ordeal
+    assert ordeal.reckoning.broken == []
+    assert ordeal.reckoning.accepted == ordeal.reckoning.done == PLAN.uploads
+    assert ordeal.kills and ordeal.faults and ordeal.duplicates, "it was an ordeal"
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_silent_store_loses_nothing_that_was_accepted_and_the_rest_is_told_when_to_come_again(
+    found: Found, store: str
+) -> None:
+    (outage,) = [outage for outage in found.outages if outage.store == store]
+    assert outage.dishonest == ()
+    assert outage.reckoning.broken == []
+    assert set(outage.statuses) == {202, 503}, "some were accepted, and some were not"
+
+
+def test_a_bug_costs_one_image_alone_which_is_explained_alarmed_of_and_replayed_once_it_is_mended(found: Found) -> None:
+    assert broken_of(found.bug) == []
+    assert found.bug.reckoning.broken == []
+
+
+# ── The account itself: what it would say if a promise were broken ───────────────────────────────────────────────────
+
+IMAGE_ID = "0" * 26
+PHOTO = Photo(name="photo", body=b"")
+ACCEPTED = Answer(photo=PHOTO, image_id=IMAGE_ID, status=202, seconds=0)
+PENDING = accept(
+    image_id=IMAGE_ID,
+    tenant_id=TENANT,
+    lane=LANE,
+    preset="standard",
+    recipe=PRESETS["standard"],
+    fingerprint="f",
+    correlation_id="c",
+    source=Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg"),
+    now=0,
+)
+THUMB = Variant(
+    name="thumb", width=1, height=1, format="jpeg", size_bytes=1, sha256="abc", key=f"outputs/{IMAGE_ID}/1/t"
+)
+DONE = replace(PENDING, status=Status.DONE, run=1, attempt=1, due_at=None, variants=(THUMB,))
+SOUND = Evidence(rows={IMAGE_ID: DONE}, tags={THUMB.key: "tag"}, ends={IMAGE_ID: Counter(done=1)}, messages=0)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "broken"),
+    [
+        (SOUND, None),
+        (replace(SOUND, rows={IMAGE_ID: replace(DONE, run=2)}, ends={IMAGE_ID: Counter(gave_up=1, done=1)}), None),
+        (replace(SOUND, rows={}), "lost"),
+        (replace(SOUND, rows={IMAGE_ID: replace(DONE, status=Status.FAILED)}), "lost"),
+        (replace(SOUND, rows={IMAGE_ID: replace(DONE, status=Status.PENDING)}), "stuck"),
+        (replace(SOUND, rows={IMAGE_ID: replace(DONE, due_at=1)}), "stuck"),
+        (replace(SOUND, messages=1), "stuck"),
+        (replace(SOUND, ends={IMAGE_ID: Counter(done=2)}), "doubled"),
+        (replace(SOUND, ends={IMAGE_ID: Counter(gave_up=1, done=1)}), "doubled"),
+        (replace(SOUND, tags={THUMB.key: "tag", f"outputs/{IMAGE_ID}/2/t": "tag"}), "doubled"),
+        (replace(SOUND, tags={}), "differing"),
+        (replace(SOUND, tags={THUMB.key: "another"}), "differing"),
+    ],
+)
+def test_the_account_tells_a_kept_promise_from_a_broken_one(evidence: Evidence, broken: str | None) -> None:
+    account = reckon(evidence, [ACCEPTED], undisturbed={"photo": {"thumb": "abc tag"}})
+    promises = ("lost", "doubled", "stuck", "differing")
+    assert [promise for promise in promises if getattr(account, promise)] == ([broken] if broken else [])

@@ -1,0 +1,83 @@
+"""Every call that the handlers make to AWS is struck by every fault; `make prove` strikes every pair of them too."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def python(*arguments: str) -> str:
+    """What a process of its own prints: histories branch by fork, which a process with threads must not."""
+    path = os.pathsep.join(str(ROOT / part) for part in ("layers/core", "tools", "."))
+    ran = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
+@pytest.mark.parametrize(
+    "history", ["poison, mended and replayed", "deleted", "deleted while developed", "cancelled", "refused", "good"]
+)
+def test_every_promise_holds_whatever_befalls_any_one_call(history: str) -> None:
+    told = python(
+        *("-m", "benchmarks.prove.crashes", "--faults", "1", "--history", history),
+        *("--jobs", "1", "--shards", "2"),
+    )
+    print(told)
+    points, struck = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) ", told, re.MULTILINE).groups()  # type: ignore[union-attr]
+    assert int(struck) == 4 * int(points) > 0, "each point, by every fault"
+
+
+ONE_MORE_CALL = """
+import darkroom.operations.transcode_image as operation
+from benchmarks.prove.crashing.exploration import explore, prepare
+from benchmarks.prove.crashing.scale import Scale
+
+small = Scale(shards=1, attempts=2)
+prepare()
+before = explore("refused", small, faults=1)
+claim = operation._claim
+
+def claims_after_another_look(delivery, *, images, clock):
+    images.get(delivery.message.image_id)
+    return claim(delivery, images=images, clock=clock)
+
+operation._claim = claims_after_another_look
+after = explore("refused", small, faults=1)
+print("points", len(after.points) - len(before.points), "struck", after.struck[1] - before.struck[1])
+"""
+
+
+def test_a_call_that_is_new_is_struck_too_without_being_named() -> None:
+    assert "points 1 struck 4" in python("-c", ONE_MORE_CALL)
+
+
+EVERY_MINUTE = """
+from benchmarks.prove.crashing.exploration import undisturbed
+from benchmarks.prove.crashing.histories import HISTORIES
+from benchmarks.prove.crashing.scale import Scale
+
+small = Scale(shards=1, attempts=2)
+for history in (HISTORIES["good"], HISTORIES["cancelled"], HISTORIES["deleted"]):
+    one, other = (undisturbed(history, small, every_minute=every) for every in (False, True))
+    assert other.ending == one.ending, history.name
+    print(history.name, len(other.points) - len(one.points), "calls more")
+"""
+
+
+def test_a_sweep_in_a_minute_when_nothing_is_due_changes_nothing() -> None:
+    told = python("-c", EVERY_MINUTE)
+    assert re.search(r"^deleted [1-9]\d* calls more", told, re.MULTILINE)

@@ -1,0 +1,161 @@
+"""Processes that stand still between two of their calls while others run: the fences decide, and each by a history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.prove.stateful.model import Model, Tally, pretended_engine
+from benchmarks.prove.stateful.processes import Call, Fault
+from darkroom.domain.image import Image, Letter, Status
+from tests.fakes.world import TIMEOUT_SECONDS
+
+GOOD, _, REFUSED, POISON, KILLER = range(5)
+
+READ, CLAIM, FINISH = (Call(store="images", number=number) for number in range(3))
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    """A Darkroom in which whatever breaks a promise raises, as it is written or when it settles."""
+    model = Model(pretended_engine(), Tally())
+    yield model
+    model.close()
+
+
+def submitted(model: Model, which: int = GOOD) -> str:
+    model.submit(model.engine.photos[which], "acme", 0, None)
+    return next(reversed(model.images.rows))
+
+
+def row(model: Model, image_id: str) -> Image:
+    return model.images.rows[image_id]
+
+
+def go_on(model: Model) -> None:
+    for process in list(model.stopped):
+        model.go_on(process, None)
+
+
+def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
+    image_id = submitted(model)
+    (parcel,) = model.lanes.parcels
+    model.lanes.send(parcel.message)
+    for one in list(model.lanes.parcels):
+        model.deliver(one, stops_at=CLAIM)
+    go_on(model)
+    assert (model.tally.deliveries["fenced"], model.tally.deliveries["done"]) == (1, 1)
+    assert row(model, image_id).attempt == 1
+    model.settle()
+
+
+def test_a_worker_does_not_finish_what_was_withdrawn_meanwhile(model: Model) -> None:
+    image_id = submitted(model)
+    model.deliver(model.lanes.parcels[0], stops_at=FINISH)
+    model.delete(image_id, "acme")
+    go_on(model)
+    assert row(model, image_id).status is Status.CANCELLED
+    assert model.outputs.objects == {}
+    model.settle()
+
+
+def test_a_failed_attempt_does_not_put_back_what_was_withdrawn_meanwhile(model: Model) -> None:
+    image_id = submitted(model, POISON)
+    model.deliver(model.lanes.parcels[0], stops_at=FINISH)
+    model.delete(image_id, "acme")
+    go_on(model)
+    assert row(model, image_id).status is Status.CANCELLED
+    model.settle()
+
+
+def test_a_withdrawal_does_not_cancel_what_was_done_meanwhile(model: Model) -> None:
+    image_id = submitted(model)
+    model.delete(image_id, "acme", stops_at=Call(store="images", number=1))
+    model.deliver(model.lanes.parcels[0])
+    go_on(model)
+    assert row(model, image_id).status is Status.DONE and row(model, image_id).is_deleted
+    model.settle()
+
+
+def test_a_sweep_does_not_mark_what_was_done_meanwhile(model: Model) -> None:
+    image_id = submitted(model)
+    model.pass_time(1200)
+    model.sweep(stops_at=Call(store="images", number=1))
+    model.deliver(model.lanes.parcels[0])
+    go_on(model)
+    assert model.tally.looks["fenced"] == 1
+    assert row(model, image_id).due_at is None
+    model.settle()
+
+
+def test_what_a_worker_writes_after_the_first_removal_goes_with_the_second(model: Model) -> None:
+    image_id = submitted(model)
+    model.deliver(
+        model.lanes.parcels[0],
+        stops_at=Call(store="outputs", number=0),
+        fault=Fault(at=Call(store="outputs", number=1), mode="dies before"),
+    )
+    model.delete(image_id, "acme")
+    model.sweep()
+    go_on(model)
+    assert len(model.outputs.objects) == 1, "until the last look"
+    model.settle()
+
+
+def test_a_live_lease_outlasts_its_function(model: Model) -> None:
+    image_id = submitted(model)
+    model.deliver(model.lanes.parcels[0], stops_at=FINISH)
+    model.lanes.hide(model.lanes.parcels[0], 0)
+    lease_until = row(model, image_id).lease_until
+    assert lease_until is not None and lease_until > model.now + TIMEOUT_SECONDS * 1000
+    model.skew("worker", TIMEOUT_SECONDS + 5)  # another worker's clock is ahead by a little
+    model.deliver(model.lanes.parcels[0])
+    assert model.tally.deliveries["leased"] == 1
+    model.skew("worker", 0)
+    go_on(model)
+    assert row(model, image_id).status is Status.DONE
+    model.settle()
+
+
+def test_what_a_run_before_remembered_is_not_this_runs_output(model: Model) -> None:
+    image_id = submitted(model)
+    for _ in range(5):  # every finish is lost, until the sweeper gives the run up
+        while not model.lanes.visible():
+            model.pass_time(60)
+            model.sweep()
+        model.deliver(model.lanes.visible()[0], fault=Fault(at=FINISH, mode="dies before"))
+    while row(model, image_id).letter is not Letter.KEPT:
+        model.pass_time(60)
+        model.sweep()
+    model.replay("slow", "letters", image_id)
+    while row(model, image_id).status is not Status.DONE:
+        model.let_run(1)
+    assert {variant.key.split("/")[2] for variant in row(model, image_id).variants} == {"2"}
+    model.settle()
+
+
+def test_two_sweeps_at_once_leave_one_letter(model: Model) -> None:
+    image_id = submitted(model, POISON)
+    while row(model, image_id).status is not Status.FAILED:
+        model.pass_time(60)
+        for parcel in model.lanes.visible():
+            model.deliver(parcel)
+    model.sweep_twice([1] * 12, stops_at=Call(store="dead_letters", number=0))
+    assert len(model.dead_letters.all()) == 1
+    model.settle()
+
+
+def test_a_refused_image_has_no_letter(model: Model) -> None:
+    image_id = submitted(model, REFUSED)
+    model.let_run(2)
+    assert row(model, image_id).status is Status.FAILED
+    assert model.dead_letters.all() == []
+    model.settle()
+
+
+def test_an_image_that_kills_its_workers_ends_with_one_letter_that_explains_itself(model: Model) -> None:
+    submitted(model, KILLER)
+    model.settle()
+    (letter,) = model.dead_letters.all()
+    assert letter.explanation is not None and '"cause": "worker_lost"' in letter.explanation

@@ -1,0 +1,16 @@
+"""Invented histories: nothing accepted is lost, doubled or stuck in them, and everything has happened in them."""
+
+from __future__ import annotations
+
+from benchmarks.prove.model import never_happened, run, table
+from benchmarks.prove.stateful.histories import Histories, RealHistories
+
+
+def test_nothing_is_lost_doubled_or_stuck_in_hundreds_of_histories() -> None:
+    tally = run(Histories, histories=400)
+    print(table(tally))
+    assert never_happened(tally) == []
+
+
+def test_the_real_engine_gives_the_same_bytes_in_every_history() -> None:
+    assert run(RealHistories, histories=15).endings["done"]
