@@ -230,6 +230,21 @@ def test_a_letter_that_an_operator_has_in_hand_is_waited_for() -> None:
     assert len(world.dead_letters.lying["slow"]) == 1
 
 
+def test_the_last_look_is_one_that_sees_all_letters() -> None:
+    world = World()
+    image_id = given_up(world)
+    world.sweep()
+    (letter,) = world.dead_letters.lying["slow"]
+    world.dead_letters.lie_down("slow", letter.body)
+    world.advance(LAST_MESSAGE_SECONDS)
+    hidden = world.dead_letters.take("slow", 10)  # received by a sweep to which the answer never came
+    assert world.sweep().outcomes == Counter(unburied=1)
+    world.dead_letters.give_back(hidden.letters)
+    world.advance(60)
+    assert world.sweep().outcomes == Counter(buried=1)
+    assert world.dead_letters.lying["slow"] == [letter] and world.row(image_id).letter is Letter.KEPT
+
+
 def test_a_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> None:
     world = World()
     given_up(world)

@@ -21,9 +21,9 @@ SHARD_LIMIT = 500
 LETTERS_LIMIT = 1000
 """Dead letters of one queue that one sweep looks through for the one that it is about to place."""
 
-LOOKS_BEFORE_A_SECOND_LETTER = 3
-"""Where a sweep could not see all letters, because they are many or in an operator's hands: sweeps that have not found
-it before it is placed."""
+LOOKS_AT_LETTERS = 3
+"""How often a sweep that could not see all letters leaves it to the next one: they may be many, in an operator's hands,
+or hidden by a receive whose answer was lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +133,11 @@ class _Round:
         taken = self._letters_in(image.lane)
         letters = [letter for letter in taken.letters if _is_about(letter, image)]
         kept = next((letter for letter in letters if letter.explanation is not None), None)
+        # What decides here is what is not there: none that explains itself yet, and in the last look no other one.
+        must_see_all = image.letter is Letter.PLACED or kept is None
+        if must_see_all and not taken.complete and image.rescues < LOOKS_AT_LETTERS:
+            return "unburied"
         if kept is None and image.letter is Letter.OWED:
-            if not taken.complete and image.rescues < LOOKS_BEFORE_A_SECOND_LETTER:
-                return "unburied"
             stores.dead_letters.put(image.lane, message_for(image), explanation_of(image))
         elif kept is None and letters:
             kept = letters[0]
