@@ -1,7 +1,6 @@
 """Every fault at every call: each HTTP attempt of the real handlers is struck in every way, and every pair of them.
 
     python -m benchmarks.prove.crashes [--faults 1|2] [--history NAME …] [--jobs 2] [--shards N] [--attempts N]
-    (LONG=1: pairs with all five attempts, instead of three)
     python -m benchmarks.prove.crashes --replay "good: throttled at 9; dies before at 12"
 
 The handlers, the adapters and Powertools are the real ones, over moto, in virtual time. The attempts are those that the
@@ -12,7 +11,6 @@ where a promise was broken or a point was not struck.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
@@ -29,7 +27,7 @@ from benchmarks.prove.crashing.scale import AS_DEPLOYED, Scale
 from benchmarks.prove.crashing.wire import Mode, Point
 from benchmarks.report import Goal, write_report
 
-SMALL = Scale(shards=1, attempts=5 if os.environ.get("LONG") == "1" else 3)
+SMALL = Scale(shards=1, attempts=3)
 """For pairs. Two faults cost an image two attempts at most, so that the third must succeed; and a sweep asks every
 shard the same. The singles strike the system as it is deployed."""
 

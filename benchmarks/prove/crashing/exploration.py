@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from benchmarks.prove.crashing.engine import developed, remember
 from benchmarks.prove.crashing.histories import HISTORIES, Ending, History, check_promises
-from benchmarks.prove.crashing.promises import Broken, Harm, check
+from benchmarks.prove.crashing.promises import Broken, Harm
 from benchmarks.prove.crashing.scale import Scale
 from benchmarks.prove.crashing.wire import Mode, Point
 from benchmarks.prove.crashing.world import World
@@ -227,12 +227,6 @@ class _Explorer:
                 try:
                     image_id = self.history.play(world)
                     ending = check_promises(world, self.history, image_id, undisturbed)
-                    if undisturbed is not None and all(strike.mode is Mode.ANSWER_LOST for strike in self.strikes):
-                        check(
-                            ending.attempts == undisturbed.attempts,
-                            Harm.DOUBLED,
-                            f"a lost answer made {ending.attempts} attempts of {undisturbed.attempts}",
-                        )
                     self.findings.settled[len(self.strikes)] += bool(ending.settled_letters)
                     self._remember_way()
                 except _SeenBefore:
@@ -278,7 +272,7 @@ def prepare() -> None:
     if child == 0:
         try:
             for name in ("good", "refused"):
-                with World(scale=Scale(shards=1, attempts=1)) as world:
+                with World() as world:
                     HISTORIES[name].play(world)
             with os.fdopen(sending, "wb") as parent:
                 parent.write(developed())

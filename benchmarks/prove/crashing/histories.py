@@ -54,11 +54,9 @@ class History:
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """What is left at the end: the outputs' bytes by the part of their keys after the id, how many attempts the last
-    run took, and how many letters of what is settled there are."""
+    """What is left at the end: the outputs' bytes by the part of their keys after the id, and how many raw letters."""
 
     outputs: dict[str, bytes]
-    attempts: int
     settled_letters: int
 
 
@@ -213,8 +211,6 @@ def _deleted_while_developed(world: World) -> str:
     def withdraw() -> None:
         world.before_develop = None
         delete(world, image_id)
-        if world.wire.running:  # the worker goes on when all objects that there were have been removed
-            world.sweep_meanwhile()
 
     world.before_develop = withdraw
     world.settle()
@@ -264,8 +260,7 @@ def check_promises(world: World, history: History, image_id: str, undisturbed: E
         check(
             outputs == undisturbed.outputs, Harm.DIFFERING, "the outputs differ from those of the undisturbed history"
         )
-    settled_letters = _check_letters(world, image, expected=0)
-    return Ending(outputs=outputs, attempts=image.attempt, settled_letters=settled_letters)
+    return Ending(outputs=outputs, settled_letters=_check_letters(world, image, expected=0))
 
 
 def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:

@@ -167,7 +167,7 @@ def _essence_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:
     essence = {name: value for name, value in item.items() if name not in _TOLD_TO_PEOPLE}
     if "image_id" in item:
         if Status(item["status"]["S"]).is_terminal:
-            for name in ("enqueued_at", "attempts"):  # nothing asks for these when the image has ended
+            for name in ("enqueued_at", "attempt", "attempts"):  # nothing asks for these when the image has ended
                 essence.pop(name, None)
         else:  # who made the attempts, when, and in which words they failed, is for people alone
             essence["attempts"] = [

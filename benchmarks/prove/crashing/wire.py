@@ -14,8 +14,6 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 from moto.core.botocore_stubber import MockRawResponse
 
-from darkroom.domain.instants import Milliseconds
-
 
 class Mode(StrEnum):
     """What befalls a process at one attempt of one of its calls."""
@@ -71,7 +69,6 @@ class Invocation:
     """A function at work. Of a dying one nothing reaches the wire any more, whatever its code still tries."""
 
     function: str
-    deadline: Milliseconds
     dying: bool = False
     throttled_call: str | None = None
     struck: list[str] = field(default_factory=list)
@@ -85,7 +82,6 @@ class Wire:
     apply: Callable[[str, AWSPreparedRequest], AWSResponse | None]
     faults: Faults
     applied: Callable[[str], None]
-    clock: Callable[[], Milliseconds]
     points: list[Point] = field(default_factory=list)
     running: list[Invocation] = field(default_factory=list)
 
@@ -103,8 +99,7 @@ class Wire:
         if not self.running:
             return self.apply(event_name, request)
         invocation = self.running[-1]
-        if invocation.dying or self.clock() > invocation.deadline:  # Lambda ends what takes too long
-            invocation.dying = True
+        if invocation.dying:
             raise ProcessDied
         _, service, operation = event_name.split(".")
         call = str(request.headers["amz-sdk-invocation-id"])  # the same in all attempts of one call

@@ -82,7 +82,7 @@ class World:
 
     def __enter__(self) -> Self:
         self.functions = deployment.functions()
-        self.wire = Wire(apply=_apply, faults=self.faults, applied=self._applied, clock=self.clock)
+        self.wire = Wire(apply=_apply, faults=self.faults, applied=self._applied)
         credentials = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nobody", "AWS_DEFAULT_REGION": REGION}
         with ExitStack() as stack:
             stack.enter_context(warnings.catch_warnings())
@@ -247,7 +247,7 @@ class World:
         request_id = f"{name}-{self._invocations[name]}"
         deadline = self.now + timeout_seconds * 1000
         context = Context(function_name=name, aws_request_id=request_id, deadline=deadline, clock=self.clock)
-        invocation = Invocation(function=name, deadline=deadline)
+        invocation = Invocation(function=name)
         first = len(self.wire.points)
         self.events["invocations"] += 1
         self._tell(f"{request_id} starts")
@@ -331,11 +331,6 @@ class World:
         for message in messages:
             if message["MessageId"] not in failed:
                 sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-
-    def sweep_meanwhile(self) -> None:
-        """Lets the next sweep come while a function is at work."""
-        self._move_clock(self._next_minute())
-        self._sweep()
 
     def _sweep(self) -> None:
         self._last_sweep_at = self.now
