@@ -15,7 +15,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, NoCredentialsError
 
 from console import stack as stacks
 from console.client import ApiError
@@ -94,9 +94,29 @@ def test_a_letter_travels_in_its_tenants_share(aws: Aws) -> None:
 
 def test_a_queue_too_long_for_one_hand_is_not_said_to_be_whole() -> None:
     message = {"MessageId": "m", "ReceiptHandle": "r", "Body": "b", "Attributes": {"SentTimestamp": "1"}}
-    shows_again: Any = SimpleNamespace(receive_message=lambda **_: {"Messages": [message]})
+    answer = {"Messages": [message], "ResponseMetadata": {"RetryAttempts": 0}}
+    shows_again: Any = SimpleNamespace(receive_message=lambda **_: answer)
     taken = DeadLetterQueues(shows_again, shows_again, {"slow": "url"}).take("slow", 100)
     assert (len(taken.letters), taken.complete) == (1, False)
+
+
+def test_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) -> None:
+    put(letters_of("aws", aws), 1, 2)
+    sqs = boto3.client("sqs", config=Config(retries={"mode": "standard", "total_max_attempts": 2}))
+    lost: list[str] = []
+
+    def lose_the_first(request: Any, **_: Any) -> None:
+        if not lost:
+            url = aws.dead_letter_urls["slow"]
+            lost.append(boto3.client("sqs").receive_message(QueueUrl=url, VisibilityTimeout=60)["Messages"][0]["Body"])
+            raise ConnectionClosedError(endpoint_url=request.url)
+
+    sqs.meta.events.register("before-send.sqs.ReceiveMessage", lose_the_first)
+    letters = DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
+    taken = letters.take("slow", 5)
+    assert lost and (len(taken.letters), taken.complete, taken.asked_again) == (1, True, True)
+    letters.give_back(taken.letters)
+    assert not letters.take("slow", 5).asked_again
 
 
 # ── Moves ────────────────────────────────────────────────────────────────────────────────────────────────────────────

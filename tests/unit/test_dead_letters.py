@@ -25,7 +25,7 @@ from darkroom.operations.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.ports import DeadLetter
+from darkroom.ports import DeadLetter, Taken
 from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes
 from tests.fakes.dead_letters import FakeArchive, FakeMoves
 from tests.unit.test_image import NOW, pending, processing
@@ -403,6 +403,32 @@ def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> Non
     assert office.replay() == Counter(replayed=1)
     assert len(office.letters.lying["slow"]) == 2
     assert office.in_hand == set()
+
+
+@dataclass
+class Forgetful(FakeDeadLetters):
+    """Letters of which the first look loses some on the way: they stay hidden, and nobody has them."""
+
+    lost: int = 1
+
+    def take(self, queue: str, limit: int) -> Taken:
+        lost, self.lost = self.lost, 0
+        self.hidden |= {letter.message_id for letter in self.lying[queue][:lost]}
+        return replace(super().take(queue, limit), asked_again=lost > 0)
+
+
+def test_a_replay_that_lost_letters_on_the_way_does_not_say_that_it_has_seen_all() -> None:
+    office = Office()
+    office.letters = Forgetful()
+    for number in range(3):
+        office.bury(given_up(number))
+    tally = Tally()
+    pace = Pace(per_second=10, clock=office.clock, pause=office.pause)
+    assert not replay_dead_letters("slow", Selection(), desk=office.desk, pace=pace, tally=tally)
+    assert tally.counts == Counter(replayed=2)
+    office.letters.hidden.clear()  # a minute later
+    assert replay_dead_letters("slow", Selection(), desk=office.desk, pace=pace, tally=tally)
+    assert tally.counts == Counter(replayed=3)
 
 
 def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None:

@@ -1,6 +1,7 @@
 """Accepting an upload: what is promised, what is refused, and what a retry finds."""
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -117,7 +118,36 @@ def test_the_same_key_and_photo_are_one_image() -> None:
     second = world.submit(PHOTO, idempotency_key="k")
     assert (first.replayed, second.replayed) == (False, True)
     assert first.image.image_id == second.image.image_id
-    assert len(world.lanes.sent) == 1
+
+
+def test_a_repeated_request_sends_the_message_that_the_first_one_may_have_lost() -> None:
+    world = World()
+    image = world.submit(PHOTO, idempotency_key="k").image
+    world.lanes.sent.clear()  # as where the first request ended right after its row
+    assert world.submit(PHOTO, idempotency_key="k").replayed
+    assert [message.image_id for message in world.lanes.sent] == [image.image_id]
+
+
+@pytest.mark.parametrize(
+    "taken_up",
+    [{"status": Status.PROCESSING, "attempt": 1}, {"attempt": 1}, {"status": Status.DONE, "attempt": 1}],
+    ids=["in work", "in work once", "done"],
+)
+def test_a_repeated_request_sends_no_message_for_an_image_that_a_worker_has_taken_up(taken_up: dict[str, Any]) -> None:
+    world = World()
+    image = world.submit(PHOTO, idempotency_key="k").image
+    world.images.rows[image.image_id] = replace(image, **taken_up)
+    world.lanes.sent.clear()
+    assert world.submit(PHOTO, idempotency_key="k").replayed
+    assert world.lanes.sent == []
+
+
+def test_a_repeated_request_while_the_queue_cannot_answer_leaves_the_image_due() -> None:
+    world = World()
+    image = world.submit(PHOTO, idempotency_key="k").image
+    world.lanes = DeadLanes()
+    assert world.submit(PHOTO, idempotency_key="k").replayed
+    assert world.row(image.image_id).due_at == world.now
 
 
 def test_the_same_key_with_another_photo_is_refused() -> None:

@@ -6,9 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Letter, Status, message_for
+from darkroom.domain.message import read_message
 from darkroom.operations.sweep_due_images import sweep_due_images
 from tests.fakes import World
 from tests.pictures import jpeg
@@ -205,11 +208,26 @@ def test_a_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays_drop
     assert world.row(image_id).letter is Letter.KEPT
 
 
-def test_where_not_all_letters_can_be_seen_a_second_one_is_placed_only_after_three_looks() -> None:
+def test_a_letter_of_an_earlier_run_is_none_of_the_present_one() -> None:
+    world = World()
+    image_id = given_up(world)
+    owing = world.row(image_id)
+    world.sweep()
+    (earlier,) = world.dead_letters.lying["slow"]
+    world.images.rows[image_id] = replace(owing, run=2)
+    world.sweep()
+    assert [read_message(letter.body).run for letter in world.dead_letters.lying["slow"]] == [1, 2]
+    assert world.dead_letters.lying["slow"][0] == earlier
+
+
+@pytest.mark.parametrize("not_all", [{"complete": False}, {"asked_again": True}], ids=["too many", "an answer lost"])
+def test_where_not_all_letters_can_be_seen_a_second_one_is_placed_only_after_three_looks(
+    not_all: dict[str, bool],
+) -> None:
     world = World()
     given_up(world)
     take = world.dead_letters.take
-    world.dead_letters.take = lambda queue, limit: replace(take(queue, limit), complete=False)
+    world.dead_letters.take = lambda queue, limit: replace(take(queue, limit), **not_all)
     for _ in range(2):
         assert world.sweep().outcomes == Counter(unburied=1)
         world.advance(3600)

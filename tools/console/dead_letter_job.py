@@ -105,7 +105,10 @@ class Job:
             display.line(display.errors(), f"Interrupted. For the rest:  {again}", style="yellow")
             raise typer.Exit(INTERRUPTED)
         if self._unseen:
-            raise ApiError(f"Not all letters in {', '.join(self._unseen)} could be seen. For the rest:  {again}")
+            raise ApiError(
+                f"Not all letters in {', '.join(self._unseen)} could be seen: some may be hidden for another minute. "
+                f"For the rest:  {again}"
+            )
 
     def _show(self) -> None:
         total = sum(self._before.values())

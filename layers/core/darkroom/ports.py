@@ -124,10 +124,15 @@ class DeadLetter:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """Letters in hand, each once; `complete` is whether the queue had no more."""
+    """Letters in hand, each once.
+
+    `complete` is whether the queue showed no more. `asked_again` is whether an answer was lost on the way: letters that
+    were in it are hidden for a minute, and in nobody's hand.
+    """
 
     letters: tuple[DeadLetter, ...]
     complete: bool
+    asked_again: bool = False
 
 
 class DeadLetters(Protocol):

@@ -54,6 +54,7 @@ class DeadLetterQueues:
 
     def take(self, queue: str, limit: int) -> Taken:
         letters: dict[str, DeadLetter] = {}
+        asked_again = False
         while len(letters) < limit:
             with retryable("reading dead letters"):
                 answer = self._client.receive_message(
@@ -67,14 +68,15 @@ class DeadLetterQueues:
                     MessageAttributeNames=[EXPLANATION],
                 )
             messages = answer.get("Messages", [])
+            asked_again |= answer["ResponseMetadata"]["RetryAttempts"] > 0
             if not messages:
-                return Taken(letters=tuple(letters.values()), complete=True)
+                return Taken(letters=tuple(letters.values()), complete=True, asked_again=asked_again)
             known = letters.keys() & {message["MessageId"] for message in messages}
             letters |= {message["MessageId"]: _letter(queue, message) for message in messages}
             if len(known) == len(messages):
                 # The first ones show again before the last was read: the queue is too long for one hand.
                 break
-        return Taken(letters=tuple(letters.values()), complete=False)
+        return Taken(letters=tuple(letters.values()), complete=False, asked_again=asked_again)
 
     def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
         for queue, url in self._queue_urls.items():

@@ -205,6 +205,7 @@ def work_through(
     answer.
     """
     seen: dict[tuple[str, int], bool] = {}  # whether its letters go
+    asked_again = False
     in_hand: dict[str, DeadLetter] = {}
 
     def remove(group: Group) -> None:
@@ -217,6 +218,7 @@ def work_through(
             taken_at = clock()
             taken = dead_letters.take(queue, HANDFUL)
             in_hand |= {letter.message_id: letter for letter in taken.letters}
+            asked_again |= taken.asked_again
             if not _is_held(taken_at, clock):
                 raise Retryable("reading dead letters takes longer than they stay hidden")
             groups = grouped(taken.letters)
@@ -237,7 +239,7 @@ def work_through(
                     remove(group)
             else:
                 if taken.complete:
-                    return True
+                    return not asked_again  # then some may be hidden, and show themselves to the next look
             # What is left of this handful is taken anew; what was seen of it stays hidden meanwhile.
             unseen = [letter for group in groups if group.key not in seen for letter in group.letters]
             dead_letters.give_back(tuple(unseen))

@@ -79,7 +79,7 @@ def submit_image(
         image_id = image_id_for_key(upload.tenant_id, upload.idempotency_key)
         earlier = images.get(image_id)
         if earlier is not None:
-            return _replay(earlier, fingerprint)
+            return _replay(earlier, fingerprint, images=images, lanes=lanes, clock=clock)
 
     original = originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
@@ -100,19 +100,24 @@ def submit_image(
     )
     image = images.create(row)
     if image.correlation_id != row.correlation_id:
-        return _replay(image, fingerprint)
+        return _replay(image, fingerprint, images=images, lanes=lanes, clock=clock)
     # The row may be this request's own from a write whose answer was lost: then the message is still to be sent.
     enqueue(image, images=images, lanes=lanes, clock=clock)
     return Accepted(image=image, replayed=False)
 
 
-def _replay(image: Image, fingerprint: str) -> Accepted:
+def _replay(image: Image, fingerprint: str, *, images: Images, lanes: Lanes, clock: Clock) -> Accepted:
+    """Answers a repeated request with the image of the first one."""
     if image.fingerprint != fingerprint:
         raise _key_reused()
     if image.is_deleted and image.status is not Status.CANCELLED:
         raise Rejected(
             "image_deleted", "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again."
         )
+    if image.status is Status.PENDING and image.attempt == 0:
+        # The earlier request may have ended between its row and its message: that is why a client repeats it. A second
+        # message costs one look at the row; without it the image would wait for the sweeper, which waits for a backlog.
+        enqueue(image, images=images, lanes=lanes, clock=clock)
     return Accepted(image=image, replayed=True)
 
 

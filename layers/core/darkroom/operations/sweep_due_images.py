@@ -151,8 +151,8 @@ class _Round:
         if queue not in self._letters:
             dead_letters = self._stores.dead_letters
             taken = dead_letters.take(queue, LETTERS_LIMIT)
-            # An operator may have some in hand, hidden from us.
-            are_all = taken.complete and dead_letters.depth(queue) <= len(taken.letters)
+            # An operator may have some in hand, hidden from us, and some may be hidden by a lost answer.
+            are_all = taken.complete and not taken.asked_again and dead_letters.depth(queue) <= len(taken.letters)
             dead_letters.give_back(taken.letters)
             self._letters[queue] = replace(taken, complete=are_all)
         return self._letters[queue]
