@@ -1,6 +1,6 @@
 """Thousands of invented histories, for minutes on end: what happened in them, and that no promise was broken.
 
-    python -m benchmarks.prove.model [--seconds 200] [--seed S] [--jobs 2] [--histories N]
+    python -m benchmarks.prove.model [--seconds 120] [--seed S] [--jobs 2] [--histories N]
 
 Hypothesis invents what clients, queues, crashes, clocks and operators do; the operations are the real ones, over the
 fakes of the ports, in virtual time. Prints the seed, how often everything happened, and each broken promise with its
@@ -39,7 +39,7 @@ LOOKS = ("rescued", "waiting", "gave_up", "buried", "removed", "unsent", "fenced
 _CHUNK = 250
 """Histories that Hypothesis invents by one seed."""
 
-_SECONDS = 200
+_SECONDS = 120
 _LONG_SECONDS = 1200
 
 
@@ -164,9 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = never_happened(tally, looks=LOOKS)
     for name in missing:
         print(f"never happened: {name}")
-    write_report(
-        "prove-model", seed=options.seed, rows=_rows(tally, broken, options.jobs), goals=_goals(broken, missing)
-    )
+    write_report("model", seed=options.seed, rows=_rows(tally, broken, options.jobs), goals=_goals(broken, missing))
     return 1 if broken or missing else 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.core.serialize import AttributePicker, AttributePickerContext
 from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
 from moto.sqs.models import SQSBackend
 
@@ -20,6 +21,11 @@ from darkroom.domain.image import Status
 from darkroom.domain.instants import Milliseconds
 
 REGION = "us-east-1"
+
+_ATTRIBUTE_TYPES = frozenset({"S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL"})
+"""How DynamoDB names the type of a value: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html"""
+
+_pick = AttributePicker.__call__
 
 _TOLD_TO_PEOPLE = ("claimed_by", "completed_at", "correlation_id", "created_at", "version")
 """Attributes of a row whose values nothing asks for but whether they have changed: names, counts and past instants."""
@@ -161,6 +167,15 @@ def change_visibility(backend: SQSBackend, queue_name: str, receipt_handle: str,
             message.change_visibility(visibility_timeout)
             return
     raise ReceiptHandleIsInvalid
+
+
+def pick_attribute(picker: AttributePicker, context: AttributePickerContext) -> Any:
+    """What moto's pickers do, sooner: of a value with one type, moto looks for each other type under every name that it
+    might have, which takes a quarter of a history's time."""
+    value = context.obj
+    if type(value) is dict and len(value) == 1 and not _ATTRIBUTE_TYPES.isdisjoint(value):
+        return value.get(context.key)
+    return _pick(picker, context)
 
 
 def _essence_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from moto import mock_aws
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
+from moto.core.serialize import AttributePicker
 from moto.moto_api._internal import mock_random
 from moto.sqs.models import Queue, SQSBackend
 
@@ -29,7 +30,7 @@ from benchmarks.prove.crashing.engine import Develop, develop_once
 from benchmarks.prove.crashing.processes import Context, Process
 from benchmarks.prove.crashing.promises import Broken, Harm
 from benchmarks.prove.crashing.scale import AS_DEPLOYED, Scale
-from benchmarks.prove.crashing.stores import REGION, Stores, change_visibility
+from benchmarks.prove.crashing.stores import REGION, Stores, change_visibility, pick_attribute
 from benchmarks.prove.crashing.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds, rfc3339
@@ -96,6 +97,7 @@ class World:
             stack.enter_context(patch("time.monotonic", lambda: self.now / 1000))
             stack.enter_context(patch.object(Queue, "wait_for_messages", lambda _, timeout: self.sleep(timeout)))
             stack.enter_context(patch.object(SQSBackend, "change_message_visibility", change_visibility))
+            stack.enter_context(patch.object(AttributePicker, "__call__", pick_attribute))
             stack.enter_context(patch.dict(os.environ, credentials))
             # The session stays: it holds botocore's models, which take long to read, and nothing of the product.
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}))
