@@ -17,7 +17,7 @@ _DEVELOPED: dict[tuple[Any, ...], Any] = {}
 
 def develop_once(develop: Develop, original: bytes, recipe: Any, options: dict[str, Any]) -> Any:
     """What the engine makes of the original, made once: tests/engine holds that it makes the same bytes every time."""
-    key = (original, recipe.digest(), repr(sorted(options.items())))
+    key = (original, recipe.digest(), tuple(sorted(options.items())))
     if key not in _DEVELOPED:
         if _DEVELOPED_BEFORE:
             raise Broken(Harm.DIFFERING, "an original is developed as in no undisturbed history")
