@@ -23,6 +23,7 @@ from benchmarks.prove.stateful.stores import (
     WatchedOutputs,
     must,
 )
+from darkroom.domain.dead_letter import MoveStatus
 from darkroom.domain.errors import INTERNAL, WORKER_LOST, Rejected, Retryable
 from darkroom.domain.image import Image, Letter, Status
 from darkroom.domain.limits import Limits
@@ -379,7 +380,9 @@ class Model:
                 process.die()
         self._bury_processes()
         for queue in self.dead_letters.queues:
-            self.moves.latest(queue)  # SQS goes on with a move whether anybody looks or not
+            # SQS goes on with a move whether anybody looks or not, and ends it when the queue is empty.
+            while (move := self.moves.latest(queue)) is not None and move.status is MoveStatus.RUNNING:
+                pass
         self.surroundings.down -= {store for store, instant in self._up_again.items() if instant <= self.now}
         self._tell_time()
 

@@ -49,7 +49,7 @@ class Surroundings:
     def land(self) -> None:
         """What was applied late is applied now; nobody is there any more to hear of it."""
         while self.under_way:
-            with suppress(Fenced):
+            with suppress(Fenced, Retryable):
                 self.under_way.pop(0)()
 
 
