@@ -1,6 +1,7 @@
-"""What every test finds: Powertools set as template.yaml sets it, traces off, and nobody's AWS."""
+"""What every test finds: Powertools set as template.yaml sets it, traces off, nobody's AWS, and Ctrl-C at work."""
 
 import os
+import signal
 
 for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]
@@ -12,3 +13,7 @@ os.environ.update(
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     AWS_EC2_METADATA_DISABLED="true",
 )
+
+# A shell without job control starts what is put into the background with interrupts ignored, and so it is inherited.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
