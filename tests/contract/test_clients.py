@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -102,6 +102,12 @@ def take(listener: socket.socket, server: Server, answers: list[bytes]) -> None:
         if answers:
             connection.recv(65536)
             connection.sendall(answers.pop(0))
+            # What comes late of the request is read too: to close over it would reset the connection, and the client
+            # might not see the answer.
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):
+                    pass
             connection.close()
 
 
