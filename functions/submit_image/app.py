@@ -12,6 +12,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
 from darkroom.api import correlation_id_of, create_app, json_response, raw_body, tenant_of
+from darkroom.domain.schedule import read_timetable
 from darkroom.domain.status_document import RETRY_AFTER_SECONDS, status_document, status_path
 from darkroom.operations.submit_image import Upload, submit_image
 from darkroom.telemetry import logger, metrics, tracer
@@ -35,11 +36,15 @@ def post_image() -> Response[str]:
             variants=query.get("variants"),
             recipe=query.get("recipe"),
             idempotency_key=request.headers.get("idempotency-key"),
+            timetable=read_timetable(
+                process_at=query.get("process_at"), delay=query.get("delay"), expires_at=query.get("expires_at")
+            ),
         ),
         input_formats=ports.input_formats,
         images=ports.images,
         originals=ports.originals,
         lanes=ports.lanes,
+        hold_queue=ports.hold_queue,
         clock=wiring.clock,
         randomness=wiring.randomness,
     )

@@ -23,12 +23,20 @@ class Aws:
 
     images_table: str
     idempotency_table: str
+    calendar_table: str
     originals_bucket: str
     outputs_bucket: str
     archive_bucket: str
+    holds_bucket: str
+    hold_state_machine: str
     fast_queue_url: str
     slow_queue_url: str
+    hold_queue_url: str
     dead_letter_urls: dict[str, str]
+
+    @property
+    def queue_urls(self) -> dict[str, str]:
+        return {"fast": self.fast_queue_url, "slow": self.slow_queue_url}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -40,6 +48,10 @@ class Aws:
             "ARCHIVE_BUCKET": self.archive_bucket,
             "FAST_QUEUE_URL": self.fast_queue_url,
             "SLOW_QUEUE_URL": self.slow_queue_url,
+            "HOLD_QUEUE_URL": self.hold_queue_url,
+            "CALENDAR_TABLE": self.calendar_table,
+            "HOLDS_BUCKET": self.holds_bucket,
+            "HOLD_STATE_MACHINE": self.hold_state_machine,
             "DEAD_LETTER_QUEUES": ",".join(f"{name}={url}" for name, url in self.dead_letter_urls.items()),
             "VISIBILITY_SECONDS": "360",
             "POWERTOOLS_SERVICE_NAME": "darkroom",
@@ -65,16 +77,29 @@ def aws(ambient: None) -> Iterator[Aws]:
         s3.put_bucket_versioning(Bucket="originals", VersioningConfiguration={"Status": "Enabled"})
         s3.create_bucket(Bucket="outputs")
         s3.create_bucket(Bucket="archive")
+        s3.create_bucket(Bucket="holds")
         yield Aws(
             images_table=_table("ImagesTable"),
             idempotency_table=_table("IdempotencyTable"),
+            calendar_table=_table("CalendarTable"),
             originals_bucket="originals",
             outputs_bucket="outputs",
             archive_bucket="archive",
-            dead_letter_urls={lane: _queue(f"{lane}-dead-letters", {}) for lane in ("fast", "slow")},
+            holds_bucket="holds",
+            hold_state_machine=_state_machine(),
+            dead_letter_urls={lane: _queue(f"{lane}-dead-letters", {}) for lane in ("fast", "slow", "hold")},
             fast_queue_url=_lane("fast"),
             slow_queue_url=_lane("slow"),
+            hold_queue_url=_queue("hold-queue", {"VisibilityTimeout": "420"}),
         )
+
+
+def _state_machine() -> str:
+    definition = {"StartAt": "Hold", "States": {"Hold": {"Type": "Pass", "End": True}}}
+    arn: str = boto3.client("stepfunctions").create_state_machine(
+        name="hold", definition=json.dumps(definition), roleArn="arn:aws:iam::123456789012:role/hold"
+    )["stateMachineArn"]
+    return arn
 
 
 def _lane(name: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Variant
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
@@ -22,6 +23,11 @@ class FakeImages:
 
     def get(self, image_id: str) -> Image | None:
         return self.rows.get(image_id)
+
+    def get_all(self, image_ids: Sequence[str]) -> dict[str, Image]:
+        assert len(image_ids) <= 100
+        found = {image_id: self.get(image_id) for image_id in image_ids}
+        return {image_id: image for image_id, image in found.items() if image is not None}
 
     def create(self, image: Image) -> Image:
         return self.rows.setdefault(image.image_id, image)
@@ -99,13 +105,84 @@ class FakeLanes:
     """The `Lanes` port: the messages of all lanes in one list, and how many wait by what a test says."""
 
     sent: list[Message] = field(default_factory=list)
+    delays: list[int] = field(default_factory=list)
     backlogs: dict[str, int] = field(default_factory=dict)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
+        assert 0 <= delay_seconds <= 900
         self.sent.append(message)
+        self.delays.append(delay_seconds)
+
+    def send_all(self, parcels: Sequence[tuple[Message, int]]) -> int:
+        return _count_sent(parcels, lambda parcel: self.send(parcel[0], delay_seconds=parcel[1]))
 
     def backlog(self, lane: str) -> int:
         return self.backlogs.get(lane, 0)
+
+
+@dataclass
+class FakeHoldQueue:
+    """The `HoldQueue` port."""
+
+    held: list[Message] = field(default_factory=list)
+
+    def put(self, message: Message) -> None:
+        assert message.process_at is not None
+        self.held.append(message)
+
+    def put_all(self, messages: Sequence[Message]) -> int:
+        return _count_sent(messages, self.put)
+
+
+def _count_sent[One](ones: Sequence[One], send: Callable[[One], None]) -> int:
+    for number, one in enumerate(ones):
+        try:
+            send(one)
+        except Retryable:
+            return number
+    return len(ones)
+
+
+@dataclass
+class FakeHolds:
+    """The `Holds` port."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+
+    def put(self, key: str, dumped: bytes) -> None:
+        self.objects[key] = dumped
+
+    def get(self, key: str) -> bytes | None:
+        return self.objects.get(key)
+
+    def delete(self, key: str) -> None:
+        self.objects.pop(key, None)
+
+
+@dataclass
+class FakeCalendar:
+    """The `Calendar` port."""
+
+    busy: dict[str, Milliseconds] = field(default_factory=dict)
+
+    def reserve(self, lane: str, *, not_before: Milliseconds, milliseconds: int) -> Milliseconds:
+        begins_at = max(not_before, self.busy_until(lane))
+        self.busy[lane] = begins_at + milliseconds
+        return begins_at
+
+    def busy_until(self, lane: str) -> Milliseconds:
+        return self.busy.get(lane, 0)
+
+
+@dataclass
+class FakeAlarms:
+    """The `Alarms` port: what wakes when, by name."""
+
+    wakings: dict[str, tuple[str, Milliseconds]] = field(default_factory=dict)
+
+    def set(self, name: str, key: str, wake_at: Milliseconds) -> None:
+        assert wake_at % 1000 == 0
+        self.wakings.setdefault(name, (key, wake_at))
 
 
 @dataclass

@@ -11,8 +11,17 @@ from darkroom.domain.message import Message
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.sweep_due_images import Stores, Sweep, oldest_unfinished_seconds, sweep_due_images
-from darkroom.operations.transcode_image import Delivery, Finished, TryAgain, transcode_image
-from tests.fakes.stores import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from darkroom.operations.transcode_image import Delivery, Early, Finished, TryAgain, transcode_image
+from tests.fakes.stores import (
+    FakeCalendar,
+    FakeDeadLetters,
+    FakeHoldQueue,
+    FakeImages,
+    FakeLanes,
+    FakeOnce,
+    FakeOriginals,
+    FakeOutputs,
+)
 
 VISIBILITY_SECONDS = 360
 TIMEOUT_SECONDS = 60
@@ -26,6 +35,8 @@ class World:
     originals: Any = field(default_factory=FakeOriginals)
     outputs: Any = field(default_factory=FakeOutputs)
     lanes: Any = field(default_factory=FakeLanes)
+    hold_queue: Any = field(default_factory=FakeHoldQueue)
+    calendar: Any = field(default_factory=FakeCalendar)
     dead_letters: Any = field(default_factory=FakeDeadLetters)
     once: Any = field(default_factory=FakeOnce)
     limits: Limits = field(default_factory=Limits)
@@ -54,11 +65,14 @@ class World:
             images=self.images,
             originals=self.originals,
             lanes=self.lanes,
+            hold_queue=self.hold_queue,
             clock=self.clock,
             randomness=self.randomness,
         )
 
-    def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Finished | TryAgain:
+    def deliver(
+        self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1
+    ) -> Finished | TryAgain | Early:
         return transcode_image(
             Delivery(
                 message=message,
@@ -93,6 +107,8 @@ class World:
             originals=self.originals,
             outputs=self.outputs,
             lanes=self.lanes,
+            hold_queue=self.hold_queue,
+            calendar=self.calendar,
             dead_letters=self.dead_letters,
             clock=self.clock,
         )

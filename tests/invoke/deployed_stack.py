@@ -45,9 +45,10 @@ class DeployedStack:
         assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
         return json.loads(ran.stdout)
 
-    def submit(self, photo: bytes) -> str:
+    def submit(self, photo: bytes, **query: str) -> str:
         """Have the deployed API accept a photo; returns its id."""
-        accepted = httpx.post(f"{self._local.api_url}/images", content=photo, trust_env=False, timeout=30)
+        url = f"{self._local.api_url}/images"
+        accepted = httpx.post(url, params=query, content=photo, trust_env=False, timeout=30)
         assert accepted.status_code == httpx.codes.ACCEPTED, accepted.text
         image_id: str = accepted.json()["id"]
         return image_id
@@ -98,6 +99,24 @@ class DeployedStack:
             self._queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
             bodies.append(message["Body"])
         return bodies
+
+    def holds(self) -> dict[str, bytes]:
+        """The objects in which images wait, by their keys."""
+        bucket = self.outputs["HoldsBucketName"]
+        listed = self._objects.list_objects_v2(Bucket=bucket).get("Contents", [])
+        return {entry["Key"]: self._body(bucket, entry["Key"]) for entry in listed}
+
+    def put_hold(self, key: str, dumped: bytes) -> None:
+        """An object in which images wait."""
+        self._objects.put_object(Bucket=self.outputs["HoldsBucketName"], Key=key, Body=dumped)
+
+    def turns(self) -> list[dict[str, Any]]:
+        """What the executions were started with."""
+        client, machine = self._local.client("stepfunctions"), self.outputs["HoldBatchStateMachineArn"]
+        return [
+            json.loads(client.describe_execution(executionArn=execution["executionArn"])["input"])
+            for execution in client.list_executions(stateMachineArn=machine)["executions"]
+        ]
 
     def original(self, image_id: str) -> bytes:
         """The stored original of an image."""

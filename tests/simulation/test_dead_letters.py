@@ -27,6 +27,7 @@ from darkroom.operations.replay_dead_letters import (
 from darkroom.operations.sweep_due_images import Stores, sweep_due_images
 from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
 from tests.fakes.dead_letters import FakeMoves
+from tests.fakes.stores import FakeCalendar, FakeHoldQueue
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_image import NOW
 
@@ -121,6 +122,8 @@ class Night:
             originals=FakeOriginals(),
             outputs=FakeOutputs(),
             lanes=self.lanes,
+            hold_queue=FakeHoldQueue(),
+            calendar=FakeCalendar(),
             dead_letters=self.letters,
             clock=lambda: self.now,
         )

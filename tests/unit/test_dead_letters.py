@@ -293,7 +293,7 @@ def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go() -
     office.bury(FAILED)
     send = office.lanes.send
 
-    def fails_again(message: Message) -> None:
+    def fails_again(message: Message, *, delay_seconds: int = 0) -> None:
         send(message)
         office.bury(replace(FAILED, run=message.run))
 
@@ -395,7 +395,7 @@ def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> Non
         office.bury(given_up(number))
     send = office.lanes.send
 
-    def stop_after_the_first(message: Message) -> None:
+    def stop_after_the_first(message: Message, *, delay_seconds: int = 0) -> None:
         send(message)
         office.stopped = True
 
@@ -435,7 +435,7 @@ def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None
     office = Office()
     office.bury(FAILED)
 
-    def throttled(message: Message) -> None:
+    def throttled(message: Message, *, delay_seconds: int = 0) -> None:
         raise Retryable("throttled")
 
     office.lanes.send = throttled  # type: ignore[method-assign]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.due import Rescue, look_at_due
-from darkroom.domain.image import GiveUp, Image, NothingToDo, Status
+from darkroom.domain.due import Rescue, Wait, look_at_due
+from darkroom.domain.image import Expire, GiveUp, Image, NothingToDo, Status
 from tests.unit.test_image import NOW, pending, processing
 
 
@@ -35,7 +35,7 @@ def test_a_rescue_is_no_attempt() -> None:
         (processing(due_at=NOW), "leased"),
         (pending(status=Status.DONE), "too_early"),
         (pending(status=Status.DONE, due_at=NOW), "terminal"),
-        (pending(status=Status.SCHEDULED, due_at=NOW), "too_early"),
+        (pending(status=Status.AWAITING_UPLOAD, due_at=NOW), "too_early"),
     ],
 )
 def test_what_is_not_due_is_left_alone(image: Image, reason: str) -> None:
@@ -56,3 +56,38 @@ def test_a_due_image_without_attempts_is_given_up() -> None:
 
 def test_a_backlog_explains_a_wait_but_not_a_dead_worker() -> None:
     assert isinstance(look_at_due(processing(due_at=NOW, lease_until=NOW - 1), now=NOW, backlog=10**6), Rescue)
+
+
+def test_a_scheduled_image_whose_message_could_not_be_sent_is_sent_and_then_looked_at_after_its_time() -> None:
+    process_at = NOW + 86_400_000
+    rescue = look_at_due(pending(status=Status.SCHEDULED, process_at=process_at, due_at=NOW), now=NOW)
+    assert isinstance(rescue, Rescue)
+    assert (rescue.image.due_at, rescue.image.rescues) == (process_at + 1_200_000, 0)
+
+
+def test_a_scheduled_image_whose_release_never_came_is_sent() -> None:
+    image = pending(status=Status.SCHEDULED, process_at=NOW - 1_200_000, enqueued_at=NOW - 1_200_000, due_at=NOW)
+    assert isinstance(look_at_due(image, now=NOW), Rescue)
+
+
+def test_releases_that_are_paced_are_not_overtaken() -> None:
+    image = pending(status=Status.SCHEDULED, process_at=NOW - 1_200_000, enqueued_at=NOW - 1_200_000, due_at=NOW)
+    wait = look_at_due(image, now=NOW, releasing_until=NOW + 1)
+    assert isinstance(wait, Wait)
+    assert wait.image.due_at == NOW + 60_001
+    assert isinstance(look_at_due(image, now=NOW, releasing_until=NOW), Rescue)
+    far = look_at_due(image, now=NOW, releasing_until=NOW + 10**9)
+    assert isinstance(far, Wait) and far.image.due_at == NOW + 3_600_000
+
+
+@pytest.mark.parametrize("status", [Status.SCHEDULED, Status.PENDING])
+def test_an_image_that_nobody_began_in_time_expires(status: Status) -> None:
+    expired = look_at_due(pending(status=status, expires_at=NOW, due_at=NOW), now=NOW)
+    assert isinstance(expired, Expire)
+    assert expired.image.status is Status.EXPIRED
+
+
+def test_no_look_is_put_off_beyond_an_images_expiry() -> None:
+    rescue = look_at_due(pending(due_at=NOW, expires_at=NOW + 1_000), now=NOW)
+    assert isinstance(rescue, Rescue)
+    assert rescue.image.due_at == NOW + 1_000

@@ -12,6 +12,7 @@ from darkroom.domain.image import (
     Attempt,
     Cause,
     Claim,
+    Expire,
     GiveUp,
     Image,
     Letter,
@@ -19,6 +20,7 @@ from darkroom.domain.image import (
     Redriven,
     Source,
     Status,
+    TooEarly,
     TransitionRefused,
     accept,
     claim,
@@ -131,14 +133,27 @@ def test_a_delivery_of_a_finished_image_has_nothing_to_do(status: Status) -> Non
     assert try_claim(in_status(status)) == NothingToDo(reason="terminal")
 
 
-@pytest.mark.parametrize("status", [Status.SCHEDULED, Status.AWAITING_UPLOAD])
-def test_a_delivery_before_its_time_has_nothing_to_do(status: Status) -> None:
-    assert try_claim(in_status(status)) == NothingToDo(reason="too_early")
+def test_a_delivery_before_the_upload_has_nothing_to_do() -> None:
+    assert try_claim(in_status(Status.AWAITING_UPLOAD)) == NothingToDo(reason="too_early")
 
 
-def test_a_delivery_before_process_at_has_nothing_to_do() -> None:
-    assert try_claim(pending(process_at=NOW + 1)) == NothingToDo(reason="too_early")
-    assert isinstance(try_claim(pending(process_at=NOW)), Claim)
+def test_a_delivery_before_process_at_comes_again_then() -> None:
+    for status in (Status.SCHEDULED, Status.PENDING):
+        assert try_claim(pending(status=status, process_at=NOW + 1)) == TooEarly(process_at=NOW + 1)
+        assert isinstance(try_claim(pending(status=status, process_at=NOW)), Claim)
+
+
+@pytest.mark.parametrize("status", [Status.SCHEDULED, Status.PENDING])
+def test_what_has_expired_is_not_begun(status: Status) -> None:
+    expired = try_claim(pending(status=status, expires_at=NOW))
+    assert isinstance(expired, Expire)
+    assert (expired.image.status, expired.image.due_at, expired.image.waiting_since) == (Status.EXPIRED, None, None)
+    assert expired.image.error is not None and expired.image.error.code == "expired"
+    assert isinstance(try_claim(pending(status=status, expires_at=NOW + 1)), Claim)
+
+
+def test_what_was_begun_is_finished_whenever_it_expires() -> None:
+    assert isinstance(try_claim(processing(expires_at=NOW), now=LEASE_UNTIL + 1), Claim)
 
 
 @pytest.mark.parametrize(

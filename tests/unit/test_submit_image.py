@@ -24,7 +24,7 @@ RECIPE = '{"variants": [{"name": "card", "width": 600, "height": 400, "fit": "co
 class DeadLanes:
     """Queues that do not answer."""
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         raise Retryable("sending the message: timeout")
 
 

@@ -85,7 +85,7 @@ def test_a_queue_that_does_not_answer_leaves_the_image_due() -> None:
     world.advance(1200)
     send = world.lanes.send
 
-    def dead(message: object) -> None:
+    def dead(message: object, **_: object) -> None:
         raise Retryable("sending the message: timeout")
 
     world.lanes.send = dead

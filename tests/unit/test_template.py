@@ -12,10 +12,12 @@ from samtranslator.yaml_helper import yaml_parse
 
 from checks.expand_template import ROOT, expanded_template, raw_template, referred, resources
 from darkroom.aws.images_table import DUE_INDEX, WAITING_INDEX
+from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.limits import STANDARD_INPUT_FORMATS
 from darkroom.domain.retry import MAX_RECEIVES
+from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.settings import InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")
@@ -69,7 +71,7 @@ def test_visibility_is_six_timeouts_and_the_batching_window(name: str) -> None:
 
 def test_the_worker_knows_its_lanes_visibility() -> None:
     told = FUNCTIONS["TranscodeImageFunction"]["Environment"]["Variables"]["VISIBILITY_SECONDS"]
-    lanes = {QUEUES[referred(source["EventSourceArn"]) or ""]["VisibilityTimeout"] for source in SOURCES.values()}
+    lanes = {QUEUES[f"{lane.capitalize()}Queue"]["VisibilityTimeout"] for lane in LANES}
     assert {int(told)} == lanes
 
 
@@ -102,9 +104,13 @@ def test_a_source_is_one_that_lambda_accepts(name: str) -> None:
     assert 2 <= source["ScalingConfig"]["MaximumConcurrency"] <= 1000
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_decode_batches_are_small(name: str) -> None:
-    assert SOURCES[name]["BatchSize"] <= 2, "a timeout or a memory kill costs every image of the batch an attempt"
+def test_decode_batches_are_small() -> None:
+    sizes = {
+        source["BatchSize"]
+        for source in SOURCES.values()
+        if referred(source["FunctionName"]) == "TranscodeImageFunction"
+    }
+    assert max(sizes) <= 2, "a timeout or a memory kill costs every image of the batch an attempt"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -125,9 +131,30 @@ def test_dead_letters_are_kept_longer_than_their_source_keeps(name: str, dead_le
     assert QUEUES[name]["MessageRetentionPeriod"] <= 4 * 86_400
 
 
-@pytest.mark.parametrize("name", sorted(dead_letter_queues()))
-def test_a_message_is_received_as_often_as_the_worker_believes(name: str) -> None:
-    assert QUEUES[name]["RedrivePolicy"]["maxReceiveCount"] == MAX_RECEIVES
+@pytest.mark.parametrize("lane", LANES)
+def test_a_message_is_received_as_often_as_the_worker_believes(lane: str) -> None:
+    assert QUEUES[f"{lane.capitalize()}Queue"]["RedrivePolicy"]["maxReceiveCount"] == MAX_RECEIVES
+
+
+def test_an_outage_of_hours_leaves_what_is_to_be_held_in_its_queue() -> None:
+    queue = QUEUES["HoldQueue"]
+    assert queue["RedrivePolicy"]["maxReceiveCount"] * queue["VisibilityTimeout"] >= 4 * 3600
+
+
+def test_two_crashes_of_whoever_holds_images_make_none_late() -> None:
+    # What goes to the hold queue is more than 15 minutes ahead, and what comes of it nearer goes to its lane at once.
+    (source,) = [source for source in SOURCES.values() if referred(source["EventSourceArn"]) == "HoldQueue"]
+    wait_seconds = QUEUES["HoldQueue"]["VisibilityTimeout"]
+    assert source["MaximumBatchingWindowInSeconds"] + 2 * wait_seconds <= LANE_DELAY_SECONDS
+
+
+def test_a_release_has_room_in_the_delay_that_a_lane_can_hold() -> None:
+    assert RELEASE.width_seconds + RELEASE.lead_seconds <= LANE_DELAY_SECONDS
+
+
+def test_holds_outlive_the_longest_delay() -> None:
+    (rule,) = resources("AWS::S3::Bucket")["HoldsBucket"]["LifecycleConfiguration"]["Rules"]
+    assert rule["ExpirationInDays"] * 86_400 > MAX_DELAY_SECONDS + 14 * 86_400
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -197,7 +224,8 @@ def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> No
             assert resource != "*" or statement["Sid"] in WILDCARDS_WITH_A_REASON, name
             text = str(resource)
             assert "*" not in text or re.search(
-                r"Arn\}/(originals|outputs)/\*|\{DeadLetterArchiveBucket.Arn\}/\*", text
+                r"Arn\}/(originals|outputs|holds)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*",
+                text,
             ), text
 
 

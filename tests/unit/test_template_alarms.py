@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from checks.expand_template import ROOT, referred, resources
+from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 
@@ -25,6 +26,7 @@ TOPICS = {
     "Expiring": "WarningAlarms",
     "Stuck": "CriticalAlarms",
     "Failing": "CriticalAlarms",
+    "Failures": "CriticalAlarms",
     "DeadLetters": "CriticalAlarms",
     "Counted": "CriticalAlarms",
 }
@@ -35,6 +37,7 @@ AWS_METRICS: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("AWS/SQS", "ApproximateAgeOfOldestMessage"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
     ("AWS/Lambda", "Errors"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/Lambda", "Throttles"): ("FunctionName", "AWS::Lambda::Function", None),
+    ("AWS/States", "ExecutionsFailed"): ("StateMachineArn", "AWS::StepFunctions::StateMachine", None),
     ("AWS/ApiGateway", "5xx"): ("ApiId", "AWS::ApiGatewayV2::Api", None),
 }
 """Each metric of AWS with its one dimension, the resource that this names, and the attribute that gives the name."""
@@ -74,7 +77,7 @@ def told(alarms: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
     return {name: sentence(alarm) for name, alarm in alarms.items()}
 
 
-@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("lane", [*LANES, "hold"])
 def test_dead_letters_are_noticed_by_sqs_and_by_the_sweeper_and_before_they_expire(lane: str) -> None:
     queue = f"{lane.capitalize()}DeadLetters"
     by_sqs = watching("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName={"Fn::GetAtt": [queue, "QueueName"]})
@@ -107,6 +110,28 @@ def test_a_lane_that_breaks_its_service_level_warns_and_then_pages(lane: Lane) -
         f"{name}MessagesStuckAlarm": ("Maximum", 60, (5, 5), ">", stuck_seconds, "notBreaching"),
         f"{name}MessagesExpiringAlarm": ("Maximum", 300, (1, 1), ">=", retention_seconds - 86_400, "notBreaching"),
     }
+
+
+def test_what_is_to_be_held_may_not_wait_for_long() -> None:
+    queue = resources("AWS::SQS::Queue")["HoldQueue"]
+    by_sqs = watching("AWS/SQS", "ApproximateAgeOfOldestMessage", QueueName={"Fn::GetAtt": ["HoldQueue", "QueueName"]})
+    assert told(by_sqs) == {
+        "HoldMessagesLateAlarm": ("Maximum", 60, (3, 3), ">", 300, "notBreaching"),
+        "HoldMessagesStuckAlarm": ("Maximum", 60, (5, 5), ">", LANE_DELAY_SECONDS, "notBreaching"),
+        "HoldMessagesExpiringAlarm": (
+            "Maximum",
+            300,
+            (1, 1),
+            ">=",
+            queue["MessageRetentionPeriod"] - 86_400,
+            "notBreaching",
+        ),
+    }
+
+
+def test_a_batch_that_cannot_be_released_pages() -> None:
+    failed = watching("AWS/States", "ExecutionsFailed", StateMachineArn={"Ref": "HoldBatchStateMachine"})
+    assert told(failed) == {"HoldBatchFailuresAlarm": ("Sum", 300, (1, 1), ">=", 1, "notBreaching")}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

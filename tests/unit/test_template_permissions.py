@@ -23,6 +23,10 @@ ADAPTERS = {
     "outputs": ("objects", "OutputsBucket"),
     "archive": ("dead_letters", "DeadLetterArchive"),
     "lanes": ("queues", "LaneQueues"),
+    "hold_queue": ("queues", "SqsHoldQueue"),
+    "holds": ("holds", "HoldsBucket"),
+    "calendar": ("calendar", "ReleaseCalendar"),
+    "alarms": ("holds", "HoldExecutions"),
     "dead_letters": ("dead_letters", "DeadLetterQueues"),
 }
 """The adapter of each port, which goes by one name from the handlers to the operations."""
@@ -33,11 +37,16 @@ RESOURCES = {
     "outputs": {"${OutputsBucket.Arn}/outputs/*"},
     "archive": {"${DeadLetterArchiveBucket.Arn}/*"},
     "lanes": {"${FastQueue.Arn}", "${SlowQueue.Arn}"},
-    "dead_letters": {"${FastDeadLetters.Arn}", "${SlowDeadLetters.Arn}"},
+    "hold_queue": {"${HoldQueue.Arn}"},
+    "holds": {"${HoldsBucket.Arn}/holds/*"},
+    "calendar": {"${CalendarTable.Arn}"},
+    "alarms": {"${HoldBatchStateMachine}"},
+    "dead_letters": {"${FastDeadLetters.Arn}", "${SlowDeadLetters.Arn}", "${HoldDeadLetters.Arn}"},
 }
 
 ACTIONS = {
     "get_item": "dynamodb:GetItem",
+    "batch_get_item": "dynamodb:BatchGetItem",
     "put_item": "dynamodb:PutItem",
     "update_item": "dynamodb:UpdateItem",
     "query": "dynamodb:Query",
@@ -48,6 +57,9 @@ ACTIONS = {
     "list_objects_v2": "s3:ListBucket",
     "list_object_versions": "s3:ListBucketVersions",
     "send_message": "sqs:SendMessage",
+    "send_message_batch": "sqs:SendMessage",
+    "start_execution": "states:StartExecution",
+    "describe_execution": "states:DescribeExecution",
     "receive_message": "sqs:ReceiveMessage",
     "delete_message": "sqs:DeleteMessage",
     "change_message_visibility": "sqs:ChangeMessageVisibility",
@@ -57,6 +69,9 @@ ACTIONS = {
 """The permission that each call of a client needs
 (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
 """
+
+EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:${HoldBatchStateMachine.Name}:*"
+"""Executions have an ARN of their own, by their machine's name."""
 
 INDEXES = {"due": DUE_INDEX, "oldest_waiting": WAITING_INDEX}
 """The index that each method of the images reads."""
@@ -69,6 +84,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         # Without it S3 answers 403 for an object that does not exist.
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
     },
+    "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OutputsBucket.Arn}"),
         # What Powertools' idempotency calls by itself.
@@ -166,6 +182,8 @@ def needed(folder: str) -> set[Grant]:
         for action in client_calls(path, method, members, set()):
             if action.startswith("s3:List"):
                 on = {resource.split("/")[0] for resource in RESOURCES[port]}
+            elif action == "states:DescribeExecution":
+                on = {EXECUTIONS}
             elif action == "dynamodb:Query":
                 on = {f"${{ImagesTable.Arn}}/index/{INDEXES[method]}"}
             else:
@@ -192,6 +210,8 @@ def _listed(value: Any) -> list[Any]:
 
 def _text(resource: Any) -> str:
     match resource:
+        case {"Ref": name}:
+            return f"${{{name}}}"
         case {"Fn::GetAtt": [name, attribute]}:
             return f"${{{name}.{attribute}}}"
         case {"Fn::Sub": text}:
@@ -211,5 +231,9 @@ def test_buckets_are_listed_under_the_functions_own_prefix_alone() -> None:
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
                 if any(action.startswith("s3:List") for action in _listed(statement["Action"])):
-                    prefix = "originals/*" if "Originals" in str(statement["Resource"]) else "outputs/*"
+                    (prefix,) = [
+                        f"{bucket.lower()}/*"
+                        for bucket in ("Originals", "Outputs", "Holds")
+                        if f"{bucket}Bucket" in str(statement["Resource"])
+                    ]
                     assert statement["Condition"] == {"StringLike": {"s3:prefix": prefix}}, statement["Sid"]

@@ -49,6 +49,9 @@ def _expanded(environment: str, access: str) -> Template:
         for name in ("CodeUri", "ContentUri"):
             if name in resource.get("Properties", {}):
                 resource["Properties"][name] = "s3://bucket/key"
+        if "DefinitionUri" in resource.get("Properties", {}):  # in it, so that its checkers see it
+            path = ROOT / resource["Properties"].pop("DefinitionUri")
+            resource["Properties"]["Definition"] = yaml_parse(path.read_text())
     with _nobodys_aws():
         expanded: Template = transform(template, parameters, _NoManagedPolicies())
     return expanded

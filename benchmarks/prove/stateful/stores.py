@@ -130,9 +130,10 @@ class ModelLanes(FakeLanes):
     now: Milliseconds = 0
     made: int = 0
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         self.made += 1
-        self.parcels.append(Parcel(parcel_id=f"message-{self.made}", message=message, visible_at=self.now))
+        visible_at = self.now + delay_seconds * 1000
+        self.parcels.append(Parcel(parcel_id=f"message-{self.made}", message=message, visible_at=visible_at))
 
     def backlog(self, lane: str) -> int:
         return self.crowd + sum(parcel.message.lane == lane for parcel in self.visible())

@@ -40,6 +40,11 @@ _REJECTED_STATUS: dict[str, HTTPStatus] = {
     "invalid_idempotency_key": HTTPStatus.BAD_REQUEST,
     "idempotency_key_reused": HTTPStatus.UNPROCESSABLE_ENTITY,
     "image_deleted": HTTPStatus.GONE,
+    "invalid_process_at": HTTPStatus.BAD_REQUEST,
+    "invalid_delay": HTTPStatus.BAD_REQUEST,
+    "invalid_expires_at": HTTPStatus.BAD_REQUEST,
+    "invalid_move": HTTPStatus.BAD_REQUEST,
+    "not_scheduled": HTTPStatus.CONFLICT,
 }
 
 _TITLES: dict[str, str] = {
@@ -54,6 +59,11 @@ _TITLES: dict[str, str] = {
     "invalid_idempotency_key": "Invalid Idempotency-Key",
     "idempotency_key_reused": "Idempotency-Key reused",
     "image_deleted": "The image was deleted",
+    "invalid_process_at": "Unusable process_at",
+    "invalid_delay": "Unusable delay",
+    "invalid_expires_at": "Unusable expires_at",
+    "invalid_move": "The body does not say when",
+    "not_scheduled": "The image is not scheduled",
     "unknown_image": "Unknown image",
     "unknown_variant": "Unknown variant",
     "variant_not_ready": "The variant is not ready",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,6 +48,9 @@ class Images(Protocol):
 
     def get(self, image_id: str) -> Image | None:
         """The row as of now (a consistent read), or None."""
+
+    def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image]:
+        """The rows as of now, by their ids, of those that there are; at most 100 ids."""
 
     def create(self, image: Image) -> Image:
         """Puts the row unless its id has one; returns the row that the id has then: this one or the earlier one."""
@@ -97,13 +100,60 @@ class Outputs(Protocol):
 
 
 class Lanes(Protocol):
-    """The queues. Raises Retryable where a queue cannot answer."""
+    """The queues. Every method raises Retryable where a queue cannot answer."""
 
-    def send(self, message: Message) -> None:
-        """Puts the message into its lane, in its tenant's share of it."""
+    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
+        """Puts the message into its lane, in its tenant's share of it; it shows after `delay_seconds`, at most 900."""
+
+    def send_all(self, parcels: Sequence[tuple[Message, int]]) -> int:
+        """Puts messages into their lanes, each with its delay in seconds, in the order given; returns how many of the
+        first ones are all sent. Where that is not all, what follows may or may not be sent."""
 
     def backlog(self, lane: str) -> int:
         """About how many messages wait in the lane, those not counted that a worker has or that are still hidden."""
+
+
+class Calendar(Protocol):
+    """Which stretches of time releases have reserved of each lane. Every method raises Retryable where it cannot
+    answer."""
+
+    def reserve(self, lane: str, *, not_before: Milliseconds, milliseconds: int) -> Milliseconds:
+        """Reserves a stretch of that length behind all others, and returns when it begins. A repetition after a lost
+        answer reserves one more: that costs time, and nothing else."""
+
+    def busy_until(self, lane: str) -> Milliseconds:
+        """When the last reserved stretch ends; 0 where none ever was."""
+
+
+class HoldQueue(Protocol):
+    """The queue of what is to be held until its `process_at`."""
+
+    def put(self, message: Message) -> None:
+        """Puts the message into it. Raises Retryable where the queue cannot answer."""
+
+    def put_all(self, messages: Sequence[Message]) -> int:
+        """Puts messages into it, in the order given; returns how many of the first ones are all there."""
+
+
+class Holds(Protocol):
+    """The objects in which images wait. Every method raises Retryable where the store cannot answer."""
+
+    def put(self, key: str, dumped: bytes) -> None:
+        """Stores the object; one with the same key says the same."""
+
+    def get(self, key: str) -> bytes | None:
+        """The object, or None where there is none (any more)."""
+
+    def delete(self, key: str) -> None:
+        """Removes the object; a missing one is as good as removed."""
+
+
+class Alarms(Protocol):
+    """What wakes a batch in time."""
+
+    def set(self, name: str, key: str, wake_at: Milliseconds) -> None:
+        """Sees to it that the batch under `key` is released at `wake_at`: under `name`, and where that name has been
+        used up without success, under another one. Raises Retryable where nobody can promise that now."""
 
 
 @dataclass(frozen=True, kw_only=True)

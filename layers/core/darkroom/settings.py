@@ -39,6 +39,12 @@ class LaneSettings(Settings):
     slow_queue_url: str
 
 
+class QueueSettings(LaneSettings):
+    """Where the lanes are, and where messages are held."""
+
+    hold_queue_url: str
+
+
 def _listed(value: Any) -> Any:
     """The words of a list in an environment variable, "avif, heic"; none in an empty one."""
     return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
@@ -90,7 +96,7 @@ class LimitSettings(InputSettings):
         )
 
 
-class SubmitImageSettings(LaneSettings, InputSettings):
+class SubmitImageSettings(QueueSettings, InputSettings):
     """What `submit_image` needs."""
 
     images_table: str
@@ -126,10 +132,11 @@ class DeadLetterSettings(Settings):
     dead_letter_queues: Annotated[dict[str, str], BeforeValidator(_named)] = Field(min_length=1)
 
 
-class SweepDueImagesSettings(LaneSettings, DeadLetterSettings):
+class SweepDueImagesSettings(QueueSettings, DeadLetterSettings):
     """What `sweep_due_images` needs."""
 
     images_table: str
+    calendar_table: str
     originals_bucket: str
     outputs_bucket: str
 
@@ -145,3 +152,25 @@ class DeleteImageSettings(Settings):
     """What `delete_image` needs."""
 
     images_table: str
+
+
+class MoveImageSettings(QueueSettings):
+    """What `move_image` needs."""
+
+    images_table: str
+    outputs_bucket: str
+
+
+class HoldImagesSettings(LaneSettings):
+    """What `hold_images` needs; `hold_state_machine` is the ARN of the machine that holds a batch."""
+
+    holds_bucket: str
+    hold_state_machine: str
+
+
+class ReleaseImagesSettings(QueueSettings):
+    """What `release_images` needs."""
+
+    images_table: str
+    calendar_table: str
+    holds_bucket: str

@@ -9,20 +9,37 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from darkroom.aws import circuits, clients
+from darkroom.aws.calendar import ReleaseCalendar
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues
+from darkroom.aws.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.queues import LaneQueues, hide_for
+from darkroom.aws.queues import LaneQueues, SqsHoldQueue, hide_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import FAST, SLOW
 from darkroom.domain.limits import InputFormat, Limits
 from darkroom.operations.sweep_due_images import Stores
-from darkroom.ports import Archive, DeadLetters, Images, Lanes, Once, Originals, Outputs
+from darkroom.ports import (
+    Alarms,
+    Archive,
+    Calendar,
+    DeadLetters,
+    HoldQueue,
+    Holds,
+    Images,
+    Lanes,
+    Once,
+    Originals,
+    Outputs,
+)
 from darkroom.settings import (
     ArchiveDeadLettersSettings,
     DeleteImageSettings,
+    HoldImagesSettings,
     LaneSettings,
+    MoveImageSettings,
     ReadImageSettings,
+    ReleaseImagesSettings,
     SubmitImageSettings,
     SweepDueImagesSettings,
     TranscodeImageSettings,
@@ -55,6 +72,7 @@ class SubmitImage:
     originals: Originals
     outputs: Outputs
     lanes: Lanes
+    hold_queue: HoldQueue
     input_formats: frozenset[InputFormat]
     admit: Callable[[], None]
     """Raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then."""
@@ -63,12 +81,13 @@ class SubmitImage:
 def submit_image() -> SubmitImage:
     """The ports of `submit_image`, by the function's environment."""
     settings = SubmitImageSettings.read()
-    dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
+    dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     return SubmitImage(
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
-        lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),
+        lanes=LaneQueues(sqs, _queue_urls(settings)),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         input_formats=settings.input_formats,
         admit=circuits.admission(
             circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
@@ -146,15 +165,83 @@ def delete_image() -> Images:
     return ImagesTable(dynamodb, settings.images_table)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MoveImage:
+    """The ports of `move_image`, and where its document finds variants."""
+
+    images: Images
+    outputs: Outputs
+    lanes: Lanes
+    hold_queue: HoldQueue
+
+
+def move_image() -> MoveImage:
+    """The ports of `move_image`, by the function's environment."""
+    settings = MoveImageSettings.read()
+    dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
+    circuits.of_dynamodb(dynamodb, settings.images_table)
+    return MoveImage(
+        images=ImagesTable(dynamodb, settings.images_table),
+        outputs=OutputsBucket(clients.s3_client(), settings.outputs_bucket),
+        lanes=LaneQueues(sqs, _queue_urls(settings)),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldImages:
+    """The ports of `hold_images`."""
+
+    lanes: Lanes
+    holds: Holds
+    alarms: Alarms
+
+
+def hold_images() -> HoldImages:
+    """The ports of `hold_images`, by the function's environment."""
+    settings = HoldImagesSettings.read()
+    return HoldImages(
+        lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),
+        holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
+        alarms=HoldExecutions(clients.step_functions_client(), settings.hold_state_machine),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseImages:
+    """The ports of `release_images`."""
+
+    images: Images
+    lanes: Lanes
+    hold_queue: HoldQueue
+    holds: Holds
+    calendar: Calendar
+
+
+def release_images() -> ReleaseImages:
+    """The ports of `release_images`, by the function's environment."""
+    settings = ReleaseImagesSettings.read()
+    dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
+    return ReleaseImages(
+        images=ImagesTable(dynamodb, settings.images_table),
+        lanes=LaneQueues(sqs, _queue_urls(settings)),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
+        calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
+    )
+
+
 def sweep_due_images() -> Stores:
     """The ports of `sweep_due_images`, by the function's environment."""
     settings = SweepDueImagesSettings.read()
-    s3, sqs = clients.s3_client(), clients.sqs_client()
+    dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     return Stores(
-        images=ImagesTable(clients.dynamodb_client(), settings.images_table),
+        images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         lanes=LaneQueues(sqs, _queue_urls(settings)),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
         dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues),
         clock=clock,
     )

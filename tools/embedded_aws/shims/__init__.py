@@ -9,6 +9,7 @@ SHIMS = (
     "dead_letter_redrive",
     "queue_metrics",
     "queue_atomicity",  # its lock encloses what the shims of SQS before it do
+    "execution_names",
     "alarm_evaluation",
     "embedded_metrics",
     "function_metrics",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_stepfunctions import SFNClient
 
 ATTEMPTS = 2
 """Every call is idempotent or conditional, so a repetition is safe; and what fails twice within seconds is better
@@ -37,7 +38,7 @@ _RETRIES: Any = {"mode": "standard", "total_max_attempts": ATTEMPTS}
 # An answer takes milliseconds; one that is not there after so long is lost, and a second attempt still has its time.
 _DYNAMODB = Config(connect_timeout=CONNECT_SECONDS, read_timeout=1.5, retries=_RETRIES)
 
-# Longer than the second for which dead letters are polled.
+# Longer than the second for which dead letters are polled; Step Functions takes as long.
 _SQS = Config(connect_timeout=CONNECT_SECONDS, read_timeout=3, retries=_RETRIES)
 
 # Objects are up to 25 MB, and a put is answered when S3 has stored all of it. SigV4 because a presigned URL of the
@@ -82,6 +83,13 @@ def sqs_client_without_retries() -> SQSClient:
 def s3_client() -> S3Client:
     """An S3 client whose call takes at most about 24 seconds, the second attempt included."""
     client = boto3.client("s3", config=_S3)
+    watch(client)
+    return client
+
+
+def step_functions_client() -> SFNClient:
+    """A Step Functions client whose call takes at most about 8 seconds, the second attempt included."""
+    client = boto3.client("stepfunctions", config=_SQS)
     watch(client)
     return client
 

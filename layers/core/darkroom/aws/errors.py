@@ -13,11 +13,12 @@ from botocore.parsers import ResponseParserError
 from darkroom.domain.errors import Retryable
 
 # The service has no room for the call now, or not in time: by the names that botocore's standard retry mode knows
-# (botocore/retries/standard.py) and those that the models of S3, DynamoDB and SQS have beside them.
+# (botocore/retries/standard.py) and those that the models of S3, DynamoDB, SQS and Step Functions have beside them.
 _OVERLOADED = frozenset(
     {
         "BandwidthLimitExceeded",
         "EC2ThrottledException",
+        "ExecutionLimitExceeded",  # Step Functions: a million executions are open
         "KmsThrottled",
         "KMSThrottlingException",
         "LimitExceededException",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,9 @@ WAITING_INDEX = "waiting"
 
 _CANDIDATES = 5
 """Of the oldest in a partition of the waiting index: it is seconds behind its table, so the first may have ended."""
+
+_BATCH_READS = 4
+"""How often what a batch left out is read again."""
 
 type Item = dict[str, Any]
 
@@ -94,6 +97,25 @@ class ImagesTable:
             )
         item = answer.get("Item")
         return None if item is None else from_item(item)
+
+    def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image]:
+        keys: Any = [{"image_id": {"S": image_id}} for image_id in dict.fromkeys(image_ids)]
+        found: dict[str, Image] = {}
+        for _ in range(_BATCH_READS):
+            if not keys:
+                break
+            with retryable("reading image rows"):
+                answer = self._client.batch_get_item(
+                    RequestItems={self._table_name: {"Keys": keys, "ConsistentRead": True}}
+                )
+            items: Any = answer["Responses"].get(self._table_name, [])
+            found |= {image.image_id: image for image in map(from_item, items)}
+            # A batch may be read in part, with a 200.
+            left: Any = answer.get("UnprocessedKeys", {})
+            keys = left.get(self._table_name, {}).get("Keys", [])
+        if keys:
+            raise Retryable("reading image rows: some were left out each time")
+        return found
 
     def create(self, image: Image) -> Image:
         try:

@@ -1,9 +1,10 @@
-"""The lanes as SQS queues."""
+"""The lanes, and the queue of what is to be held, in SQS."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from itertools import batched
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -14,6 +15,12 @@ from darkroom.domain.message import Message
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
+_BATCH = 10
+"""The most messages that one call sends."""
+
+_SENDINGS = 3
+"""How often the entries of a batch that SQS reports as failed are sent again before the rest is left."""
+
 
 class LaneQueues:
     """Keeps the `Lanes` port with one standard queue a lane."""
@@ -22,7 +29,7 @@ class LaneQueues:
         self._client = client
         self._queue_urls = queue_urls
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         with retryable("sending the message"):
             self._client.send_message(
                 QueueUrl=self._queue_urls[message.lane],
@@ -30,7 +37,19 @@ class LaneQueues:
                 # On a standard queue the group id makes the queue fair between tenants; it does not order anything
                 # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
                 MessageGroupId=message.tenant_id,
+                DelaySeconds=delay_seconds,
             )
+
+    def send_all(self, parcels: Sequence[tuple[Message, int]]) -> int:
+        sent = 0
+        for batch in batched(parcels, _BATCH, strict=False):
+            by_lane: dict[str, list[tuple[Message, int]]] = {}
+            for message, delay_seconds in batch:
+                by_lane.setdefault(message.lane, []).append((message, delay_seconds))
+            if not all(_send_batch(self._client, self._queue_urls[lane], part) for lane, part in by_lane.items()):
+                break
+            sent += len(batch)
+        return sent
 
     def backlog(self, lane: str) -> int:
         with retryable("reading the lane's depth"):
@@ -38,6 +57,56 @@ class LaneQueues:
                 QueueUrl=self._queue_urls[lane], AttributeNames=["ApproximateNumberOfMessages"]
             )
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+
+
+class SqsHoldQueue:
+    """Keeps the `HoldQueue` port with a standard queue."""
+
+    def __init__(self, client: SQSClient, queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def put(self, message: Message) -> None:
+        with retryable("sending the message to be held"):
+            self._client.send_message(
+                QueueUrl=self._queue_url,
+                MessageBody=message.model_dump_json(),
+                MessageGroupId=message.tenant_id,
+            )
+
+    def put_all(self, messages: Sequence[Message]) -> int:
+        put = 0
+        for batch in batched(messages, _BATCH, strict=False):
+            if not _send_batch(self._client, self._queue_url, [(message, 0) for message in batch]):
+                break
+            put += len(batch)
+        return put
+
+
+def _send_batch(client: SQSClient, queue_url: str, parcels: Sequence[tuple[Message, int]]) -> bool:
+    """Whether all of up to ten messages are sent. A batch may fail in part, with a 200: those are sent again."""
+    left: list[Any] = [
+        {
+            "Id": str(number),
+            "MessageBody": message.model_dump_json(),
+            "MessageGroupId": message.tenant_id,
+            "DelaySeconds": delay_seconds,
+        }
+        for number, (message, delay_seconds) in enumerate(parcels)
+    ]
+    for _ in range(_SENDINGS):
+        try:
+            with retryable("sending messages"):
+                answer = client.send_message_batch(QueueUrl=queue_url, Entries=left)
+        except Retryable:
+            return False
+        failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
+        if not failed:
+            return True
+        if any(entry.get("SenderFault") for entry in failed.values()):
+            raise RuntimeError(f"SQS refuses a message: {next(iter(failed.values()))}")
+        left = [entry for entry in left if entry["Id"] in failed]
+    return False
 
 
 def hide_for(client: SQSClient, queue_url: str, receipt_handle: str, seconds: int) -> None:

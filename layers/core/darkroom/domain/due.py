@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 
 from darkroom.domain.image import (
     SWEEP_INTERVAL_SECONDS,
+    Expire,
     GiveUp,
     Image,
     Letter,
     NothingToDo,
     Status,
+    expire,
     give_up,
+    has_expired,
     lease_lapsed,
 )
 from darkroom.domain.instants import Milliseconds
@@ -59,11 +62,12 @@ class Remove:
     image: Image
 
 
-type Duty = Rescue | Wait | Bury | Remove | GiveUp | NothingToDo
+type Duty = Rescue | Wait | Bury | Remove | GiveUp | Expire | NothingToDo
 
 
-def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0) -> Duty:
-    """What a due row asks for; `backlog` is how many messages wait in its lane.
+def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0, releasing_until: Milliseconds = 0) -> Duty:
+    """What a due row asks for; `backlog` is how many messages wait in its lane, and `releasing_until` how
+    long releases have reserved it.
 
     Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
     duplicates stay few. Sweeps are not attempts.
@@ -74,16 +78,33 @@ def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0) -> Duty:
         return Remove(image=_without_objects(image, now))
     if image.letter in (Letter.OWED, Letter.PLACED):
         return Bury(image=_pushed_out(image, now))
-    if image.status not in (Status.PENDING, Status.PROCESSING):
+    if image.status.is_terminal or image.status is Status.AWAITING_UPLOAD:
         return NothingToDo(reason="terminal" if image.status.is_terminal else "too_early")
+    if has_expired(image, now):
+        return Expire(image=expire(image, now=now))
+    if image.process_at is not None and image.process_at > now:
+        # Its message could not be sent when it was scheduled or moved. The next look is the one that every image gets.
+        after_its_time = image.process_at + 2 * LANES[image.lane].sla_seconds * 1000
+        return Rescue(image=replace(image, due_at=_no_later(after_its_time, image), rescues=0))
     if image.status is Status.PROCESSING and not lease_lapsed(image, now):
         return NothingToDo(reason="leased")
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))
-    if image.status is Status.PENDING and (remaining := _wait_explained_seconds(image, now, backlog)) > 0:
+    if image.status is Status.SCHEDULED and releasing_until > now:
+        # Its turn may be yet to come: nobody overtakes releases that are paced for the lane's sake.
+        look_at = min(releasing_until + SWEEP_INTERVAL_SECONDS * 1000, now + MAX_PAUSE_SECONDS * 1000)
+        return Wait(image=replace(image, due_at=_no_later(look_at, image)))
+    if image.status is not Status.PROCESSING and (remaining := _wait_explained_seconds(image, now, backlog)) > 0:
         pause_seconds = min(max(remaining, SWEEP_INTERVAL_SECONDS), MAX_PAUSE_SECONDS)
-        return Wait(image=replace(image, due_at=now + int(pause_seconds * 1000)))
-    return Rescue(image=replace(_pushed_out(image, now), enqueued_at=now))
+        return Wait(image=replace(image, due_at=_no_later(now + int(pause_seconds * 1000), image)))
+    pushed_out = _pushed_out(image, now)
+    return Rescue(image=replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image), enqueued_at=now))
+
+
+def _no_later(look_at: Milliseconds, image: Image) -> Milliseconds:
+    """What is not begun is looked at when it expires; what is begun no longer can."""
+    begun = image.status is Status.PROCESSING
+    return look_at if image.expires_at is None or begun else min(look_at, image.expires_at)
 
 
 def buried(image: Image, *, now: Milliseconds) -> Image:

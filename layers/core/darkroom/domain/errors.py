@@ -31,5 +31,8 @@ class Rejected(Exception):
 INTERNAL = "internal"
 """The `error.code` of an image whose processing kept failing for reasons that are not the image's."""
 
+EXPIRED = "expired"
+"""The `error.code` of an image whose `expires_at` came before a worker did."""
+
 WORKER_LOST = "worker_lost"
 """The `error.code` of an image whose workers died (timeout, memory kill) until the attempts ran out."""

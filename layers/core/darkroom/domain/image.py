@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from darkroom.domain.errors import INTERNAL, WORKER_LOST
+from darkroom.domain.errors import EXPIRED, INTERNAL, WORKER_LOST
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
@@ -51,8 +51,10 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.AWAITING_UPLOAD: frozenset(
         {Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
     ),
-    # Its time came, was moved, or the client no longer wants it.
-    Status.SCHEDULED: frozenset({Status.SCHEDULED, Status.PENDING, Status.CANCELLED, Status.EXPIRED}),
+    # It was moved, or moved to now; its time came and a worker claimed it; the client no longer wants it.
+    Status.SCHEDULED: frozenset(
+        {Status.SCHEDULED, Status.PENDING, Status.PROCESSING, Status.CANCELLED, Status.EXPIRED}
+    ),
     # A worker claimed it, the client no longer wants it, or its attempts ran out while it waited.
     Status.PENDING: frozenset({Status.PROCESSING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}),
     # Finished, refused, put back for another attempt, or claimed anew after its worker died.
@@ -227,13 +229,17 @@ def accept(
     correlation_id: str,
     source: Source,
     now: Milliseconds,
+    process_at: Milliseconds | None = None,
+    expires_at: Milliseconds | None = None,
 ) -> Image:
-    """The row of an upload that was just stored: `pending`, due for a look after twice its lane's service level."""
+    """The row of an upload that was just stored: `pending`, or `scheduled` where its time is yet to come; due for a
+    look twice its lane's service level after that."""
+    begins_at = process_at or now
     return Image(
         image_id=image_id,
         tenant_id=tenant_id,
         lane=lane,
-        status=Status.PENDING,
+        status=Status.PENDING if process_at is None else Status.SCHEDULED,
         run=1,
         attempt=0,
         schedule=0,
@@ -244,10 +250,52 @@ def accept(
         correlation_id=correlation_id,
         source=source,
         created_at=now,
-        waiting_since=now,
-        enqueued_at=now,
-        due_at=now + 2 * LANES[lane].sla_seconds * 1000,
+        process_at=process_at,
+        expires_at=expires_at,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=_before_expiry(begins_at + 2 * LANES[lane].sla_seconds * 1000, expires_at),
     )
+
+
+def _before_expiry(look_at: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
+    return look_at if expires_at is None else min(look_at, expires_at)
+
+
+def move(image: Image, *, process_at: Milliseconds | None, expires_at: Milliseconds | None, now: Milliseconds) -> Image:
+    """The scheduled image at another time, None for now: whatever reminded of the time before is void.
+
+    Raises TransitionRefused for one that is not `scheduled`.
+    """
+    begins_at = process_at or now
+    return _move(
+        image,
+        Status.PENDING if process_at is None else Status.SCHEDULED,
+        schedule=image.schedule + 1,
+        process_at=begins_at,
+        expires_at=expires_at,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=_before_expiry(begins_at + 2 * LANES[image.lane].sla_seconds * 1000, expires_at),
+        rescues=0,
+    )
+
+
+def has_expired(image: Image, now: Milliseconds) -> bool:
+    """Whether nobody wants the image any more, and no worker has begun it."""
+    return (
+        image.status in (Status.SCHEDULED, Status.PENDING) and image.expires_at is not None and image.expires_at <= now
+    )
+
+
+def expire(image: Image, *, now: Milliseconds) -> Image:
+    """The image that was not begun in time: `expired`."""
+    failure = Failure(
+        code=EXPIRED,
+        message="Its expires_at came before it could be developed. Nothing of it is wrong: send it again.",
+        retryable=False,
+    )
+    return _move(image, Status.EXPIRED, error=failure, completed_at=now)
 
 
 def message_for(image: Image) -> Message:
@@ -279,6 +327,20 @@ class GiveUp:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Expire:
+    """Its time is over before it was begun: `image` is the row as `expired` leaves it."""
+
+    image: Image
+
+
+@dataclass(frozen=True, kw_only=True)
+class TooEarly:
+    """A delivery before the image's time, by clocks that differ or by hand: its message must come back then."""
+
+    process_at: Milliseconds
+
+
+@dataclass(frozen=True, kw_only=True)
 class Redriven:
     """A dead letter that was moved back to its lane although its run has ended: `image` owes its letter once more."""
 
@@ -294,12 +356,12 @@ def claim(
     request_id: str,
     lease_until: Milliseconds,
     due_at: Milliseconds,
-) -> Claim | GiveUp | Redriven | NothingToDo:
+) -> Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo:
     """What a delivery of `message` may do with the row as it stands.
 
-    Allowed from `pending` once `process_at` has come, and from `processing` once the lease has lapsed; always only for
-    the schedule that the row carries now. A message of an earlier run is as good as one of this run: what a replay
-    moves back from the dead letters is one.
+    Allowed from `scheduled` and `pending` once `process_at` has come, unless `expires_at` has too, and from
+    `processing` once the lease has lapsed; always only for the schedule that the row carries now. A message of an
+    earlier run is as good as one of this run: what a replay moves back from the dead letters is one.
     """
     if (message.tenant_id, message.lane, message.schedule) != (image.tenant_id, image.lane, image.schedule):
         return NothingToDo(reason="stale")
@@ -309,10 +371,12 @@ def claim(
         return Redriven(image=replace(image, letter=Letter.OWED, due_at=now, rescues=0))
     if image.status.is_terminal:
         return NothingToDo(reason="terminal")
-    if image.status not in (Status.PENDING, Status.PROCESSING):
+    if image.status is Status.AWAITING_UPLOAD:
         return NothingToDo(reason="too_early")
+    if has_expired(image, now):
+        return Expire(image=expire(image, now=now))
     if image.process_at is not None and image.process_at > now:
-        return NothingToDo(reason="too_early")
+        return TooEarly(process_at=image.process_at)
     if image.status is Status.PROCESSING and not lease_lapsed(image, now):
         return NothingToDo(reason="leased")
     if image.attempt >= MAX_ATTEMPTS:
@@ -422,7 +486,9 @@ def put_back(
         claimed_by=None,
         attempts=_ended(image, now, cause),
         enqueued_at=comes_back_at,
-        due_at=comes_back_at + (SWEEP_INTERVAL_SECONDS * 1000 if message_returns else 0),
+        due_at=_before_expiry(
+            comes_back_at + (SWEEP_INTERVAL_SECONDS * 1000 if message_returns else 0), image.expires_at
+        ),
     )
 
 

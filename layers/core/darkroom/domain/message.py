@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationError,
+    model_serializer,
+)
 
 from darkroom.domain.ids import IMAGE_ID_PATTERN
 
@@ -13,6 +21,7 @@ class Message(BaseModel):
     """What a lane's queue carries: far under 4 KB, and worth nothing unless it fits its image row.
 
     `run` and `schedule` say which run and schedule of the image it was sent for: a message of an older one is stale.
+    `process_at` is when the image is due, where it must be held until then: in a lane no message has it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -23,6 +32,12 @@ class Message(BaseModel):
     lane: Annotated[str, StringConstraints(min_length=1, max_length=32)]
     run: Annotated[int, Field(ge=1)]
     schedule: Annotated[int, Field(ge=0)]
+    process_at: Annotated[int, Field(ge=0)] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Versions that know no process_at read what is in the lanes too.
+        return {name: value for name, value in dump(self).items() if value is not None}
 
 
 class UnreadableMessage(ValueError):

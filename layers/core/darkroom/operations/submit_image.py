@@ -12,9 +12,10 @@ from darkroom.domain.image import Image, Source, Status, accept
 from darkroom.domain.lanes import SLOW
 from darkroom.domain.media_types import MEDIA_TYPES, SNIFF_BYTES, input_format_of, name_of_unsupported, names_of
 from darkroom.domain.presets import DEFAULT_PRESET, preset_named
+from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
 from darkroom.domain.written_recipes import recipe_from_json
-from darkroom.operations.enqueue import enqueue
-from darkroom.ports import Clock, Images, Lanes, Originals, Randomness
+from darkroom.operations.enqueue import enqueue_in_time
+from darkroom.ports import Clock, HoldQueue, Images, Lanes, Originals, Randomness
 
 if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
@@ -39,6 +40,7 @@ class Upload:
     variants: str | None = None
     recipe: str | None = None
     idempotency_key: str | None = None
+    timetable: Timetable = AT_ONCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,7 @@ def submit_image(
     images: Images,
     originals: Originals,
     lanes: Lanes,
+    hold_queue: HoldQueue,
     clock: Clock,
     randomness: Randomness,
 ) -> Accepted:
@@ -63,15 +66,15 @@ def submit_image(
 
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
     `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `invalid_idempotency_key`,
-    `idempotency_key_reused`, `image_deleted`), and Retryable where the store or the table cannot answer: then nothing
-    was promised. A queue that cannot answer is no error: the row is due, the sweeper sends.
+    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), and Retryable where the store or the table
+    cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is due, the sweeper sends.
     """
     if upload.idempotency_key is not None and not is_idempotency_key(upload.idempotency_key):
         raise Rejected("invalid_idempotency_key", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
     order = _order(upload)
     media_type = _media_type(upload.body, input_formats)
     sha256 = hashlib.sha256(upload.body).hexdigest()
-    fingerprint = _fingerprint(sha256, order)
+    fingerprint = _fingerprint(sha256, order.asked_for + upload.timetable.asked_for)
 
     if upload.idempotency_key is None:
         image_id = image_id_from_bits(randomness(16))
@@ -79,8 +82,11 @@ def submit_image(
         image_id = image_id_for_key(upload.tenant_id, upload.idempotency_key)
         earlier = images.get(image_id)
         if earlier is not None:
-            return _replay(earlier, fingerprint, images=images, lanes=lanes, clock=clock)
+            return _replay(earlier, fingerprint, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
 
+    now = clock()
+    # After the look at an earlier request: a time that was to come then may have passed since.
+    appointment = appoint(upload.timetable, now=now)
     original = originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can meet another original under its id: an earlier upload put it and got no row, or is about to.
@@ -96,17 +102,21 @@ def submit_image(
         source=Source(
             version_id=original.version_id, sha256=sha256, size_bytes=original.size_bytes, media_type=media_type
         ),
-        now=clock(),
+        now=now,
+        process_at=appointment.process_at,
+        expires_at=appointment.expires_at,
     )
     image = images.create(row)
     if image.correlation_id != row.correlation_id:
-        return _replay(image, fingerprint, images=images, lanes=lanes, clock=clock)
+        return _replay(image, fingerprint, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
     # The row may be this request's own from a write whose answer was lost: then the message is still to be sent.
-    enqueue(image, images=images, lanes=lanes, clock=clock)
+    enqueue_in_time(image, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
     return Accepted(image=image, replayed=False)
 
 
-def _replay(image: Image, fingerprint: str, *, images: Images, lanes: Lanes, clock: Clock) -> Accepted:
+def _replay(
+    image: Image, fingerprint: str, *, images: Images, lanes: Lanes, hold_queue: HoldQueue, clock: Clock
+) -> Accepted:
     """Answers a repeated request with the image of the first one."""
     if image.fingerprint != fingerprint:
         raise _key_reused()
@@ -114,10 +124,10 @@ def _replay(image: Image, fingerprint: str, *, images: Images, lanes: Lanes, clo
         raise Rejected(
             "image_deleted", "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again."
         )
-    if image.status is Status.PENDING and image.attempt == 0:
+    if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
         # The earlier request may have ended between its row and its message: that is why a client repeats it. A second
         # message costs one look at the row; without it the image would wait for the sweeper, which waits for a backlog.
-        enqueue(image, images=images, lanes=lanes, clock=clock)
+        enqueue_in_time(image, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
     return Accepted(image=image, replayed=True)
 
 
@@ -173,10 +183,10 @@ def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
     return MEDIA_TYPES[input_format]
 
 
-def _fingerprint(sha256: str, order: _Order) -> str:
+def _fingerprint(sha256: str, asked_for: str) -> str:
     """What makes two uploads under one key the same: the bytes and what was asked for.
 
     A preset and its variants count by their names, so that an edited preset does not turn a client's retry into a
     conflict; a recipe of the client's own counts by what it says.
     """
-    return hashlib.sha256(f"v1\0{sha256}\0{order.asked_for}".encode()).hexdigest()
+    return hashlib.sha256(f"v1\0{sha256}\0{asked_for}".encode()).hexdigest()

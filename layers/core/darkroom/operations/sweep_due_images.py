@@ -9,11 +9,24 @@ from dataclasses import dataclass, field, replace
 from darkroom.domain.dead_letter import explanation_of
 from darkroom.domain.due import Bury, Remove, Rescue, Wait, buried, look_at_due
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, GiveUp, Image, Letter, NothingToDo, message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, Expire, GiveUp, Image, Letter, NothingToDo, Status, message_for
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import UnreadableMessage, read_message
-from darkroom.operations.enqueue import DUE_FENCE, enqueue
-from darkroom.ports import Clock, DeadLetter, DeadLetters, Fenced, Images, Lanes, Originals, Outputs, Taken
+from darkroom.operations.enqueue import DUE_FENCE, enqueue_in_time
+from darkroom.ports import (
+    Calendar,
+    Clock,
+    DeadLetter,
+    DeadLetters,
+    Fenced,
+    HoldQueue,
+    Images,
+    Lanes,
+    Originals,
+    Outputs,
+    Taken,
+)
 
 SHARD_LIMIT = 500
 """Images that one sweep looks at in a shard; the oldest come first, and the next sweep goes on."""
@@ -47,6 +60,8 @@ class Stores:
     originals: Originals
     outputs: Outputs
     lanes: Lanes
+    hold_queue: HoldQueue
+    calendar: Calendar
     dead_letters: DeadLetters
     clock: Clock
 
@@ -89,6 +104,7 @@ class _Round:
         self._stores = stores
         self._backlogs: dict[str, int] = {}
         self._letters: dict[str, Taken] = {}
+        self._releasing: dict[str, Milliseconds] = {}
 
     def look_at(self, image_id: str) -> str:
         # The index is eventually consistent, so a sweep acts only on the row that it has read, and only if the row is
@@ -98,12 +114,21 @@ class _Round:
             before = images.get(image_id)
             if before is None:
                 return "gone"
-            match look_at_due(before, now=clock(), backlog=self._backlog(before.lane)):
+            duty = look_at_due(
+                before,
+                now=clock(),
+                backlog=self._backlog(before.lane),
+                releasing_until=self._releasing_until(before.lane) if before.status is Status.SCHEDULED else 0,
+            )
+            match duty:
                 case NothingToDo(reason=reason):
                     return reason
                 case GiveUp(image=after):
                     images.change(before, after, fence=DUE_FENCE)
                     return "gave_up"
+                case Expire(image=after):
+                    images.change(before, after, fence=DUE_FENCE)
+                    return "expired"
                 case Wait(image=after):
                     images.change(before, after, fence=DUE_FENCE)
                     return "waiting"
@@ -111,9 +136,9 @@ class _Round:
                     # Pushed out before it is sent. What cannot be sent is due at once, because a queue's outage is no
                     # reason to look less often afterwards.
                     pushed = images.change(before, after, fence=DUE_FENCE)
-                    return (
-                        "rescued" if enqueue(pushed, images=images, lanes=self._stores.lanes, clock=clock) else "unsent"
-                    )
+                    lanes, hold_queue = self._stores.lanes, self._stores.hold_queue
+                    is_sent = enqueue_in_time(pushed, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+                    return "rescued" if is_sent else "unsent"
                 case Bury(image=after):
                     return self._bury(images.change(before, after, fence=DUE_FENCE))
                 case Remove(image=after):
@@ -164,6 +189,14 @@ class _Round:
             except Retryable:  # then nothing explains a wait, and the message is sent once more
                 self._backlogs[lane] = 0
         return self._backlogs[lane]
+
+    def _releasing_until(self, lane: str) -> Milliseconds:
+        if lane not in self._releasing:
+            try:
+                self._releasing[lane] = self._stores.calendar.busy_until(lane)
+            except Retryable:  # then nothing explains a wait, and the message is sent once more
+                self._releasing[lane] = 0
+        return self._releasing[lane]
 
 
 def _is_about(letter: DeadLetter, image: Image) -> bool:

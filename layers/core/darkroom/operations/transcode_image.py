@@ -11,11 +11,13 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import (
     Cause,
     Claim,
+    Expire,
     GiveUp,
     Image,
     NothingToDo,
     Redriven,
     Status,
+    TooEarly,
     Variant,
     claim,
     complete,
@@ -81,6 +83,17 @@ class TryAgain:
     returns: bool = True
 
 
+@dataclass(frozen=True, kw_only=True)
+class Early:
+    """The delivery came before the image's time: no attempt was made, and its message must come back at `process_at`.
+
+    `image` has a look due after that, should the message not come back.
+    """
+
+    image: Image
+    process_at: Milliseconds
+
+
 def transcode_image(
     delivery: Delivery,
     *,
@@ -92,7 +105,7 @@ def transcode_image(
     unit_random: float,
     limits: Limits,
     retry: RetryPolicy | None = None,
-) -> Finished | TryAgain:
+) -> Finished | TryAgain | Early:
     """Claims the delivery's image, develops it and writes its one terminal state.
 
     Raises Retryable where the table cannot answer at the claim or at the finish: the message then comes back by itself
@@ -127,7 +140,7 @@ def transcode_image(
     return _finish(image, after, images=images, outputs=outputs)
 
 
-def _claim(delivery: Delivery, *, images: Images, clock: Clock) -> Claim | Finished:
+def _claim(delivery: Delivery, *, images: Images, clock: Clock) -> Claim | Finished | Early:
     now = clock()
     before = images.get(delivery.message.image_id)
     if before is None:
@@ -144,7 +157,9 @@ def _claim(delivery: Delivery, *, images: Images, clock: Clock) -> Claim | Finis
     match decision:
         case NothingToDo(reason=reason):
             return Finished(image=before, reason=reason)
-        case GiveUp(image=after) | Redriven(image=after) | Claim(image=after):
+        case TooEarly(process_at=process_at):
+            return Early(image=before, process_at=process_at)
+        case GiveUp(image=after) | Expire(image=after) | Redriven(image=after) | Claim(image=after):
             try:
                 written = images.change(before, after, fence=("status", "run", "attempt", "schedule"))
             except Fenced as lost:
@@ -152,7 +167,8 @@ def _claim(delivery: Delivery, *, images: Images, clock: Clock) -> Claim | Finis
             if isinstance(decision, Claim):
                 return Claim(image=written)
             # A letter that comes back to its lane is not lost with its acknowledgement: the sweeper places it anew.
-            return Finished(image=written, reason="gave_up" if isinstance(decision, GiveUp) else "terminal")
+            reasons = {GiveUp: "gave_up", Expire: "expired", Redriven: "terminal"}
+            return Finished(image=written, reason=reasons[type(decision)])
 
 
 def _developed_once(

@@ -1,0 +1,599 @@
+"""Delays from a second to a year, by the real operations, in virtual time: none early, lost, doubled or late.
+
+    python -m benchmarks.prove.delays [--images 200000] [--seed S]
+
+Clients schedule, move, cancel and let expire; processes die before, in the midst of and after what they do; messages
+come twice; calls are throttled and clocks differ by seconds. Prints how often everything happened and what was broken.
+Exits with 1 where a promise was broken or something never happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.report import Goal, write_report
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.hold import LANE_DELAY_SECONDS, Entry
+from darkroom.domain.image import Claim, Expire, Image, Source, TooEarly, accept, claim, complete, due_shard_of
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.message import Message
+from darkroom.domain.presets import PRESETS
+from darkroom.domain.schedule import Timetable, appoint
+from darkroom.operations.delete_image import delete_image
+from darkroom.operations.enqueue import enqueue_in_time, seconds_until
+from darkroom.operations.hold_images import hold_images
+from darkroom.operations.move_image import move_image
+from darkroom.operations.release_images import release_images
+from darkroom.operations.sweep_due_images import Stores, sweep_due_images
+from tests.fakes.stores import (
+    FakeAlarms,
+    FakeCalendar,
+    FakeDeadLetters,
+    FakeHoldQueue,
+    FakeHolds,
+    FakeImages,
+    FakeLanes,
+    FakeOriginals,
+    FakeOutputs,
+)
+
+START: Milliseconds = 1_798_675_200_000 - 40 * 24 * 3600 * 1000
+"""Forty days before the end of 2026, so that the year's end and, with 364 days, every DST change are in it."""
+
+DAY = 24 * 3600
+LATEST_SECONDS = 60
+"""How late an image may come to its lane."""
+
+HOLD_BATCH = 7_000
+"""What one event of the hold queue brings: 6 MB of records."""
+
+HOLD_WINDOW_SECONDS = 60
+HOLD_VISIBILITY_SECONDS = 360
+LANE_VISIBILITY_SECONDS = 360
+SKEW_MILLISECONDS = 3_000
+ALLOWANCE_SECONDS = 2 * SKEW_MILLISECONDS / 1000 + 1
+"""Two workers after each other may find that it is not time yet, each by its own clock."""
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+@dataclass(order=True)
+class Event:
+    """Something that happens at an instant; of two at the same the earlier made comes first."""
+
+    at: Milliseconds
+    number: int
+    happen: Callable[[], None] = field(compare=False)
+
+
+@dataclass
+class Trouble:
+    """Strikes calls by chance: one dies before or after, is throttled, or its answer is lost."""
+
+    chance: random.Random
+    rate: float
+    counts: Counter[str] = field(default_factory=Counter)
+    off: bool = False
+
+    def around(self, call: Callable[[], Any]) -> Any:
+        """What the call answers, unless something befalls it."""
+        if self.off or self.chance.random() >= self.rate:
+            return call()
+        mode = self.chance.choice(("dies before", "dies after", "throttled", "answer lost"))
+        self.counts[mode] += 1
+        if mode == "dies before":
+            raise Died
+        if mode == "throttled":
+            raise Retryable("throttled")
+        answer = call()
+        if mode == "dies after":
+            raise Died
+        # The SDK repeats it, and every call here may be repeated.
+        return call() if mode == "answer lost" else answer
+
+
+class _Struck:
+    """A port whose calls are struck."""
+
+    def __init__(self, port: Any, trouble: Trouble) -> None:
+        self._port, self._trouble = port, trouble
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._port, name)
+        if not callable(method):
+            return method
+        return lambda *arguments, **options: self._trouble.around(lambda: method(*arguments, **options))
+
+
+class StruckImages(_Struck):
+    """Rows whose lost answers are read back, as the adapter does."""
+
+    def change(self, before: Image, after: Image, **options: Any) -> Image:
+        written: list[Image] = []
+
+        def once() -> Image:
+            if not written:
+                written.append(self._port.change(before, after, **options))
+            return written[0]
+
+        changed: Image = self._trouble.around(once)
+        return changed
+
+
+class Rows(FakeImages):
+    """Rows that tell the simulation when somebody has to look at them, so that it need not look for them."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+        self.due_now: list[str] = []
+
+    def create(self, image: Image) -> Image:
+        created = super().create(image)
+        self._simulation.look_in_time(created)
+        return created
+
+    def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
+        changed = super().change(before, after, fence=fence)
+        if changed.due_at != before.due_at:
+            self._simulation.look_in_time(changed)
+        return changed
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
+        yield from [image_id for image_id in self.due_now if due_shard_of(image_id) == shard]
+
+
+class Queues(FakeLanes):
+    """The lanes, in the simulation's time; each message may be delivered twice."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+
+    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
+        simulation = self._simulation
+        if not 0 <= delay_seconds <= LANE_DELAY_SECONDS or message.process_at is not None:
+            raise ValueError(f"no message for a lane: {message}, {delay_seconds} s")
+        simulation.counts["sent"] += 1
+        for _ in range(1 + (simulation.chance.random() < simulation.duplicates)):
+            simulation.at(simulation.now + delay_seconds * 1000, lambda: simulation.deliver(message, receive_count=1))
+
+    def backlog(self, lane: str) -> int:
+        return 0
+
+
+class Holding(FakeHoldQueue):
+    """The hold queue in the simulation's time; each message may be delivered twice."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+        self.waiting: list[tuple[Message, int]] = []
+
+    def put(self, message: Message) -> None:
+        simulation = self._simulation
+        if message.process_at is None:
+            raise ValueError(f"nothing says until when to hold {message}")
+        for _ in range(1 + (simulation.chance.random() < simulation.duplicates)):
+            simulation.into_hold([(message, 1)])
+
+
+class Objects(FakeHolds):
+    """Batches, and when each was written last."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+        self.put_at: dict[str, Milliseconds] = {}
+
+    def put(self, key: str, dumped: bytes) -> None:
+        super().put(key, dumped)
+        self.put_at[key] = self._simulation.now
+
+
+class Wakings(FakeAlarms):
+    """Executions: each wakes its batch, and tries again where that fails."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+
+    def set(self, name: str, key: str, wake_at: Milliseconds) -> None:
+        new = name not in self.wakings
+        super().set(name, key, wake_at)
+        if new:
+            self._simulation.counts["executions"] += 1
+            self._simulation.at(wake_at, lambda: self._simulation.release(key, 0))
+
+
+@dataclass(kw_only=True)
+class Simulation:
+    """A delay plane and its clients. `trouble_rate` is the chance that a call is struck."""
+
+    seed: int
+    images: int
+    trouble_rate: float = 0.002
+    duplicates: float = 0.02
+
+    now: Milliseconds = START
+    counts: Counter[str] = field(default_factory=Counter)
+    broken: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    latest_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.trouble = Trouble(chance=self.chance, rate=self.trouble_rate)
+        self._events: list[Event] = []
+        self._made = 0
+        self.rows = Rows(self)
+        self.holds = Objects(self)
+        self.calendar = FakeCalendar()
+        self.lanes = Queues(self)
+        self.hold_queue = Holding(self)
+        self.alarms = Wakings(self)
+        self.begun: Counter[tuple[str, int]] = Counter()
+        self.wanted: dict[str, Milliseconds] = {}
+        self.withdrawn: dict[str, Milliseconds] = {}
+        self._drains_at: Milliseconds | None = None
+        self._to_look_at: dict[Milliseconds, set[str]] = {}
+
+    # ── Time ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def at(self, instant: Milliseconds, happen: Callable[[], None]) -> None:
+        """Lets something happen at an instant, or now where that has passed."""
+        self._made += 1
+        heapq.heappush(self._events, Event(max(instant, self.now), self._made, happen))
+
+    def clock(self) -> Milliseconds:
+        """A process's clock: seconds off, either way."""
+        return self.now + self._skew
+
+    _skew = 0
+
+    def run(self) -> None:
+        """Everything, to the end."""
+        for number in range(self.images):
+            self.at(START + self.chance.randrange(30 * DAY * 1000), lambda number=number: self.arrive(number))  # type: ignore[misc]
+        while self._events:
+            event = heapq.heappop(self._events)
+            self.now = event.at
+            self._skew = self.chance.randint(-SKEW_MILLISECONDS, SKEW_MILLISECONDS)
+            event.happen()
+        self.check()
+
+    # ── Clients ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def delay_seconds(self) -> float:
+        """From a second to 364 days, as many short ones as long ones; some at the same instants as others'."""
+        return min(364 * DAY, 10 ** self.chance.uniform(0, 7.498))
+
+    def arrive(self, number: int) -> None:
+        """A client's upload, once its row is written: the promise."""
+        process_at: Milliseconds = self.now + int(self.delay_seconds() * 1000)
+        if self.chance.random() < 0.3:  # nine o'clock, for many
+            process_at = min(-(-process_at // (DAY * 1000)) * DAY * 1000 + 9 * 3600 * 1000, START + 394 * DAY * 1000)
+            process_at = min(process_at, self.now + 363 * DAY * 1000)
+        expires_at = process_at + self.chance.choice((1_000, 3_600_000)) if self.chance.random() < 0.05 else None
+        appointment = appoint(Timetable(process_at=process_at, expires_at=expires_at), now=self.now)
+        image = accept(
+            image_id=f"{number:026d}",
+            tenant_id="default",
+            lane=self.chance.choice(("fast", "slow")),
+            preset="standard",
+            recipe=PRESETS["standard"],
+            fingerprint="",
+            correlation_id="",
+            source=Source(version_id="v", sha256="", size_bytes=1, media_type="image/jpeg"),
+            now=self.now,
+            process_at=appointment.process_at,
+            expires_at=appointment.expires_at,
+        )
+        self.rows.create(image)
+        self.wanted[image.image_id] = image.process_at or self.now
+        self.counts["accepted"] += 1
+        self._as_client(lambda: self._enqueue(image))
+        for _ in range(self.chance.choice((0, 0, 0, 1, 1, 2))):
+            self._plan_change(image.image_id)
+
+    def _plan_change(self, image_id: str) -> None:
+        """A move, there and back perhaps, or a withdrawal; many in the last seconds."""
+        left = max(1, self.wanted[image_id] - self.now)
+        at = self.wanted[image_id] - self.chance.choice((500, 2_000, 60_000, 400_000, left, left // 2))
+        match self.chance.choice(("move", "move", "there and back", "withdraw")):
+            case "withdraw":
+                self.at(at, lambda: self.withdraw(image_id))
+            case "move":
+                self.at(at, lambda: self.move(image_id, self.now + int(self.delay_seconds() * 1000)))
+            case _:
+                back = self.wanted[image_id]
+                self.at(at, lambda: self.move(image_id, self.now + int(self.delay_seconds() * 1000)))
+                self.at(at + 200, lambda: self.move(image_id, max(back, self.now + 1_000)))
+
+    def move(self, image_id: str, process_at: Milliseconds) -> None:
+        """A client's PATCH, repeated until it is answered."""
+
+        def once() -> None:
+            moved = move_image(
+                image_id,
+                Timetable(process_at=process_at),
+                tenant_id="default",
+                images=self.struck_rows,
+                lanes=self.struck_lanes,
+                hold_queue=self.struck_hold_queue,
+                clock=lambda: self.now,
+            )
+            self.wanted[image_id] = moved.process_at or self.now
+
+        try:
+            self._as_client(once)
+            self.counts["moved"] += 1
+        except Rejected as refusal:
+            self.counts[f"move refused: {refusal.code}"] += 1
+        except LookupError:
+            self.counts["move refused: gone"] += 1
+        row = self.rows.get(image_id)
+        if row is not None and row.process_at is not None:
+            self.wanted[image_id] = row.process_at
+
+    def withdraw(self, image_id: str) -> None:
+        """A client's DELETE, repeated until it is answered."""
+        self._as_client(
+            lambda: delete_image(image_id, tenant_id="default", images=self.struck_rows, clock=lambda: self.now)
+        )
+        self.withdrawn.setdefault(image_id, self.now)
+        self.counts["withdrawn"] += 1
+
+    def _as_client(self, request: Callable[[], Any]) -> None:
+        for _ in range(20):
+            try:
+                request()
+            except (Died, Retryable):
+                continue
+            return
+        raise AssertionError("twenty times in a row")
+
+    # ── The plane ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def struck_rows(self) -> Any:
+        return StruckImages(self.rows, self.trouble)
+
+    @property
+    def struck_lanes(self) -> Any:
+        return _Struck(self.lanes, self.trouble)
+
+    @property
+    def struck_hold_queue(self) -> Any:
+        return _Struck(self.hold_queue, self.trouble)
+
+    def _enqueue(self, image: Image) -> None:
+        enqueue_in_time(
+            image,
+            images=self.struck_rows,
+            lanes=self.struck_lanes,
+            hold_queue=self.struck_hold_queue,
+            clock=lambda: self.now,
+        )
+
+    def into_hold(self, parcels: Sequence[tuple[Message, int]]) -> None:
+        """Messages that come to the hold queue, which is drained within its window."""
+        self.hold_queue.waiting += parcels
+        if self._drains_at is None or self._drains_at < self.now:
+            self._drains_at = self.now + HOLD_WINDOW_SECONDS * 1000
+            self.at(self._drains_at, self.drain)
+
+    def drain(self) -> None:
+        """One event of the hold queue; what was not settled comes again after its visibility."""
+        batch, self.hold_queue.waiting = self.hold_queue.waiting[:HOLD_BATCH], self.hold_queue.waiting[HOLD_BATCH:]
+        if self.hold_queue.waiting:
+            self.at(self.now, self.drain)
+        if not batch:
+            return
+        self.counts["drained"] += 1
+        entries = [
+            Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at)
+            for message, _ in batch
+        ]
+        try:
+            failed = hold_images(
+                entries,
+                lanes=self.struck_lanes,
+                holds=_Struck(self.holds, self.trouble),
+                alarms=_Struck(self.alarms, self.trouble),
+                clock=self.clock,
+            ).failed
+        except Died:
+            self.counts["kills"] += 1
+            failed = list(range(len(batch)))
+        again = [(batch[place][0], batch[place][1] + 1) for place in failed]
+        if again:
+            self.at(self.now + HOLD_VISIBILITY_SECONDS * 1000, lambda: self.into_hold(again))
+
+    def release(self, key: str, position: int, begins_at: Milliseconds | None = None, tries: int = 0) -> None:
+        """A turn of an execution: it invokes the function again where that fails, a little later each time."""
+        try:
+            released = release_images(
+                key,
+                position=position,
+                begins_at=begins_at,
+                images=self.struck_rows,
+                lanes=self.struck_lanes,
+                hold_queue=self.struck_hold_queue,
+                holds=_Struck(self.holds, self.trouble),
+                calendar=_Struck(self.calendar, self.trouble),
+                clock=self.clock,
+                out_of_time=lambda: self.chance.random() < 0.01,
+            )
+        except (Died, Retryable) as error:
+            self.counts["kills"] += isinstance(error, Died)
+            self.at(self.now + 2_000 * 2**tries, lambda: self.release(key, position, begins_at, tries + 1))
+            return
+        self.counts["turns"] += 1
+        self.counts["stale"] += released.stale
+        self.counts["held again"] += released.held
+        if not released.done:
+            self.at(released.wake_at, lambda: self.release(key, released.position, released.begins_at))
+
+    def deliver(self, message: Message, *, receive_count: int) -> None:
+        """A worker's claim and finish, by its own clock."""
+        row = self.rows.get(message.image_id)
+        if row is None:
+            return
+        now = self.clock()
+        decision = claim(
+            row,
+            message,
+            now=now,
+            claimed_by=f"{self._made}",
+            request_id="",
+            lease_until=now + 90_000,
+            due_at=now + 420_000,
+        )
+        match decision:
+            case TooEarly(process_at=process_at):
+                self.counts["came early"] += 1
+                self.at(
+                    self.now + seconds_until(process_at, now) * 1000,
+                    lambda: self.deliver(message, receive_count=receive_count + 1),
+                )
+            case Expire(image=after):
+                self.rows.change(row, after)
+                self.counts["expired"] += 1
+            case Claim(image=after):
+                self._begin(row, self.rows.change(row, after))
+
+    def _begin(self, before: Image, image: Image) -> None:
+        image_id = image.image_id
+        process_at = image.process_at or image.created_at
+        early, late = (process_at - self.now) / 1000, (self.now - process_at) / 1000
+        self.begun[image_id, image.schedule] += 1
+        self.latest_seconds = max(self.latest_seconds, late)
+        # A worker knows the time by its own clock, which is seconds off.
+        self._hold(early * 1000 <= SKEW_MILLISECONDS, "early", image_id, early)
+        self._hold(process_at == self.wanted[image_id], "another time's", image_id, self.wanted[image_id])
+        self._hold(late <= LATEST_SECONDS + ALLOWANCE_SECONDS, "late", image_id, late)
+        self._hold(image_id not in self.withdrawn, "released after its withdrawal", image_id, "")
+        self._hold(self.begun[image_id, image.schedule] == 1, "doubled", image_id, image.schedule)
+        self.rows.change(image, complete(image, (), notices=(), now=self.now))
+
+    def look_in_time(self, row: Image) -> None:
+        """Sweeps come every minute; those at which nothing is due are left out."""
+        if row.due_at is None:
+            return
+        minute = max(-(-row.due_at // 60_000), self.now // 60_000 + 1) * 60_000
+        if minute not in self._to_look_at:
+            self._to_look_at[minute] = set()
+            self.at(minute, lambda: self.sweep(minute))
+        self._to_look_at[minute].add(row.image_id)
+
+    def sweep(self, minute: Milliseconds) -> None:
+        """What the sweeper does for what is due."""
+        rows = (self.rows.get(image_id) for image_id in self._to_look_at.pop(minute))
+        self.rows.due_now = [
+            row.image_id for row in rows if row is not None and row.due_at is not None and row.due_at <= self.now
+        ]
+        if not self.rows.due_now:
+            return
+        stores = Stores(
+            images=self.rows,
+            originals=FakeOriginals(),
+            outputs=FakeOutputs(),
+            lanes=self.lanes,
+            hold_queue=self.hold_queue,
+            calendar=self.calendar,
+            dead_letters=FakeDeadLetters(),
+            clock=lambda: self.now,
+        )
+        outcomes = sweep_due_images(stores, out_of_time=lambda: False).outcomes
+        self.counts.update({f"swept: {name}": count for name, count in outcomes.items()})
+
+    # ── The end ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check(self) -> None:
+        """What must be true when everything has happened."""
+        for image in self.rows.rows.values():
+            self.counts[f"ended {image.status}"] += 1
+            self._hold(image.status.is_terminal, "lost", image.image_id, image.status)
+        # An object whose writer died before its waking was set holds no promise: its images came again in another one.
+        # So it is with one that was written once more after it was released.
+        woken = dict(self.alarms.wakings.values())
+        promised = {key for key, at in self.holds.put_at.items() if at <= woken.get(key, 0)}
+        self.counts["orphaned objects"] = len(self.holds.objects.keys() - promised)
+        left = sorted(self.holds.objects.keys() & promised)
+        self._hold(not left, "objects left", "", left[:3])
+
+    def _hold(self, is_so: bool, harm: str, image_id: str, found: object) -> None:
+        if not is_so:
+            self.broken[harm] += 1
+            if len(self.examples) < 10:
+                self.examples.append(f"{harm}: {image_id}, {found}")
+
+
+HARMS = ("early", "late", "lost", "doubled", "released after its withdrawal", "another time's", "objects left")
+
+MUST_HAPPEN = (
+    "accepted",
+    "moved",
+    "withdrawn",
+    "expired",
+    "drained",
+    "executions",
+    "turns",
+    "held again",
+    "stale",
+    "kills",
+    "came early",
+    "ended done",
+    "ended cancelled",
+    "ended expired",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the simulation, prints what happened in it and writes the report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.prove.delays", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    long = os.environ.get("LONG") == "1"
+    parser.add_argument("--images", type=int, default=1_000_000 if long else 200_000)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    options = parser.parse_args(arguments)
+    print(f"seed {options.seed}", flush=True)
+    started = time.monotonic()
+    simulation = Simulation(seed=options.seed, images=options.images)
+    simulation.run()
+    counts = simulation.counts + simulation.trouble.counts
+    for name, count in sorted(counts.items()):
+        print(f"{name:<40}{count:>12,}")
+    print(f"{'latest begin (s)':<40}{simulation.latest_seconds:>12.1f}")
+    print(f"{simulation.images:,} images in {time.monotonic() - started:.0f} s")
+    for example in simulation.examples:
+        print(example)
+    missing = [name for name in MUST_HAPPEN if not counts[name]]
+    for name in missing:
+        print(f"never happened: {name}")
+    goals = [
+        *(
+            Goal(name=f"{harm} of delayed images", value=simulation.broken[harm], limit=0, at_least=False)
+            for harm in HARMS
+        ),
+        Goal(name="things that never happened to delayed images", value=len(missing), limit=0, at_least=False),
+    ]
+    write_report("delays", seed=options.seed, rows=[{"images": simulation.images, **counts}], goals=goals)
+    return 1 if simulation.broken or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

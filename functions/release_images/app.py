@@ -1,0 +1,57 @@
+"""A turn of an execution of hold_batch: lets the images of its batch go, as far as their lane can hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from darkroom import wiring
+from darkroom.aws.holds import timestamp
+from darkroom.operations.release_images import release_images
+from darkroom.telemetry import logger, metrics, tracer
+
+ports = wiring.release_images()
+
+STOP_BEFORE_DEADLINE_MILLISECONDS = 60_000
+"""A hundred images take at most their dozen calls, retries included; the next turn goes on after them."""
+
+
+@logger.inject_lambda_context(clear_state=True)
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    logger.append_keys(key=event["key"], position=event["position"])
+    released = release_images(
+        event["key"],
+        position=event["position"],
+        begins_at=event["begins_at"],
+        images=ports.images,
+        lanes=ports.lanes,
+        hold_queue=ports.hold_queue,
+        holds=ports.holds,
+        calendar=ports.calendar,
+        clock=wiring.clock,
+        out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
+    )
+    logger.info(
+        "released",
+        extra={
+            "sent": released.sent,
+            "held_again": released.held,
+            "stale": released.stale,
+            "done": released.done,
+            "lateness_seconds": released.latest_seconds,
+        },
+    )
+    metrics.add_metric("ImagesReleased", MetricUnit.Count, released.sent)
+    if released.sent:
+        metrics.add_metric("ReleaseLatenessSeconds", MetricUnit.Seconds, released.latest_seconds)
+    return {
+        "key": event["key"],
+        "position": released.position,
+        "begins_at": released.begins_at,
+        "wake_at": timestamp(released.wake_at),
+        "done": released.done,
+    }

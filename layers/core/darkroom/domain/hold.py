@@ -1,0 +1,209 @@
+"""The timing wheel: which far-off images wait together, until when, and what is written of them meanwhile."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import batched, pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.message import Message
+
+LANE_DELAY_SECONDS = 900
+"""The furthest ahead that a lane itself can hold a message: DelaySeconds is at most 15 minutes."""
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A ring of the wheel. Images up to `horizon_seconds` ahead wait here in buckets of `width_seconds`; a bucket wakes
+    `lead_seconds` before it begins, so that what it holds can go on before its time."""
+
+    name: str
+    horizon_seconds: int
+    width_seconds: int
+    lead_seconds: int
+
+
+# A release sends its messages with the delay that is left to each: lead and width together are what a lane can hold.
+# The lead is what a release may lose to crashes, retries and throttling before anything is late.
+RELEASE = Level(name="release", horizon_seconds=6 * _HOUR, width_seconds=10 * _MINUTE, lead_seconds=5 * _MINUTE)
+
+WHEEL = (
+    RELEASE,
+    Level(name="hours", horizon_seconds=7 * _DAY, width_seconds=6 * _HOUR, lead_seconds=_HOUR),
+    Level(name="days", horizon_seconds=28 * _DAY, width_seconds=7 * _DAY, lead_seconds=6 * _HOUR),
+    Level(name="weeks", horizon_seconds=400 * _DAY, width_seconds=28 * _DAY, lead_seconds=_DAY),
+)
+
+SOON_SECONDS = 900
+"""Far more than clocks differ, and less than the shortest lead of a ring that holds images once more."""
+
+FULL_BUCKET = 256
+"""From so many images on, a release bucket is worth an object and an execution of its own at once, however far off. An
+execution costs about as much as it costs to hold 300 images once more (`make bench-delay` counts both)."""
+
+BATCH_LIMIT = 10_000
+"""The most images of one object: what a release reads at once and sends within a minute or two."""
+
+
+class Entry(BaseModel):
+    """One image that waits: as much as its message says, and until when."""
+
+    model_config = ConfigDict(frozen=True)
+
+    message: Message
+    process_at: Milliseconds
+
+
+class UnreadableBatch(ValueError):
+    """An object that is not a batch of a version that this code knows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Images that wait together: one object, and one execution that wakes at `wake_at`."""
+
+    level: str
+    wake_at: Milliseconds
+    entries: tuple[Entry, ...]
+
+    @property
+    def is_release(self) -> bool:
+        """Whether its images go to their lanes when it wakes; those of others are held once more, closer by."""
+        return self.level == RELEASE.name
+
+    def dumped(self) -> bytes:
+        """The object's bytes: JSON, gzipped, the same for the same batch. docs/holds.md has the schema."""
+        groups: dict[tuple[str, str], list[list[Any]]] = defaultdict(list)
+        for entry in sorted(self.entries, key=_order):
+            message = entry.message
+            groups[message.tenant_id, message.lane].append(
+                [message.image_id, message.run, message.schedule, entry.process_at - self.wake_at]
+            )
+        document = {
+            "v": 1,
+            "level": self.level,
+            "wake_at": self.wake_at,
+            "groups": [
+                {"tenant_id": tenant_id, "lane": lane, "images": images}
+                for (tenant_id, lane), images in sorted(groups.items())
+            ],
+        }
+        return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
+
+
+def batch_key(batch: Batch, dumped: bytes) -> str:
+    """Where the object lies: by when it wakes and what it says, so that a repetition writes the same one."""
+    wake_at = str(rfc3339(batch.wake_at)).replace(":", "-")
+    return f"holds/{wake_at}/{hashlib.sha256(dumped).hexdigest()[:40]}.json.gz"
+
+
+def execution_name(key: str) -> str:
+    """The name of the execution that holds the object with that key."""
+    return "hold-" + key.rpartition("/")[2].partition(".")[0]
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    tenant_id: str
+    lane: str
+    images: list[tuple[str, int, int, int]]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    v: Literal[1]
+    level: str
+    wake_at: Annotated[int, Field(ge=0)]
+    groups: list[_Group]
+
+
+def read_batch(dumped: bytes) -> Batch:
+    """The batch that an object holds. Raises UnreadableBatch."""
+    try:
+        document = _Document.model_validate_json(gzip.decompress(dumped))
+        entries = tuple(
+            Entry(
+                message=Message(
+                    image_id=image_id, tenant_id=group.tenant_id, lane=group.lane, run=run, schedule=schedule
+                ),
+                process_at=document.wake_at + after,
+            )
+            for group in document.groups
+            for image_id, run, schedule, after in group.images
+        )
+    except (ValidationError, OSError, EOFError, ValueError) as error:
+        raise UnreadableBatch(f"not a version 1 batch: {error}") from error
+    return Batch(level=document.level, wake_at=document.wake_at, entries=tuple(sorted(entries, key=_order)))
+
+
+def is_near(entry: Entry, now: Milliseconds) -> bool:
+    """Whether the image's lane can hold its message itself."""
+    return entry.process_at <= now + LANE_DELAY_SECONDS * 1000
+
+
+def batches_of(entries: Iterable[Entry], now: Milliseconds) -> Iterator[Batch]:
+    """The batches in which these images wait, none of which `is_near`.
+
+    Where enough of them fall into one release bucket, that is where they wait; all others wait on the ring of their
+    distance, with few of their like, and are held once more as their time nears.
+    """
+    by_release: dict[tuple[str, int], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_release[entry.message.lane, _bucket(RELEASE, entry.process_at)].append(entry)
+    crumbs: dict[tuple[Level, int, str], list[Entry]] = defaultdict(list)
+    for (_, bucket), members in by_release.items():
+        if len(members) >= FULL_BUCKET:
+            yield from _batches(RELEASE, bucket, members, now)
+        else:
+            for entry in members:
+                level = level_of(entry.process_at, now)
+                lane = entry.message.lane if level is RELEASE else ""  # a release is paced by its one lane
+                crumbs[level, _bucket(level, entry.process_at), lane].append(entry)
+    for (level, bucket, _), members in crumbs.items():
+        yield from _batches(level, bucket, members, now)
+
+
+def level_of(process_at: Milliseconds, now: Milliseconds) -> Level:
+    """The ring on which an image waits: by its distance, but none whose bucket wakes soon or has woken.
+
+    What comes out of such a bucket must not go back into it, by whatever clock: the same images would be the same
+    batch, whose execution has succeeded, and nobody would wake it again.
+    """
+    chosen = RELEASE
+    soon = now + SOON_SECONDS * 1000
+    for level, outer in pairwise(WHEEL):
+        if process_at - now <= level.horizon_seconds * 1000 or _wakes_at(outer, _bucket(outer, process_at)) <= soon:
+            break
+        chosen = outer
+    return chosen
+
+
+def _bucket(level: Level, instant: Milliseconds) -> int:
+    return instant // (level.width_seconds * 1000)
+
+
+def _wakes_at(level: Level, bucket: int) -> Milliseconds:
+    return (bucket * level.width_seconds - level.lead_seconds) * 1000
+
+
+def _batches(level: Level, bucket: int, members: Sequence[Entry], now: Milliseconds) -> Iterator[Batch]:
+    # A whole second: Step Functions cuts a Timestamp's milliseconds off.
+    wake_at = max(_wakes_at(level, bucket), -(-now // 1000) * 1000)
+    for part in batched(sorted(members, key=_order), BATCH_LIMIT, strict=False):
+        yield Batch(level=level.name, wake_at=wake_at, entries=part)
+
+
+def _order(entry: Entry) -> tuple[int, str, int]:
+    return entry.process_at, entry.message.image_id, entry.message.schedule

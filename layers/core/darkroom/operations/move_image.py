@@ -1,0 +1,61 @@
+"""Moving a scheduled image to another time, or to now: whatever reminded of its time before is void from then on."""
+
+from __future__ import annotations
+
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.image import Image, Status, move
+from darkroom.domain.schedule import Timetable, appoint
+from darkroom.operations.enqueue import enqueue_in_time
+from darkroom.operations.read_image import UnknownImage
+from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes
+
+_TRIES = 5
+"""The sweeper may come between reading the row and writing it; five times in a row it does not."""
+
+
+def move_image(
+    image_id: str,
+    timetable: Timetable,
+    *,
+    tenant_id: str,
+    images: Images,
+    lanes: Lanes,
+    hold_queue: HoldQueue,
+    clock: Clock,
+) -> Image:
+    """Gives the image the time that is asked for, and returns its row; an `expires_at` that is not named stays.
+
+    The row comes first, so that nothing is begun before the new time; then the message. Raises Rejected
+    (`not_scheduled`, `invalid_move`, and what `appoint` raises), UnknownImage, and Retryable where the table cannot
+    answer or the row keeps changing.
+    """
+    if timetable.process_at is None and timetable.delay_milliseconds is None:
+        raise Rejected("invalid_move", "Say when: process_at with an instant, or delay with a duration.")
+    for _ in range(_TRIES):
+        image = images.get(image_id) if is_image_id(image_id) else None
+        if image is None or image.tenant_id != tenant_id or image.is_deleted:
+            raise UnknownImage
+        if image.status is not Status.SCHEDULED:
+            raise Rejected(
+                "not_scheduled", f"Only an image that is scheduled can be moved. This one is {image.status}."
+            )
+        now = clock()
+        kept = timetable if timetable.expires_at is not None else _with_expiry(timetable, image)
+        appointment = appoint(kept, now=now)
+        after = move(image, process_at=appointment.process_at, expires_at=appointment.expires_at, now=now)
+        try:
+            moved = images.change(image, after, fence=("version",))
+        except Fenced:
+            continue
+        enqueue_in_time(moved, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+        return moved
+    raise Retryable("the image changed under every attempt to move it")
+
+
+def _with_expiry(timetable: Timetable, image: Image) -> Timetable:
+    return Timetable(
+        process_at=timetable.process_at,
+        delay_milliseconds=timetable.delay_milliseconds,
+        expires_at=image.expires_at,
+    )

@@ -1,0 +1,151 @@
+"""The delay plane by its handlers: a client schedules, `hold_images` holds, an execution's turns release."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+import time_machine
+
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, http_event, load, received
+from tests.pictures import jpeg
+
+PHOTO = jpeg(64, 48)
+NINE = "2027-03-01T09:00:00Z"
+START = "2026-11-21T09:00:00Z"
+
+
+def submit(aws: Aws, monkeypatch: pytest.MonkeyPatch, query: str, **headers: str) -> dict[str, Any]:
+    event = http_event("POST", "/images", body=PHOTO, query=query, headers=headers)
+    return call(load("submit_image", aws, monkeypatch), event)
+
+
+def executions(aws: Aws) -> list[dict[str, Any]]:
+    client = boto3.client("stepfunctions")
+    found = client.list_executions(stateMachineArn=aws.hold_state_machine)["executions"]
+    return [json.loads(client.describe_execution(executionArn=one["executionArn"])["input"]) for one in found]
+
+
+def acknowledge(queue_url: str, event: dict[str, Any]) -> None:
+    """What an event source mapping does with what was not reported as failed."""
+    for record in event["Records"]:
+        boto3.client("sqs").delete_message(QueueUrl=queue_url, ReceiptHandle=record["receiptHandle"])
+
+
+def test_a_scheduled_image_is_held_released_and_done_in_its_time(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    with time_machine.travel(START, tick=False) as clock:
+        answer = submit(aws, monkeypatch, f"process_at={NINE}&variants=thumb")
+        document = json.loads(answer["body"])
+        assert (answer["statusCode"], document["status"]) == (202, "scheduled")
+        assert document["process_at"] == "2027-03-01T09:00:00.000Z"
+        assert received(aws.slow_queue_url)["Records"] == []
+
+        held = received(aws.hold_queue_url)
+        hold = load("hold_images", aws, monkeypatch)
+        assert call(hold, held) == {"batchItemFailures": []}
+        acknowledge(aws.hold_queue_url, held)
+        (turn,) = executions(aws)
+        release = load("release_images", aws, monkeypatch)
+        for _ in range(4):
+            clock.move_to(turn["wake_at"])
+            turn = call(release, turn)
+            assert turn["done"]
+            clock.shift(60)
+            again = received(aws.hold_queue_url)
+            if not again["Records"]:
+                break
+            call(hold, again)
+            acknowledge(aws.hold_queue_url, again)
+            turn = max(executions(aws), key=lambda one: one["wake_at"])
+        assert boto3.client("s3").list_objects_v2(Bucket=aws.holds_bucket)["KeyCount"] == 0
+
+        worker = load("transcode_image", aws, monkeypatch)
+        clock.move_to("2027-03-01T08:59:58Z")
+        assert received(aws.slow_queue_url)["Records"] == [], "its lane holds it to the second"
+        clock.move_to("2027-03-01T09:00:00.001Z")  # moto shows a message after its instant
+        assert call(worker, received(aws.slow_queue_url)) == {"batchItemFailures": []}
+        status = call(load("read_image", aws, monkeypatch), http_event("GET", f"/images/{document['id']}/status"))
+        assert json.loads(status["body"])["status"] == "done"
+
+
+def test_a_delivery_before_its_time_comes_back_then(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    with time_machine.travel(START, tick=False) as clock:
+        submit(aws, monkeypatch, "delay=PT1M&variants=thumb")
+        clock.shift(60.001)
+        event = received(aws.slow_queue_url)
+        worker = load("transcode_image", aws, monkeypatch)
+        clock.shift(-5)  # this worker's clock is five seconds behind
+        (message_id,) = [record["messageId"] for record in event["Records"]]
+        assert call(worker, event) == {"batchItemFailures": [{"itemIdentifier": message_id}]}
+        clock.shift(5.001)
+        assert received(aws.slow_queue_url)["Records"], "it shows again when it is time, and not minutes later"
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("process_at=tomorrow", "invalid_process_at"),
+        ("process_at=2026-11-20T09:00:00Z", "invalid_process_at"),
+        ("delay=P400D", "invalid_delay"),
+        ("delay=PT1H&process_at=2027-03-01T09:00:00Z", "conflicting_parameters"),
+        ("expires_at=2026-11-20T09:00:00Z", "invalid_expires_at"),
+    ],
+)
+def test_a_time_that_cannot_be_kept_is_refused(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, query: str, code: str
+) -> None:
+    with time_machine.travel(START, tick=False):
+        answer = submit(aws, monkeypatch, query)
+    assert (answer["statusCode"], json.loads(answer["body"])["code"]) == (400, code)
+
+
+def test_the_same_key_with_another_time_is_another_request(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = {"idempotency-key": "order-17"}
+    with time_machine.travel(START, tick=False) as clock:
+        first = submit(aws, monkeypatch, "delay=PT2H", **key)
+        clock.shift(24 * 3600)
+        again = submit(aws, monkeypatch, "delay=PT120M", **key)
+        assert json.loads(again["body"])["id"] == json.loads(first["body"])["id"]
+        assert submit(aws, monkeypatch, "delay=PT3H", **key)["statusCode"] == 422
+        assert submit(aws, monkeypatch, "", **key)["statusCode"] == 422
+
+
+def test_a_move_answers_with_the_document_and_bad_ones_with_problems(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    move = load("move_image", aws, monkeypatch)
+
+    def patch(image_id: str, body: bytes) -> dict[str, Any]:
+        answer = call(move, http_event("PATCH", f"/images/{image_id}", body=body))
+        return {"statusCode": answer["statusCode"], **json.loads(answer["body"])}
+
+    with time_machine.travel(START, tick=False):
+        image_id = json.loads(submit(aws, monkeypatch, "delay=P2D")["body"])["id"]
+        moved = patch(image_id, json.dumps({"process_at": NINE}).encode())
+        assert (moved["statusCode"], moved["status"], moved["process_at"]) == (
+            200,
+            "scheduled",
+            "2027-03-01T09:00:00.000Z",
+        )
+        for body in (b"", b"[]", b"{", b'{"when": "PT1H"}', b'{"delay": 5}', b"{}"):
+            refused = patch(image_id, body)
+            assert (refused["statusCode"], refused["code"]) == (400, "invalid_move"), body
+        assert patch(image_id, b'{"delay": "1h"}')["code"] == "invalid_delay"
+        assert patch("0" * 26, b'{"delay": "PT1H"}')["statusCode"] == 404
+        assert patch(image_id, b'{"delay": "PT0S"}')["status"] == "pending"
+        again = patch(image_id, b'{"delay": "PT1H"}')
+        assert (again["statusCode"], again["code"]) == (409, "not_scheduled")
+
+
+def test_what_cannot_be_read_or_held_comes_again_and_the_rest_does_not(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with time_machine.travel(START, tick=False):
+        submit(aws, monkeypatch, "delay=P2D")
+        boto3.client("sqs").send_message(QueueUrl=aws.hold_queue_url, MessageBody="nothing of ours")
+        event = received(aws.hold_queue_url)
+        unreadable = [record["messageId"] for record in event["Records"] if record["body"] == "nothing of ours"]
+        answer = call(load("hold_images", aws, monkeypatch), event)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": unreadable[0]}]}
+    assert len(executions(aws)) == 1

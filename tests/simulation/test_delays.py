@@ -1,0 +1,23 @@
+"""Ten thousand delays from a second to 364 days: none early, lost, doubled, late or released after its withdrawal."""
+
+import pytest
+
+from benchmarks.prove.delays import MUST_HAPPEN, Simulation
+
+
+def test_every_delayed_image_comes_in_its_time() -> None:
+    simulation = Simulation(seed=20261121, images=10_000)
+    simulation.run()
+    counts = simulation.counts + simulation.trouble.counts
+    assert not simulation.broken, simulation.examples
+    assert [name for name in MUST_HAPPEN if not counts[name]] == []
+
+
+def test_without_the_check_of_the_time_the_simulation_sees_early_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as the guard in tests/guards.toml does to the product: the simulation can fail."""
+    monkeypatch.setattr("benchmarks.prove.delays.SKEW_MILLISECONDS", -1)
+    monkeypatch.setattr("benchmarks.prove.delays.ALLOWANCE_SECONDS", -60)
+    simulation = Simulation(seed=1, images=200)
+    simulation.chance.randint = lambda low, high: 0  # type: ignore[method-assign]
+    simulation.run()
+    assert simulation.broken["late"]

@@ -1,0 +1,148 @@
+"""The timing wheel: who waits with whom, until when, and what is written down."""
+
+import gzip
+import json
+import random
+
+import pytest
+
+from darkroom.domain.hold import (
+    BATCH_LIMIT,
+    FULL_BUCKET,
+    LANE_DELAY_SECONDS,
+    RELEASE,
+    WHEEL,
+    Batch,
+    Entry,
+    UnreadableBatch,
+    batch_key,
+    batches_of,
+    execution_name,
+    is_near,
+    level_of,
+    read_batch,
+)
+from darkroom.domain.message import Message
+from darkroom.domain.schedule import MAX_DELAY_SECONDS
+
+NOW = 1_795_251_600_123
+DAY = 24 * 3600
+
+
+def entry(number: int, seconds: float, *, schedule: int = 0, tenant_id: str = "default") -> Entry:
+    message = Message(image_id=f"{number:026d}", tenant_id=tenant_id, lane="slow", run=1, schedule=schedule)
+    return Entry(message=message, process_at=NOW + round(seconds * 1000))
+
+
+def spread(count: int, seconds: float) -> list[Entry]:
+    chance = random.Random(7)
+    return [entry(number, chance.uniform(LANE_DELAY_SECONDS + 1, seconds)) for number in range(count)]
+
+
+@pytest.mark.parametrize("days", [0.02, 0.25, 1, 7, 28, 30, 364])
+def test_every_image_waits_in_one_batch_that_wakes_before_its_time(days: float) -> None:
+    entries = spread(2_000, days * DAY)
+    batches = list(batches_of(entries, NOW))
+    assert sorted((one for batch in batches for one in batch.entries), key=hash) == sorted(entries, key=hash)
+    for batch in batches:
+        assert batch.wake_at % 1000 == 0, "Step Functions would cut the rest off, and wake it early"
+        first, last = batch.entries[0].process_at, batch.entries[-1].process_at
+        assert NOW - 1000 <= batch.wake_at <= first
+        if batch.is_release:
+            assert last - batch.wake_at <= LANE_DELAY_SECONDS * 1000, "its lane can hold all of it from then on"
+        else:
+            assert first - batch.wake_at >= LANE_DELAY_SECONDS * 1000, "there is time to hold it once more"
+
+
+def test_a_release_leaves_time_for_crashes_before_anything_is_late() -> None:
+    (batch,) = batches_of([entry(1, 3600)], NOW)
+    assert batch.is_release
+    assert batch.entries[0].process_at - batch.wake_at >= RELEASE.lead_seconds * 1000
+
+
+def test_many_at_one_time_wait_in_their_release_bucket_at_once_however_far_off() -> None:
+    (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_BUCKET)], NOW)
+    assert (batch.is_release, len(batch.entries)) == (True, FULL_BUCKET)
+
+
+def test_few_at_one_time_wait_with_others_of_their_distance() -> None:
+    (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_BUCKET - 1)], NOW)
+    assert batch.level == "weeks"
+
+
+def test_a_year_of_scattered_images_is_few_objects() -> None:
+    batches = list(batches_of(spread(7_000, MAX_DELAY_SECONDS), NOW))
+    assert len(batches) < 100
+
+
+def test_a_batch_has_a_limit() -> None:
+    batches = list(batches_of([entry(number, 3600) for number in range(BATCH_LIMIT + 1)], NOW))
+    assert sorted(len(batch.entries) for batch in batches) == [1, BATCH_LIMIT]
+
+
+def test_each_ring_brings_its_images_to_a_narrower_one() -> None:
+    names = [level.name for level in WHEEL]
+    for days in (1, 6.9, 20, 27.9, 100, 364):
+        (batch,) = batches_of([entry(1, days * DAY)], NOW)
+        for clock in (0, -3_000, -60_000):  # of whoever holds it once more
+            level = level_of(batch.entries[0].process_at, batch.wake_at + clock)
+            assert names.index(level.name) < names.index(batch.level)
+
+
+def test_the_wheel_reaches_as_far_as_clients_may_schedule() -> None:
+    assert WHEEL[-1].horizon_seconds >= MAX_DELAY_SECONDS
+    assert level_of(NOW + MAX_DELAY_SECONDS * 1000, NOW).name == "weeks"
+
+
+@pytest.mark.parametrize(("seconds", "near"), [(-5, True), (0, True), (900, True), (900.001, False)])
+def test_a_lane_holds_what_is_near(seconds: float, near: bool) -> None:
+    assert is_near(entry(1, seconds), NOW) == near
+
+
+def test_a_batch_is_read_as_it_was_written() -> None:
+    entries = (entry(3, 7200, schedule=4), entry(1, 7200.5, tenant_id="acme"), entry(2, 7201))
+    batch = Batch(level="hours", wake_at=NOW // 1000 * 1000, entries=entries)
+    assert read_batch(batch.dumped()) == batch
+
+
+def test_the_same_images_are_the_same_object_and_execution_in_whatever_order_they_came() -> None:
+    one, other = (list(batches_of(entries, NOW)) for entries in (spread(50, DAY), spread(50, DAY)[::-1]))
+    assert {batch_key(batch, batch.dumped()) for batch in one} == {batch_key(batch, batch.dumped()) for batch in other}
+
+
+def test_a_move_there_and_back_is_another_object() -> None:
+    keys = set()
+    for schedule in (0, 2):
+        (batch,) = batches_of([entry(1, DAY, schedule=schedule)], NOW)
+        keys.add(batch_key(batch, batch.dumped()))
+    assert len(keys) == 2
+
+
+def test_names_are_ones_that_s3_and_step_functions_take() -> None:
+    (batch,) = batches_of([entry(1, DAY)], NOW)
+    key = batch_key(batch, batch.dumped())
+    assert key.startswith("holds/2026-11-2") and ":" not in key and key.endswith(".json.gz")
+    assert len(execution_name(key)) <= 78, "a dash and a digit for another attempt must fit into 80 characters"
+    assert execution_name(key).replace("-", "").isalnum()
+
+
+def test_an_object_is_compact() -> None:
+    (batch,) = batches_of([entry(number, 30 * DAY + number % 60) for number in range(5_000)], NOW)
+    assert len(batch.dumped()) / 5_000 < 30, "bytes an image"
+
+
+@pytest.mark.parametrize(
+    "dumped",
+    [
+        b"",
+        b"no gzip",
+        gzip.compress(b"no JSON"),
+        gzip.compress(b"{}"),
+        gzip.compress(json.dumps({"v": 2, "level": "release", "wake_at": 1, "groups": []}).encode()),
+        gzip.compress(json.dumps({"v": 1, "level": "release", "wake_at": 1, "groups": [], "more": 1}).encode()),
+        gzip.compress(b'{"v":1,"level":"release","wake_at":1,"groups":[]}')[:-4],
+    ],
+)
+def test_what_is_no_batch_of_this_version_is_not_guessed_at(dumped: bytes) -> None:
+    with pytest.raises(UnreadableBatch):
+        read_batch(dumped)

@@ -1,0 +1,227 @@
+"""Releasing a batch: only what still waits for this time goes, as far as its lane has room, and may go twice."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, UnreadableBatch
+from darkroom.domain.image import Status
+from darkroom.domain.lanes import SLOW
+from darkroom.operations.release_images import Released, release_images
+from tests.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
+from tests.unit.test_hold import NOW, entry
+from tests.unit.test_image import pending
+
+WAKE_AT = NOW // 1000 * 1000
+
+
+@dataclass
+class Plane:
+    """The stores of a delay plane with one batch in them."""
+
+    images: Any = field(default_factory=FakeImages)
+    lanes: Any = field(default_factory=FakeLanes)
+    hold_queue: Any = field(default_factory=FakeHoldQueue)
+    holds: Any = field(default_factory=FakeHolds)
+    calendar: Any = field(default_factory=FakeCalendar)
+    now: int = NOW
+    out_of_time: Callable[[], bool] = lambda: False
+
+    def store(self, *entries: Entry, level: str = "release") -> None:
+        ordered = tuple(sorted(entries, key=lambda one: one.process_at))
+        self.holds.put("key", Batch(level=level, wake_at=WAKE_AT, entries=ordered).dumped())
+        for one in entries:
+            image = pending(
+                image_id=one.message.image_id,
+                status=Status.SCHEDULED,
+                process_at=one.process_at,
+                schedule=one.message.schedule,
+            )
+            self.images.rows[one.message.image_id] = image
+
+    def release(self, position: int = 0, begins_at: int | None = None) -> Released:
+        return release_images(
+            "key",
+            position=position,
+            begins_at=begins_at,
+            images=self.images,
+            lanes=self.lanes,
+            hold_queue=self.hold_queue,
+            holds=self.holds,
+            calendar=self.calendar,
+            clock=lambda: self.now,
+            out_of_time=self.out_of_time,
+        )
+
+    @property
+    def sent(self) -> list[int]:
+        return [int(message.image_id) for message in self.lanes.sent]
+
+
+def test_a_release_sends_each_message_with_the_delay_that_is_left_and_removes_the_object() -> None:
+    plane = Plane()
+    plane.store(entry(1, 300), entry(2, 899.5), entry(3, -1))
+    released = plane.release()
+    assert list(zip(plane.sent, plane.lanes.delays, strict=True)) == [(3, 0), (1, 300), (2, 900)]
+    assert all(message.process_at is None for message in plane.lanes.sent)
+    assert (released.done, released.sent, released.latest_seconds) == (True, 3, 1.0)
+    assert plane.holds.objects == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": Status.CANCELLED},
+        {"status": Status.PENDING},
+        {"status": Status.DONE},
+        {"schedule": 1},
+        {"run": 2},
+        {"schedule": 2, "process_at": NOW + 300_000},
+    ],
+    ids=str,
+)
+def test_what_no_longer_waits_for_this_time_does_not_go(change: dict[str, Any]) -> None:
+    plane = Plane()
+    plane.store(entry(1, 300), entry(2, 300))
+    image_id = entry(1, 300).message.image_id
+    plane.images.rows[image_id] = replace(plane.images.rows[image_id], **change)
+    released = plane.release()
+    assert (plane.sent, released.stale, released.done) == ([2], 1, True)
+
+
+def test_an_image_without_a_row_does_not_go() -> None:
+    plane = Plane()
+    plane.store(entry(1, 300))
+    plane.images.rows.clear()
+    assert (plane.release().stale, plane.sent) == (1, [])
+
+
+def test_a_batch_of_a_wider_ring_is_held_once_more_with_its_times() -> None:
+    plane = Plane()
+    plane.store(entry(1, 5000), entry(2, 7000), level="hours")
+    released = plane.release()
+    assert [message.process_at for message in plane.hold_queue.held] == [NOW + 5_000_000, NOW + 7_000_000]
+    assert (released.done, released.held, plane.sent, plane.holds.objects) == (True, 2, [], {})
+
+
+def test_a_batch_that_is_gone_was_released_before() -> None:
+    assert Plane().release(position=7).done
+
+
+def test_what_a_lane_cannot_hold_yet_is_waited_for() -> None:
+    plane = Plane()
+    plane.store(*(entry(number, 300) for number in range(100)), entry(100, 1000))
+    released = plane.release()
+    assert (released.done, released.position) == (False, 100)
+    # As late as keeps its lead, so that a turn sends the more.
+    assert NOW + 700_000 <= released.wake_at <= NOW + 701_000 and released.wake_at % 1000 == 0
+    plane.now = released.wake_at
+    assert plane.release(released.position).done
+    assert plane.lanes.delays[-1] in (299, 300)
+
+
+def finished(plane: Plane) -> list[tuple[int, int]]:
+    """Plays all turns; returns each message's id and when it shows, in milliseconds after the batch's time."""
+    released = plane.release()
+    turns, shown = 1, 0
+    instants = []
+    while True:
+        instants += [plane.now + 1000 * delay - NOW - 300_000 for delay in plane.lanes.delays[shown:]]
+        shown = len(plane.lanes.delays)
+        if released.done:
+            break
+        assert released.wake_at > plane.now
+        plane.now, turns = released.wake_at, turns + 1
+        released = plane.release(released.position, released.begins_at)
+    plane.turns = turns  # type: ignore[attr-defined]
+    return list(zip(plane.sent, instants, strict=True))
+
+
+def test_many_of_the_same_time_come_one_after_the_other_as_their_lane_can_take_them() -> None:
+    plane = Plane()
+    count = 100 * FULL_BUCKET
+    plane.store(*(entry(number, 300) for number in range(count)))
+    shown = finished(plane)
+    assert [number for number, _ in shown] == list(range(count))
+    for number, instant in shown:
+        in_turn = 1000 * number / SLOW.release_per_second
+        assert in_turn <= instant <= in_turn + 2000, "never before its turn, and no later than seconds are whole"
+    assert plane.turns < 5, "one turn sends ten minutes of them"  # type: ignore[attr-defined]
+
+
+def test_100_000_images_take_few_turns_and_little_of_an_executions_history() -> None:
+    turns = 100_000 / SLOW.release_per_second / (LANE_DELAY_SECONDS - RELEASE.lead_seconds)
+    # A turn enters three states: eight events and some for repetitions. 25,000 is what a history can have
+    # (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
+    assert 20 * turns < 25_000
+
+
+def test_a_second_batch_of_the_same_time_waits_behind_the_first() -> None:
+    plane = Plane()
+    plane.calendar.busy["slow"] = NOW + 300_000 + 60_000
+    plane.store(*(entry(number, 300) for number in range(FULL_BUCKET)))
+    assert min(instant for _, instant in finished(plane)) >= 60_000
+
+
+def test_few_images_wait_behind_nobody() -> None:
+    plane = Plane()
+    plane.calendar.busy["slow"] = NOW + 10**9
+    plane.store(*(entry(number, 300) for number in range(FULL_BUCKET - 1)))
+    assert {instant for _, instant in finished(plane)} == {0}
+    assert plane.calendar.busy["slow"] == NOW + 10**9
+
+
+def test_a_turn_keeps_the_stretch_that_an_earlier_one_has_reserved() -> None:
+    plane = Plane()
+    plane.store(*(entry(number, 300) for number in range(FULL_BUCKET)))
+    plane.out_of_time = iter([False, True, *[False] * 9]).__next__
+    first = plane.release()
+    reserved = dict(plane.calendar.busy)
+    assert (first.done, first.begins_at) == (False, NOW + 300_000)
+    assert plane.release(first.position, first.begins_at).done
+    assert plane.calendar.busy == reserved
+
+
+def test_a_failure_in_the_midst_goes_on_from_there() -> None:
+    plane = Plane()
+    plane.store(*(entry(number, 300) for number in range(250)))
+    send_all, calls = plane.lanes.send_all, []
+
+    def fail_at_the_third(parcels: Any) -> int:
+        calls.append(len(parcels))
+        return 10 if len(calls) == 3 else send_all(parcels)
+
+    plane.lanes.send_all = fail_at_the_third
+    released = plane.release()
+    assert (released.done, released.position) == (False, 200)
+    plane.lanes.send_all = send_all
+    assert plane.release(released.position).done
+    assert sorted(set(plane.sent)) == list(range(250))
+
+
+def test_a_failure_at_the_beginning_is_the_executions_to_repeat() -> None:
+    plane = Plane()
+    plane.store(entry(1, 300))
+    plane.lanes.send_all = lambda parcels: 0
+    with pytest.raises(Retryable):
+        plane.release()
+    assert plane.holds.objects
+
+
+def test_a_turn_ends_in_good_time() -> None:
+    plane = Plane()
+    plane.store(*(entry(number, 300) for number in range(250)))
+    answers = iter([False, True])
+    plane.out_of_time = lambda: next(answers)
+    assert (plane.release().position, len(plane.sent)) == (100, 100)
+
+
+def test_an_object_that_cannot_be_read_stays() -> None:
+    plane = Plane()
+    plane.holds.put("key", b"something else")
+    with pytest.raises(UnreadableBatch):
+        plane.release()
+    assert plane.holds.objects

@@ -1,0 +1,87 @@
+"""The state machines' definitions, by the checker of AWS Labs and by what it leaves unchecked."""
+
+import copy
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from checks.expand_template import ROOT, raw_template
+
+FILES = sorted(ROOT.glob("statemachines/*.asl.yaml"))
+MACHINES = {
+    resource["Properties"]["DefinitionUri"]: resource["Properties"]
+    for resource in raw_template()["Resources"].values()
+    if resource["Type"] == "AWS::Serverless::StateMachine"
+}
+
+
+def definition(path: Path) -> dict[str, Any]:
+    """As it is deployed, with something in place of what the template substitutes."""
+    text = re.sub(
+        r"\$\{(\w+)\}", lambda found: "aws" if found[1] == "Partition" else f"arn:aws:{found[1]}", path.read_text()
+    )
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+def problems(machine: dict[str, Any], folder: Path) -> str:
+    file = folder / "machine.json"
+    file.write_text(json.dumps(machine))
+    run = subprocess.run([sys.executable, "-m", "statelint", file], capture_output=True, text=True, check=False)
+    return run.stdout + run.stderr
+
+
+def reached(machine: dict[str, Any]) -> set[str]:
+    """The states to which some way leads."""
+    seen: set[str] = set()
+    ahead = [machine["StartAt"]]
+    while ahead:
+        name = ahead.pop()
+        if name not in seen:
+            seen.add(name)
+            state = machine["States"][name]
+            ways = [state.get("Next"), state.get("Default")]
+            ways += [branch["Next"] for branch in (*state.get("Catch", ()), *state.get("Choices", ()))]
+            ahead += [way for way in ways if way is not None]
+    return seen
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_definition_is_one_that_step_functions_takes(path: Path, tmp_path: Path) -> None:
+    machine = definition(path)
+    assert problems(machine, tmp_path) == ""
+    assert reached(machine) == machine["States"].keys(), "states that no way leads to"
+    assert len(json.dumps(machine)) < 1_048_576
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_checker_sees_what_dangles(path: Path, tmp_path: Path) -> None:
+    machine = definition(path)
+    first = machine["States"][machine["StartAt"]]
+    dangling = copy.deepcopy(machine) | {
+        "States": machine["States"] | {machine["StartAt"]: first | {"Next": "Nowhere"}}
+    }
+    assert "Nowhere" in problems(dangling, tmp_path)
+    unreachable = copy.deepcopy(machine)
+    unreachable["States"]["Island"] = {"Type": "Succeed"}
+    assert reached(unreachable) != unreachable["States"].keys()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_template_substitutes_what_the_definition_asks_for(path: Path) -> None:
+    wanted = set(re.findall(r"\$\{(\w+)\}", path.read_text()))
+    assert MACHINES[f"statemachines/{path.name}"]["DefinitionSubstitutions"].keys() == wanted
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_whatever_fails_is_repeated_and_then_told(path: Path) -> None:
+    for name, state in definition(path)["States"].items():
+        if state["Type"] == "Task":
+            assert state["Retry"][-1]["ErrorEquals"] == ["States.ALL"], name
+            assert name == "TellOperators" or state["Catch"][0]["ErrorEquals"] == ["States.ALL"], name
