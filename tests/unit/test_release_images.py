@@ -142,7 +142,7 @@ def finished(plane: Plane) -> list[tuple[int, int]]:
 
 def test_many_of_the_same_time_come_one_after_the_other_as_their_lane_can_take_them() -> None:
     plane = Plane()
-    count = 100 * FULL_BUCKET
+    count = 50 * FULL_BUCKET
     plane.store(*(entry(number, 300) for number in range(count)))
     shown = finished(plane)
     assert [number for number, _ in shown] == list(range(count))

@@ -1,0 +1,116 @@
+"""What it costs to let images wait: the delay plane's requests, counted, beside other ways to wait.
+
+    make bench-delay                                          (LONG=1: a million images of every load)
+    python -m benchmarks.delay [--images N] [--seed S]
+
+Plays loads through the real operations over counting fakes, and prices what they asked for. Above the largest load that
+is played a million images cost at most as much, because what is scattered shares more of its objects the more it is.
+Prints objects, executions and transitions a million, the cost of each load, and the costs of other ways beside it.
+Writes build/reports/delay.json. Exits with 1 where an image was not released.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.delay.plane import LOADS, Load, Plane
+from benchmarks.delay.prices import PER_MILLION, WAYS, cost
+from benchmarks.report import Goal, write_report
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
+CEILING_DOLLARS = 0.50
+"""For a million images aligned to one instant 30 days ahead."""
+
+
+def counted(load: Load, images: int, seed: int) -> Mapping[str, int]:
+    """What a load of that size asked for; above what is played it is what the last one asked for, by proportion."""
+    started = time.monotonic()
+    counts = Plane(load=load, images=images, seed=seed).run()
+    print(f"{load.name}, {images:,} images: played in {time.monotonic() - started:.0f} s", flush=True)
+    return counts
+
+
+def priced(counts: Mapping[str, float]) -> Counter[str]:
+    """The requests that have a price."""
+    return Counter({name: counts.get(name, 0) for name in PER_MILLION})
+
+
+def own_message(images: int) -> float:
+    """What the producers' own messages cost, which images that do not wait need too."""
+    return cost(Counter({"SQS requests": images}))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plays the loads, prints the tables and writes the report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.delay", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    long = os.environ.get("LONG") == "1"
+    parser.add_argument("--images", type=int, help="the largest load that is played")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    rows: list[dict[str, Any]] = []
+    lost = 0
+    costs: dict[tuple[str, int], float] = {}
+    for load in LOADS:
+        most = options.images or (1_000_000 if load.aligned or long else 100_000)
+        largest: Mapping[str, float] = {}
+        for size in SIZES:
+            if size <= most:
+                largest = counted(load, size, options.seed)
+                lost += size - round(largest["released"])
+                played = size
+            counts = {name: count * size / played for name, count in largest.items()}
+            costs[load.name, size] = cost(priced(counts)) - own_message(size)
+            rows.append(
+                {"load": load.name, "images": size, "played": played, "seed": options.seed}
+                | {name.replace(" ", "_"): round(count) for name, count in counts.items()}
+                | {"dollars": costs[load.name, size], "dollars_with_own_messages": cost(priced(counts))}
+            )
+    _print_requests(rows)
+    _print_costs(costs)
+    aligned = costs[LOADS[0].name, 1_000_000]
+    goals = [
+        Goal(name="a million images 30 days, aligned ($)", value=aligned, limit=CEILING_DOLLARS, at_least=False),
+        Goal(name="images that were not released", value=lost, limit=0, at_least=False),
+    ]
+    write_report("delay", seed=options.seed, rows=rows, goals=goals)
+    return 1 if lost else 0
+
+
+def _print_requests(rows: Sequence[Mapping[str, Any]]) -> None:
+    print("\nA million images, beside their own message:")
+    for row in rows:
+        if row["images"] == 1_000_000:
+            told = ", ".join(
+                f"{row[name.replace(' ', '_')]:,} {name}"
+                for name in ("objects", "executions", "Step Functions transitions", "held again", "SQS requests")
+                if name.replace(" ", "_") in row
+            )
+            whole = f"${row['dollars']:.2f}, with their own messages ${row['dollars_with_own_messages']:.2f}"
+            print(f"  {row['load']} (played with {row['played']:,}): {told}; {whole}")
+
+
+def _print_costs(costs: Mapping[tuple[str, int], float]) -> None:
+    print("\nDollars a million images, beside their own message (- : cannot be done):")
+    names = ["Darkroom", *(way.name for way in WAYS)]
+    print(f"{'':22}{'images':>13}" + "".join(f"{name:>25}" for name in names) + "  cheapest")
+    for load in LOADS:
+        for size in SIZES:
+            figures: list[float | None] = [costs[load.name, size] * 1_000_000 / size]
+            for way in WAYS:
+                dollars = cost(way.requests(load.seconds)) * 1_000_000 - own_message(1_000_000)
+                figures.append(None if way.limit(size, load.days * 24 * 3600) else dollars)
+            best = min((figure, name) for figure, name in zip(figures, names, strict=True) if figure is not None)[1]
+            told = "".join(f"{'-' if figure is None else f'{figure:.2f}':>25}" for figure in figures)
+            print(f"{load.name:22}{size:>13,}{told}  {best}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

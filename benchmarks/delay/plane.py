@@ -1,0 +1,247 @@
+"""The delay plane by its own operations, with every request counted."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from benchmarks.delay.prices import AWS_CALL_MILLISECONDS, BATCH
+from darkroom.domain.hold import Entry
+from darkroom.domain.image import Image, Source, accept
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.message import Message
+from darkroom.domain.presets import PRESETS
+from darkroom.operations.hold_images import hold_images
+from darkroom.operations.release_images import release_images
+from tests.fakes.stores import FakeAlarms, FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
+
+START: Milliseconds = 1_795_251_600_000
+DAY = 24 * 3600
+SUBMITTED_WITHIN_SECONDS = 3600
+EVENT_MESSAGES = 7_000
+"""What 6 MB of records are."""
+
+WINDOW_SECONDS = 60
+STATES_OF_A_TURN = 3
+HOLD_GB, RELEASE_GB = 0.5, 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """How far ahead the images of an hour are scheduled: all to one instant, or scattered over all that time."""
+
+    name: str
+    days: float
+    aligned: bool
+
+    @property
+    def seconds(self) -> float:
+        """How long an image waits on average."""
+        return self.days * DAY * (1 if self.aligned else 0.5)
+
+
+LOADS = (
+    Load(name="30 days, aligned", days=30, aligned=True),
+    Load(name="30 days, scattered", days=30, aligned=False),
+    Load(name="364 days, scattered", days=364, aligned=False),
+)
+
+
+def _image() -> Image:
+    return accept(
+        image_id="0" * 26,
+        tenant_id="default",
+        lane="slow",
+        preset="standard",
+        recipe=PRESETS["standard"],
+        fingerprint="",
+        correlation_id="",
+        source=Source(version_id="v", sha256="", size_bytes=1, media_type="image/jpeg"),
+        now=START,
+        process_at=START + 1,
+    )
+
+
+class _Rows(FakeImages):
+    """Everybody still waits; rows are made when they are asked for."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        super().__init__()
+        self._counts, self._image = counts, _image()
+
+    def get_all(self, image_ids: Sequence[str]) -> dict[str, Image]:
+        self._counts["DynamoDB read units"] += len(image_ids)  # consistent, under 4 KB
+        self._counts["calls"] += 1
+        return {image_id: replace(self._image, image_id=image_id) for image_id in image_ids}
+
+
+class _Lanes(FakeLanes):
+    def __init__(self, counts: Counter[str]) -> None:
+        super().__init__()
+        self._counts = counts
+
+    def send_all(self, parcels: Sequence[tuple[Message, int]]) -> int:
+        requests = -(-len(parcels) // BATCH)
+        self._counts["SQS requests"] += requests
+        self._counts["calls"] += requests
+        self._counts["released"] += len(parcels)
+        return len(parcels)
+
+
+class _HoldQueue(FakeHoldQueue):
+    def __init__(self, counts: Counter[str], put: Callable[[Sequence[Message]], None]) -> None:
+        super().__init__()
+        self._counts, self._put = counts, put
+
+    def put_all(self, messages: Sequence[Message]) -> int:
+        requests = -(-len(messages) // BATCH)
+        self._counts["SQS requests"] += requests
+        self._counts["calls"] += requests
+        self._counts["held again"] += len(messages)
+        self._put(messages)
+        return len(messages)
+
+
+class _Holds(FakeHolds):
+    def __init__(self, counts: Counter[str]) -> None:
+        super().__init__()
+        self._counts = counts
+
+    def put(self, key: str, dumped: bytes) -> None:
+        super().put(key, dumped)
+        self._counts.update({"S3 puts": 1, "calls": 1, "objects": 1})
+
+    def get(self, key: str) -> bytes | None:
+        self._counts.update({"S3 gets": 1, "calls": 1})
+        return super().get(key)
+
+    def delete(self, key: str) -> None:
+        super().delete(key)
+        self._counts.update({"S3 deletes": 1, "calls": 1})
+
+
+class _Calendar(FakeCalendar):
+    def __init__(self, counts: Counter[str]) -> None:
+        super().__init__()
+        self._counts = counts
+
+    def reserve(self, lane: str, *, not_before: Milliseconds, milliseconds: int) -> Milliseconds:
+        self._counts.update({"DynamoDB write units": 1, "calls": 1})
+        return super().reserve(lane, not_before=not_before, milliseconds=milliseconds)
+
+
+class _Alarms(FakeAlarms):
+    def __init__(self, counts: Counter[str], start: Callable[[str, Milliseconds], None]) -> None:
+        super().__init__()
+        self._counts, self._start = counts, start
+
+    def set(self, name: str, key: str, wake_at: Milliseconds) -> None:
+        super().set(name, key, wake_at)
+        self._counts.update({"executions": 1, "Step Functions transitions": 1, "calls": 1})  # Done
+        self._start(key, wake_at)
+
+
+@dataclass
+class Plane:
+    """One load through the delay plane. `counts` are the requests by their price, and `executions`, `objects`,
+    `released`, `held again` beside them."""
+
+    load: Load
+    images: int
+    seed: int
+    counts: Counter[str] = field(default_factory=Counter)
+    now: Milliseconds = START
+
+    def __post_init__(self) -> None:
+        self._events: list[tuple[Milliseconds, int, Callable[[], None]]] = []
+        self._made = 0
+        self._waiting: list[Entry] = []
+        self._drains = False
+        self._rows = _Rows(self.counts)
+        self._lanes = _Lanes(self.counts)
+        self._hold_queue = _HoldQueue(self.counts, self._hold_again)
+        self._holds = _Holds(self.counts)
+        self._calendar = _Calendar(self.counts)
+        self._alarms = _Alarms(self.counts, lambda key, wake_at: self._at(wake_at, lambda: self._turn(key, 0, None)))
+
+    def run(self) -> Mapping[str, int]:
+        """Plays the load to its end; returns `counts`."""
+        chance = random.Random(self.seed)
+        minutes = SUBMITTED_WITHIN_SECONDS // WINDOW_SECONDS
+        for minute in range(minutes):
+            first, last = (self.images * part // minutes for part in (minute, minute + 1))
+            self._at(
+                START + minute * WINDOW_SECONDS * 1000,
+                lambda first=first, last=last: self._arrive(first, last, chance),  # type: ignore[misc]
+            )
+        while self._events:
+            self.now, _, happen = heapq.heappop(self._events)
+            happen()
+        return self.counts
+
+    def _at(self, instant: Milliseconds, happen: Callable[[], None]) -> None:
+        self._made += 1
+        heapq.heappush(self._events, (max(instant, self.now), self._made, happen))
+
+    def _arrive(self, first: int, last: int, chance: random.Random) -> None:
+        """A minute's uploads: each sends one message of its own to the hold queue."""
+        entries = []
+        for number in range(first, last):
+            ahead = self.load.days * DAY if self.load.aligned else chance.uniform(1000, self.load.days * DAY)
+            process_at = START + SUBMITTED_WITHIN_SECONDS * 1000 + int(ahead * 1000)
+            message = Message.model_construct(
+                v=1, image_id=f"{number:026d}", tenant_id="default", lane="slow", run=1, schedule=0, process_at=None
+            )
+            entries.append(Entry.model_construct(message=message, process_at=process_at))
+        self.counts["SQS requests"] += len(entries)
+        self._wait(entries)
+
+    def _hold_again(self, messages: Sequence[Message]) -> None:
+        self._wait(
+            [
+                Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
+                for message in messages
+            ]
+        )
+
+    def _wait(self, entries: Sequence[Entry]) -> None:
+        self._waiting += entries
+        if self._waiting and not self._drains:
+            self._drains = True
+            self._at(self.now + WINDOW_SECONDS * 1000, self._drain)
+
+    def _drain(self) -> None:
+        """The events of a window: Lambda's pollers receive and delete ten messages at a time."""
+        while self._waiting:
+            event, self._waiting = self._waiting[:EVENT_MESSAGES], self._waiting[EVENT_MESSAGES:]
+            self.counts["SQS requests"] += 2 * -(-len(event) // BATCH)
+            with_calls = self.counts["calls"]
+            hold_images(event, lanes=self._lanes, holds=self._holds, alarms=self._alarms, clock=lambda: self.now)
+            self._ran(HOLD_GB, self.counts["calls"] - with_calls)
+        self._drains = False
+
+    def _turn(self, key: str, position: int, begins_at: Milliseconds | None) -> None:
+        self.counts["Step Functions transitions"] += STATES_OF_A_TURN
+        with_calls = self.counts["calls"]
+        released = release_images(
+            key,
+            position=position,
+            begins_at=begins_at,
+            images=self._rows,
+            lanes=self._lanes,
+            hold_queue=self._hold_queue,
+            holds=self._holds,
+            calendar=self._calendar,
+            clock=lambda: self.now,
+            out_of_time=lambda: False,
+        )
+        self._ran(RELEASE_GB, self.counts["calls"] - with_calls)
+        if not released.done:
+            self._at(released.wake_at, lambda: self._turn(key, released.position, released.begins_at))
+
+    def _ran(self, gigabytes: float, calls: int) -> None:
+        self.counts["Lambda requests"] += 1
+        self.counts["Lambda GB-milliseconds"] += round(gigabytes * (calls * AWS_CALL_MILLISECONDS + 50))
