@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
 from darkroom.api import Problem, create_app, json_response, tenant_of
-from darkroom.domain.status_document import RETRY_AFTER_SECONDS, status_path
+from darkroom.domain.status_document import retry_after_seconds, status_path
 from darkroom.operations.read_image import UnknownVariant, VariantNotReady, read_image, variant_url
 from darkroom.telemetry import logger, tracer
 
@@ -42,8 +42,8 @@ def _document(image_id: str, *, with_source: bool) -> Response[str]:
     )
     # `no-cache` lets a client keep the document but asks it to revalidate, so that the entity tag is of use.
     headers = {"ETag": answer.entity_tag, "Cache-Control": "private, no-cache"}
-    if not answer.finished:
-        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if answer.retry_after_seconds is not None:
+        headers["Retry-After"] = str(answer.retry_after_seconds)
     if answer.document is None:
         return Response(status_code=HTTPStatus.NOT_MODIFIED.value, headers=dict(headers))
     return json_response(HTTPStatus.OK, answer.document, headers)
@@ -55,11 +55,12 @@ def get_variant(image_id: str, name: str) -> Response[str]:
         url = variant_url(image_id, name, tenant_id=tenant_of(app), images=ports.images, outputs=ports.outputs)
     except VariantNotReady as not_ready:
         status = not_ready.image.status
+        again = retry_after_seconds(not_ready.image, wiring.clock())
         raise Problem(
             status=HTTPStatus.CONFLICT,
             code="variant_not_ready",
             detail=f"The image is {status}. See {status_path(image_id)} for why, or ask again when it is done.",
-            headers={} if status.is_terminal else {"Retry-After": str(RETRY_AFTER_SECONDS)},
+            headers={} if again is None else {"Retry-After": str(again)},
         ) from not_ready
     except UnknownVariant as unknown:
         raise Problem(
@@ -75,7 +76,7 @@ def get_variant(image_id: str, name: str) -> Response[str]:
 # Whatever no route takes comes here too, so that an unknown path and a wrong method are problems like any other error.
 _METHODS = (
     (re.compile(r"/images"), "POST"),
-    (re.compile(r"/images/[^/]+"), "GET, DELETE"),
+    (re.compile(r"/images/[^/]+"), "GET, PATCH, DELETE"),
     (re.compile(r"/images/[^/]+(/status|/variants/[^/]+)"), "GET"),
 )
 

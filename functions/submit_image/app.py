@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom import wiring
 from darkroom.api import correlation_id_of, create_app, json_response, raw_body, tenant_of
 from darkroom.domain.schedule import read_timetable
-from darkroom.domain.status_document import RETRY_AFTER_SECONDS, status_document, status_path
+from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
 from darkroom.operations.submit_image import Upload, submit_image
 from darkroom.telemetry import logger, metrics, tracer
 
@@ -53,7 +53,7 @@ def post_image() -> Response[str]:
     metrics.add_metric("ImagesReplayed" if accepted.replayed else "ImagesAccepted", MetricUnit.Count, 1)
     headers = {
         "Location": status_path(image.image_id),
-        "Retry-After": str(RETRY_AFTER_SECONDS),
+        "Retry-After": str(retry_after_seconds(image, wiring.clock()) or RETRY_AFTER_SECONDS),
         "Cache-Control": "no-store",
     }
     if accepted.replayed:

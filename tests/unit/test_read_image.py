@@ -42,13 +42,13 @@ def test_a_pending_image_is_not_finished() -> None:
     world = World()
     answer = read(world, world.submit(jpeg()).image.image_id)
     assert answer.document is not None and answer.document["status"] == "pending"
-    assert not answer.finished
+    assert answer.retry_after_seconds == 1
 
 
 def test_a_done_image_has_addresses() -> None:
     world = World()
     answer = read(world, done_image(world))
-    assert answer.document is not None and answer.finished
+    assert answer.document is not None and answer.retry_after_seconds is None
     assert all(variant["url"].startswith("https://outputs.example/") for variant in answer.document["variants"])
 
 

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from darkroom.domain.image import Image, Status, Variant, complete, reject
-from darkroom.domain.status_document import entity_tag, matches_entity_tag, rfc3339, status_document
+from darkroom.domain.status_document import (
+    entity_tag,
+    matches_entity_tag,
+    retry_after_seconds,
+    rfc3339,
+    status_document,
+)
 from tests.unit.test_image import NOW, pending, processing
 
 KEYS = [
@@ -112,3 +118,15 @@ def test_the_entity_tag_changes_with_every_write_and_every_five_minutes() -> Non
 )
 def test_if_none_match_is_compared_weakly(header: str | None, matches: bool) -> None:
     assert matches_entity_tag(header, 'W/"1-2"') is matches
+
+
+@pytest.mark.parametrize(
+    ("ahead_milliseconds", "seconds"), [(-5_000, 1), (0, 1), (500, 1), (1_500, 2), (60_000, 60), (9 * 10**9, 3600)]
+)
+def test_a_scheduled_image_is_asked_for_at_its_time_or_within_the_hour(ahead_milliseconds: int, seconds: int) -> None:
+    assert retry_after_seconds(pending(status=Status.SCHEDULED, process_at=NOW + ahead_milliseconds), NOW) == seconds
+
+
+def test_an_unfinished_image_is_asked_for_in_a_second_and_one_that_has_ended_no_more() -> None:
+    assert retry_after_seconds(processing(), NOW) == 1
+    assert retry_after_seconds(pending(status=Status.EXPIRED), NOW) is None

@@ -8,8 +8,8 @@ from typing import Any
 from darkroom.domain.image import Image, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 
-RETRY_AFTER_SECONDS = 1
-"""How long a client waits before it asks again for an image that is not finished."""
+RETRY_AFTER_SECONDS, LONGEST_RETRY_AFTER_SECONDS = 1, 3600
+"""How long a client waits before it asks again for an image that is not finished, and at most where it is scheduled."""
 
 ENTITY_TAG_WINDOW_SECONDS = 300
 """A presigned URL lives 15 minutes; an entity tag lives five at most, so that a 304 never vouches for a dead URL."""
@@ -49,6 +49,15 @@ def status_document(image: Image, url_of: Callable[[Variant], str]) -> dict[str,
         else {"code": image.error.code, "message": image.error.message, "retryable": image.error.retryable},
         "links": {"self": f"/images/{image.image_id}", "status": status_path(image.image_id)},
     }
+
+
+def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
+    """When it makes sense to ask for the image again: for a scheduled one not before its time, but within the hour,
+    because it may be moved. None where it has ended."""
+    if image.status.is_terminal:
+        return None
+    ahead_seconds = -(-((image.process_at or now) - now) // 1000)
+    return max(RETRY_AFTER_SECONDS, min(ahead_seconds, LONGEST_RETRY_AFTER_SECONDS))
 
 
 def status_path(image_id: str) -> str:

@@ -7,7 +7,12 @@ from typing import Any
 
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status
-from darkroom.domain.status_document import entity_tag, matches_entity_tag, status_document
+from darkroom.domain.status_document import (
+    entity_tag,
+    matches_entity_tag,
+    retry_after_seconds,
+    status_document,
+)
 from darkroom.ports import Clock, Images, Outputs
 
 
@@ -33,11 +38,12 @@ class UnknownVariant(LookupError):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusAnswer:
-    """The document, or None where the client's copy is current (304), and its entity tag."""
+    """The document, or None where the client's copy is current (304), its entity tag, and when to ask again, None where
+    the image has ended."""
 
     document: dict[str, Any] | None
     entity_tag: str
-    finished: bool
+    retry_after_seconds: int | None
 
 
 def read_image(
@@ -55,10 +61,10 @@ def read_image(
     Raises UnknownImage, and Retryable where the table cannot answer.
     """
     image = _owned(image_id, tenant_id, images)
-    tag = entity_tag(image, clock())
-    finished = image.status.is_terminal
+    now = clock()
+    tag, again = entity_tag(image, now), retry_after_seconds(image, now)
     if matches_entity_tag(if_none_match, tag):
-        return StatusAnswer(document=None, entity_tag=tag, finished=finished)
+        return StatusAnswer(document=None, entity_tag=tag, retry_after_seconds=again)
     document = status_document(image, outputs.url_of)
     if with_source:
         source = image.source
@@ -67,7 +73,7 @@ def read_image(
             "bytes": source.size_bytes,
             "sha256": source.sha256,
         }
-    return StatusAnswer(document=document, entity_tag=tag, finished=finished)
+    return StatusAnswer(document=document, entity_tag=tag, retry_after_seconds=again)
 
 
 def variant_url(image_id: str, name: str, *, tenant_id: str, images: Images, outputs: Outputs) -> str:
