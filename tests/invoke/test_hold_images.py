@@ -12,7 +12,11 @@ def test_a_far_off_image_is_written_down_and_set_to_wake(stack: DeployedStack, t
     answer = stack.invoke("hold_images", event, tmp_path)
 
     assert answer == {"batchItemFailures": []}
-    batches = [read_batch(body) for body in stack.holds().values()]
-    (held,) = [entry for batch in batches for entry in batch.entries]
-    assert held.message.image_id in event["Records"][0]["body"]
-    assert [turn["position"] for turn in stack.turns()] == [0]
+    held = {
+        entry.message.image_id: key
+        for key, body in stack.holds().items()
+        if key.endswith(".json.gz")
+        for entry in read_batch(body).entries
+    }
+    (key,) = [key for image_id, key in held.items() if image_id in event["Records"][0]["body"]]
+    assert key in [turn["key"] for turn in stack.turns()]

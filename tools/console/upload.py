@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +29,7 @@ EPILOG = """[bold]Examples[/bold]
   ./darkroom upload holiday/ 'more/**/*.png'  [dim]a folder and a pattern[/dim]
   ./darkroom upload photo.jpg --variants thumb,webp
   ./darkroom upload photo.jpg --recipe card.json
+  ./darkroom upload photo.jpg --process-at 2027-03-01T09:00:00+01:00
   ./darkroom upload *.jpg --wait --json > report.json
   DARKROOM_URL=https://abc123.execute-api.eu-west-1.amazonaws.com \\
     ./darkroom upload *.jpg --iam             [dim]to a stack deployed with Access=iam[/dim]
@@ -98,6 +99,24 @@ def command(
             help="Instead of a preset: a JSON file with the variants to make, see below.",
         ),
     ] = None,
+    process_at: Annotated[
+        str | None,
+        typer.Option(
+            "--process-at", metavar="T", show_default=False, help="Not before then: 2027-03-01T09:00:00+01:00."
+        ),
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            "--delay", metavar="D", show_default=False, help="Not before so much time has passed: PT15M, P2D."
+        ),
+    ] = None,
+    expires_at: Annotated[
+        str | None,
+        typer.Option(
+            "--expires-at", metavar="T", show_default=False, help="Not after then: what is not begun expires."
+        ),
+    ] = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="How many files to send at a time.")
     ] = 8,
@@ -139,7 +158,9 @@ def command(
     except NoFile as error:
         raise typer.BadParameter(display.printable_lines(str(error)), param_hint="FILE") from error
     try:
-        order = order_of(preset, variants, recipe_file)
+        order = replace(
+            order_of(preset, variants, recipe_file), process_at=process_at, delay=delay, expires_at=expires_at
+        )
     except NoOrder as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from error
     target = resolve(url, api_key, iam)

@@ -84,6 +84,23 @@ def test_some_variants_of_a_preset_are_asked_for(run: Run, api: FakeApi) -> None
     assert api.posts[0].query == {"preset": ["tiny"], "variants": ["thumb,webp"]}
 
 
+def test_a_time_is_sent_in_the_callers_words(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    when = "2027-03-01T09:00:00+01:00"
+    assert run("upload", "a.jpg", "--process-at", when, "--expires-at", "2027-04-01T00:00:00Z").exit_code == 0
+    assert run("upload", "a.jpg", "--preset", "tiny", "--delay", "P2D").exit_code == 0
+    assert api.posts[0].query == {"process_at": [when], "expires_at": ["2027-04-01T00:00:00Z"]}
+    assert api.posts[1].query == {"preset": ["tiny"], "delay": ["P2D"]}
+
+
+def test_the_same_photo_for_another_time_is_another_image(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    for options in ((), ("--delay", "P2D"), ("--delay", "P3D"), ("--delay", "P2D")):
+        assert run("upload", "a.jpg", "--idempotency-key-from", "content", *options).exit_code == 0
+    keys = [post.headers["idempotency-key"] for post in api.posts]
+    assert (len(set(keys)), keys[1]) == (3, keys[3])
+
+
 def test_a_recipe_is_sent_from_its_file_as_short_as_can_be(run: Run, api: FakeApi) -> None:
     photos("a.jpg")
     Path("card.json").write_text('{ "variants": [\n  {"width": 600, "name": "caf\\u00e9 #&+"}\n]}')
