@@ -8,9 +8,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.domain.hold import Entry
+from darkroom.domain.errors import Retryable
+from darkroom.domain.hold import Entry, UnreadableBatch, read_batch_letter
 from darkroom.domain.message import UnreadableMessage, read_message
-from darkroom.operations.hold_images import hold_images
+from darkroom.operations.hold_images import hold_images, wake_again
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.hold_images()
@@ -23,11 +24,19 @@ STOP_BEFORE_DEADLINE_MILLISECONDS = 20_000
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    entries, message_ids, failed = [], [], []
+    entries, message_ids, failed, woken = [], [], [], 0
     for record in event["Records"]:
         try:
+            letter = read_batch_letter(record["body"])
+            if letter is not None:  # an operator has moved it back
+                woken += wake_again(letter.batch, holds=ports.holds, alarms=ports.alarms)
+                continue
             message = read_message(record["body"])
-        except UnreadableMessage as error:
+        except Retryable as error:
+            logger.warning("a batch could not be set to wake", extra={"cause": str(error)})
+            failed.append(record["messageId"])
+            continue
+        except (UnreadableMessage, UnreadableBatch) as error:
             logger.error("unreadable message", exc_info=error, extra={"message_id": record["messageId"]})
             failed.append(record["messageId"])
             continue
@@ -52,6 +61,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             "images": holding.held,
             "batches": holding.batches,
             "sent": holding.sent,
+            "woken_again": woken,
             "failed": len(failed),
         },
     )

@@ -149,3 +149,42 @@ def test_what_cannot_be_read_or_held_comes_again_and_the_rest_does_not(
         answer = call(load("hold_images", aws, monkeypatch), event)
     assert answer == {"batchItemFailures": [{"itemIdentifier": unreadable[0]}]}
     assert len(executions(aws)) == 1
+
+
+def test_a_batch_that_was_given_up_wakes_again_when_its_letter_is_moved_back(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, hold = boto3.client("stepfunctions"), load("hold_images", aws, monkeypatch)
+    with time_machine.travel(START, tick=False):
+        submit(aws, monkeypatch, "delay=P2D")
+        held = received(aws.hold_queue_url)
+        call(hold, held)
+        acknowledge(aws.hold_queue_url, held)
+        (first,) = client.list_executions(stateMachineArn=aws.hold_state_machine)["executions"]
+        client.stop_execution(executionArn=first["executionArn"])
+        (given_up,) = executions(aws)
+        letter = {
+            "v": 1,
+            "batch": given_up["key"],
+            "position": 0,
+            "error": "Retryable",
+            "cause": "reading rows",
+            "execution": first["executionArn"],
+        }
+        for _ in range(2):  # twice, as SQS may deliver it
+            boto3.client("sqs").send_message(QueueUrl=aws.hold_queue_url, MessageBody=json.dumps(letter))
+        moved = received(aws.hold_queue_url)
+        assert call(hold, moved) == {"batchItemFailures": []}
+        running = client.list_executions(stateMachineArn=aws.hold_state_machine, statusFilter="RUNNING")["executions"]
+        assert [one["name"] for one in running] == [f"{first['name']}-1"]
+        assert executions(aws) == [given_up, given_up]
+
+        boto3.client("s3").delete_object(Bucket=aws.holds_bucket, Key=given_up["key"])
+        assert call(hold, moved) == {"batchItemFailures": []}, "there is nothing left to wake"
+        assert len(executions(aws)) == 2
+        gone_by = letter | {"batch": f"holds/x/{'0' * 40}.json.gz"}
+        boto3.client("s3").put_object(Bucket=aws.holds_bucket, Key=gone_by["batch"], Body=b"changed")
+        boto3.client("sqs").send_message(QueueUrl=aws.hold_queue_url, MessageBody=json.dumps(gone_by))
+        event = received(aws.hold_queue_url)
+        unreadable = [one["messageId"] for one in event["Records"] if "holds/x/" in one["body"]]
+        assert call(hold, event) == {"batchItemFailures": [{"itemIdentifier": unreadable[0]}]}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.domain.dead_letter import Move, MoveStatus
+from darkroom.domain.hold import read_batch_letter
 from darkroom.domain.message import read_message
 from tests.fakes.stores import FakeDeadLetters, FakeLanes
 
@@ -23,6 +24,7 @@ class FakeMoves:
     on_start: Callable[[], None] = lambda: None
     started: list[tuple[str, int]] = field(default_factory=list)
     moves: dict[str, Move] = field(default_factory=dict)
+    batches: list[str] = field(default_factory=list)
 
     def latest(self, queue: str) -> Move | None:
         move = self.moves.get(queue)
@@ -58,7 +60,10 @@ class FakeMoves:
         there = [one for one in self.letters.lying[move.queue] if one.message_id not in self.letters.hidden]
         for letter in there[: self.per_look]:
             self.letters.remove(letter)
-            self.lanes.send(read_message(letter.body))
+            if read_batch_letter(letter.body) is None:
+                self.lanes.send(read_message(letter.body))
+            else:
+                self.batches.append(letter.body)
         moved = replace(move, moved=move.moved + len(there[: self.per_look]))
         return moved if there else replace(moved, status=MoveStatus.COMPLETED, handle=None)
 

@@ -99,6 +99,15 @@ def test_an_image_without_a_row_does_not_go() -> None:
     assert (plane.release().stale, plane.sent) == (1, [])
 
 
+def test_what_woke_so_late_that_its_lane_can_hold_it_is_not_held_once_more() -> None:
+    plane = Plane()
+    plane.store(entry(1, -50), entry(2, 900), entry(3, 901), level="hours")
+    released = plane.release()
+    assert list(zip(plane.sent, plane.lanes.delays, strict=True)) == [(1, 0), (2, 900)]
+    assert [message.image_id for message in plane.hold_queue.held] == [entry(3, 901).message.image_id]
+    assert (released.done, released.sent, released.held, released.latest_seconds) == (True, 2, 1, 50.0)
+
+
 def test_a_batch_of_a_wider_ring_is_held_once_more_with_its_times() -> None:
     plane = Plane()
     plane.store(entry(1, 5000), entry(2, 7000), level="hours")

@@ -84,6 +84,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         # Without it S3 answers 403 for an object that does not exist.
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
     },
+    "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OutputsBucket.Arn}"),

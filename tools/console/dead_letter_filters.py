@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,13 +21,3 @@ class Filters:
     def given(self) -> dict[str, str]:
         """What was given, by the names of the options."""
         return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items() if value is not None}
-
-
-def seconds_of(duration: str | None) -> float | None:
-    """How long "90s", "30m", "6h" or "12d" is. Raises ValueError for anything else."""
-    if duration is None:
-        return None
-    match = _DURATION.fullmatch(duration)
-    if match is None:
-        raise ValueError(f"{duration!r} is no duration like 90s, 30m, 6h or 12d.")
-    return float(match[1]) * _UNITS[match[2]]

@@ -25,6 +25,7 @@ _STANDS = {
     Standing.WORKING: "still being worked on",
     Standing.SETTLED: "settled",
     Standing.UNKNOWN: "of no known image",
+    Standing.BATCH: "of batches to wake again",
     Standing.UNREADABLE: "unreadable",
 }
 
@@ -32,6 +33,7 @@ _MEANINGS = {
     Standing.FAILED: "its image was given up, and can be replayed",
     Standing.WORKING: "its image is unfinished and looked after without it",
     Standing.UNKNOWN: "there is no such image (any more)",
+    Standing.BATCH: "a batch of scheduled images could not be released; the sweeper sends each when it is overdue",
     Standing.UNREADABLE: "it is no message of this version of Darkroom",
 }
 
@@ -150,6 +152,8 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     advice = [("Why it failed:", f"./darkroom dlq show {name}{words.target}")]
     if Standing.FAILED in standing:
         advice.append(("After the fix:", f"{words.command('replay')}    (says what it would do; --yes does it)"))
+    if Standing.BATCH in standing:
+        advice.append(("Batches, mended:", wake_again(words.target)))
     if Standing.SETTLED in standing:
         advice.append(("Of no use now:", words.command("drop")))
     for stray in (Standing.UNKNOWN, Standing.UNREADABLE):
@@ -192,9 +196,15 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
     what_next = {
         Standing.FAILED: ("After the fix:", f"./darkroom dlq replay --image {name}{target}"),
         Standing.SETTLED: ("Of no use now:", f"./darkroom dlq drop --image {name}{target}"),
+        Standing.BATCH: ("After the fix:", wake_again(target)),
         Standing.WORKING: ("How it gets on:", f"./darkroom dlq show {name}{target}"),
     }.get(case.standing, ("To remove it:", f"./darkroom dlq drop --standing {case.standing} --force{target}"))
     advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
+
+
+def wake_again(target: str) -> str:
+    """What to type for batches that were given up."""
+    return f"./darkroom dlq replay --all --lane hold{target}    (sets them to wake again; --yes does it)"
 
 
 def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:

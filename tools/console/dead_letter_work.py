@@ -7,9 +7,10 @@ import typer
 from console import dead_letter_pages as pages
 from console import display
 from console.client import IMAGE_ID_PATTERN, ApiError
-from console.dead_letter_filters import Filters, seconds_of
+from console.dead_letter_filters import Filters
 from console.dead_letter_job import INTERRUPTED, Job
 from console.dead_letter_pages import Words
+from console.durations import seconds_of
 from console.interrupts import Interrupts
 from console.stack import Stack
 from darkroom.domain.dead_letter import Move, MoveStatus, Standing, why_not_replayable
@@ -111,16 +112,19 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
         except NotReplayable as error:
             raise ApiError(str(error)) from error
     cases = [case for case in listing.cases if is_replayable(case)]
-    left = [case for case in listing.cases if not is_replayable(case)]
+    batches = [case for case in listing.cases if everything and case.standing is Standing.BATCH]
+    left = [case for case in listing.cases if not is_replayable(case) and case not in batches]
     left_over = sum(map(is_left_over, left))
     out, words = display.output(), words_of(filters, stack)
     again = _replay_again(words, everything=everything, rate=rate)
-    if not cases and not left_over:
+    if not cases and not left_over and not batches:
         if filters.image is not None:
             _tell_row(stack, filters.image, again)
             return
         display.line(out, f"Nothing to replay. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
         pages.print_remarks(out, listing)
+        if any(case.standing is Standing.BATCH for case in listing.cases):
+            pages.advise(out, [("Batches, mended:", pages.wake_again(stack.options))])
         return
     display.line(
         out,
@@ -129,6 +133,8 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
         style="bold",
     )
     pages.print_remarks(out, listing)
+    if batches:
+        display.line(out, f"{pages.of(len(batches), 'batch', 'batches')} of scheduled images would wake again.")
     if left:
         display.line(out, f"{pages.standings(left)}: these {'move too, to no effect' if everything else 'stay'}.")
     if left_over and not everything:

@@ -8,7 +8,8 @@ import typer
 
 from console import display
 from console.client import IMAGE_ID_PATTERN
-from console.dead_letter_filters import Filters, seconds_of
+from console.dead_letter_filters import Filters
+from console.durations import seconds_of
 
 if TYPE_CHECKING:
     from console.stack import Stack
@@ -37,7 +38,7 @@ _EPILOG = """[bold]At three in the morning[/bold]
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
-_STANDINGS = ("failed", "working", "settled", "unknown", "unreadable")
+_STANDINGS = ("failed", "working", "settled", "unknown", "batch", "unreadable")
 _WHICH = "Which letters (all, unless told)"
 _WHERE = "Which stack (the local one, unless told)"
 
@@ -95,7 +96,7 @@ StandingOption = Annotated[
         metavar="S",
         show_default=False,
         rich_help_panel=_WHICH,
-        help="failed, working, settled, unknown or unreadable.",
+        help="failed, working, settled, unknown, batch or unreadable.",
         callback=_standing,
     ),
 ]
@@ -177,7 +178,8 @@ def list_(
 
     One line for each run of an image; what SQS doubled is counted under
     letters. Standing: failed can be replayed, settled can be dropped, working
-    is still looked after; unknown and unreadable are nothing of this stack's.
+    is still looked after, a batch of scheduled images can be woken again;
+    unknown and unreadable are nothing of this stack's.
     """
     from console import dead_letter_work as work  # noqa: PLC0415
 

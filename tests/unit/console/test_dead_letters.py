@@ -238,3 +238,32 @@ def test_without_a_stack_it_is_the_local_one_that_must_run(run: Run) -> None:
 
 def test_the_standings_that_can_be_typed_are_those_that_there_are() -> None:
     assert list(_STANDINGS) == list(Standing)
+
+
+BATCH = json.dumps(
+    {"v": 1, "batch": f"holds/x/{'0' * 40}.json.gz", "error": "Retryable", "cause": "no rows", "execution": "arn"}
+)
+
+
+def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: Run, stack: FakeStack) -> None:
+    letter = stack.office.letters.lie_down("slow", BATCH)
+    listed = run("dlq", "ls").stdout
+    assert listed.startswith("1 dead letter in fast, slow: 1 of batches to wake again.")
+    assert "Batches, mended:" in listed and "./darkroom dlq replay --all --lane hold --stack shop" in listed
+    shown = run("dlq", "show", letter.message_id).stdout
+    assert "Retryable" in shown and "no rows" in shown and "./darkroom dlq replay --all --lane hold" in shown
+
+    assert "--all --lane hold" in run("dlq", "replay").stdout
+    assert "Left alone: 1 batch." in run("dlq", "replay", "--yes").stdout
+    assert stack.moves.batches == []
+    assert "1 batch of scheduled images would wake again." in run("dlq", "replay", "--all").stdout
+    assert run("dlq", "replay", "--all", "--yes").exit_code == 0
+    assert (stack.moves.batches, stack.office.letters.lying["slow"]) == ([BATCH], [])
+
+
+@pytest.mark.parametrize("change", [{"v": 2}, {"batch": "originals/x"}, {"batch": 5}])
+def test_what_only_looks_like_a_letter_of_a_batch_is_unreadable(
+    run: Run, stack: FakeStack, change: dict[str, Any]
+) -> None:
+    stack.office.letters.lie_down("slow", json.dumps(json.loads(BATCH) | change))
+    assert "1 unreadable" in run("dlq", "ls").stdout

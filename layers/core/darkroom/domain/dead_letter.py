@@ -31,6 +31,8 @@ class Standing(StrEnum):
     """Its image has ended otherwise, was deleted or has been replayed since: it can be dropped."""
     UNKNOWN = "unknown"
     """There is no such image."""
+    BATCH = "batch"
+    """It tells of a batch of scheduled images whose release was given up: moved back, it has the batch wake again."""
     UNREADABLE = "unreadable"
     """It is no message of ours, or one of a newer version."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import batched, pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.message import Message
@@ -62,6 +62,27 @@ class Entry(BaseModel):
 
     message: Message
     process_at: Milliseconds
+
+
+class BatchLetter(BaseModel):
+    """What an execution tells the dead letters of the hold queue when it gives its batch up; moved back to that queue
+    it has the batch set to wake again."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    v: Literal[1]
+    batch: Annotated[str, StringConstraints(pattern=r"^holds/[\w.-]+/[0-9a-f]{40}\.json\.gz$")]
+    error: str
+    cause: str
+    execution: str
+
+
+def read_batch_letter(body: str) -> BatchLetter | None:
+    """The letter, or None where the body is something else."""
+    try:
+        return BatchLetter.model_validate_json(body)
+    except ValidationError:
+        return None
 
 
 class UnreadableBatch(ValueError):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Batch, Entry, batch_key, batches_of, execution_name, is_near
+from darkroom.domain.hold import Batch, Entry, batch_key, batches_of, execution_name, is_near, read_batch
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
 from darkroom.operations.enqueue import seconds_until
@@ -75,6 +75,19 @@ def _store(batch: Batch, *, holds: Holds, alarms: Alarms) -> None:
     key = batch_key(batch, dumped)
     holds.put(key, dumped)
     alarms.set(execution_name(key), key, batch.wake_at)
+
+
+def wake_again(key: str, *, holds: Holds, alarms: Alarms) -> bool:
+    """Sets a batch to wake that an execution has given up; whether there was anything left of it to wake.
+
+    It is gone through from its beginning: what was released of it before has left `scheduled` or is begun once. Raises
+    Retryable, and UnreadableBatch.
+    """
+    dumped = holds.get(key)
+    if dumped is None:
+        return False
+    alarms.set(execution_name(key), key, read_batch(dumped).wake_at)
+    return True
 
 
 def parcel_of(entry: Entry, now: Milliseconds) -> tuple[Message, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from darkroom.domain.dead_letter import Standing, explanation_in, explanation_of, standing_of
 from darkroom.domain.errors import Retryable
+from darkroom.domain.hold import BatchLetter, read_batch_letter
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, UnreadableMessage, read_message
@@ -22,7 +23,8 @@ HANDFUL = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One failure to decide on: all letters of one run of one image, or one letter that names none.
+    """One failure to decide on: all letters of one run of one image, one letter of a batch of scheduled images, or one
+    that names neither.
 
     `explanation` is what the letter says, or else what the row remembers; empty where nobody knows.
     """
@@ -34,6 +36,7 @@ class Case:
     standing: Standing
     explanation: dict[str, Any]
     problem: str | None
+    batch: BatchLetter | None = None
 
     @property
     def sent_at(self) -> Milliseconds:
@@ -54,6 +57,8 @@ class Case:
     @property
     def cause(self) -> str | None:
         """What an operator calls it: the exception's type; `worker_lost` where the workers died."""
+        if self.batch is not None:
+            return self.batch.error
         lost = self.error_code not in (None, "internal")
         return self.error_code if lost or self.last_error is None else str(self.last_error["error_type"])
 
@@ -145,6 +150,7 @@ class Group:
     letters: tuple[DeadLetter, ...]
     message: Message | None
     problem: str | None
+    batch: BatchLetter | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -159,7 +165,9 @@ def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
         try:
             group = Group(letters=(letter,), message=read_message(letter.body), problem=None)
         except UnreadableMessage as error:
-            group = Group(letters=(letter,), message=None, problem=str(error))
+            batch = read_batch_letter(letter.body)
+            problem = str(error) if batch is None else f"{batch.error}: {batch.cause}"
+            group = Group(letters=(letter,), message=None, problem=problem, batch=batch)
         earlier = groups.get(group.key)
         if earlier is not None:
             group = Group(letters=(*earlier.letters, letter), message=earlier.message, problem=earlier.problem)
@@ -180,9 +188,10 @@ def look_up(group: Group, images: Images) -> Case:
         letters=group.letters,
         message=message,
         image=image,
-        standing=standing_of(message, image),
+        standing=standing_of(message, image) if group.batch is None else Standing.BATCH,
         explanation=explanation,
         problem=group.problem,
+        batch=group.batch,
     )
 
 

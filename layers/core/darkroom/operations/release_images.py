@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import batched
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, read_batch
+from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, is_near, read_batch
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
@@ -152,18 +152,17 @@ def _settle(
         for place, entry in enumerate(chunk, start=tally.position)
         if is_awaited(entry, rows.get(entry.message.image_id))
     ]
-    if batch.is_release:
-        now = clock()
-        settled = lanes.send_all([(entry.message, seconds_until(slot, now)) for entry, slot in wanted])
-        late = ((max(clock(), slot) - entry.process_at) / 1000 for entry, slot in wanted[:settled])
-        tally.latest_seconds = max(tally.latest_seconds, *late, 0.0)
-        tally.sent += settled
-    else:
-        settled = hold_queue.put_all(
-            [entry.message.model_copy(update={"process_at": entry.process_at}) for entry, _ in wanted]
-        )
-        tally.held += settled
-    if settled < len(wanted):
+    now = clock()
+    # Whatever woke so late that its lane can hold it by now goes there at once: the hold queue would cost it a minute.
+    going = [(entry, slot) for entry, slot in wanted if batch.is_release or is_near(entry, now)]
+    staying = [entry for entry, _ in wanted if not batch.is_release and not is_near(entry, now)]
+    sent = lanes.send_all([(entry.message, seconds_until(slot, now)) for entry, slot in going])
+    late = ((max(clock(), slot) - entry.process_at) / 1000 for entry, slot in going[:sent])
+    tally.latest_seconds = max(tally.latest_seconds, *late, 0.0)
+    tally.sent += sent
+    held = hold_queue.put_all([entry.message.model_copy(update={"process_at": entry.process_at}) for entry in staying])
+    tally.held += held
+    if sent + held < len(wanted):
         # The next attempt begins with this chunk: what of it was sent already is sent twice, and begun once.
         raise Retryable("not all messages could be sent")
     tally.stale += len(chunk) - len(wanted)
