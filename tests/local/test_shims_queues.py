@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -393,3 +394,51 @@ def test_no_more_functions_run_at_once_than_their_mapping_allows(emulator: Emula
     seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
     assert len(seen) == 12
     assert max(seen) <= 2
+
+
+# batching_window
+
+COUNT = """
+import json, os, pathlib
+def handler(event, context):
+    with (pathlib.Path(os.environ["FOLDER"]) / "batches").open("a") as batches:
+        print(len(event["Records"]), len(json.dumps(event)), file=batches)
+    return {"batchItemFailures": []}
+"""
+
+
+def batches_of(source: Queue, folder: Path, bodies: Sequence[str], **configuration: Any) -> list[list[int]]:
+    """Let a function with this batch size and window take these messages; how many each batch has, and its bytes."""
+    for body in bodies:
+        source.send(body)
+    name = f"counter-{uuid4().hex[:8]}"
+    create_function(source.server, name, COUNT, Environment={"Variables": {"FOLDER": str(folder)}})
+    source.server.client("lambda").create_event_source_mapping(
+        EventSourceArn=source.arn, FunctionName=name, **configuration
+    )
+    wait_until(lambda: source.counts() == (0, 0), "the messages are taken")
+    return [[int(number) for number in line.split()] for line in (folder / "batches").read_text().splitlines()]
+
+
+def test_gap_stock_has_batches_of_ten_at_most(stock: EmulatorServer, tmp_path: Path) -> None:
+    sizes = batches_of(queue(stock), tmp_path, ["a"] * 25, BatchSize=25, MaximumBatchingWindowInSeconds=60)
+    assert [messages for messages, _ in sizes] == [10, 10, 5]
+
+
+def test_a_batch_is_whole_when_it_is_full_however_long_the_window(emulator: EmulatorServer, tmp_path: Path) -> None:
+    sizes = batches_of(queue(emulator), tmp_path, ["a"] * 50, BatchSize=25, MaximumBatchingWindowInSeconds=300)
+    assert [messages for messages, _ in sizes] == [25, 25]
+
+
+def test_a_batch_is_whole_when_its_window_is_over(emulator: EmulatorServer, tmp_path: Path) -> None:
+    sizes = batches_of(queue(emulator), tmp_path, ["a"] * 12, BatchSize=10_000, MaximumBatchingWindowInSeconds=2)
+    assert [messages for messages, _ in sizes] == [12]
+
+
+def test_a_batch_is_whole_before_its_event_is_larger_than_a_function_takes(
+    emulator: EmulatorServer, tmp_path: Path
+) -> None:
+    body = "a" * 1024 * 1023
+    sizes = batches_of(queue(emulator), tmp_path, [body] * 8, BatchSize=100, MaximumBatchingWindowInSeconds=2)
+    assert sum(messages for messages, _ in sizes) == 8 and len(sizes) == 2
+    assert all(size_bytes <= 6 * 1024 * 1024 for _, size_bytes in sizes)

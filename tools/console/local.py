@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +19,9 @@ from rich.text import Text
 from console import display, invoke, log_lines
 from console.client import Api
 from console.develop import develop_photo, print_curl_lines
-from embedded_aws import environment
-from embedded_aws.failures import AlreadyRunning, ApiSilent, CommandFailed, DeploymentFailed, NotRunning
+from console.durations import seconds_of
+from embedded_aws import clock, environment
+from embedded_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
 from embedded_aws.paths import State
 from embedded_aws.processes import Interrupted, Interrupts, tail
 from embedded_aws.stack import RunningStack, running, stop
@@ -154,6 +156,45 @@ def logs(
 app.command("invoke")(invoke.invoke)
 
 
+def _warp_seconds(text: str | None) -> str | None:
+    try:
+        seconds = seconds_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(display.printable(str(error))) from error
+    if seconds is not None and not 1 <= seconds <= clock.LONGEST_WARP_SECONDS:
+        raise typer.BadParameter(f"the clock moves ahead by 1s to {clock.LONGEST_WARP_SECONDS // 86_400}d at once.")
+    return text
+
+
+@app.command()
+def warp(
+    duration: Annotated[
+        str | None,
+        typer.Argument(metavar="[DURATION]", help="How far: 90s, 30m, 6h, 30d.", callback=_warp_seconds),
+    ] = None,
+) -> None:
+    """Move the stack's clock ahead, so that what waits for its time comes due now.
+
+    It is the clock of the emulator and of all functions: queues, schedules,
+    state machines, leases, presigned links and alarms go by it, and nothing
+    that is early by it is let through. It only goes forward, and is this
+    machine's again when the stack is started anew. Without DURATION: say what
+    time it is there. `local invoke` runs by this machine's clock.
+
+      ./darkroom upload photo.jpg --delay P30D
+      ./darkroom local warp 30d
+    """
+    out, state = display.output(), State.current()
+    with Interrupts() as interrupts, _failures_explained(state):
+        from embedded_aws.warp import now, warp  # noqa: PLC0415
+
+        seconds = seconds_of(duration)
+        moment = now(state) if seconds is None else warp(state, round(seconds), interrupts=interrupts)
+        ahead = timedelta(seconds=clock.seconds_ahead(state.clock))
+        compared = f"{ahead} ahead of this machine's" if ahead else "the same as this machine's"
+        display.line(out, f"The stack's clock says {moment:%Y-%m-%d %H:%M:%S} UTC: {compared}.")
+
+
 class _Steps:
     """Shows each step of a start as one line: a spinner and the seconds while it lasts, a tick once it is done."""
 
@@ -219,7 +260,7 @@ def _failures_explained(state: State) -> Iterator[None]:
     except ApiSilent as failure:
         display.complain(str(failure))
         _show_tail(errors, state.logs / "emulator.log")
-    except (AlreadyRunning, NotRunning) as failure:
+    except (AlreadyRunning, NotRunning, ClockFixed) as failure:
         display.complain(str(failure))
     except _aws_errors() as failure:
         display.complain(f"the emulator did not answer as expected: {failure}")

@@ -1,8 +1,8 @@
 """Brings the emulator to AWS's behaviour: shims restore what AWS does, guards refuse what AWS refuses."""
 
 import importlib
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from embedded_aws.guards import GUARDS
@@ -16,6 +16,7 @@ class Emulator:
     gateway_url: str
     function_python: Path
     data_dir: Path
+    clock: Mapping[str, str] = field(default_factory=dict)  # what functions need, so that their clocks move with it
 
 
 NAMES = (*SHIMS, *GUARDS)

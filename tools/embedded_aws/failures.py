@@ -30,3 +30,7 @@ class DeploymentFailed(CommandFailed):
 
 class ApiSilent(Exception):
     """The stack is deployed, but its API does not answer as our function does."""
+
+
+class ClockFixed(Exception):
+    """The stack's clock cannot be moved on this machine, or did not follow."""

@@ -61,6 +61,11 @@ class State:
         return self.session / "emulator"
 
     @property
+    def clock(self) -> Path:
+        """Says how far ahead of this machine's the stack's clock is."""
+        return self.session / "clock"
+
+    @property
     def temporary(self) -> Path:
         """TMPDIR of every child process."""
         return self.session / "tmp"

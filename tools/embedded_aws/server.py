@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from embedded_aws import clock
 from embedded_aws.corrections import NAMES, Emulator, apply_corrections
 from embedded_aws.front import front
 from embedded_aws.ministack_internals import internals
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         gateway_url=_url(gateway),
         function_python=options.function_python.absolute(),
         data_dir=options.data_dir.resolve(),
+        clock={name: os.environ[name] for name in clock.VARIABLES if name in os.environ},
     )
     _isolate_environment(emulator, port=gateway.getsockname()[1])
     if not options.stock:
@@ -94,6 +96,7 @@ def _isolate_environment(emulator: Emulator, *, port: int) -> None:
     os.environ.clear()
     os.environ.update(
         kept,
+        **emulator.clock,
         GATEWAY_PORT=str(port),
         BIND_HOST="127.0.0.1",
         MINISTACK_HOST="localhost",

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from embedded_aws import environment, paths, stack
+from embedded_aws import clock, environment, paths, stack
 from embedded_aws.build import build
 from embedded_aws.deploy import await_answer, deploy
 from embedded_aws.failures import CommandFailed
@@ -119,7 +119,9 @@ def _emulator(state: State, interrupts: Interrupts, step: Step) -> Iterator[Emul
         *("--ready-file", state.ready_file, "--data-dir", state.emulator_data),
         *("--function-python", paths.FUNCTION_PYTHON),
     ]
+    clock.set_ahead(state.clock, 0)
     variables = environment.child_environment(state, PYTHONPATH=str(paths.TOOLS), PYTHONUNBUFFERED="1")
+    variables |= clock.variables(paths.EMULATOR_PYTHON, state.clock)
     log = state.logs / "emulator.log"
     interrupts.check()
     with Child(command, environment=variables, folder=state.session, log=log, grace_seconds=2) as child:

@@ -9,9 +9,13 @@ SHIMS = (
     "dead_letter_redrive",
     "queue_metrics",
     "queue_atomicity",  # its lock encloses what the shims of SQS before it do
+    "batching_window",
+    "state_machine_yaml",
     "execution_names",
+    "wait_states",
     "alarm_evaluation",
     "embedded_metrics",
     "function_metrics",
+    "execution_metrics",
     "http_api_metrics",
 )

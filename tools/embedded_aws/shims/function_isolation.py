@@ -33,7 +33,7 @@ import termios
 import threading
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,6 +73,7 @@ def apply(emulator: Emulator) -> None:
             python=str(emulator.function_python),
             packages=Packages(folder),
             gateway_url=emulator.gateway_url,
+            clock=emulator.clock,
             # To the kernel, the thread that starts a process is its parent: this one lives as long as the server.
             starter=ThreadPoolExecutor(max_workers=1, thread_name_prefix="function-starter"),
         ),
@@ -128,6 +129,7 @@ class WorkerSettings:
     python: str
     packages: Packages
     gateway_url: str
+    clock: Mapping[str, str]
     starter: ThreadPoolExecutor
 
 
@@ -248,6 +250,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
         own = lambda_service._runtime_env_vars(config)
         return {
             **_unreserved_variables(task_root, opt),
+            **self._settings.clock,
             "AWS_ENDPOINT_URL": self._settings.gateway_url,
             "HOME": str(sandbox / "home"),
             "TMPDIR": str(sandbox / "tmp"),

@@ -1,0 +1,73 @@
+"""One clock for the emulator and its functions, which can be moved ahead."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from embedded_aws import clock
+from tests.local.emulator_server import ENVIRONMENTS, EmulatorServer, create_function, emulator_server, invoke
+
+NOW = "import time\ndef handler(event, context):\n    return [time.time(), context.get_remaining_time_in_millis()]"
+DAY_SECONDS = 86_400
+EMULATOR_PYTHON = ENVIRONMENTS / "emulator" / "bin" / "python"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    clock.set_ahead(tmp_path / "clock", 0)
+    return tmp_path / "clock"
+
+
+@pytest.fixture
+def emulator(file: Path, tmp_path: Path) -> Iterator[EmulatorServer]:
+    with emulator_server(tmp_path / "data", **clock.variables(EMULATOR_PYTHON, file)) as server:
+        yield server
+
+
+def move(file: Path, seconds: int) -> None:
+    clock.set_ahead(file, clock.seconds_ahead(file) + seconds)
+    time.sleep(clock.SETTLE_SECONDS)
+
+
+def test_the_emulator_and_a_function_that_runs_already_go_by_the_moved_clock(
+    emulator: EmulatorServer, file: Path
+) -> None:
+    name, s3 = f"clock-{uuid4().hex[:8]}", emulator.client("s3")
+    create_function(emulator, name, NOW, Timeout=30)
+    s3.create_bucket(Bucket="clock")
+    for days_ahead in (0, 2, 32):
+        move(file, days_ahead * DAY_SECONDS - clock.seconds_ahead(file))
+        there, left_milliseconds = invoke(emulator, name)
+        assert abs(there - time.time() - days_ahead * DAY_SECONDS) < 60
+        assert 0 < left_milliseconds <= 30_000
+        s3.put_object(Bucket="clock", Key="now", Body=b"")
+        modified = s3.head_object(Bucket="clock", Key="now")["LastModified"].timestamp()
+        assert abs(modified - there) < 60
+
+
+def test_a_message_that_is_delayed_shows_when_the_clock_says_so(emulator: EmulatorServer, file: Path) -> None:
+    sqs = emulator.client("sqs")
+    url = sqs.create_queue(QueueName="delayed")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="later", DelaySeconds=900)
+    move(file, 600)
+    assert "Messages" not in sqs.receive_message(QueueUrl=url)
+    move(file, 301)
+    assert len(sqs.receive_message(QueueUrl=url)["Messages"]) == 1
+
+
+def test_where_no_library_fits_this_machine_nothing_is_loaded_and_the_reason_is_given(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    assert clock.variables(python, tmp_path / "clock") == {}
+    assert "libfaketime" in str(clock.obstacle(python))
+
+
+@pytest.mark.parametrize(("folder", "machine"), [("of a foreign processor", b"\0\0"), ("with a space", b"\x3e\0")])
+def test_a_library_that_the_loader_would_complain_of_is_not_loaded(tmp_path: Path, folder: str, machine: bytes) -> None:
+    root = tmp_path / (folder.replace(" ", "-") if "foreign" in folder else folder)
+    library = root / "lib" / "python3.13" / "site-packages" / "libfaketime" / "vendor" / "libfaketime" / "src"
+    library.mkdir(parents=True)
+    (library / "libfaketime.so.1").write_bytes(b"\x7fELF".ljust(18, b"\0") + machine)
+    assert clock.variables(root / "bin" / "python", tmp_path / "clock") == {}

@@ -1,0 +1,73 @@
+"""The local stack's clock: this machine's, until it is moved ahead for the emulator and all its functions at once.
+
+libfaketime, which is loaded before the C library, adds what a file says to the time of day; time that only passes
+(CLOCK_MONOTONIC, by which sleeps and timeouts are measured) stays as it is.
+https://github.com/wolfcw/libfaketime/blob/master/README
+"""
+
+import os
+import platform
+from pathlib import Path
+
+LONGEST_WARP_SECONDS = 366 * 86_400
+"""The furthest that the clock is moved at once: a little more than the longest delay."""
+
+SETTLE_SECONDS = 2.0
+"""How long after a move a process may still go by the time before: libfaketime reads the file once a second."""
+
+_FILE = "FAKETIME_TIMESTAMP_FILE"
+VARIABLES = ("LD_PRELOAD", _FILE, "FAKETIME_CACHE_DURATION", "FAKETIME_DISABLE_SHM", "DONT_FAKE_MONOTONIC")
+"""The environment variables that a process needs so that its clock moves with the others'."""
+
+_ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
+_ELF_MACHINE_BYTES = slice(18, 20)
+
+
+def variables(python: Path, file: Path) -> dict[str, str]:
+    """What to start the emulator with, by the interpreter of its environment: nothing where its clock cannot move."""
+    library = _library(python)
+    if library is None:
+        return {}
+    return {
+        "LD_PRELOAD": str(library),
+        _FILE: str(file),
+        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_DISABLE_SHM": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+def obstacle(python: Path) -> str | None:
+    """Why no clock can be moved here, or None where it can."""
+    if _library(python) is not None:
+        return None
+    return (
+        "The clock of this stack cannot be moved: libfaketime's package holds a library for x86_64 Linux alone, and "
+        "none is loaded from a folder whose name has a space or a colon."
+    )
+
+
+def set_ahead(file: Path, seconds: int) -> None:
+    """Let every clock that goes by `file` be that far ahead of this machine's."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished.write_text(f"{seconds:+d}\n")
+    unfinished.replace(file)
+
+
+def seconds_ahead(file: Path) -> int:
+    """How far ahead of this machine's the clocks are; 0 where nobody has moved them."""
+    try:
+        return int(file.read_text())
+    except FileNotFoundError:
+        return 0
+
+
+def _library(python: Path) -> Path | None:
+    """The library, if this machine can load it: of one for another processor the loader would complain for ever."""
+    for found in (python.parent.parent / "lib").glob(
+        "python3*/site-packages/libfaketime/vendor/*/src/libfaketime.so.1"
+    ):
+        machine = int.from_bytes(found.read_bytes()[_ELF_MACHINE_BYTES], "little")
+        if machine == _ELF_MACHINES.get(platform.machine()) and not set(" :") & set(str(found)):
+            return found
+    return None

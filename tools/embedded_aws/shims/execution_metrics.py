@@ -1,0 +1,40 @@
+"""Emits how the executions of state machines begin and end.
+
+Gap: MiniStack emits no metric of Step Functions.
+AWS: counts executions that were started, succeeded, failed, were aborted or timed out, in the namespace AWS/States with
+the dimension StateMachineArn.
+https://docs.aws.amazon.com/step-functions/latest/dg/procedure-cw-metrics.html
+
+What still differs from AWS: there are no metrics of activities, of integrations, or of how long anything took.
+"""
+
+from typing import Any
+
+from embedded_aws.corrections import Emulator
+from embedded_aws.ministack_internals import internals, replace
+from embedded_aws.shims import metric_data
+
+NAMESPACE = "AWS/States"
+
+_METRICS = {
+    "RUNNING": "ExecutionsStarted",
+    "SUCCEEDED": "ExecutionsSucceeded",
+    "FAILED": "ExecutionsFailed",
+    "ABORTED": "ExecutionsAborted",
+    "TIMED_OUT": "ExecutionsTimedOut",
+}
+
+
+def apply(emulator: Emulator) -> None:
+    """Emit wherever an execution's status changes."""
+    replace(internals("services.stepfunctions"), "_emit_execution_status_event", _count)
+
+
+def _count(tell: Any) -> Any:
+    def tell_and_count(execution: dict[str, Any]) -> None:
+        metric_data.observe(
+            NAMESPACE, _METRICS[execution["status"]], {"StateMachineArn": execution["stateMachineArn"]}, 1
+        )
+        tell(execution)
+
+    return tell_and_count

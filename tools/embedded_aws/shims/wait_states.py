@@ -1,0 +1,43 @@
+"""Lets a state machine wait until its time has come by the clock, however the clock gets there.
+
+Gap: MiniStack works out how long a wait will be when it begins, and sleeps for so long; the local stack's clock may be
+moved ahead meanwhile (`darkroom local warp`).
+AWS: a Wait state goes on at its Timestamp, or when its Seconds have passed.
+https://docs.aws.amazon.com/step-functions/latest/dg/state-wait.html
+
+What still differs from AWS: a wait ends up to half a second late. Between retries MiniStack waits a minute at most,
+without jitter, and overlooks MaxDelaySeconds.
+"""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from embedded_aws.corrections import Emulator
+from embedded_aws.ministack_internals import internals, replace
+
+_LOOK_SECONDS = 0.5
+
+
+def apply(emulator: Emulator) -> None:
+    """Look at the clock again and again, in place of one long sleep."""
+    service = internals("services.stepfunctions")
+    replace(service, "_scaled_sleep", lambda _: _sleep)
+    replace(service, "_sleep_until", lambda _: _sleep_until)
+
+
+def _sleep(seconds: float) -> None:
+    _wait_until(time.time() + seconds * internals("services.stepfunctions")._SFN_WAIT_SCALE)
+
+
+def _sleep_until(timestamp: Any) -> None:
+    try:
+        seconds = (datetime.fromisoformat(timestamp) - datetime.now(UTC)).total_seconds()
+    except (TypeError, ValueError):
+        return  # as MiniStack does
+    _sleep(seconds)
+
+
+def _wait_until(moment: float) -> None:
+    while (left := moment - time.time()) > 0:
+        time.sleep(min(left, _LOOK_SECONDS))

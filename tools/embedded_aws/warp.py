@@ -1,0 +1,55 @@
+"""Moves the clock of the stack that runs, and makes sure that it has moved."""
+
+import email.utils
+import urllib.request
+from datetime import UTC, datetime, timedelta
+
+from embedded_aws import clock, paths, stack
+from embedded_aws.failures import ClockFixed
+from embedded_aws.paths import State
+from embedded_aws.processes import Interrupts
+
+_ATTEMPTS = 20
+_PAUSE_SECONDS = 0.5
+_TIMEOUT_SECONDS = 10
+# The clock that is asked cuts to whole seconds.
+_TOLERANCE = timedelta(seconds=2)
+
+
+def warp(state: State, seconds: int, *, interrupts: Interrupts) -> datetime:
+    """Move the clock ahead by that much, and return what it says once everybody goes by it.
+
+    Nothing is deployed meanwhile. Raises NotRunning, ClockFixed and Interrupted.
+    """
+    with stack.deploying(state, interrupts.pause):
+        serving = stack.running(state)
+        obstacle = clock.obstacle(paths.EMULATOR_PYTHON)
+        if obstacle is not None:
+            raise ClockFixed(obstacle)
+        ahead = clock.seconds_ahead(state.clock) + seconds
+        clock.set_ahead(state.clock, ahead)
+        interrupts.pause(clock.SETTLE_SECONDS)
+        for _ in range(_ATTEMPTS):
+            moment = _told_by(serving.aws_endpoint_url)
+            if moment >= datetime.now(UTC) + timedelta(seconds=ahead) - _TOLERANCE:
+                return moment
+            interrupts.pause(_PAUSE_SECONDS)
+    raise ClockFixed(
+        f"The emulator's clock has not followed: it says {moment:%Y-%m-%d %H:%M:%S} UTC. Start the stack anew: make run"
+    )
+
+
+def now(state: State) -> datetime:
+    """What the clock of the running stack says, to a second. Raises NotRunning and ClockFixed."""
+    return _told_by(stack.running(state).aws_endpoint_url)
+
+
+def _told_by(gateway_url: str) -> datetime:
+    # Straight to the loopback address: a proxy that the machine may have is none of its business.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{gateway_url}/_ministack/health", timeout=_TIMEOUT_SECONDS) as answer:
+            told = answer.headers["Date"]
+    except OSError as error:
+        raise ClockFixed(f"The emulator does not say what time it is: {error}") from error
+    return email.utils.parsedate_to_datetime(told)
