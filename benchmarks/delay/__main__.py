@@ -1,11 +1,12 @@
 """What it costs to let images wait: the delay plane's requests, counted, beside other ways to wait.
 
-    make bench-delay                                          (LONG=1: a million images of every load)
-    python -m benchmarks.delay [--images N] [--seed S]
+    make bench-delay                                (LONG=1: a million images of every load, 5,000 on the local stack)
+    python -m benchmarks.delay [--images N] [--seed S] [--local N]
 
 Plays loads through the real operations over counting fakes, and prices what they asked for. Above the largest load that
 is played a million images cost at most as much, because what is scattered shares more of its objects the more it is.
-Prints objects, executions and transitions a million, the cost of each load, and the costs of other ways beside it.
+Prints objects, executions and transitions a million, the cost of each load, and the costs of other ways beside it. Then
+holds and releases images on a local stack, and prints how many a second, beside how many uploads it accepts a second.
 Writes build/reports/delay.json. Exits with 1 where an image was not released.
 """
 
@@ -17,10 +18,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from benchmarks.delay.plane import LOADS, Load, Plane
 from benchmarks.delay.prices import PER_MILLION, WAYS, cost
+from benchmarks.delay.throughput import Throughput, measure
 from benchmarks.report import Goal, write_report
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
@@ -54,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     long = os.environ.get("LONG") == "1"
     parser.add_argument("--images", type=int, help="the largest load that is played")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--local", type=int, default=5000 if long else 1000, help="images on the local stack")
     options = parser.parse_args(arguments)
     rows: list[dict[str, Any]] = []
     lost = 0
@@ -75,13 +79,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
     _print_requests(rows)
     _print_costs(costs)
+    local = measure(images=options.local)
+    _print_throughput(local)
+    for breach in local.broken:
+        print(f"BROKEN: {breach}")
+    rows.append({"local": True, **asdict(local)})
     aligned = costs[LOADS[0].name, 1_000_000]
     goals = [
         Goal(name="a million images 30 days, aligned ($)", value=aligned, limit=CEILING_DOLLARS, at_least=False),
         Goal(name="images that were not released", value=lost, limit=0, at_least=False),
     ]
     write_report("delay", seed=options.seed, rows=rows, goals=goals)
-    return 1 if lost else 0
+    return 1 if lost or local.broken else 0
+
+
+def _print_throughput(local: Throughput) -> None:
+    held, released = (
+        f"{rate:,.0f} messages/s {what} ({rate / local.accepted_per_second:.0f} times as many)"
+        for rate, what in ((local.held_per_second, "held"), (local.released_per_second, "released"))
+    )
+    print(f"\nOn the local stack, {local.images:,} images to one instant:")
+    print(f"  {local.accepted_per_second:.0f} uploads/s accepted by all clients together; {held} and {released}")
+    print("  of one process's time")
 
 
 def _print_requests(rows: Sequence[Mapping[str, Any]]) -> None:

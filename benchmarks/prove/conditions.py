@@ -45,7 +45,7 @@ QUICK = Pace(divisor=20, retry_floor_seconds=1.5, timeout_seconds=10, visibility
 @contextmanager
 def conditions(stack: Stack, *, wire_url: str, pace: Pace | None) -> Iterator[Conditions]:
     """Lead the functions through the wire, at this pace or at the product's own; take it all back afterwards."""
-    shipped = {function: _configuration(stack, function) for function in FUNCTIONS}
+    shipped = {function: configuration(stack, function) for function in FUNCTIONS}
     visibility = _visibility(stack)
     imposed = Conditions(stack=stack, shipped=shipped, wire_url=wire_url, pace=pace)
     try:
@@ -57,7 +57,7 @@ def conditions(stack: Stack, *, wire_url: str, pace: Pace | None) -> Iterator[Co
     finally:
         _set_visibility(stack, visibility)
         for function, configuration in shipped.items():
-            _configure(stack, function, configuration)
+            configure(stack, function, configuration)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Conditions:
 
     def apply(self, function: str, *, bug: str | None = None) -> None:
         """Start a function anew under these conditions, `bug` being the mark of photos that its engine trips over."""
-        _configure(self.stack, function, self._of(function, bug))
+        configure(self.stack, function, self._of(function, bug))
 
     def break_engine(self, mark: str) -> None:
         """Deploy an engine with a bug, which photos with this mark bring out."""
@@ -99,12 +99,14 @@ class Conditions:
         return changed
 
 
-def _configuration(stack: Stack, function: str) -> dict[str, Any]:
+def configuration(stack: Stack, function: str) -> dict[str, Any]:
+    """What a proof changes of a function's configuration."""
     found = stack.client("lambda").get_function_configuration(FunctionName=stack.physical_id(function))
     return {name: found[name] for name in ("Handler", "Timeout", "Environment")}
 
 
-def _configure(stack: Stack, function: str, configuration: dict[str, Any]) -> None:
+def configure(stack: Stack, function: str, configuration: dict[str, Any]) -> None:
+    """Give a function this configuration, and return when it is in force."""
     client, name = stack.client("lambda"), stack.physical_id(function)
     client.update_function_configuration(FunctionName=name, **configuration)
     deadline = time.monotonic() + _SETTLED_SECONDS

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from uuid import uuid4
 
 import httpx
@@ -95,12 +96,13 @@ def upload(
     clients: int,
     persistent: bool = False,
     interval_seconds: float = 0.0,
+    parameters: Mapping[str, str] = MappingProxyType({}),
     on_answer: Callable[[Answer], None] | None = None,
 ) -> list[Answer]:
     """Posts every photo under a key of its own, and returns when the last one is answered.
 
     `persistent` clients send what was not accepted again, under the same key; others take the first answer. No two
-    uploads begin within `interval_seconds`.
+    uploads begin within `interval_seconds`. `parameters` go with each request.
     """
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
     turn = threading.Lock()
@@ -110,7 +112,7 @@ def upload(
         def send(photo: Photo) -> Answer:
             with turn:
                 time.sleep(interval_seconds)
-            answer = _persist(api, photo) if persistent else _post(api, photo, key=uuid4().hex)
+            answer = (_persist if persistent else _post)(api, photo, key=uuid4().hex, parameters=parameters)
             if on_answer is not None:
                 on_answer(answer)
             return answer
@@ -119,21 +121,21 @@ def upload(
             return list(pool.map(send, bodies))
 
 
-def _persist(api: httpx.Client, photo: Photo) -> Answer:
-    key, started, tries = uuid4().hex, time.monotonic(), 0
-    while (answer := _post(api, photo, key=key)).is_worth_repeating and tries < _MAX_TRIES:
+def _persist(api: httpx.Client, photo: Photo, *, key: str, parameters: Mapping[str, str]) -> Answer:
+    started, tries = time.monotonic(), 0
+    while (answer := _post(api, photo, key=key, parameters=parameters)).is_worth_repeating and tries < _MAX_TRIES:
         tries += 1
         time.sleep(_RETRY_PAUSE_SECONDS)
     return replace(answer, seconds=time.monotonic() - started, refused=tries)
 
 
-def _post(api: httpx.Client, photo: Photo, *, key: str) -> Answer:
+def _post(api: httpx.Client, photo: Photo, *, key: str, parameters: Mapping[str, str]) -> Answer:
     image_id = image_id_for_key(TENANT, key)
     started = time.monotonic()
     try:
         response = api.post(
             "/images",
-            params={"variants": VARIANTS},
+            params={"variants": VARIANTS, **parameters},
             content=photo.body,
             headers={"content-type": "image/jpeg", "idempotency-key": key},
         )

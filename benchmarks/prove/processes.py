@@ -12,8 +12,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,20 +21,17 @@ from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, QUICK
 from benchmarks.prove.ordeal import Ordeal, ordeal
 from benchmarks.prove.outage import STORES, Outage, outage
 from benchmarks.prove.reckoning import Reckoning
-from benchmarks.prove.stack import Stack
+from benchmarks.prove.serving import serving
 from benchmarks.prove.trial import Plan, Trial, trial_of
 from benchmarks.report import ROOT, Goal, write_report
 from darkroom.domain.errors import INTERNAL, WORKER_LOST
 from darkroom.domain.image import Status
-from embedded_aws.processes import Child
 
 STATE = ROOT / "build" / "prove" / "stack"
 
 LONGEST_WAIT_SECONDS = 10.0
 """What a client waits for an answer at most, whatever is out."""
 
-_START_SECONDS = 600
-_STOP_SECONDS = 20
 _SHOWN = 10
 
 
@@ -209,27 +205,6 @@ def _goals(rows: Sequence[Mapping[str, Any]], plan: Plan) -> list[Goal]:
     ]
 
 
-@contextmanager
-def _serving() -> Iterator[Stack]:
-    """A local stack of this checkout, with a state folder of its own."""
-    STATE.mkdir(parents=True, exist_ok=True)
-    stack_file = STATE / "stack.json"
-    stack_file.unlink(missing_ok=True)
-    with Child(
-        [ROOT / "darkroom", "local", "up"],
-        environment={**os.environ, "DARKROOM_STATE_DIR": str(STATE)},
-        folder=ROOT,
-        log=STATE / "terminal.log",
-        grace_seconds=_STOP_SECONDS,
-    ) as child:
-        deadline = time.monotonic() + _START_SECONDS
-        while not stack_file.exists():
-            if child.exit_status is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"The local stack did not start:\n{child.log.read_text()}")
-            time.sleep(0.1)
-        yield Stack(state=STATE)
-
-
 def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prove.processes", description="Try real processes.")
@@ -237,7 +212,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of who is killed and doubled (1)")
     chosen = parser.parse_args(arguments)
     plan = plan_of(uploads=chosen.uploads, seed=chosen.seed, long=os.environ.get("LONG") == "1")
-    with _serving() as stack, trial_of(stack, plan, folder=STATE / "logs") as trial:
+    with serving(STATE) as stack, trial_of(stack, plan, folder=STATE / "logs") as trial:
         rows = prove(trial)
     for row in rows:
         _print(row)

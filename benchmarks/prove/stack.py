@@ -119,12 +119,14 @@ class Stack:
         return tuple(_letter(message) for message in answer.get("Messages", ()))
 
     def waiting_messages(self) -> int:
-        """Messages in the lane, hidden or not."""
-        attributes = self.client("sqs").get_queue_attributes(
-            QueueUrl=self.output("SlowQueueUrl"),
-            AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
-        )["Attributes"]
-        return sum(map(int, attributes.values()))
+        """Messages in the lane, hidden or not, but for those that are delayed."""
+        return self.messages("SlowQueueUrl", "", "NotVisible")
+
+    def messages(self, output: str, *kinds: str) -> int:
+        """Messages in a queue, by the output that names it: those of the given kinds, or all there are."""
+        names: Any = [f"ApproximateNumberOfMessages{kind}" for kind in kinds or ("", "NotVisible", "Delayed")]
+        attributes = self.client("sqs").get_queue_attributes(QueueUrl=self.output(output), AttributeNames=names)
+        return sum(map(int, attributes["Attributes"].values()))
 
     def entity_tags(self) -> dict[str, str]:
         """What the objects of all variants are, by key: S3 makes the tag of an object from its bytes."""
@@ -135,13 +137,31 @@ class Stack:
             for item in page.get("Contents", ())
         }
 
-    def log_lines(self, logical_id: str) -> Iterator[dict[str, Any]]:
-        """What a function has logged in JSON, oldest first."""
+    def holds(self) -> list[str]:
+        """The keys of the batches that wait."""
+        pages = self.client("s3").get_paginator("list_objects_v2").paginate(Bucket=self.output("HoldsBucketName"))
+        return [item["Key"] for page in pages for item in page.get("Contents", ())]
+
+    def executions(self) -> list[dict[str, Any]]:
+        """The executions that hold batches, or held them."""
+        pages = self.client("stepfunctions").get_paginator("list_executions")
+        arn = self.output("HoldBatchStateMachineArn")
+        return [one for page in pages.paginate(stateMachineArn=arn) for one in page["executions"]]
+
+    def failed_tasks(self, execution_arn: str) -> int:
+        """How often a task of an execution failed, whether it was tried again or not."""
+        pages = self.client("stepfunctions").get_paginator("get_execution_history").paginate(executionArn=execution_arn)
+        return sum(event["type"] in ("TaskFailed", "TaskTimedOut") for page in pages for event in page["events"])
+
+    def log_messages(self, logical_id: str) -> Iterator[str]:
+        """What a log group holds, oldest first."""
         pages = self.client("logs").get_paginator("filter_log_events")
         for page in pages.paginate(logGroupName=self.physical_id(logical_id)):
-            for event in page["events"]:
-                if event["message"].startswith("{"):
-                    yield json.loads(event["message"])
+            yield from (event["message"] for event in page["events"])
+
+    def log_lines(self, logical_id: str) -> Iterator[dict[str, Any]]:
+        """What a function has logged in JSON, oldest first."""
+        return (json.loads(message) for message in self.log_messages(logical_id) if message.startswith("{"))
 
 
 @functools.cache

@@ -1,0 +1,64 @@
+"""How many messages a second are held and released on a local stack, beside how many uploads a second it accepts."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+
+from benchmarks.prove.journey import Journey, rfc3339
+from benchmarks.prove.load import photos, upload
+from benchmarks.prove.serving import serving
+from benchmarks.prove.stack import Stack
+from benchmarks.report import ROOT
+
+STATE = ROOT / "build" / "bench-delay" / "stack"
+
+_AHEAD_SECONDS = 2 * 86_400
+_CLIENTS = 8
+_DURATION = re.compile(r"^REPORT RequestId: \S+\s+Duration: ([0-9.]+) ms")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Throughput:
+    """Messages a second of the functions' own time, and uploads a second of all clients together."""
+
+    images: int
+    accepted_per_second: float
+    held_per_second: float
+    released_per_second: float
+    broken: tuple[str, ...]
+
+
+def measure(*, images: int) -> Throughput:
+    """Schedule so many images for one instant on a stack of its own, have them held, and released."""
+    with serving(STATE) as stack:
+        journey, process_at = Journey(stack), int(time.time()) + _AHEAD_SECONDS
+        (photo,) = photos(1)
+        started = time.monotonic()
+        answers = upload(
+            stack.api_url,
+            [photo] * images,
+            clients=_CLIENTS,
+            persistent=True,
+            parameters={"process_at": rfc3339(process_at)},
+        )
+        accepting_seconds = time.monotonic() - started
+        journey.expect(all(answer.is_accepted for answer in answers), "not all uploads were accepted")
+        journey.hold()
+        held_seconds = _seconds_of(stack, "HoldImagesLogs")
+        journey.go_to(process_at - 4 * 60)
+        journey.let_go(images)
+        return Throughput(
+            images=images,
+            accepted_per_second=images / accepting_seconds,
+            held_per_second=images / held_seconds,
+            released_per_second=images / _seconds_of(stack, "ReleaseImagesLogs"),
+            broken=tuple(journey.broken),
+        )
+
+
+def _seconds_of(stack: Stack, log_group: str) -> float:
+    """How long a function's invocations have taken in all, their initialisation included."""
+    durations = (_DURATION.search(message) for message in stack.log_messages(log_group))
+    return sum(float(found[1]) for found in durations if found) / 1000

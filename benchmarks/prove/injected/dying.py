@@ -1,0 +1,45 @@
+"""A function's handler as a proof runs it: the function's own, in processes the first of which die in their work.
+
+Each of the first PROOF_DEATHS processes kills itself once it has sent PROOF_SENDS batches of messages; which one it is,
+it knows by the files that those before it left in the folder PROOF_LIVES.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+
+def _born_as(folder: Path) -> int:
+    for number in itertools.count():
+        try:
+            (folder / str(number)).touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        return number
+    raise AssertionError
+
+
+def _die_after(sends: int) -> None:
+    from darkroom.aws import queues  # noqa: PLC0415
+
+    send_batch, sent = queues._send_batch, itertools.count(1)
+
+    def send_and_die(*arguments: Any) -> bool:
+        whole = send_batch(*arguments)
+        if next(sent) == sends:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole
+
+    queues._send_batch = send_and_die  # type: ignore[assignment]
+
+
+if _born_as(Path(os.environ["PROOF_LIVES"])) < int(os.environ["PROOF_DEATHS"]):
+    _die_after(int(os.environ["PROOF_SENDS"]))
+
+app: Any = importlib.import_module("app")
+handler = app.handler

@@ -1,0 +1,62 @@
+"""Two days pass in seconds: what is scheduled begins when its time comes, however it got there.
+
+The short form of `python -m benchmarks.prove.warp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.prove.stack import Stack
+from benchmarks.prove.warp import DEATHS, Found, travel
+from tests.local.local_stack import REPOSITORY, LocalStack
+
+pytestmark = pytest.mark.xdist_group("warp")
+
+IMAGES = 270
+"""Enough for a batch of their own, in whose release a process can die."""
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack of its own: a clock that was moved is nothing for other tests."""
+    local = LocalStack(state=tmp_path_factory.mktemp("warp"))
+    local.borrow_downloads(REPOSITORY / ".darkroom")
+    with local.serving():
+        yield local
+
+
+@pytest.fixture(scope="module")
+def found(local: LocalStack) -> Found:
+    return travel(Stack(state=local.state), images=IMAGES)
+
+
+def test_nothing_is_early_lost_doubled_or_stuck_though_releases_are_killed(found: Found) -> None:
+    assert found.all_broken == []
+    assert found.early == 0
+    assert found.reckoning.done == IMAGES - 1, "one was cancelled"
+    assert found.interrupted == DEATHS
+
+
+def test_few_executions_hold_many_images(found: Found) -> None:
+    assert found.executions <= 10
+
+
+def test_the_clock_tells_how_far_ahead_it_is(local: LocalStack, found: Found) -> None:
+    said = local.darkroom("local", "warp")
+    assert said.returncode == 0
+    assert "2 days, 23:" in said.stdout or "3 days" in said.stdout, said.stdout
+
+
+@pytest.mark.parametrize("duration", ["soon", "0s", "367d", "-1d"])
+def test_a_duration_that_the_clock_cannot_move_by_is_refused(local: LocalStack, duration: str) -> None:
+    said = local.darkroom("local", "warp", "--", duration)
+    assert said.returncode == 2, said.stdout
+
+
+def test_without_a_stack_there_is_no_clock_to_move(tmp_path: Path) -> None:
+    said = LocalStack(state=tmp_path).darkroom("local", "warp", "1h")
+    assert (said.returncode, "No local stack runs" in said.stdout) == (1, True), said.stdout
