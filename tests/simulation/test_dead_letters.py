@@ -15,10 +15,10 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Claim, Image, Letter, Status, claim, complete
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import Selection, list_dead_letters
+from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
     Desk,
     NotReplayable,
-    Pace,
     Tally,
     replay_dead_letters,
     replay_image,

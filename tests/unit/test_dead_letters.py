@@ -16,10 +16,10 @@ from darkroom.domain.message import Message
 from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import HANDFUL, Case, Listing, Selection, list_dead_letters
+from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
     Desk,
     NotReplayable,
-    Pace,
     Tally,
     replay_dead_letters,
     replay_image,

@@ -13,12 +13,10 @@ from rich.console import Console
 
 from console import display
 from console.client import ApiError
-from console.interrupts import Interrupted, Interrupts
+from console.interrupts import INTERRUPTED, Interrupted, Interrupts
 from console.stack import Stack
 from darkroom.domain.dead_letter import Move
 from darkroom.operations.replay_dead_letters import Desk, Tally
-
-INTERRUPTED = 130
 
 
 class Job:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import typer
 from rich.console import Console
 
 from console import display
@@ -72,11 +70,6 @@ def age(seconds: float) -> str:
     return f"{hours} h {minutes % 60} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
 
 
-def of(count: int, one: str, many: str | None = None) -> str:
-    """A number of things: "1 letter", "2,000 letters"."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def standings(cases: Sequence[Case]) -> str:
     """How many cases are worth what: "3 to replay, 1 settled"."""
     counts = Counter(case.standing for case in cases)
@@ -89,11 +82,11 @@ def situation(listing: Listing, *, filtered: bool) -> str:
     if not listing.letters:
         return f"No dead letters in {queues}."
     if not listing.cases:
-        return f"None of {of(listing.letters, 'dead letter')} in {queues} fits."
-    read = of(listing.letters, "dead letter")
+        return f"None of {display.of(listing.letters, 'dead letter')} in {queues} fits."
+    read = display.of(listing.letters, "dead letter")
     if filtered:
-        return f"{of(len(listing.cases), 'case')} of {read} in {queues}: {standings(listing.cases)}."
-    about = "" if listing.letters == len(listing.cases) else f" of {of(len(listing.cases), 'run')}"
+        return f"{display.of(len(listing.cases), 'case')} of {read} in {queues}: {standings(listing.cases)}."
+    about = "" if listing.letters == len(listing.cases) else f" of {display.of(len(listing.cases), 'run')}"
     return f"{read}{about} in {queues}: {standings(listing.cases)}."
 
 
@@ -163,14 +156,7 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     if oldest_seconds > ARCHIVED_FROM_SECONDS:
         left = age(max(0.0, RETENTION_SECONDS - oldest_seconds))
         advice.append(("Soon gone:", f"SQS deletes the oldest in {left}; keep a copy: {words.command('archive')}"))
-    advise(out, advice)
-
-
-def advise(out: Console, advice: Sequence[tuple[str, str]]) -> None:
-    """What to type next, aligned."""
-    width = max((len(when) for when, _ in advice), default=0)
-    for when, what in advice:
-        display.line(out, f"{when:<{width}}  {what}")
+    display.advise(out, advice)
 
 
 def meaning(case: Case) -> str:
@@ -199,7 +185,7 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
         Standing.BATCH: ("After the fix:", wake_again(target)),
         Standing.WORKING: ("How it gets on:", f"./darkroom dlq show {name}{target}"),
     }.get(case.standing, ("To remove it:", f"./darkroom dlq drop --standing {case.standing} --force{target}"))
-    advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
+    display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
 
 
 def wake_again(target: str) -> str:
@@ -212,7 +198,7 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
     facts = [("lane", case.queue)]
     if message is not None:
         facts.append(("tenant", message.tenant_id))
-        facts.append(("run", f"{message.run}, {of(len(told.get('attempts') or ()), 'attempt')}"))
+        facts.append(("run", f"{message.run}, {display.of(len(told.get('attempts') or ()), 'attempt')}"))
     if image is not None:
         facts.append(("row now", f"{image.status}, run {image.run}, attempt {image.attempt}"))
         facts.append(("accepted", rfc3339(image.created_at) or ""))
@@ -298,8 +284,3 @@ def document(case: Case, now: Milliseconds) -> dict[str, Any]:
         "problem": case.problem,
         "body": None if message is not None else case.letters[0].body,
     }
-
-
-def print_json(value: Any) -> None:
-    """A document for programs, on standard output."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

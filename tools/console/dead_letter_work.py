@@ -8,19 +8,19 @@ from console import dead_letter_pages as pages
 from console import display
 from console.client import IMAGE_ID_PATTERN, ApiError
 from console.dead_letter_filters import Filters
-from console.dead_letter_job import INTERRUPTED, Job
+from console.dead_letter_job import Job
 from console.dead_letter_pages import Words
 from console.durations import seconds_of
-from console.interrupts import Interrupts
+from console.interrupts import INTERRUPTED, Interrupts
 from console.stack import Stack
 from darkroom.domain.dead_letter import Move, MoveStatus, Standing, why_not_replayable
 from darkroom.operations.archive_dead_letters import archive_dead_letters
 from darkroom.operations.drop_dead_letters import drop_dead_letters, is_droppable
 from darkroom.operations.list_dead_letters import EVERYTHING, Listing, Selection, list_dead_letters
+from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
     MOVE_LIMIT,
     NotReplayable,
-    Pace,
     is_left_over,
     is_replayable,
     refuse_what_cannot_be_moved,
@@ -56,7 +56,7 @@ def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
     if not as_json:
         pages.listing_page(display.output(), listing, stack.clock(), words_of(filters, stack))
         return
-    pages.print_json(
+    display.print_json(
         {
             "queues": listing.depths,
             "letters_read": listing.letters,
@@ -74,7 +74,7 @@ def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
     if not cases:
         raise ApiError(_why_none(stack, name, listing, is_image=is_image))
     if as_json:
-        pages.print_json([pages.document(case, stack.clock()) for case in cases])
+        display.print_json([pages.document(case, stack.clock()) for case in cases])
         return
     out = display.output()
     for number, case in enumerate(cases):
@@ -124,21 +124,21 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
         display.line(out, f"Nothing to replay. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
         pages.print_remarks(out, listing)
         if any(case.standing is Standing.BATCH for case in listing.cases):
-            pages.advise(out, [("Batches, mended:", pages.wake_again(stack.options))])
+            display.advise(out, [("Batches, mended:", pages.wake_again(stack.options))])
         return
     display.line(
         out,
-        f"Would replay {pages.of(len(cases), 'image')} of {pages.of(listing.letters, 'dead letter')} in "
+        f"Would replay {display.of(len(cases), 'image')} of {display.of(listing.letters, 'dead letter')} in "
         f"{', '.join(listing.depths)}. Nothing was changed.",
         style="bold",
     )
     pages.print_remarks(out, listing)
     if batches:
-        display.line(out, f"{pages.of(len(batches), 'batch', 'batches')} of scheduled images would wake again.")
+        display.line(out, f"{display.of(len(batches), 'batch', 'batches')} of scheduled images would wake again.")
     if left:
         display.line(out, f"{pages.standings(left)}: these {'move too, to no effect' if everything else 'stay'}.")
     if left_over and not everything:
-        display.line(out, f"{pages.of(left_over, 'run')} left behind by an interrupted replay: these letters go.")
+        display.line(out, f"{display.of(left_over, 'run')} left behind by an interrupted replay: these letters go.")
     if cases:
         display.line(out)
         pages.table(out, cases, stack.clock())
@@ -177,9 +177,9 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
                 raise ApiError(f"{filters.image} cannot be replayed. {error}") from error
             job.tally.add("replayed")
     out, words = display.output(), words_of(filters, stack)
-    display.line(out, f"Replayed {pages.of(done['replayed'], 'image')}. {job.before_and_after()}", style="bold")
+    display.line(out, f"Replayed {display.of(done['replayed'], 'image')}. {job.before_and_after()}", style="bold")
     if done["finished"]:
-        display.line(out, f"{pages.of(done['finished'], 'run')} that an earlier replay had begun: finished.")
+        display.line(out, f"{display.of(done['finished'], 'run')} that an earlier replay had begun: finished.")
     job.tell_rest(out, {"replayed", "finished"})
     if done["settled"]:
         display.line(out, f"Of no use now:  {words.command('drop')}")
@@ -213,8 +213,8 @@ def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
     out = display.output()
     display.line(
         out,
-        f"Replayed {pages.of(job.tally.counts['replayed'], 'image')}; SQS moved "
-        f"{pages.of(sum(move.moved for move in moves), 'letter')} back. {job.before_and_after()}",
+        f"Replayed {display.of(job.tally.counts['replayed'], 'image')}; SQS moved "
+        f"{display.of(sum(move.moved for move in moves), 'letter')} back. {job.before_and_after()}",
         style="bold",
     )
     if job.interrupted and job.tally.counts["replayed"]:
@@ -234,7 +234,7 @@ def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> Non
         letters = sum(len(case.letters) for case in cases)
         display.line(
             out,
-            f"Would drop {pages.of(letters, 'letter')} of {listing.letters:,} in {', '.join(listing.depths)}. "
+            f"Would drop {display.of(letters, 'letter')} of {listing.letters:,} in {', '.join(listing.depths)}. "
             "Nothing was changed.",
             style="bold",
         )
@@ -272,7 +272,7 @@ def drop(stack: Stack, filters: Filters, *, force: bool) -> None:
             )
         )
     out = display.output()
-    dropped = pages.of(job.tally.counts["dropped"], "case")
+    dropped = display.of(job.tally.counts["dropped"], "case")
     display.line(out, f"Dropped {dropped}. {job.before_and_after()}", style="bold")
     job.tell_rest(out, {"dropped"})
     job.end(_drop_again(words_of(filters, stack), force=force))
@@ -287,7 +287,7 @@ def tell_archive(stack: Stack, filters: Filters, *, limit: int) -> None:
     old = sum(stack.clock() - letter.sent_at > older_than_seconds * 1000 for letter in letters)
     display.line(
         out,
-        f"Would archive {pages.of(old, 'letter')} of {listing.letters:,}: those older than {filters.older_than}. "
+        f"Would archive {display.of(old, 'letter')} of {listing.letters:,}: those older than {filters.older_than}. "
         "Nothing was copied.",
         style="bold",
     )
@@ -320,7 +320,7 @@ def archive(stack: Stack, filters: Filters) -> None:
     counts = archiving.outcomes
     display.line(
         out,
-        f"Archived {pages.of(counts['archived'], 'letter')} to s3://{stack.archive_bucket}/; "
+        f"Archived {display.of(counts['archived'], 'letter')} to s3://{stack.archive_bucket}/; "
         f"{counts['kept_before']:,} were there before, {counts['too_young']:,} are younger than {filters.older_than}.",
         style="bold",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,7 @@ from console import display
 from console.client import IMAGE_ID_PATTERN
 from console.dead_letter_filters import Filters
 from console.durations import seconds_of
-
-if TYPE_CHECKING:
-    from console.stack import Stack
+from console.target import RegionOption, StackOption, reach
 
 _HELP = """Dead letters: see what was given up and why; replay it after the fix.
 
@@ -40,7 +38,6 @@ app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_
 
 _STANDINGS = ("failed", "working", "settled", "unknown", "batch", "unreadable")
 _WHICH = "Which letters (all, unless told)"
-_WHERE = "Which stack (the local one, unless told)"
 
 
 def _duration(text: str | None) -> str | None:
@@ -125,38 +122,9 @@ NewerOption = Annotated[
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Read at most N letters of each lane.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it. Without it: say what would be done.")]
-StackOption = Annotated[
-    str | None,
-    typer.Option(
-        "--stack",
-        metavar="NAME",
-        show_default=False,
-        rich_help_panel=_WHERE,
-        help="A deployed stack, reached with your ordinary AWS credentials.",
-    ),
-]
-RegionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--region",
-        metavar="R",
-        show_default=False,
-        rich_help_panel=_WHERE,
-        help="With --stack: the region it is in. Default: that of your AWS configuration.",
-    ),
-]
 
 # Each command imports its work when it is called: what talks to AWS takes half a second to import, and no other command
 # of the console needs it.
-
-
-def reach(stack: str | None, region: str | None) -> Stack:
-    """The stack that the options name."""
-    from console.stack import open_stack  # noqa: PLC0415
-
-    if stack is None and region is not None:
-        raise typer.BadParameter("it goes with --stack: the local stack has its own.", param_hint="--region")
-    return open_stack(stack, region)
 
 
 @app.command("ls")

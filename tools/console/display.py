@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -82,6 +84,11 @@ def counts(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{numbers.get(name, 0)} {printable(name)}" for name in (*always, *others))
 
 
+def of(count: int, one: str, many: str | None = None) -> str:
+    """A number of things: "1 letter", "2,000 letters"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def instant(text: str) -> datetime:
     """An RFC 3339 instant of a status document."""
     return datetime.fromisoformat(text)
@@ -97,6 +104,18 @@ def table(out: Console, heads: Sequence[str], rows: Iterable[Sequence[str]], *, 
             for head, cell, width in zip(heads, row, widths, strict=True)
         ]
         line(out, "  " + "  ".join(padded).rstrip(), style=style)
+
+
+def advise(out: Console, advice: Sequence[tuple[str, str]]) -> None:
+    """What to type next, aligned."""
+    width = max((len(when) for when, _ in advice), default=0)
+    for when, what in advice:
+        line(out, f"{when:<{width}}  {what}")
+
+
+def print_json(value: Any) -> None:
+    """A document for programs, on standard output."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def status(out: Console, document: StatusDocument, *, hint: str | None) -> None:

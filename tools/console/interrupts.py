@@ -7,6 +7,9 @@ import time
 from types import FrameType, TracebackType
 from typing import Self
 
+INTERRUPTED = 130
+"""The exit status of a command that was interrupted: 128 and the number of SIGINT, as shells have it."""
+
 _LONGEST_SLEEP_SECONDS = 0.1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -67,7 +66,7 @@ def command(
     with target.open() as api:
         document = followed(api, image_id, timeout_seconds=timeout_seconds) if wait else api.status(image_id).document
     if as_json:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        display.print_json(document)
     else:
         display.status(out, document, hint=hint(document, options=target.options))
     if document["status"] in ("failed", "cancelled", "expired"):

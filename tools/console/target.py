@@ -7,13 +7,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import httpx
 import typer
 
 from console.client import NOT_RUNNING, Api, ApiError, Pause, Unreachable, is_loopback
+
+if TYPE_CHECKING:
+    from console.stack import Stack
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PANEL = "Which stack (the local one, unless told)"
@@ -45,6 +48,27 @@ IamOption = Annotated[
         help="Sign with your ordinary AWS credentials (SigV4), for a stack deployed with Access=iam.",
         rich_help_panel=_PANEL,
         show_default=False,
+    ),
+]
+
+StackOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stack",
+        metavar="NAME",
+        show_default=False,
+        rich_help_panel=_PANEL,
+        help="A deployed stack, reached with your ordinary AWS credentials.",
+    ),
+]
+RegionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--region",
+        metavar="R",
+        show_default=False,
+        rich_help_panel=_PANEL,
+        help="With --stack: the region it is in. Default: that of your AWS configuration.",
     ),
 ]
 
@@ -92,6 +116,15 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
     return Target(
         url=chosen, api_key=key, auth=_signer(chosen) if iam else None, options=options + (" --iam" if iam else "")
     )
+
+
+def reach(stack: str | None, region: str | None) -> Stack:
+    """The stack that the options name."""
+    from console.stack import open_stack  # noqa: PLC0415
+
+    if stack is None and region is not None:
+        raise typer.BadParameter("it goes with --stack: the local stack has its own.", param_hint="--region")
+    return open_stack(stack, region)
 
 
 def state_directory(environment: Mapping[str, str]) -> Path:

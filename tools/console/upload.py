@@ -15,7 +15,7 @@ from rich.console import Console
 
 from console import display
 from console.client import Api, ApiError, StatusDocument, Unavailable, Unreachable
-from console.interrupts import Interrupted, Interrupts
+from console.interrupts import INTERRUPTED, Interrupted, Interrupts
 from console.order import NoOrder, Order, order_of
 from console.photos import NoFile, files_named
 from console.sender import KeySource, Outcome, Sender, send_file
@@ -49,7 +49,6 @@ EPILOG = """[bold]Examples[/bold]
 
 _SECONDS_TO_FINISH = 10.0
 _TICK_SECONDS = 0.25
-_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +199,7 @@ def command(
     else:
         _show(display.output(), run, summary, hint_options=target.options, interrupted=interrupted)
     if interrupted:
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
     for problem in problems:
         display.complain(problem)
     if problems:

@@ -20,7 +20,8 @@ from darkroom.domain.errors import INTERNAL, WORKER_LOST
 from darkroom.domain.image import Image, Status
 from darkroom.domain.message import read_message
 from darkroom.operations.list_dead_letters import EVERYTHING
-from darkroom.operations.replay_dead_letters import Desk, Pace, Tally, replay_dead_letters
+from darkroom.operations.pace import Pace
+from darkroom.operations.replay_dead_letters import Desk, Tally, replay_dead_letters
 
 
 def _photo() -> bytes:

@@ -33,11 +33,11 @@ from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
 from darkroom.imaging import Developed, Placeholder, Rendered, develop
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import EVERYTHING
+from darkroom.operations.pace import Pace
 from darkroom.operations.read_image import UnknownImage
 from darkroom.operations.replay_dead_letters import (
     Desk,
     NotReplayable,
-    Pace,
     replay_dead_letters,
     replay_image,
     replay_queue,

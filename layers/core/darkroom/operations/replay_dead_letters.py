@@ -28,6 +28,7 @@ from darkroom.operations.list_dead_letters import (
     list_dead_letters,
     work_through,
 )
+from darkroom.operations.pace import Pace
 from darkroom.ports import Clock, DeadLetters, Fenced, Images, Lanes, Moves
 
 REOPEN_FENCE = ("version", "status", "run")
@@ -49,26 +50,6 @@ _POLLS_FOR_A_START = 30
 
 class NotReplayable(Exception):
     """This cannot be replayed; the message says why, and what to do."""
-
-
-@dataclass(kw_only=True)
-class Pace:
-    """Lets things happen at most `per_second` times a second."""
-
-    per_second: float
-    clock: Clock
-    pause: Callable[[float], None]
-    next_at: Milliseconds = 0
-
-    def wait(self) -> None:
-        """Waits until the next one may happen."""
-        left_milliseconds = self.next_at - self.clock()
-        if left_milliseconds > 0:
-            self.pause(left_milliseconds / 1000)
-
-    def spend(self) -> None:
-        """One happens."""
-        self.next_at = max(self.clock(), self.next_at) + round(1000 / self.per_second)
 
 
 @dataclass(frozen=True, kw_only=True)
