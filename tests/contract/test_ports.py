@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import boto3
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from darkroom.aws.clients import s3_client
 from darkroom.aws.images_table import ImagesTable, from_item, to_item
@@ -18,7 +21,7 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Attempt, Failure, Letter, Status, Variant, complete, delete, due_shard_of, message_for
 from darkroom.domain.message import read_message
 from darkroom.domain.recipes import Recipe
-from darkroom.ports import Fenced, Images, Lanes, Once, Originals, Outputs
+from darkroom.ports import Fenced, Images, Lanes, Once, Originals, Outputs, Waiting
 from tests.contract.conftest import Aws
 from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from tests.unit.test_image import CAUSE, NOW, pending, processing
@@ -195,6 +198,54 @@ def test_the_oldest_unfinished_image_of_a_lane_is_told(kind: str, aws: Aws) -> N
     assert (images.oldest_waiting("slow"), images.oldest_waiting("fast")) == (NOW - 11, NOW - 99)
     images.change(rows[11], delete(rows[11], now=NOW))
     assert images.oldest_waiting("slow") == NOW - 10
+
+
+@BOTH
+def test_the_waiting_index_lists_what_waits_since_some_time_oldest_first(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    shard = due_shard_of("0" * 26)
+    ids = [name for name in (f"{number:026d}" for number in range(300)) if due_shard_of(name) == shard][:7]
+    for offset, image_id in enumerate(ids):
+        images.create(pending(image_id=image_id, waiting_since=NOW + 100 - offset))
+    in_time = [Waiting(NOW + 100 - offset, image_id) for offset, image_id in reversed([*enumerate(ids)])]
+
+    def waiting(lane: str, since: int, until: int, page_size: int = 2, of_shard: str = shard) -> list[Waiting]:
+        return list(images.waiting(lane, of_shard, since=since, until=until, page_size=page_size))
+
+    assert waiting("slow", NOW, NOW + 101) == in_time, "in four pages"
+    assert waiting("slow", NOW, NOW + 101, page_size=100) == in_time
+    assert waiting("slow", NOW + 96, NOW + 99) == in_time[2:5], "from the one until just before the other"
+    assert waiting("slow", NOW + 98, NOW + 98) == waiting("slow", NOW + 99, NOW + 98) == []
+    assert waiting("fast", NOW, NOW + 101) == []
+    assert waiting("slow", NOW, NOW + 101, of_shard="15" if shard != "15" else "14") == []
+    ended = images.get(ids[0])
+    assert ended is not None
+    images.change(ended, delete(ended, now=NOW))
+    assert waiting("slow", NOW, NOW + 101) == in_time[:-1]
+
+
+def test_the_waiting_index_is_read_as_far_as_it_is_asked_for(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    images, asked = ImagesTable(client, aws.images_table), []
+    same_shard = [name for name in (f"{n:026d}" for n in range(300)) if due_shard_of(name) == "07"]
+    for image_id in same_shard[:9]:
+        images.create(pending(image_id=image_id))
+    client.meta.events.register("before-send.dynamodb.Query", lambda **_: asked.append("query"))
+    waiting = images.waiting("slow", "07", since=NOW, until=NOW + 1, page_size=4)
+    assert (len(list(islice(waiting, 4))), len(asked)) == (4, 1)
+    assert (len(list(waiting)), len(asked)) == (5, 3)
+
+
+def test_a_waiting_index_that_does_not_answer_is_tried_again_later(aws: Aws) -> None:
+    client = boto3.client("dynamodb", config=Config(retries={"total_max_attempts": 1}))
+    throttled = ClientError({"Error": {"Code": "ThrottlingException"}}, "Query")
+
+    def refuse(**_: object) -> None:
+        raise throttled
+
+    client.meta.events.register("before-send.dynamodb.Query", refuse)
+    with pytest.raises(Retryable, match="reading the waiting index"):
+        list(ImagesTable(client, aws.images_table).waiting("slow", "07", since=NOW, until=NOW + 1, page_size=4))
 
 
 def test_what_the_waiting_index_has_not_heard_of_yet_is_passed_over(aws: Aws) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Variant
+from darkroom.domain.image import Image, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
-from darkroom.ports import DeadLetter, Fenced, StoredOriginal, StoredOutput, Taken
+from darkroom.ports import DeadLetter, Fenced, StoredOriginal, StoredOutput, Taken, Waiting
 
 
 @dataclass
@@ -54,6 +54,17 @@ class FakeImages:
             row.waiting_since for row in self.rows.values() if row.lane == lane and row.waiting_since is not None
         ]
         return min(waiting, default=None)
+
+    def waiting(
+        self, lane: str, shard: str, *, since: Milliseconds, until: Milliseconds, page_size: int
+    ) -> Iterator[Waiting]:
+        assert page_size > 0
+        wanted = waiting_shard_of(lane, shard)
+        yield from sorted(
+            Waiting(row.waiting_since, row.image_id)
+            for row in list(self.rows.values())
+            if row.waiting_shard == wanted and row.waiting_since is not None and since <= row.waiting_since < until
+        )
 
 
 @dataclass

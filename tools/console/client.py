@@ -287,6 +287,21 @@ class Api:
             raise self._refusal(response)
         return self._answer(response)
 
+    def move(self, image_id: str, when: Mapping[str, str]) -> StatusDocument:
+        """Gives a scheduled image another time, in the words of the API (`process_at` or `delay`); returns the document
+        as it is then. Sent again after a lost answer, it moves the image to the same time again, or by `delay` to a
+        moment later."""
+        response = self._send_patiently(lambda: self._client.patch(f"/images/{image_id}", json=dict(when)), self.url)
+        if response.status_code != 200:
+            raise self._refusal(response)
+        return self._answer(response).document
+
+    def withdraw(self, image_id: str) -> None:
+        """Withdraws an image: what is unfinished is cancelled, and what lies in the stores is removed."""
+        response = self._send_patiently(lambda: self._client.delete(f"/images/{image_id}"), self.url)
+        if response.status_code != 204:
+            raise self._refusal(response)
+
     def download(self, url: str, *, size_bytes: int) -> bytes:
         """The object behind a presigned URL, which has `size_bytes` bytes; of a longer one not much more is read.
 

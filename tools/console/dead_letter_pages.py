@@ -59,17 +59,6 @@ class Words:
         return " ".join(("./darkroom dlq", verb, *given, *more)) + self.target
 
 
-def age(seconds: float) -> str:
-    """How long ago, for people: "40 s", "5 min", "3 h 20 min", "12 d 4 h"."""
-    minutes, whole = int(seconds // 60), int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours = minutes // 60
-    return f"{hours} h {minutes % 60} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
-
-
 def standings(cases: Sequence[Case]) -> str:
     """How many cases are worth what: "3 to replay, 1 settled"."""
     counts = Counter(case.standing for case in cases)
@@ -114,7 +103,7 @@ def table(out: Console, cases: Sequence[Case], now: Milliseconds) -> None:
                 _shortened(case.cause or "-"),
                 case.standing.value,
                 str(len(case.explanation.get("attempts") or ())),
-                age((now - case.sent_at) / 1000),
+                display.age((now - case.sent_at) / 1000),
                 _shortened("-" if case.message is None else case.message.tenant_id),
                 str(len(case.letters)),
             )
@@ -154,7 +143,7 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
             advice.append((f"If {stray}:", f"./darkroom dlq drop --standing {stray} --force{words.target}"))
     oldest_seconds = (now - min(case.sent_at for case in listing.cases)) / 1000
     if oldest_seconds > ARCHIVED_FROM_SECONDS:
-        left = age(max(0.0, RETENTION_SECONDS - oldest_seconds))
+        left = display.age(max(0.0, RETENTION_SECONDS - oldest_seconds))
         advice.append(("Soon gone:", f"SQS deletes the oldest in {left}; keep a copy: {words.command('archive')}"))
     display.advise(out, advice)
 
@@ -209,7 +198,7 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
     if told.get("message"):
         facts.append(("error", f"{told.get('cause')}: {told['message']}"))
     for letter in case.letters:
-        left = age(max(0.0, RETENTION_SECONDS - (now - letter.sent_at) / 1000))
+        left = display.age(max(0.0, RETENTION_SECONDS - (now - letter.sent_at) / 1000))
         how = "explained" if letter.explanation is not None else "moved here by SQS"
         facts.append(
             ("letter", f"{letter.message_id}, {how}, sent {rfc3339(letter.sent_at)}; SQS keeps it {left} more")

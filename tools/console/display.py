@@ -72,6 +72,17 @@ def seconds(duration_seconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
+def age(duration_seconds: float) -> str:
+    """How long ago, or yet to come, for people: "40 s", "5 min", "3 h 20 min", "12 d 4 h"."""
+    minutes, whole = int(duration_seconds // 60), int(duration_seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
+
+
 def dimensions(variant: VariantDocument) -> str:
     """Width and height for people."""
     return f"{variant['width']}\N{MULTIPLICATION SIGN}{variant['height']}"

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from console import dead_letters, display, download, local, status, upload
+from console import dead_letters, delays, display, download, local, status, upload
 from console.client import ApiError
 
 _HELP = """Develop photos: send them, see how they get on, fetch the results.
@@ -60,6 +60,7 @@ app = typer.Typer(
 app.command("upload", epilog=upload.EPILOG)(upload.command)
 app.command("status", epilog=status.EPILOG)(status.command)
 app.command("download", epilog=download.EPILOG)(download.command)
+app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
 app.add_typer(local.app, name="local")
 

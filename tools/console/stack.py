@@ -21,7 +21,7 @@ from console.target import local_stack
 from darkroom.aws.clients import watch
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterMoves, DeadLetterQueues
 from darkroom.aws.images_table import ImagesTable
-from darkroom.aws.queues import LaneQueues
+from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.domain.errors import Retryable
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class DeadLetterQueue:
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """The resources that commands on dead letters work with; `options` is what reaches this stack again."""
+    """The resources that an operator's commands work with; `options` is what reaches this stack again."""
 
     name: str
     region: str
@@ -76,6 +76,11 @@ class Stack:
     def lanes(self) -> LaneQueues:
         """The queues that the letters once were in."""
         return LaneQueues(self.client("sqs"), {name: queue.source_url for name, queue in self.queues.items()})
+
+    @property
+    def hold_queue(self) -> SqsHoldQueue:
+        """The queue of what is to be held until its time."""
+        return SqsHoldQueue(self.client("sqs"), self._resource("HoldQueue"))
 
     @property
     def moves(self) -> DeadLetterMoves:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from darkroom.domain.dead_letter import Move
 from darkroom.domain.image import Image, Variant
@@ -43,6 +43,14 @@ class StoredOutput:
     size_bytes: int
 
 
+class Waiting(NamedTuple):
+    """An entry of the waiting index: what an unfinished image's service level counts from, and its id. A tuple, because
+    there may be millions, and they are put in order."""
+
+    since: Milliseconds
+    image_id: str
+
+
 class Images(Protocol):
     """The image rows. Every method raises Retryable where the table cannot answer."""
 
@@ -65,6 +73,13 @@ class Images(Protocol):
 
     def oldest_waiting(self, lane: str) -> Milliseconds | None:
         """The earliest `waiting_since` among the lane's unfinished images, or None where there are none."""
+
+    def waiting(
+        self, lane: str, shard: str, *, since: Milliseconds, until: Milliseconds, page_size: int
+    ) -> Iterator[Waiting]:
+        """The unfinished images in one shard of the lane's waiting index whose `waiting_since` lies from `since` until
+        just before `until`, oldest first; perhaps seconds out of date. They are read as the caller goes on, up to
+        `page_size` at a time."""
 
 
 class Originals(Protocol):

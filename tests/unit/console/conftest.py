@@ -40,4 +40,6 @@ def run(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     # Making the commands from their signatures takes longer than most tests, and always gives the same.
     monkeypatch.setattr(testing, "_get_command", _command)
     runner = CliRunner()
-    return lambda *arguments: runner.invoke(main.app, [str(argument) for argument in arguments])
+    return lambda *arguments, stdin=None: runner.invoke(
+        main.app, [str(argument) for argument in arguments], input=stdin
+    )

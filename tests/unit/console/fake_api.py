@@ -53,7 +53,7 @@ class FakeApi:
         self.requests: list[Seen] = []
         self.images: dict[str, dict[str, Any]] = {}
         self.fingerprints: dict[str, str] = {}
-        self.faults: dict[str, deque[Reply]] = {"POST": deque(), "GET": deque(), "FILE": deque()}
+        self.faults: dict[str, deque[Reply]] = {name: deque() for name in ("POST", "GET", "PATCH", "DELETE", "FILE")}
         self.polls_until_done = 1
         self.ends_as: dict[bytes, str] = {}
         self.refuses: dict[bytes, dict[str, Any]] = {}
@@ -133,6 +133,12 @@ class FakeApi:
             def do_GET(self) -> None:
                 self._serve(fake._file if self.path.startswith("/files/") else fake._get)
 
+            def do_PATCH(self) -> None:
+                self._serve(fake._patch)
+
+            def do_DELETE(self) -> None:
+                self._serve(fake._delete)
+
             def _serve(self, answer: Callable[[Seen], Reply]) -> None:
                 parts = urlsplit(self.path)
                 seen = Seen(
@@ -158,7 +164,7 @@ class FakeApi:
                 self.send_response(reply.status)
                 for name, value in reply.headers.items():
                     self.send_header(name, value)
-                if reply.status == 304:
+                if reply.status in (204, 304):
                     body = b""
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -205,6 +211,28 @@ class FakeApi:
         if seen.headers.get("if-none-match") == tag:
             return Reply(status=304, headers=headers)
         return Reply(body=image, headers=headers)
+
+    def _patch(self, seen: Seen) -> Reply:
+        if self.faults["PATCH"]:
+            return self.faults["PATCH"].popleft()
+        image = self.images.get(seen.path.split("/")[2])
+        words = json.loads(seen.body)
+        if image is None:
+            return problem(404, "unknown_image", "There is no image with this id.")
+        if words.get("process_at") == "soon":
+            return problem(400, "invalid_process_at", "process_at is an instant with its zone.")
+        if image["status"] != "scheduled":
+            return problem(409, "not_scheduled", f"Only an image that is scheduled can be moved: {image['status']}.")
+        if words.get("delay") == "PT0S":
+            image["status"] = "pending"
+        image["process_at"] = words.get("process_at", "2026-01-01T00:00:00.000Z")
+        return Reply(body=image)
+
+    def _delete(self, seen: Seen) -> Reply:
+        if self.faults["DELETE"]:
+            return self.faults["DELETE"].popleft()
+        self.images[seen.path.split("/")[2]]["status"] = "cancelled"
+        return Reply(status=204)
 
     def _file(self, seen: Seen) -> Reply:
         if self.faults["FILE"]:

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.console.conftest import Run
 
 
-@pytest.mark.parametrize("command", ["upload", "status", "download"])
+@pytest.mark.parametrize("command", ["upload", "status", "download", "delay"])
 def test_help_shows_examples_and_explains_the_exit_status(run: Run, command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0
@@ -17,7 +17,7 @@ def test_help_shows_examples_and_explains_the_exit_status(run: Run, command: str
 def test_help_lists_every_command_with_a_first_walk_through_them(run: Run) -> None:
     result = run("--help")
     assert result.exit_code == 0
-    for text in ("upload", "status", "download", "local", "make run"):
+    for text in ("upload", "status", "download", "delay", "local", "make run"):
         assert text in result.stdout
 
 

@@ -25,7 +25,7 @@ from darkroom.domain.image import (
 )
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.recipes import Recipe
-from darkroom.ports import Fenced
+from darkroom.ports import Fenced, Waiting
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -179,6 +179,33 @@ class ImagesTable:
     def oldest_waiting(self, lane: str) -> Milliseconds | None:
         found = [self._oldest_in(waiting_shard_of(lane, shard)) for shard in DUE_SHARD_NAMES]
         return min((since for since in found if since is not None), default=None)
+
+    def waiting(
+        self, lane: str, shard: str, *, since: Milliseconds, until: Milliseconds, page_size: int
+    ) -> Iterator[Waiting]:
+        if since >= until:  # BETWEEN refuses bounds in the wrong order
+            return
+        pages = iter(
+            self._client.get_paginator("query").paginate(
+                TableName=self._table_name,
+                IndexName=WAITING_INDEX,
+                KeyConditionExpression="waiting_shard = :shard AND waiting_since BETWEEN :since AND :last",
+                ExpressionAttributeValues={
+                    ":shard": {"S": waiting_shard_of(lane, shard)},
+                    ":since": {"N": str(since)},
+                    ":last": {"N": str(until - 1)},
+                },
+                ProjectionExpression="waiting_since, image_id",  # the third key says what we asked for
+                PaginationConfig={"PageSize": page_size},
+            )
+        )
+        while True:
+            with retryable("reading the waiting index"):
+                page = next(pages, None)
+            if page is None:
+                return
+            for item in page["Items"]:
+                yield Waiting(int(item["waiting_since"]["N"]), item["image_id"]["S"])
 
     def _oldest_in(self, waiting_shard: str) -> Milliseconds | None:
         with retryable("reading the waiting index"):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status, move
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.schedule import Timetable, appoint
 from darkroom.operations.enqueue import enqueue_in_time
 from darkroom.operations.read_image import UnknownImage
@@ -40,22 +43,18 @@ def move_image(
             raise Rejected(
                 "not_scheduled", f"Only an image that is scheduled can be moved. This one is {image.status}."
             )
-        now = clock()
-        kept = timetable if timetable.expires_at is not None else _with_expiry(timetable, image)
-        appointment = appoint(kept, now=now)
-        after = move(image, process_at=appointment.process_at, expires_at=appointment.expires_at, now=now)
         try:
-            moved = images.change(image, after, fence=("version",))
+            written = images.change(image, moved(image, timetable, now=clock()), fence=("version",))
         except Fenced:
             continue
-        enqueue_in_time(moved, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
-        return moved
+        enqueue_in_time(written, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+        return written
     raise Retryable("the image changed under every attempt to move it")
 
 
-def _with_expiry(timetable: Timetable, image: Image) -> Timetable:
-    return Timetable(
-        process_at=timetable.process_at,
-        delay_milliseconds=timetable.delay_milliseconds,
-        expires_at=image.expires_at,
-    )
+def moved(image: Image, timetable: Timetable, *, now: Milliseconds) -> Image:
+    """The scheduled image at the time that is asked for; an `expires_at` that is not named stays. Raises Rejected as
+    `appoint` does."""
+    kept = timetable if timetable.expires_at is not None else replace(timetable, expires_at=image.expires_at)
+    appointment = appoint(kept, now=now)
+    return move(image, process_at=appointment.process_at, expires_at=appointment.expires_at, now=now)

@@ -1,0 +1,59 @@
+"""Days and hours as a place's clocks cut them: where summer time begins or ends, a day has 23 or 25 hours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+from darkroom.domain.instants import Milliseconds
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_DAY = timedelta(days=1)
+_HOUR_MILLISECONDS = 3_600_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Period:
+    """A stretch of time: from `starts_at` until just before `ends_at`."""
+
+    starts_at: Milliseconds
+    ends_at: Milliseconds
+
+    def __contains__(self, instant: Milliseconds) -> bool:
+        return self.starts_at <= instant < self.ends_at
+
+
+def local_time(instant: Milliseconds, zone: tzinfo) -> datetime:
+    """What a clock in `zone` shows at that instant."""
+    return (_EPOCH + instant * _MILLISECOND).astimezone(zone)
+
+
+def instant_of(local: datetime) -> Milliseconds:
+    """The instant at which its zone's clocks show `local`; the first of them where they show it twice. What they skip
+    in spring counts on from before the gap: 02:30 is 03:30."""
+    return (local.replace(fold=0).astimezone(UTC) - _EPOCH) // _MILLISECOND
+
+
+def day_period(day: date, zone: tzinfo) -> Period:
+    """That day from its first instant on, also where its clocks skip midnight. Raises OverflowError for the last day of
+    the calendar."""
+    return Period(starts_at=_midnight(day, zone), ends_at=_midnight(day + _DAY, zone))
+
+
+def hour_periods(day: date, zone: tzinfo) -> tuple[Period, ...]:
+    """The hours of that day: 24, or 23 or 25; the last is shorter where clocks are set by half an hour. Raises
+    OverflowError as `day_period` does."""
+    whole = day_period(day, zone)
+    starts = range(whole.starts_at, whole.ends_at, _HOUR_MILLISECONDS)
+    return tuple(Period(starts_at=start, ends_at=min(start + _HOUR_MILLISECONDS, whole.ends_at)) for start in starts)
+
+
+def days_later(instant: Milliseconds, days: int, zone: tzinfo) -> Milliseconds:
+    """The same time of the day in `zone`, so many days later, or earlier. Raises OverflowError where the calendar
+    ends."""
+    return instant_of(local_time(instant, zone) + days * _DAY)
+
+
+def _midnight(day: date, zone: tzinfo) -> Milliseconds:
+    return instant_of(datetime.combine(day, time.min, zone))

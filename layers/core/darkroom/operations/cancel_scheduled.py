@@ -1,0 +1,41 @@
+"""Withdrawing one of many scheduled images, so that withdrawing all may be interrupted anywhere and begun again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import delete
+from darkroom.domain.instants import Milliseconds
+from darkroom.operations.list_scheduled import Selection
+from darkroom.ports import Clock, Fenced, Images
+
+REMOVALS_PER_SECOND = 4
+"""How many originals the sweeper is asked to remove: it looks at each image twice, for some 80 and 60 milliseconds, and
+half of its time is left for what waits to be rescued."""
+
+_TRIES = 5
+"""The sweeper or a client may come between reading the row and writing it; five times in a row they do not."""
+
+
+def cancel_scheduled(
+    image_id: str, selection: Selection, *, remove_at: Milliseconds, images: Images, clock: Clock
+) -> bool:
+    """Makes the image a tombstone, if it is one of the selection still; returns whether. What a worker has begun or
+    finished meanwhile is left alone.
+
+    Its original is due to be removed at `remove_at`, or at once where that has passed. Raises Retryable where the table
+    cannot answer or the row keeps changing.
+    """
+    for _ in range(_TRIES):
+        image = images.get(image_id)
+        if image is None or not selection.covers(image):
+            return False
+        now = clock()
+        after = replace(delete(image, now=now), due_at=max(now, remove_at))
+        try:
+            images.change(image, after, fence=("version",))
+        except Fenced:
+            continue
+        return True
+    raise Retryable("the image changed under every attempt to withdraw it")

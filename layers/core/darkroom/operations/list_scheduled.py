@@ -1,0 +1,162 @@
+"""Looking at what waits for its time: counted by the waiting index alone, in whose future only scheduled images are.
+
+An image that is not scheduled waits since a moment that has passed; a scheduled one counts from its `process_at`. So a
+key that lies ahead says all that a count needs, and no row is read for it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import batched, islice
+
+from darkroom.domain.image import DUE_SHARD_NAMES, Image, Status
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.periods import Period
+from darkroom.ports import Clock, Images, Waiting
+
+CHUNK = 100
+"""Rows that are read at once: as many as BatchGetItem takes."""
+
+PAGE_LIMIT = 5000
+"""The most keys that one request reads, of 75 bytes each: some 46 read units, and a tenth of a second."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which scheduled images are meant: those of these lanes whose time lies in `period`; of one tenant, if one is
+    named."""
+
+    period: Period
+    lanes: tuple[str, ...]
+    tenant_id: str | None = None
+
+    def covers(self, image: Image | None) -> bool:
+        """Whether the row, if there is one, is that of such an image: one that no worker has begun."""
+        return (
+            image is not None
+            and image.status is Status.SCHEDULED
+            and image.process_at is not None
+            and image.process_at in self.period
+            and image.lane in self.lanes
+            and self.tenant_id in (None, image.tenant_id)
+        )
+
+
+@dataclass(kw_only=True)
+class Stretch:
+    """What waits in one period: how many images of which lane, and the times of the first and the last of them."""
+
+    period: Period
+    first_at: Milliseconds
+    last_at: Milliseconds
+    images_by_lane: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def images(self) -> int:
+        """How many images of all lanes."""
+        return self.images_by_lane.total()
+
+    def add(self, lane: str, at: Milliseconds) -> None:
+        """Counts one more, no earlier than those before."""
+        self.images_by_lane[lane] += 1
+        self.last_at = at
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """What waits: the stretches in which anything does, in the order of time, and the first of the rows.
+
+    `due` counts unfinished images of the selection whose time has come: they are in no stretch, and unless rows were
+    read, most may have been begun. `read_until` is up to when the listing is whole, where the limit came before the
+    end; None where it is all.
+    """
+
+    stretches: tuple[Stretch, ...]
+    due: int
+    rows: tuple[Image, ...]
+    read_until: Milliseconds | None
+
+    @property
+    def images(self) -> int:
+        """How many images wait in all stretches."""
+        return sum(stretch.images for stretch in self.stretches)
+
+
+def list_scheduled(
+    selection: Selection,
+    *,
+    cut: Callable[[Milliseconds], Period],
+    limit: int,
+    rows: int = 0,
+    images: Images,
+    clock: Clock,
+    on_read: Callable[[int], None] = lambda read: None,
+) -> Listing:
+    """Counts the selection by the periods that `cut` gives for their instants, reading the first `limit` keys of it.
+
+    The index is seconds behind its table. Only for the first `rows` images, and for all where the selection names a
+    tenant, whom no key tells, rows are read (consistently): then those count that are scheduled still. `on_read` is
+    told how many keys have been read. Raises Retryable where the table cannot answer.
+    """
+    now = clock()
+    keys = keys_in_order(selection, page_size=limit // len(DUE_SHARD_NAMES), images=images)
+    stretches: list[Stretch] = []
+    found: list[Image] = []
+    read = due = 0
+    for chunk in batched(islice(keys, limit), CHUNK, strict=False):
+        reads_rows = selection.tenant_id is not None or len(found) < rows
+        known = images.get_all([key.image_id for key, _ in chunk]) if reads_rows else {}
+        for (at, image_id), lane in chunk:
+            if reads_rows:
+                row = known.get(image_id)
+                # One that was moved is listed at both of its times until the index has caught up.
+                if row is None or not selection.covers(row) or row.process_at != at:
+                    continue
+                found.append(row)
+            if at <= now:
+                due += 1
+                continue
+            if not stretches or at not in stretches[-1].period:
+                stretches.append(Stretch(period=cut(at), first_at=at, last_at=at))
+            stretches[-1].add(lane, at)
+        read += len(chunk)
+        on_read(read)
+    following = next(keys, None)
+    return Listing(
+        stretches=tuple(stretches),
+        due=due,
+        rows=tuple(found[:rows]),
+        read_until=None if following is None else following[0].since,
+    )
+
+
+def keys_in_order(selection: Selection, *, page_size: int, images: Images) -> Iterator[tuple[Waiting, str]]:
+    """The keys of the waiting index in the selection's period, each with its lane, in the order of time; up to
+    `page_size` of each partition at a time, and at least a hundred."""
+
+    def of_partition(lane: str, shard: str) -> Iterator[tuple[Waiting, str]]:
+        keys = images.waiting(
+            lane,
+            shard,
+            since=selection.period.starts_at,
+            until=selection.period.ends_at,
+            page_size=min(max(page_size, CHUNK), PAGE_LIMIT),
+        )
+        return ((key, lane) for key in keys)
+
+    return heapq.merge(*(of_partition(lane, shard) for lane in selection.lanes for shard in DUE_SHARD_NAMES))
+
+
+def ids_in_order(selection: Selection, *, images: Images) -> Iterator[str]:
+    """The ids of the selection in the order of time, as the index has them, read as the caller goes on. Whoever acts on
+    one looks at its row first: its time may have come, or be another by now."""
+    keys = keys_in_order(selection, page_size=PAGE_LIMIT, images=images)
+    for chunk in batched(keys, CHUNK, strict=False):
+        ids = [key.image_id for key, _ in chunk]
+        if selection.tenant_id is not None:
+            rows = images.get_all(ids)
+            ids = [image_id for image_id in ids if selection.covers(rows.get(image_id))]
+        yield from ids

@@ -1,0 +1,53 @@
+"""`darkroom delay` on the local stack: what waits is there at once; moved by its id and by its day, and withdrawn."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.local.local_stack import LocalStack
+from tests.pictures import jpeg
+
+DAY = datetime.now(UTC).date() + timedelta(days=200)
+"""Far from whatever else the tests of this stack schedule."""
+
+
+def delay(stack: LocalStack, *arguments: str) -> str:
+    done = stack.darkroom("delay", *arguments)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def listed(stack: LocalStack, day: object) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(delay(stack, "ls", "--day", str(day), "--images", "--json"))
+    return document
+
+
+def test_what_waits_is_listed_moved_and_withdrawn(stack: LocalStack, tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(jpeg(64, 48))
+    ids = []
+    for hour in (8, 8, 20):
+        sent = stack.darkroom("upload", tmp_path / "photo.jpg", "--process-at", f"{DAY}T{hour:02d}:00:00Z")
+        assert sent.returncode == 0, sent.stdout
+        ids.append(sent.stdout.split()[0])
+    document = listed(stack, DAY)
+    assert [(hour["starts_at"][11:16], hour["images"]) for hour in document["hours"]] == [("08:00", 2), ("20:00", 1)]
+    assert {row["id"] for row in document["rows"]} == set(ids)
+    assert f"{DAY}" in delay(stack, "ls", "--from", str(DAY))
+
+    moved_to = f"{DAY}T23:30:00.000Z"
+    assert delay(stack, "move", ids[0], "--to", moved_to) == f"{ids[0]}  waits until {moved_to}\n"
+    told = delay(stack, "move", "--day", str(DAY), "--hour", "8", "--by", "1d")
+    assert "1 image of" in told and "Nothing was changed." in told
+    assert "Moved 1 image of" in delay(stack, "move", "--day", str(DAY), "--hour", "8", "--by", "1d", "--yes")
+    assert {(row["id"], row["schedule"]) for row in listed(stack, DAY)["rows"]} == {(ids[0], 1), (ids[2], 0)}
+    (next_day,) = listed(stack, DAY + timedelta(days=1))["rows"]
+    assert (next_day["id"], next_day["schedule"]) == (ids[1], 1)
+
+    assert "Withdrew 2 images of" in delay(stack, "cancel", "--day", str(DAY), "--yes")
+    assert delay(stack, "cancel", *ids[:2]).splitlines() == [f"{ids[0]}  was withdrawn before", f"{ids[1]}  withdrawn"]
+    for day in (DAY, DAY + timedelta(days=1)):
+        assert listed(stack, day)["images"] == 0
+    assert stack.darkroom("delay", "move", ids[0], "--delay", "P1D").returncode == 1

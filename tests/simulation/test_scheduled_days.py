@@ -1,0 +1,76 @@
+"""A day's images moved by an operator who dies at every call that is made, and types the same again: each moved once,
+and none without a message for its new time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Image
+from darkroom.domain.periods import Period
+from darkroom.domain.schedule import read_timetable
+from darkroom.operations.list_scheduled import Selection, ids_in_order
+from darkroom.operations.move_scheduled import LOOK_SECONDS, move_scheduled
+from tests.fakes import World
+from tests.pictures import jpeg
+from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
+
+PHOTO = jpeg(32, 24)
+DAY = 24 * 3_600_000
+DELAYS = ("PT5M", "PT2H", "PT20H")
+"""In its lane, on the first ring, on the same ring beside it."""
+
+
+class _Day:
+    """Three images that wait for one day, and the operator who moves them to the next but one."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.ids = [self.world.submit(PHOTO, timetable=read_timetable(delay=delay)).image.image_id for delay in DELAYS]
+        self.times = [self.world.row(image_id).process_at for image_id in self.ids]
+        now = self.world.now
+        self.day = Selection(period=Period(starts_at=now, ends_at=now + DAY), lanes=("slow",))
+
+    def move(self, fault: Fault, *, index_is_behind: bool = False) -> None:
+        world = self.world
+        images = Wrapped("images", world.images, fault)
+        queues: dict[str, Any] = {
+            "lanes": Wrapped("lanes", world.lanes, fault),
+            "hold_queue": Wrapped("hold queue", world.hold_queue, fault),
+        }
+        listed = self.ids if index_is_behind else ids_in_order(self.day, images=images)  # type: ignore[arg-type]
+        for image_id in listed:
+            move_scheduled(image_id, self.day, lambda at: at + 2 * DAY, images=images, clock=world.clock, **queues)  # type: ignore[arg-type]
+
+    def rows(self) -> Iterator[Image]:
+        return (self.world.row(image_id) for image_id in self.ids)
+
+
+def calls() -> list[str]:
+    fault = Fault()
+    _Day().move(fault)
+    return fault.calls
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_move_that_is_interrupted_anywhere_and_typed_again_moves_each_image_once(mode: str) -> None:
+    assert len(calls()) > 10
+    for at in range(len(calls())):
+        day = _Day()
+        fault = Fault(at=at, mode=mode)
+        with suppress(ProcessDied, Retryable):
+            day.move(fault)
+        assert fault.struck
+        day.move(Fault())
+        day.move(Fault(), index_is_behind=True)
+        for row, time in zip(day.rows(), day.times, strict=True):
+            assert (row.schedule, row.process_at) == (1, (time or 0) + 2 * DAY), (mode, at)
+        day.world.advance(LOOK_SECONDS)
+        day.world.sweep()
+        held = {(message.image_id, message.schedule) for message in day.world.hold_queue.held}
+        assert {(image_id, 1) for image_id in day.ids} <= held, (mode, at, fault.calls[at])
+        assert day.world.sweep().outcomes == {}, "and then it is looked at no sooner than others"

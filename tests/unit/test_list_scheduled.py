@@ -1,0 +1,159 @@
+"""What waits for its time, counted by the keys of the waiting index; by rows where keys do not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date
+from typing import Any
+
+from darkroom.domain.image import Image, Status, due_shard_of
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.periods import Period, day_period, local_time
+from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
+from tests.fakes import FakeImages
+from tests.unit.test_image import NOW, pending, processing
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+AHEAD = Period(starts_at=NOW, ends_at=NOW + 1000 * DAY)
+TODAY = day_period(date(2026, 11, 21), UTC)
+
+
+def scheduled(number: int, process_at: Milliseconds, **changes: Any) -> Image:
+    """A row as `accept` and `move` leave it."""
+    times = {"process_at": process_at, "waiting_since": process_at, "enqueued_at": process_at, "due_at": process_at}
+    return pending(image_id=f"{number:026d}", status=Status.SCHEDULED, **times, **changes)
+
+
+@dataclass
+class CountingImages(FakeImages):
+    """Knows how many rows were read."""
+
+    rows_read: list[str] = field(default_factory=list)
+
+    def get_all(self, image_ids: Any) -> dict[str, Image]:
+        self.rows_read += image_ids
+        return super().get_all(image_ids)
+
+
+def images_of(*rows: Image) -> CountingImages:
+    return CountingImages(rows={row.image_id: row for row in rows})
+
+
+def listed(images: FakeImages, selection: Selection | None = None, limit: int = 1000, rows: int = 0) -> Listing:
+    return list_scheduled(
+        selection or Selection(period=AHEAD, lanes=("fast", "slow")),
+        cut=lambda at: day_period(local_time(at, UTC).date(), UTC),
+        limit=limit,
+        rows=rows,
+        images=images,
+        clock=lambda: NOW,
+    )
+
+
+def test_images_of_all_lanes_and_shards_are_counted_by_day_in_the_order_of_time() -> None:
+    rows = [scheduled(n, NOW + (n % 3) * DAY + n + 1, lane="fast" if n % 4 == 0 else "slow") for n in range(60)]
+    assert len({due_shard_of(row.image_id) for row in rows}) == 16
+    images = images_of(*rows)
+    listing = listed(images)
+    assert [(stretch.images, dict(stretch.images_by_lane)) for stretch in listing.stretches] == [
+        (20, {"fast": 5, "slow": 15})
+    ] * 3
+    assert [(stretch.first_at, stretch.last_at) for stretch in listing.stretches] == [
+        (NOW + n * DAY + n + 1, NOW + n * DAY + n + 58) for n in range(3)
+    ]
+    assert (listing.images, listing.due, listing.read_until, images.rows_read) == (60, 0, None, [])
+
+
+def test_what_is_not_scheduled_is_not_counted() -> None:
+    listing = listed(images_of(pending(), processing(image_id="1" * 26), scheduled(2, NOW + 1)))
+    assert (listing.images, listing.due) == (1, 2), "what waits since a moment that has passed is told beside"
+
+
+def test_what_was_moved_or_withdrawn_waits_for_its_time_no_longer() -> None:
+    withdrawn = scheduled(1, NOW + DAY, deleted_at=NOW)
+    images = images_of(replace(withdrawn, status=Status.CANCELLED, waiting_since=None), scheduled(2, NOW + DAY))
+    images.change(images.rows[f"{2:026d}"], scheduled(2, NOW + 3 * DAY, schedule=1))
+    (stretch,) = listed(images).stretches
+    assert stretch.first_at == NOW + 3 * DAY
+
+
+def test_one_lane_and_a_stretch_of_time_are_counted_alone() -> None:
+    images = images_of(*(scheduled(n, NOW + n * HOUR, lane="fast" if n % 2 else "slow") for n in range(1, 10)))
+    some = Selection(period=Period(starts_at=NOW + 2 * HOUR, ends_at=NOW + 6 * HOUR), lanes=("slow",))
+    listing = listed(images, some)
+    assert (listing.images, listing.stretches[0].first_at, listing.stretches[0].last_at) == (
+        2,
+        NOW + 2 * HOUR,
+        NOW + 4 * HOUR,
+    )
+
+
+def test_a_count_that_ends_before_the_end_has_the_earliest_and_says_until_when() -> None:
+    images = images_of(*(scheduled(n, NOW + 200 * HOUR - n * HOUR) for n in range(150)))
+    listing = listed(images, limit=100)
+    assert listing.images == 100
+    assert listing.read_until == NOW + 151 * HOUR
+    assert listing.stretches[-1].last_at == NOW + 150 * HOUR
+    assert listed(images, limit=150).read_until is None
+
+
+def test_of_a_tenant_what_its_rows_say_is_counted() -> None:
+    images = images_of(*(scheduled(n, NOW + n, tenant_id="acme" if n % 5 == 0 else "other") for n in range(1, 251)))
+    listing = listed(images, Selection(period=AHEAD, lanes=("slow",), tenant_id="acme"))
+    assert (listing.images, len(images.rows_read)) == (50, 250)
+
+
+def test_the_first_rows_are_read_if_they_are_asked_for_and_no_more() -> None:
+    images = images_of(*(scheduled(n, NOW + n) for n in range(1, 301)))
+    listing = listed(images, rows=10)
+    assert [row.process_at for row in listing.rows] == [NOW + n for n in range(1, 11)]
+    assert (listing.images, len(images.rows_read)) == (300, 100)
+
+
+def test_a_row_that_the_index_has_not_caught_up_with_is_believed_over_it() -> None:
+    images = images_of(scheduled(1, NOW + DAY), scheduled(2, NOW + DAY), scheduled(3, NOW + DAY))
+    before = dict(images.rows)
+
+    class Behind(CountingImages):
+        def waiting(self, *partition: Any, **bounds: Any) -> Any:
+            return FakeImages(rows=before).waiting(*partition, **bounds)
+
+    behind = Behind(rows=images.rows | {f"{1:026d}": processing(image_id=f"{1:026d}")})
+    behind.rows[f"{2:026d}"] = scheduled(2, NOW + 2 * DAY, schedule=1)
+    assert listed(behind).images == 3
+    assert [row.image_id for row in listed(behind, rows=10).rows] == [f"{3:026d}"]
+    assert listed(behind, rows=10).images == 1
+
+
+def test_of_what_is_due_rows_tell_what_no_worker_has_begun() -> None:
+    late, begun = scheduled(1, NOW - HOUR), replace(scheduled(2, NOW - HOUR), status=Status.PROCESSING)
+    images = images_of(late, begun, scheduled(3, NOW + HOUR))
+    day = Selection(period=TODAY, lanes=("slow",))
+    assert (listed(images, day).due, listed(images, day).images) == (2, 1)
+    assert (listed(images, day, rows=10).due, [row.image_id for row in listed(images, day, rows=10).rows]) == (
+        1,
+        [late.image_id, f"{3:026d}"],
+    )
+
+
+def test_progress_is_told_in_keys() -> None:
+    told: list[int] = []
+    list_scheduled(
+        Selection(period=AHEAD, lanes=("slow",)),
+        cut=lambda at: AHEAD,
+        limit=1000,
+        images=images_of(*(scheduled(n, NOW + n) for n in range(1, 251))),
+        clock=lambda: NOW,
+        on_read=told.append,
+    )
+    assert told == [100, 200, 250]
+
+
+def test_ids_come_in_the_order_of_time_and_those_of_a_tenant_by_their_rows() -> None:
+    images = images_of(*(scheduled(n, NOW + 1000 - n, tenant_id="acme" if n % 2 else "other") for n in range(1, 9)))
+    everybody = Selection(period=AHEAD, lanes=("fast", "slow"))
+    assert list(ids_in_order(everybody, images=images)) == [f"{n:026d}" for n in range(8, 0, -1)]
+    assert list(ids_in_order(replace(everybody, tenant_id="acme"), images=images)) == [
+        f"{n:026d}" for n in (7, 5, 3, 1)
+    ]

@@ -1,0 +1,48 @@
+"""One thing done to many images, several at a time and so many a second, until it is done or shall end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from darkroom.operations.pace import Pace
+
+
+def do_to_many[One, Outcome](
+    ones: Iterable[One],
+    act: Callable[[One], Outcome],
+    *,
+    pace: Pace,
+    at_a_time: int,
+    stop: Callable[[], bool],
+    on_outcome: Callable[[One, Outcome], None],
+) -> None:
+    """Has threads `act` on each of `ones`, no faster than `pace` lets them begin; `on_outcome` is told of each in this
+    thread. Once `stop` says so, or one has raised, no other is begun: those on their way end and are told of, and then
+    the first that was raised is raised."""
+    under_way: dict[Future[Outcome], One] = {}
+    raised: list[BaseException] = []
+
+    def collect(*, down_to: int) -> None:
+        while len(under_way) > down_to:
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                one = under_way.pop(future)
+                error = future.exception()
+                if error is not None:
+                    raised.append(error)
+                else:
+                    on_outcome(one, future.result())
+
+    with ThreadPoolExecutor(at_a_time) as pool:
+        try:
+            for one in ones:
+                pace.wait()
+                if stop() or raised:
+                    break
+                pace.spend()
+                under_way[pool.submit(act, one)] = one
+                collect(down_to=at_a_time - 1)
+        finally:
+            collect(down_to=0)
+    if raised:
+        raise raised[0]
