@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
+import time_machine
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, NoCredentialsError
 
@@ -381,3 +383,24 @@ def test_a_stack_that_does_not_listen_any_more_is_told_as_not_running(tmp_path: 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ApiError, match="make run"):
         patch.setattr(stacks, "_PATIENT", impatient)
         stacks.open_stack(None, None, environment={"DARKROOM_STATE_DIR": str(tmp_path)})
+
+
+def test_commands_go_by_the_local_stacks_clock_wherever_it_was_moved(tmp_path: Path) -> None:
+    file = tmp_path / "clock"
+
+    def now(clock_file: Path | None) -> int:
+        return stacks.Stack(
+            name="one",
+            region="us-east-1",
+            is_local=True,
+            options="",
+            queues={},
+            resources={},
+            client=boto3.client,
+            clock_file=clock_file,
+        ).clock()
+
+    with time_machine.travel(1000, tick=False):
+        assert (now(None), now(file)) == (1_000_000, 1_000_000), "there is none on AWS, or the stack has stopped"
+        file.write_text("+3600\n")
+        assert now(file) == 4_600_000

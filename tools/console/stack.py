@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -60,6 +61,7 @@ class Stack:
     queues: Mapping[str, DeadLetterQueue]
     resources: Mapping[str, str]
     client: Callable[[str], Any]
+    clock_file: Path | None = None
 
     @property
     def images(self) -> ImagesTable:
@@ -105,8 +107,8 @@ class Stack:
         return self.resources.get("TranscodeImageLogs")
 
     def clock(self) -> int:
-        """The current instant by this machine's clock."""
-        return time.time_ns() // 1_000_000
+        """The current instant by the stack's clock: this machine's, but where the local stack's was moved ahead."""
+        return time.time_ns() // 1_000_000 + 1000 * _seconds_ahead(self.clock_file)
 
     def explained(self) -> AbstractContextManager[None]:
         """Turns what its ports raise inside the block into an ApiError that says what to do."""
@@ -135,10 +137,10 @@ def open_stack(name: str | None, region: str | None, *, environment: Mapping[str
     if name is None:
         document = local_stack(environment, otherwise="Or name a deployed stack: --stack NAME [--region REGION].")
         name, region, make_client = document["stack_name"], document["region"], _local_clients(document)
-        is_local, options = True, ""
+        is_local, options, clock_file = True, "", _path(document.get("clock_file"))
     else:
         make_client, region = _deployed_clients(name, region)
-        is_local, options = False, f" --stack {name} --region {region}"
+        is_local, options, clock_file = False, f" --stack {name} --region {region}", None
     with explained(name, region, is_local=is_local):
         resources = _resources(make_client("cloudformation"), name)
         queues = _dead_letter_queues(make_client("sqs"), resources)
@@ -146,6 +148,7 @@ def open_stack(name: str | None, region: str | None, *, environment: Mapping[str
             name=name,
             region=region,
             is_local=is_local,
+            clock_file=clock_file,
             options=options,
             queues=queues,
             resources={logical_id: physical_id for logical_id, (_, physical_id) in resources.items()},
@@ -178,6 +181,17 @@ def explained(name: str, region: str, *, is_local: bool) -> Iterator[None]:
         raise ApiError(f"AWS refuses {error.operation_name} in {region} ({code}): {message}") from error
     except BotoCoreError as error:
         raise ApiError(f"AWS cannot be asked: {error}") from error
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
+
+
+def _seconds_ahead(clock_file: Path | None) -> int:
+    try:
+        return 0 if clock_file is None else int(clock_file.read_text())
+    except OSError:  # the stack has stopped
+        return 0
 
 
 def _deployed_clients(name: str, region: str | None) -> tuple[Callable[[str], Any], str]:

@@ -32,6 +32,7 @@ class RunningStack:
     api_key: str | None = None
     region: str = REGION
     stack_name: str = STACK_NAME
+    clock_file: str | None = None
 
 
 @contextmanager
@@ -88,6 +89,7 @@ def publish(state: State, stack: RunningStack) -> None:
         "region": stack.region,
         "stack_name": stack.stack_name,
         "outputs": stack.outputs,
+        "clock_file": stack.clock_file,
     }
     unfinished.write_text(json.dumps(document, indent=2) + "\n")
     unfinished.replace(state.stack_file)

@@ -41,7 +41,12 @@ def local_stack(state: State, *, interrupts: Interrupts, step: Step) -> Iterator
         with _emulator(state, interrupts, step) as emulator, _published(state):
             environment.write_aws_config(state, emulator.gateway_url)
             outputs = _build_and_deploy(state, emulator.front_url, interrupts, step)
-            serving = RunningStack(api_url=emulator.front_url, aws_endpoint_url=emulator.gateway_url, outputs=outputs)
+            serving = RunningStack(
+                api_url=emulator.front_url,
+                aws_endpoint_url=emulator.gateway_url,
+                outputs=outputs,
+                clock_file=str(state.clock),
+            )
             stack.publish(state, serving)
             yield serving, emulator
 
