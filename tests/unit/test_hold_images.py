@@ -106,3 +106,10 @@ def test_what_there_is_no_time_for_comes_again() -> None:
     plane = Plane(out_of_time=True)
     assert plane.hold(entry(1, DAY)).failed == [0]
     assert plane.holds.objects == {}
+
+
+def test_a_lane_that_does_not_answer_costs_far_off_images_nothing() -> None:
+    plane = Plane()
+    plane.lanes.send_all = refuse
+    holding = plane.hold(entry(1, 300), entry(2, DAY))
+    assert (holding.failed, holding.held, holding.sent) == ([0], 1, 0)

@@ -63,11 +63,16 @@ def hold_images(
 def _send(
     near: Sequence[Entry], places: dict[Entry, list[int]], holding: Holding, *, lanes: Lanes, clock: Clock
 ) -> None:
-    sent = lanes.send_all([parcel_of(entry, clock()) for entry in near]) if near else 0
-    holding.sent = sent
-    if sent < len(near):
-        holding.causes.append(Retryable("not all messages could be sent"))
-        holding.failed += [place for entry in near[sent:] for place in places[entry]]
+    if not near:
+        return
+    try:
+        holding.sent = lanes.send_all([parcel_of(entry, clock()) for entry in near])
+    except Retryable as error:  # the far-off ones are no lane's business
+        holding.causes.append(error)
+    else:
+        if holding.sent < len(near):
+            holding.causes.append(Retryable("not all messages could be sent"))
+    holding.failed += [place for entry in near[holding.sent :] for place in places[entry]]
 
 
 def _store(batch: Batch, *, holds: Holds, alarms: Alarms) -> None:
