@@ -56,8 +56,8 @@ def conditions(stack: Stack, *, wire_url: str, pace: Pace | None) -> Iterator[Co
         yield imposed
     finally:
         _set_visibility(stack, visibility)
-        for function, configuration in shipped.items():
-            configure(stack, function, configuration)
+        for function, original in shipped.items():
+            configure(stack, function, original)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ def test_nothing_is_early_lost_doubled_or_stuck_though_releases_are_killed(found
     assert found.all_broken == []
     assert found.early == 0
     assert found.reckoning.done == IMAGES - 1, "one was cancelled"
-    assert found.interrupted == DEATHS
+    assert found.interrupted >= DEATHS
 
 
 def test_few_executions_hold_many_images(found: Found) -> None:
