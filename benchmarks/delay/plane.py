@@ -15,7 +15,7 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
 from darkroom.domain.presets import PRESETS
 from darkroom.operations.hold_images import hold_images
-from darkroom.operations.release_images import release_images
+from darkroom.operations.release_images import ReleaseStores, release_images
 from tests.fakes.stores import FakeAlarms, FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 
 START: Milliseconds = 1_795_251_600_000
@@ -230,12 +230,14 @@ class Plane:
             key,
             position=position,
             begins_at=begins_at,
-            images=self._rows,
-            lanes=self._lanes,
-            hold_queue=self._hold_queue,
-            holds=self._holds,
-            calendar=self._calendar,
-            clock=lambda: self.now,
+            stores=ReleaseStores(
+                images=self._rows,
+                lanes=self._lanes,
+                hold_queue=self._hold_queue,
+                holds=self._holds,
+                calendar=self._calendar,
+                clock=lambda: self.now,
+            ),
             out_of_time=lambda: False,
         )
         self._ran(RELEASE_GB, self.counts["calls"] - with_calls)

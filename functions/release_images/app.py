@@ -12,7 +12,7 @@ from darkroom.aws.holds import timestamp
 from darkroom.operations.release_images import release_images
 from darkroom.telemetry import logger, metrics, tracer
 
-ports = wiring.release_images()
+stores = wiring.release_images()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 60_000
 """A hundred images take at most their dozen calls, retries included; the next turn goes on after them."""
@@ -27,12 +27,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         event["key"],
         position=event["position"],
         begins_at=event["begins_at"],
-        images=ports.images,
-        lanes=ports.lanes,
-        hold_queue=ports.hold_queue,
-        holds=ports.holds,
-        calendar=ports.calendar,
-        clock=wiring.clock,
+        stores=stores,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
     logger.info(

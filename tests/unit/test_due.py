@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.domain.due import Rescue, Wait, look_at_due
-from darkroom.domain.image import Expire, GiveUp, Image, NothingToDo, Status
+from darkroom.domain.image import Expire, GiveUp, Image, NothingToDo, Status, due_now
 from tests.unit.test_image import NOW, pending, processing
 
 
@@ -63,6 +63,7 @@ def test_a_scheduled_image_whose_message_could_not_be_sent_is_sent_and_then_look
     rescue = look_at_due(pending(status=Status.SCHEDULED, process_at=process_at, due_at=NOW), now=NOW)
     assert isinstance(rescue, Rescue)
     assert (rescue.image.due_at, rescue.image.rescues) == (process_at + 1_200_000, 0)
+    assert rescue.image.enqueued_at == process_at
 
 
 def test_a_scheduled_image_whose_release_never_came_is_sent() -> None:
@@ -78,6 +79,16 @@ def test_releases_that_are_paced_are_not_overtaken() -> None:
     assert isinstance(look_at_due(image, now=NOW, releasing_until=NOW), Rescue)
     far = look_at_due(image, now=NOW, releasing_until=NOW + 10**9)
     assert isinstance(far, Wait) and far.image.due_at == NOW + 3_600_000
+
+
+@pytest.mark.parametrize("status", [Status.SCHEDULED, Status.PENDING])
+def test_what_could_not_be_sent_waits_behind_nobody(status: Status) -> None:
+    before = pending(status=status, process_at=NOW - 1)
+    unsent = due_now(before, now=NOW)
+    rescue = look_at_due(unsent, now=NOW, releasing_until=NOW + 10**9, backlog=10**6)
+    assert isinstance(rescue, Rescue)
+    assert rescue.image.enqueued_at == NOW, "from here on it is in its lane as others are"
+    assert isinstance(look_at_due(rescue.image, now=NOW + 60_000, backlog=10**6), Wait)
 
 
 @pytest.mark.parametrize("status", [Status.SCHEDULED, Status.PENDING])

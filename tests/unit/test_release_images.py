@@ -1,5 +1,6 @@
 """Releasing a batch: only what still waits for this time goes, as far as its lane has room, and may go twice."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, UnreadableBatch
 from darkroom.domain.image import Status
 from darkroom.domain.lanes import SLOW
-from darkroom.operations.release_images import Released, release_images
+from darkroom.operations.release_images import Released, ReleaseStores, release_images
 from tests.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 from tests.unit.test_hold import NOW, entry
 from tests.unit.test_image import pending
@@ -47,12 +48,14 @@ class Plane:
             "key",
             position=position,
             begins_at=begins_at,
-            images=self.images,
-            lanes=self.lanes,
-            hold_queue=self.hold_queue,
-            holds=self.holds,
-            calendar=self.calendar,
-            clock=lambda: self.now,
+            stores=ReleaseStores(
+                images=self.images,
+                lanes=self.lanes,
+                hold_queue=self.hold_queue,
+                holds=self.holds,
+                calendar=self.calendar,
+                clock=lambda: self.now,
+            ),
             out_of_time=self.out_of_time,
         )
 
@@ -183,15 +186,62 @@ def test_few_images_wait_behind_nobody() -> None:
     assert plane.calendar.busy["slow"] == NOW + 10**9
 
 
-def test_a_turn_keeps_the_stretch_that_an_earlier_one_has_reserved() -> None:
+def test_what_is_not_wanted_any_more_takes_no_turn() -> None:
     plane = Plane()
-    plane.store(*(entry(number, 300) for number in range(FULL_BUCKET)))
-    plane.out_of_time = iter([False, True, *[False] * 9]).__next__
+    plane.store(*(entry(number, 300) for number in range(5 * FULL_BUCKET)))
+    for number in range(4 * FULL_BUCKET):
+        del plane.images.rows[entry(number, 300).message.image_id]
+    plane.release()
+    assert len(plane.sent) == FULL_BUCKET
+    assert max(plane.lanes.delays) <= 301 + FULL_BUCKET / SLOW.release_per_second
+    length = 1000 * FULL_BUCKET / SLOW.release_per_second
+    assert plane.calendar.busy["slow"] == pytest.approx(NOW + 300_000 + length, abs=5)
+
+
+def test_two_batches_of_the_same_time_do_not_take_the_same_turns() -> None:
+    plane = Plane()
+    for key, first in (("key", 0), ("other", FULL_BUCKET)):
+        plane.store(*(entry(first + number, 300) for number in range(FULL_BUCKET)))
+        plane.holds.objects[key] = plane.holds.objects["key"]
+        assert plane.release().done
+    assert max(Counter(plane.lanes.delays).values()) <= SLOW.release_per_second
+
+
+def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_keeps_them() -> None:
+    plane = Plane()
+    count = 10 * FULL_BUCKET
+    plane.store(*(entry(number, 300) for number in range(count)))
+    plane.calendar.busy["slow"] = begins_at = NOW + 880_000
     first = plane.release()
-    reserved = dict(plane.calendar.busy)
-    assert (first.done, first.begins_at) == (False, NOW + 300_000)
-    assert plane.release(first.position, first.begins_at).done
-    assert plane.calendar.busy == reserved
+    # Four hundred fit into the fifteen minutes that a lane holds.
+    assert (first.done, first.position) == (False, 400)
+    assert first.begins_at == begins_at + round(1000 * 400 / SLOW.release_per_second)
+    ends_at = begins_at + round(1000 * count / SLOW.release_per_second)
+    assert plane.calendar.busy["slow"] == ends_at, "nothing is reserved twice"
+    plane.now = first.wake_at
+    plane.out_of_time = iter([False, True, *[False] * 99]).__next__
+    second = plane.release(first.position, first.begins_at)
+    assert (second.position, second.begins_at) == (500, first.begins_at + 5_000)
+    while not second.done:
+        plane.now = second.wake_at
+        second = plane.release(second.position, second.begins_at)
+    assert plane.calendar.busy["slow"] == ends_at
+
+
+def test_a_stretch_that_begins_later_than_the_first_hundreds_turn_takes_nobody_elses() -> None:
+    plane = Plane()
+    plane.store(*(entry(number, 300) for number in range(2 * FULL_BUCKET)))
+    reserve, behind = plane.calendar.reserve, NOW + 2_000_000
+
+    def others_come_between(lane: str, **stretch: int) -> int:
+        begins_at: int = reserve(lane, **stretch)
+        reserve(lane, not_before=0, milliseconds=600_000)
+        return begins_at
+
+    plane.calendar.busy["slow"] = behind
+    plane.calendar.reserve = others_come_between
+    released = plane.release()
+    assert (released.position, released.begins_at) == (0, behind + 600_000)
 
 
 def test_a_failure_in_the_midst_goes_on_from_there() -> None:

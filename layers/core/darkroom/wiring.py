@@ -18,11 +18,11 @@ from darkroom.aws.queues import LaneQueues, SqsHoldQueue, hide_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import FAST, SLOW
 from darkroom.domain.limits import InputFormat, Limits
+from darkroom.operations.release_images import ReleaseStores
 from darkroom.operations.sweep_due_images import Stores
 from darkroom.ports import (
     Alarms,
     Archive,
-    Calendar,
     DeadLetters,
     HoldQueue,
     Holds,
@@ -207,27 +207,17 @@ def hold_images() -> HoldImages:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReleaseImages:
-    """The ports of `release_images`."""
-
-    images: Images
-    lanes: Lanes
-    hold_queue: HoldQueue
-    holds: Holds
-    calendar: Calendar
-
-
-def release_images() -> ReleaseImages:
+def release_images() -> ReleaseStores:
     """The ports of `release_images`, by the function's environment."""
     settings = ReleaseImagesSettings.read()
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
-    return ReleaseImages(
+    return ReleaseStores(
         images=ImagesTable(dynamodb, settings.images_table),
         lanes=LaneQueues(sqs, _queue_urls(settings)),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
         calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
+        clock=clock,
     )
 
 

@@ -85,12 +85,13 @@ def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0, releasing_
     if image.process_at is not None and image.process_at > now:
         # Its message could not be sent when it was scheduled or moved. The next look is the one that every image gets.
         after_its_time = image.process_at + 2 * LANES[image.lane].sla_seconds * 1000
-        return Rescue(image=replace(image, due_at=_no_later(after_its_time, image), rescues=0))
+        later = replace(image, due_at=_no_later(after_its_time, image), enqueued_at=image.process_at, rescues=0)
+        return Rescue(image=later)
     if image.status is Status.PROCESSING and not lease_lapsed(image, now):
         return NothingToDo(reason="leased")
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))
-    if image.status is Status.SCHEDULED and releasing_until > now:
+    if image.status is Status.SCHEDULED and image.enqueued_at is not None and releasing_until > now:
         # Its turn may be yet to come: nobody overtakes releases that are paced for the lane's sake.
         look_at = min(releasing_until + SWEEP_INTERVAL_SECONDS * 1000, now + MAX_PAUSE_SECONDS * 1000)
         return Wait(image=replace(image, due_at=_no_later(look_at, image)))
@@ -122,8 +123,9 @@ def _pushed_out(image: Image, now: Milliseconds) -> Image:
 def _wait_explained_seconds(image: Image, now: Milliseconds, backlog: int) -> float:
     """How much longer a message sent at `enqueued_at` may well wait: what is before it, by the rate that its lane
     surely keeps (Little's law), less what it has waited."""
-    waited_seconds = (now - (image.enqueued_at or image.created_at)) / 1000
-    return backlog / LANES[image.lane].drain_floor_per_second - waited_seconds if backlog else 0.0
+    if image.enqueued_at is None or not backlog:
+        return 0.0
+    return backlog / LANES[image.lane].drain_floor_per_second - (now - image.enqueued_at) / 1000
 
 
 def _without_objects(image: Image, now: Milliseconds) -> Image:

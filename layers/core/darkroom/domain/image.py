@@ -139,10 +139,10 @@ class Image:
     (`status`, `run`, `attempt`) is the fence: a write that expects another triple has lost its race. `schedule` counts
     the changes of `process_at`, `version` counts all writes. `due_at` is when somebody must look again: a terminal
     image has one only while its dead letter or the removal of its objects is owed. `waiting_since` is what an
-    unfinished image's service level counts from, and `enqueued_at` when its latest message came to be in the lane.
-    `claimed_by` names the one delivery that holds the lease; `attempts` tells of the latest ones. `preset` is None
-    where the client sent a recipe of its own. A row with `deleted_at` is a tombstone, which the table forgets by itself
-    at `forget_at`, in seconds because DynamoDB's expiry wants them.
+    unfinished image's service level counts from, and `enqueued_at` when its latest message came to be in the lane, None
+    where it could not be sent. `claimed_by` names the one delivery that holds the lease; `attempts` tells of the latest
+    ones. `preset` is None where the client sent a recipe of its own. A row with `deleted_at` is a tombstone, which the
+    table forgets by itself at `forget_at`, in seconds because DynamoDB's expiry wants them.
     """
 
     image_id: str
@@ -534,4 +534,4 @@ def delete(image: Image, *, now: Milliseconds) -> Image:
 
 def due_now(image: Image, *, now: Milliseconds) -> Image:
     """The image whose message could not be sent: due at once, for the sweeper to send it."""
-    return replace(image, due_at=now)
+    return replace(image, due_at=now, enqueued_at=None)

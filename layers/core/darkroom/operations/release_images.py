@@ -24,7 +24,8 @@ AGAIN_SECONDS = 5
 @dataclass(frozen=True, kw_only=True)
 class Released:
     """How far a release has come: `position` entries are settled. Where it is not `done`, it goes on at `wake_at`;
-    `begins_at` is when the stretch of its lane begins that is reserved for it, None where none is.
+    `begins_at` is when the next of them comes to its lane, in the stretch that is reserved for all that are left, and
+    None where none is.
 
     `sent` went to their lanes and `held` are held once more; `stale` were cancelled, moved or are gone, and
     `latest_seconds` is how late the latest of those sent was, 0 where none was.
@@ -40,54 +41,63 @@ class Released:
     latest_seconds: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReleaseStores:
+    """What a release reads and writes."""
+
+    images: Images
+    lanes: Lanes
+    hold_queue: HoldQueue
+    holds: Holds
+    calendar: Calendar
+    clock: Clock
+
+
 def release_images(
     key: str,
     *,
     position: int,
     begins_at: Milliseconds | None,
-    images: Images,
-    lanes: Lanes,
-    hold_queue: HoldQueue,
-    holds: Holds,
-    calendar: Calendar,
-    clock: Clock,
+    stores: ReleaseStores,
     out_of_time: Callable[[], bool],
 ) -> Released:
     """Settles the batch under `key` from `position` on, and removes it when all is settled.
 
-    Where many have the same time, they come to their lane one after the other, in a stretch of it that is reserved when
-    the first of them goes: the state between two turns is `position` and `begins_at`.
+    Where many have the same time, they come to their lane one after the other: each hundred reserves its turn behind
+    all others when it goes, and what is left when turns are further ahead than the lane can hold reserves them at once.
+    The state between two turns is `position` and `begins_at`.
 
     Each entry's row is read first (consistently): only what still waits for this time goes. It may be done again from
     any point: a message that was sent twice finds its image begun. Raises Retryable where nothing could be settled, and
     UnreadableBatch.
     """
-    dumped = holds.get(key)
+    dumped = stores.holds.get(key)
     if dumped is None:  # an earlier attempt has settled and removed it, and its answer was lost
-        return Released(done=True, position=position, wake_at=_whole_second(clock()))
-    batch = read_batch(dumped)
-    if begins_at is None and batch.is_release and len(batch.entries) >= FULL_BUCKET:
-        begins_at = _reserve(batch, calendar=calendar, now=clock())
-    tally = _Tally(position=position, begins_at=begins_at)
-    for chunk in batched(batch.entries[position:], CHUNK, strict=False):
-        wake_at = _not_before(batch, chunk, tally, now=clock())
+        return Released(done=True, position=position, wake_at=_whole_second(stores.clock()))
+    release = _Release(stores=stores, batch=read_batch(dumped), position=position, begins_at=begins_at)
+    for chunk in batched(release.batch.entries[position:], CHUNK, strict=False):
+        wake_at = release.not_before(chunk)
         if wake_at is None and out_of_time():
-            wake_at = _whole_second(clock())
+            wake_at = _whole_second(stores.clock())
         if wake_at is not None:
-            return tally.released(done=False, wake_at=wake_at)
+            return release.so_far(done=False, wake_at=wake_at)
         try:
-            _settle(batch, chunk, tally, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+            wake_at = release.settle(chunk)
         except Retryable:
-            if tally.position == position:
+            if release.position == position:
                 raise
             # What was settled is not gone through again.
-            return tally.released(done=False, wake_at=_whole_second(clock() + AGAIN_SECONDS * 1000))
-    holds.delete(key)
-    return tally.released(done=True, wake_at=_whole_second(clock()))
+            wake_at = _whole_second(stores.clock() + AGAIN_SECONDS * 1000)
+        if wake_at is not None:
+            return release.so_far(done=False, wake_at=wake_at)
+    stores.holds.delete(key)
+    return release.so_far(done=True, wake_at=_whole_second(stores.clock()))
 
 
 @dataclass(kw_only=True)
-class _Tally:
+class _Release:
+    stores: ReleaseStores
+    batch: Batch
     position: int
     begins_at: Milliseconds | None
     sent: int = 0
@@ -95,7 +105,7 @@ class _Tally:
     stale: int = 0
     latest_seconds: float = 0.0
 
-    def released(self, *, done: bool, wake_at: Milliseconds) -> Released:
+    def so_far(self, *, done: bool, wake_at: Milliseconds) -> Released:
         return Released(
             done=done,
             position=self.position,
@@ -107,66 +117,85 @@ class _Tally:
             latest_seconds=self.latest_seconds,
         )
 
+    def not_before(self, chunk: Sequence[Entry]) -> Milliseconds | None:
+        """When the chunk may go, where that is not now because it is further ahead than its lane can hold."""
+        return self._too_far(_turns(chunk, self.begins_at)) if self.batch.is_release else None
 
-def _reserve(batch: Batch, *, calendar: Calendar, now: Milliseconds) -> Milliseconds:
-    first = batch.entries[0]
-    rate = LANES[first.message.lane].release_per_second
-    return calendar.reserve(
-        first.message.lane,
-        not_before=max(first.process_at, now),
-        milliseconds=round(1000 * len(batch.entries) / rate),
-    )
-
-
-def _slot(entry: Entry, place: int, begins_at: Milliseconds | None) -> Milliseconds:
-    """When the entry in that place of its batch comes to its lane: at its time, or when it is its turn after that."""
-    if begins_at is None:
-        return entry.process_at
-    return max(entry.process_at, begins_at + round(1000 * place / LANES[entry.message.lane].release_per_second))
-
-
-def _not_before(batch: Batch, chunk: Sequence[Entry], tally: _Tally, *, now: Milliseconds) -> Milliseconds | None:
-    """When the chunk may go, where that is not now because it is further ahead than its lane can hold."""
-    if not batch.is_release:
+    def settle(self, chunk: Sequence[Entry]) -> Milliseconds | None:
+        """Sends or holds what of the chunk is still wanted; or returns when its turn can be waited for."""
+        rows = self.stores.images.get_all([entry.message.image_id for entry in chunk])
+        wanted = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
+        takes_turns = self.batch.is_release and len(self.batch.entries) >= FULL_BUCKET
+        begins_at = self.begins_at
+        if begins_at is None and takes_turns and wanted:
+            begins_at = self._reserve(wanted[0], len(wanted))
+            if self._too_far(_turns(wanted, begins_at)) is not None:
+                # So many are ahead that all that are left reserve their turns now: they need not ask again and again.
+                left = len(self.batch.entries) - self.position - len(wanted)
+                begins_at = self._reserve(wanted[-1], left) - _length(wanted[0], len(wanted))
+                self.begins_at = begins_at
+        turns = _turns(wanted, begins_at)
+        wake_at = self._too_far(turns) if self.batch.is_release else None
+        if wake_at is not None:
+            return wake_at
+        self._send(wanted, turns)
+        self.stale += len(chunk) - len(wanted)
+        self.position += len(chunk)
+        if self.begins_at is not None and wanted:
+            self.begins_at = turns[-1] + _length(wanted[-1], 1)
         return None
-    slots = [_slot(entry, tally.position + number, tally.begins_at) for number, entry in enumerate(chunk)]
-    if max(slots) <= now + LANE_DELAY_SECONDS * 1000:
-        return None
-    # Later than it could be, so that a turn sends the more; and no later than keeps the lead of a release.
-    return _whole_second(max(min(slots) - RELEASE.lead_seconds * 1000, max(slots) - LANE_DELAY_SECONDS * 1000))
+
+    def _send(self, wanted: Sequence[Entry], turns: Sequence[Milliseconds]) -> None:
+        now = self.stores.clock()
+        # Whatever woke so late that its lane can hold it by now goes there at once: the hold queue would cost it a
+        # minute.
+        going = [
+            (entry, turn)
+            for entry, turn in zip(wanted, turns, strict=True)
+            if self.batch.is_release or is_near(entry, now)
+        ]
+        staying = [entry for entry in wanted if not self.batch.is_release and not is_near(entry, now)]
+        sent = self.stores.lanes.send_all([(entry.message, seconds_until(turn, now)) for entry, turn in going])
+        late = ((max(self.stores.clock(), turn) - entry.process_at) / 1000 for entry, turn in going[:sent])
+        self.latest_seconds = max(self.latest_seconds, *late, 0.0)
+        self.sent += sent
+        held = self.stores.hold_queue.put_all(
+            [entry.message.model_copy(update={"process_at": entry.process_at}) for entry in staying]
+        )
+        self.held += held
+        if sent + held < len(wanted):
+            # The next attempt begins with this chunk: what of it was sent already is sent twice, and begun once.
+            raise Retryable("not all messages could be sent")
+
+    def _reserve(self, first: Entry, count: int) -> Milliseconds:
+        """When turns for so many begin in their lane, behind all others."""
+        return self.stores.calendar.reserve(
+            first.message.lane,
+            not_before=max(first.process_at, self.stores.clock()),
+            milliseconds=_length(first, count),
+        )
+
+    def _too_far(self, turns: Sequence[Milliseconds]) -> Milliseconds | None:
+        """When to go on, where the last of the turns is further ahead than its lane can hold."""
+        if not turns or turns[-1] <= self.stores.clock() + LANE_DELAY_SECONDS * 1000:
+            return None
+        # Later than it could be, so that it sends the more; and no later than keeps the lead of a release.
+        return _whole_second(max(turns[0] - RELEASE.lead_seconds * 1000, turns[-1] - LANE_DELAY_SECONDS * 1000))
 
 
-def _settle(
-    batch: Batch,
-    chunk: Sequence[Entry],
-    tally: _Tally,
-    *,
-    images: Images,
-    lanes: Lanes,
-    hold_queue: HoldQueue,
-    clock: Clock,
-) -> None:
-    rows = images.get_all([entry.message.image_id for entry in chunk])
-    wanted = [
-        (entry, _slot(entry, place, tally.begins_at))
-        for place, entry in enumerate(chunk, start=tally.position)
-        if is_awaited(entry, rows.get(entry.message.image_id))
-    ]
-    now = clock()
-    # Whatever woke so late that its lane can hold it by now goes there at once: the hold queue would cost it a minute.
-    going = [(entry, slot) for entry, slot in wanted if batch.is_release or is_near(entry, now)]
-    staying = [entry for entry, _ in wanted if not batch.is_release and not is_near(entry, now)]
-    sent = lanes.send_all([(entry.message, seconds_until(slot, now)) for entry, slot in going])
-    late = ((max(clock(), slot) - entry.process_at) / 1000 for entry, slot in going[:sent])
-    tally.latest_seconds = max(tally.latest_seconds, *late, 0.0)
-    tally.sent += sent
-    held = hold_queue.put_all([entry.message.model_copy(update={"process_at": entry.process_at}) for entry in staying])
-    tally.held += held
-    if sent + held < len(wanted):
-        # The next attempt begins with this chunk: what of it was sent already is sent twice, and begun once.
-        raise Retryable("not all messages could be sent")
-    tally.stale += len(chunk) - len(wanted)
-    tally.position += len(chunk)
+def _length(entry: Entry, count: int) -> Milliseconds:
+    """How long the entry's lane takes for so many."""
+    return round(1000 * count / LANES[entry.message.lane].release_per_second)
+
+
+def _turns(entries: Sequence[Entry], begins_at: Milliseconds | None) -> list[Milliseconds]:
+    """When each comes to its lane: at its time, or one after the other where they have turns from `begins_at` on."""
+    turns: list[Milliseconds] = []
+    for entry in entries:
+        turns.append(entry.process_at if begins_at is None else max(entry.process_at, begins_at))
+        if begins_at is not None:
+            begins_at = turns[-1] + _length(entry, 1)
+    return turns
 
 
 def is_awaited(entry: Entry, image: Image | None) -> bool:
