@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchmarks.delay.prices import AWS_CALL_MILLISECONDS, BATCH
-from darkroom.domain.hold import Entry
+from darkroom.domain.hold import Entry, Turn
 from darkroom.domain.image import Image, Source, accept
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
@@ -131,6 +131,14 @@ class _Calendar(FakeCalendar):
     def reserve(self, lane: str, *, not_before: Milliseconds, milliseconds: int) -> Milliseconds:
         self._counts.update({"DynamoDB write units": 1, "calls": 1})
         return super().reserve(lane, not_before=not_before, milliseconds=milliseconds)
+
+    def note_turn(self, key: str, turn: Turn) -> None:
+        self._counts.update({"DynamoDB write units": 1, "calls": 1})
+        super().note_turn(key, turn)
+
+    def turn_of(self, key: str) -> Turn | None:
+        self._counts.update({"DynamoDB read units": 1, "calls": 1})
+        return super().turn_of(key)
 
 
 class _Alarms(FakeAlarms):

@@ -19,10 +19,11 @@ from darkroom.aws.holds import HoldExecutions, HoldsBucket, timestamp
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.domain.errors import Retryable
+from darkroom.domain.hold import Turn
 from darkroom.domain.image import message_for
 from darkroom.domain.message import Message, read_message
 from darkroom.ports import Calendar
-from tests.contract.conftest import REGION, Aws
+from tests.contract.conftest import REGION, TEMPLATE, Aws
 from tests.fakes.stores import FakeCalendar
 from tests.unit.test_image import pending
 
@@ -142,6 +143,29 @@ def test_stretches_of_a_lane_follow_each_other_and_idle_time_is_not_saved_up(kin
     assert calendar.reserve("slow", not_before=1_700, milliseconds=100) == 1_700
     assert calendar.reserve("slow", not_before=5_000, milliseconds=100) == 5_000
     assert (calendar.busy_until("slow"), calendar.busy_until("fast")) == (5_100, 0)
+
+
+@pytest.mark.parametrize("kind", ["fake", "aws"])
+def test_the_latest_turn_of_a_batch_is_remembered(kind: str, aws: Aws) -> None:
+    calendar: Calendar = (
+        FakeCalendar() if kind == "fake" else ReleaseCalendar(boto3.client("dynamodb"), aws.calendar_table)
+    )
+    assert calendar.turn_of("holds/a") is None
+    for turn in (
+        Turn(position=100, begins_at=1_000, is_of_all_left=False),
+        Turn(position=200, begins_at=6_000, is_of_all_left=True),
+    ):
+        calendar.note_turn("holds/a", turn)
+        assert calendar.turn_of("holds/a") == turn
+    assert calendar.turn_of("holds/b") is None
+
+
+def test_turns_are_forgotten_in_time(aws: Aws) -> None:
+    calendar, client = ReleaseCalendar(boto3.client("dynamodb"), aws.calendar_table), boto3.client("dynamodb")
+    calendar.note_turn("holds/a", Turn(position=0, begins_at=1_795_251_600_123, is_of_all_left=False))
+    item = client.get_item(TableName=aws.calendar_table, Key={"lane": {"S": "holds/a"}})["Item"]
+    assert int(item["forget_at"]["N"]) == 1_795_251_600 + 30 * 24 * 3600
+    assert TEMPLATE["Resources"]["CalendarTable"]["Properties"]["TimeToLiveSpecification"]["AttributeName"] in item
 
 
 def test_a_calendar_that_changes_between_two_writes_is_asked_again(aws: Aws) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.domain.errors import Retryable
+from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
@@ -175,6 +176,7 @@ class FakeCalendar:
     """The `Calendar` port."""
 
     busy: dict[str, Milliseconds] = field(default_factory=dict)
+    turns: dict[str, Turn] = field(default_factory=dict)
 
     def reserve(self, lane: str, *, not_before: Milliseconds, milliseconds: int) -> Milliseconds:
         begins_at = max(not_before, self.busy_until(lane))
@@ -183,6 +185,12 @@ class FakeCalendar:
 
     def busy_until(self, lane: str) -> Milliseconds:
         return self.busy.get(lane, 0)
+
+    def note_turn(self, key: str, turn: Turn) -> None:
+        self.turns[key] = turn
+
+    def turn_of(self, key: str) -> Turn | None:
+        return self.turns.get(key)
 
 
 @dataclass

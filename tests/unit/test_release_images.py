@@ -31,9 +31,9 @@ class Plane:
     now: int = NOW
     out_of_time: Callable[[], bool] = lambda: False
 
-    def store(self, *entries: Entry, level: str = "release") -> None:
+    def store(self, *entries: Entry, level: str = "release", key: str = "key") -> None:
         ordered = tuple(sorted(entries, key=lambda one: one.process_at))
-        self.holds.put("key", Batch(level=level, wake_at=WAKE_AT, entries=ordered).dumped())
+        self.holds.put(key, Batch(level=level, wake_at=WAKE_AT, entries=ordered).dumped())
         for one in entries:
             image = pending(
                 image_id=one.message.image_id,
@@ -43,9 +43,9 @@ class Plane:
             )
             self.images.rows[one.message.image_id] = image
 
-    def release(self, position: int = 0, begins_at: int | None = None) -> Released:
+    def release(self, position: int = 0, begins_at: int | None = None, key: str = "key") -> Released:
         return release_images(
-            "key",
+            key,
             position=position,
             begins_at=begins_at,
             stores=ReleaseStores(
@@ -201,9 +201,8 @@ def test_what_is_not_wanted_any_more_takes_no_turn() -> None:
 def test_two_batches_of_the_same_time_do_not_take_the_same_turns() -> None:
     plane = Plane()
     for key, first in (("key", 0), ("other", FULL_BUCKET)):
-        plane.store(*(entry(first + number, 300) for number in range(FULL_BUCKET)))
-        plane.holds.objects[key] = plane.holds.objects["key"]
-        assert plane.release().done
+        plane.store(*(entry(first + number, 300) for number in range(FULL_BUCKET)), key=key)
+        assert plane.release(key=key).done
     assert max(Counter(plane.lanes.delays).values()) <= SLOW.release_per_second
 
 
@@ -242,6 +241,50 @@ def test_a_stretch_that_begins_later_than_the_first_hundreds_turn_takes_nobody_e
     plane.calendar.reserve = others_come_between
     released = plane.release()
     assert (released.position, released.begins_at) == (0, behind + 600_000)
+
+
+@pytest.mark.parametrize("busy_until", [0, NOW + 880_000], ids=["turns_are_near", "turns_are_far"])
+def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
+    class Died(BaseException):
+        pass
+
+    plane, calls = Plane(), []
+    plane.store(*(entry(number, 300) for number in range(5 * FULL_BUCKET)))
+    plane.calendar.busy["slow"] = busy_until
+    send_all = plane.lanes.send_all
+
+    def die_at_the_third(parcels: Any) -> int:
+        calls.append(len(parcels))
+        sent: int = send_all(parcels)
+        if len(calls) == 3:
+            raise Died
+        return sent
+
+    plane.lanes.send_all = die_at_the_third
+    with pytest.raises(Died):
+        plane.release()
+    reserved, shown = dict(plane.calendar.busy), dict(zip(plane.sent, plane.lanes.delays, strict=True))
+    plane.lanes.sent.clear()
+    plane.lanes.delays.clear()
+    again = plane.release()
+    assert plane.sent[:1] == [200], "what had its turn before is in the lane"
+    assert plane.lanes.delays[:100] == [shown[number] for number in range(200, 300)]
+    while not again.done:
+        plane.now = again.wake_at
+        again = plane.release(again.position, again.begins_at)
+    wasted = plane.calendar.busy["slow"] - max(busy_until, NOW + 300_000) - 5 * FULL_BUCKET * 50
+    assert wasted == 0 and reserved
+
+
+def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next() -> None:
+    plane = Plane()
+    plane.store(*(entry(number, 300) for number in range(5 * FULL_BUCKET)))
+    plane.calendar.busy["slow"] = NOW + 2_000_000
+    first = plane.release()
+    reserved = dict(plane.calendar.busy)
+    # As if it had died before it could answer.
+    assert plane.release() == first
+    assert plane.calendar.busy == reserved
 
 
 def test_a_failure_in_the_midst_goes_on_from_there() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from darkroom.domain.dead_letter import Move
+from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image, Variant
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
@@ -138,6 +139,13 @@ class Calendar(Protocol):
 
     def busy_until(self, lane: str) -> Milliseconds:
         """When the last reserved stretch ends; 0 where none ever was."""
+
+    def note_turn(self, key: str, turn: Turn) -> None:
+        """Writes down the latest turn of the batch under `key`, for whoever goes on with it. It is forgotten after a
+        month: no execution repeats a release for that long."""
+
+    def turn_of(self, key: str) -> Turn | None:
+        """The turn that was noted last of that batch, by a consistent read."""
 
 
 class HoldQueue(Protocol):

@@ -1,4 +1,4 @@
-"""When each lane is reserved for releases: one item a lane, changed by one conditional write."""
+"""When each lane is reserved for releases: one item a lane, changed by one conditional write, and one a large batch."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
+from darkroom.domain.hold import Turn
 from darkroom.domain.instants import Milliseconds
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 _TRIES = 5
 """A lane may become free, or busy, between the two writes of one try; five times in a row it does not."""
+
+_FORGET_AFTER_SECONDS = 30 * 24 * 3600
+"""A release that failed is repeated for hours, and by an operator as long as its letter lives: 14 days."""
 
 
 class ReleaseCalendar:
@@ -46,6 +51,29 @@ class ReleaseCalendar:
         with retryable("reading the calendar"):
             answer = self._client.get_item(TableName=self._table_name, Key={"lane": {"S": lane}}, ConsistentRead=True)
         return int(answer.get("Item", {}).get("busy_until", {}).get("N", "0"))
+
+    def note_turn(self, key: str, turn: Turn) -> None:
+        item: dict[str, AttributeValueTypeDef] = {
+            "lane": {"S": key},  # no lane is called like a batch
+            "position": {"N": str(turn.position)},
+            "begins_at": {"N": str(turn.begins_at)},
+            "is_of_all_left": {"BOOL": turn.is_of_all_left},
+            "forget_at": {"N": str(turn.begins_at // 1000 + _FORGET_AFTER_SECONDS)},
+        }
+        with retryable("noting a release's turn"):
+            self._client.put_item(TableName=self._table_name, Item=item)
+
+    def turn_of(self, key: str) -> Turn | None:
+        with retryable("reading a release's turn"):
+            answer = self._client.get_item(TableName=self._table_name, Key={"lane": {"S": key}}, ConsistentRead=True)
+        item = answer.get("Item")
+        if item is None:
+            return None
+        return Turn(
+            position=int(item["position"]["N"]),
+            begins_at=int(item["begins_at"]["N"]),
+            is_of_all_left=item["is_of_all_left"]["BOOL"],
+        )
 
     def _update(self, lane: str, expression: str, condition: str, **values: int) -> Milliseconds | None:
         """When the lane is free after the update, or None where the condition did not hold."""

@@ -64,6 +64,15 @@ class Entry(BaseModel):
     process_at: Milliseconds
 
 
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """When the entries of a batch from `position` on come to their lane: the next hundred, or all that are left."""
+
+    position: int
+    begins_at: Milliseconds
+    is_of_all_left: bool
+
+
 class BatchLetter(BaseModel):
     """What an execution tells the dead letters of the hold queue when it gives its batch up; moved back to that queue
     it has the batch set to wake again."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import batched
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, is_near, read_batch
+from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, Turn, is_near, read_batch
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
@@ -65,7 +65,7 @@ def release_images(
 
     Where many have the same time, they come to their lane one after the other: each hundred reserves its turn behind
     all others when it goes, and what is left when turns are further ahead than the lane can hold reserves them at once.
-    The state between two turns is `position` and `begins_at`.
+    The state between two calls is `position` and `begins_at`; where a call died, the calendar knows how far it came.
 
     Each entry's row is read first (consistently): only what still waits for this time goes. It may be done again from
     any point: a message that was sent twice finds its image begun. Raises Retryable where nothing could be settled, and
@@ -74,8 +74,9 @@ def release_images(
     dumped = stores.holds.get(key)
     if dumped is None:  # an earlier attempt has settled and removed it, and its answer was lost
         return Released(done=True, position=position, wake_at=_whole_second(stores.clock()))
-    release = _Release(stores=stores, batch=read_batch(dumped), position=position, begins_at=begins_at)
-    for chunk in batched(release.batch.entries[position:], CHUNK, strict=False):
+    release = _Release(key=key, stores=stores, batch=read_batch(dumped), position=position, begins_at=begins_at)
+    release.go_on_from_where_another_died()
+    for chunk in batched(release.batch.entries[release.position :], CHUNK, strict=False):
         wake_at = release.not_before(chunk)
         if wake_at is None and out_of_time():
             wake_at = _whole_second(stores.clock())
@@ -96,6 +97,7 @@ def release_images(
 
 @dataclass(kw_only=True)
 class _Release:
+    key: str
     stores: ReleaseStores
     batch: Batch
     position: int
@@ -104,6 +106,19 @@ class _Release:
     held: int = 0
     stale: int = 0
     latest_seconds: float = 0.0
+    _turn: Turn | None = None
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether it is so many that they must not all come to their lane at once."""
+        return self.batch.is_release and len(self.batch.entries) >= FULL_BUCKET
+
+    def go_on_from_where_another_died(self) -> None:
+        """Whatever has had its turn is not given another: its message is in the lane, and the turn would stay empty."""
+        self._turn = self.stores.calendar.turn_of(self.key) if self.takes_turns else None
+        if self._turn is not None and self._turn.position >= self.position:
+            self.position = self._turn.position
+            self.begins_at = self._turn.begins_at if self._turn.is_of_all_left else None
 
     def so_far(self, *, done: bool, wake_at: Milliseconds) -> Released:
         return Released(
@@ -125,15 +140,9 @@ class _Release:
         """Sends or holds what of the chunk is still wanted; or returns when its turn can be waited for."""
         rows = self.stores.images.get_all([entry.message.image_id for entry in chunk])
         wanted = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
-        takes_turns = self.batch.is_release and len(self.batch.entries) >= FULL_BUCKET
         begins_at = self.begins_at
-        if begins_at is None and takes_turns and wanted:
-            begins_at = self._reserve(wanted[0], len(wanted))
-            if self._too_far(_turns(wanted, begins_at)) is not None:
-                # So many are ahead that all that are left reserve their turns now: they need not ask again and again.
-                left = len(self.batch.entries) - self.position - len(wanted)
-                begins_at = self._reserve(wanted[-1], left) - _length(wanted[0], len(wanted))
-                self.begins_at = begins_at
+        if begins_at is None and self.takes_turns and wanted:
+            begins_at = self._take_turn(wanted)
         turns = _turns(wanted, begins_at)
         wake_at = self._too_far(turns) if self.batch.is_release else None
         if wake_at is not None:
@@ -166,6 +175,20 @@ class _Release:
         if sent + held < len(wanted):
             # The next attempt begins with this chunk: what of it was sent already is sent twice, and begun once.
             raise Retryable("not all messages could be sent")
+
+    def _take_turn(self, wanted: Sequence[Entry]) -> Milliseconds:
+        """When the next of them come to their lane: the turn that they had before a call died, or a new one."""
+        if self._turn is not None and self._turn.position == self.position:
+            return self._turn.begins_at
+        begins_at = self._reserve(wanted[0], len(wanted))
+        if self._too_far(_turns(wanted, begins_at)) is not None:
+            # So many are ahead that all that are left reserve their turns now: they need not ask again and again.
+            left = len(self.batch.entries) - self.position - len(wanted)
+            begins_at = self._reserve(wanted[-1], left) - _length(wanted[0], len(wanted))
+            self.begins_at = begins_at
+        turn = Turn(position=self.position, begins_at=begins_at, is_of_all_left=self.begins_at is not None)
+        self.stores.calendar.note_turn(self.key, turn)
+        return begins_at
 
     def _reserve(self, first: Entry, count: int) -> Milliseconds:
         """When turns for so many begin in their lane, behind all others."""
