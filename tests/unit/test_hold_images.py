@@ -113,3 +113,11 @@ def test_a_lane_that_does_not_answer_costs_far_off_images_nothing() -> None:
     plane.lanes.send_all = refuse
     holding = plane.hold(entry(1, 300), entry(2, DAY))
     assert (holding.failed, holding.held, holding.sent) == ([0], 1, 0)
+
+
+def test_the_largest_batch_comes_last_so_that_little_is_promised_twice_where_it_dies() -> None:
+    plane = Plane()
+    plane.hold(
+        *(entry(number, DAY) for number in range(3)), entry(3, 40 * DAY), *(entry(4 + n, 100 * DAY) for n in (0, 1))
+    )
+    assert [len(read_batch(dumped).entries) for dumped in plane.holds.objects.values()] == [1, 2, 3]

@@ -46,7 +46,9 @@ def hold_images(
         places.setdefault(entry, []).append(place)  # one that was delivered twice waits once
     near = sorted((entry for entry in places if is_near(entry, now)), key=lambda entry: entry.process_at)
     _send(near, places, holding, lanes=lanes, clock=clock)
-    for batch in batches_of([entry for entry in places if not is_near(entry, now)], now):
+    batches = batches_of([entry for entry in places if not is_near(entry, now)], now)
+    # The largest last: if this dies, all of its event comes again, and what was promised is promised twice.
+    for batch in sorted(batches, key=lambda batch: len(batch.entries)):
         try:
             if out_of_time():
                 raise Retryable("time ran out")
@@ -85,8 +87,8 @@ def _store(batch: Batch, *, holds: Holds, alarms: Alarms) -> None:
 def wake_again(key: str, *, holds: Holds, alarms: Alarms) -> bool:
     """Sets a batch to wake that an execution has given up; whether there was anything left of it to wake.
 
-    It is gone through from its beginning: what was released of it before has left `scheduled` or is begun once. Raises
-    Retryable, and UnreadableBatch.
+    It goes on from its latest turn where it takes turns, and from its beginning where it does not: what was released of
+    it before is begun once. Raises Retryable, and UnreadableBatch.
     """
     dumped = holds.get(key)
     if dumped is None:
