@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from benchmarks.prove.stack import Stack
+from darkroom.operations.release_images import TURNS_AHEAD_SECONDS
 
 PATIENCE_SECONDS = 120
 _WINDOW_SECONDS = 61
@@ -39,12 +40,10 @@ class Journey:
         self._go(_WINDOW_SECONDS)
         self._wait(lambda: self.stack.messages("HoldQueueUrl") == 0, "the hold queue is drained")
 
-    def let_go(self, images: int, *, still_waiting: int = 0) -> None:
-        """Wait until the messages of so many images are in their lane, and all executions but so many have ended."""
-        self._wait(
-            lambda: self.stack.messages("SlowQueueUrl") >= images and self._running() <= still_waiting,
-            "the releases have sent their messages",
-        )
+    def let_go(self, process_at: int, *, still_waiting: int = 0) -> None:
+        """Go to when images of one time are given their turns, and wait until all executions but so many have ended."""
+        self.go_to(process_at - TURNS_AHEAD_SECONDS + 5)
+        self._wait(lambda: self._running() <= still_waiting, "the releases have sent their messages")
 
     def _go(self, seconds: int) -> None:
         if seconds > 0:

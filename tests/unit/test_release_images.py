@@ -11,7 +11,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, UnreadableBatch
 from darkroom.domain.image import Status
 from darkroom.domain.lanes import SLOW
-from darkroom.operations.release_images import Released, ReleaseStores, release_images
+from darkroom.operations.release_images import TURNS_AHEAD_SECONDS, Released, ReleaseStores, release_images
 from tests.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 from tests.unit.test_hold import NOW, entry
 from tests.unit.test_image import pending
@@ -188,28 +188,41 @@ def test_few_images_wait_behind_nobody() -> None:
 
 def test_what_is_not_wanted_any_more_takes_no_turn() -> None:
     plane = Plane()
-    plane.store(*(entry(number, 300) for number in range(5 * FULL_BUCKET)))
+    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(5 * FULL_BUCKET)))
     for number in range(4 * FULL_BUCKET):
-        del plane.images.rows[entry(number, 300).message.image_id]
+        del plane.images.rows[entry(number, TURNS_AHEAD_SECONDS).message.image_id]
     plane.release()
     assert len(plane.sent) == FULL_BUCKET
-    assert max(plane.lanes.delays) <= 301 + FULL_BUCKET / SLOW.release_per_second
+    assert max(plane.lanes.delays) <= TURNS_AHEAD_SECONDS + 1 + FULL_BUCKET / SLOW.release_per_second
     length = 1000 * FULL_BUCKET / SLOW.release_per_second
-    assert plane.calendar.busy["slow"] == pytest.approx(NOW + 300_000 + length, abs=5)
+    assert plane.calendar.busy["slow"] == pytest.approx(NOW + 1000 * TURNS_AHEAD_SECONDS + length, abs=5)
 
 
 def test_two_batches_of_the_same_time_do_not_take_the_same_turns() -> None:
     plane = Plane()
     for key, first in (("key", 0), ("other", FULL_BUCKET)):
-        plane.store(*(entry(first + number, 300) for number in range(FULL_BUCKET)), key=key)
+        plane.store(*(entry(first + number, TURNS_AHEAD_SECONDS) for number in range(FULL_BUCKET)), key=key)
         assert plane.release(key=key).done
     assert max(Counter(plane.lanes.delays).values()) <= SLOW.release_per_second
+
+
+@pytest.mark.parametrize("others", [[300 + 2 * n for n in range(FULL_BUCKET)], [300 + 400] * FULL_BUCKET], ids=str)
+def test_nobody_waits_behind_those_of_later_times(others: list[int]) -> None:
+    plane = Plane()
+    plane.store(*(entry(number, seconds) for number, seconds in enumerate(others)), key="other")
+    plane.store(*(entry(FULL_BUCKET + number, 300) for number in range(FULL_BUCKET)))
+    waits = plane.release(key="other")
+    plane.lanes.sent.clear()
+    plane.lanes.delays.clear()
+    assert waits.done or waits.wake_at > NOW + 300_000
+    shown = finished(plane)
+    assert max(instant for _, instant in shown) <= 1000 * FULL_BUCKET / SLOW.release_per_second + 2000
 
 
 def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_keeps_them() -> None:
     plane = Plane()
     count = 10 * FULL_BUCKET
-    plane.store(*(entry(number, 300) for number in range(count)))
+    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(count)))
     plane.calendar.busy["slow"] = begins_at = NOW + 880_000
     first = plane.release()
     # Four hundred fit into the fifteen minutes that a lane holds.
@@ -229,7 +242,7 @@ def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_kee
 
 def test_a_stretch_that_begins_later_than_the_first_hundreds_turn_takes_nobody_elses() -> None:
     plane = Plane()
-    plane.store(*(entry(number, 300) for number in range(2 * FULL_BUCKET)))
+    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(2 * FULL_BUCKET)))
     reserve, behind = plane.calendar.reserve, NOW + 2_000_000
 
     def others_come_between(lane: str, **stretch: int) -> int:
@@ -249,7 +262,7 @@ def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
         pass
 
     plane, calls = Plane(), []
-    plane.store(*(entry(number, 300) for number in range(5 * FULL_BUCKET)))
+    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(5 * FULL_BUCKET)))
     plane.calendar.busy["slow"] = busy_until
     send_all = plane.lanes.send_all
 
@@ -272,13 +285,13 @@ def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
     while not again.done:
         plane.now = again.wake_at
         again = plane.release(again.position, again.begins_at)
-    wasted = plane.calendar.busy["slow"] - max(busy_until, NOW + 300_000) - 5 * FULL_BUCKET * 50
+    wasted = plane.calendar.busy["slow"] - max(busy_until, NOW + 1000 * TURNS_AHEAD_SECONDS) - 5 * FULL_BUCKET * 50
     assert wasted == 0 and reserved
 
 
 def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next() -> None:
     plane = Plane()
-    plane.store(*(entry(number, 300) for number in range(5 * FULL_BUCKET)))
+    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(5 * FULL_BUCKET)))
     plane.calendar.busy["slow"] = NOW + 2_000_000
     first = plane.release()
     reserved = dict(plane.calendar.busy)

@@ -17,6 +17,11 @@ from darkroom.ports import Calendar, Clock, HoldQueue, Holds, Images, Lanes
 CHUNK = 100
 """Rows that are read at once: as many as BatchGetItem takes."""
 
+TURNS_AHEAD_SECONDS = 30
+"""How long before their time those who need turns reserve them: turns follow each other in the order in which they are
+reserved, so whoever reserved long before its time would have the others of earlier times wait behind it, and the lane
+for nobody. Long enough for some calls that die on the way."""
+
 AGAIN_SECONDS = 5
 """How long a release waits after a call that failed in its midst."""
 
@@ -109,13 +114,17 @@ class _Release:
     _turn: Turn | None = None
 
     @property
-    def takes_turns(self) -> bool:
+    def is_large(self) -> bool:
         """Whether it is so many that they must not all come to their lane at once."""
         return self.batch.is_release and len(self.batch.entries) >= FULL_BUCKET
 
+    def takes_turns(self, chunk: Sequence[Entry]) -> bool:
+        """Whether those of one chunk follow each other faster than their lane is to take them."""
+        return self.is_large and chunk[-1].process_at - chunk[0].process_at < _length(chunk[0], len(chunk))
+
     def go_on_from_where_another_died(self) -> None:
         """Whatever has had its turn is not given another: its message is in the lane, and the turn would stay empty."""
-        self._turn = self.stores.calendar.turn_of(self.key) if self.takes_turns else None
+        self._turn = self.stores.calendar.turn_of(self.key) if self.is_large else None
         if self._turn is not None and self._turn.position >= self.position:
             self.position = self._turn.position
             self.begins_at = self._turn.begins_at if self._turn.is_of_all_left else None
@@ -133,15 +142,21 @@ class _Release:
         )
 
     def not_before(self, chunk: Sequence[Entry]) -> Milliseconds | None:
-        """When the chunk may go, where that is not now because it is further ahead than its lane can hold."""
-        return self._too_far(_turns(chunk, self.begins_at)) if self.batch.is_release else None
+        """When the chunk may go, where that is not now because it is further ahead than its lane can hold, or than
+        turns are given."""
+        if not self.batch.is_release:
+            return None
+        if self.begins_at is None and self.takes_turns(chunk):
+            reserves_at = chunk[0].process_at - TURNS_AHEAD_SECONDS * 1000
+            return _whole_second(reserves_at) if reserves_at > self.stores.clock() else None
+        return self._too_far(_turns(chunk, self.begins_at))
 
     def settle(self, chunk: Sequence[Entry]) -> Milliseconds | None:
         """Sends or holds what of the chunk is still wanted; or returns when its turn can be waited for."""
         rows = self.stores.images.get_all([entry.message.image_id for entry in chunk])
         wanted = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
         begins_at = self.begins_at
-        if begins_at is None and self.takes_turns and wanted:
+        if begins_at is None and wanted and self.takes_turns(chunk):
             begins_at = self._take_turn(wanted)
         turns = _turns(wanted, begins_at)
         wake_at = self._too_far(turns) if self.batch.is_release else None
