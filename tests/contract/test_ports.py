@@ -388,6 +388,14 @@ def test_an_outputs_address_is_signed_for_fifteen_minutes_with_sigv4(aws: Aws) -
     assert "X-Amz-Algorithm=AWS4-HMAC-SHA256" in url and "X-Amz-Expires=900" in url
 
 
+def test_an_outputs_address_is_in_the_region_of_its_bucket(ambient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    url = OutputsBucket(s3_client(), "bucket").url_of(
+        Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="s", key="outputs/k.jpg")
+    )
+    assert url.startswith("https://bucket.s3.eu-central-1.amazonaws.com/outputs/k.jpg?")
+
+
 def test_outputs_carry_their_media_type_and_may_be_cached_for_good(aws: Aws) -> None:
     outputs_of("aws", aws).put_if_absent("outputs/k.webp", b"x", sha256=sha256(b"x"), media_type="image/webp")
     head = boto3.client("s3").head_object(Bucket=aws.outputs_bucket, Key="outputs/k.webp")

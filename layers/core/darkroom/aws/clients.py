@@ -43,8 +43,16 @@ _SQS = Config(connect_timeout=CONNECT_SECONDS, read_timeout=3, retries=_RETRIES)
 
 # Objects are up to 25 MB, and a put is answered when S3 has stored all of it. SigV4 because a presigned URL of the
 # default signature version is refused by newer regions and by buckets with KMS encryption
-# (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html).
-_S3 = Config(connect_timeout=CONNECT_SECONDS, read_timeout=10, retries=_RETRIES, signature_version="s3v4")
+# (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html). Addressed by the bucket's name, or
+# presigned addresses would lead to the global endpoint, which sends what concerns a new bucket on to its region for
+# hours: the signature is then for another host (https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html).
+_S3 = Config(
+    connect_timeout=CONNECT_SECONDS,
+    read_timeout=10,
+    retries=_RETRIES,
+    signature_version="s3v4",
+    s3={"addressing_style": "virtual"},
+)
 
 CONTINUE_SECONDS = 1.0
 """How long botocore waits to be told to go on with an object's body (Expect: 100-continue); it then sends it anyway."""
