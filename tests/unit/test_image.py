@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from darkroom.domain.image import (
+    ARRIVAL_GRACE_SECONDS,
     DUE_SHARD_NAMES,
     TRANSITIONS,
+    UPLOAD_SECONDS,
     Attempt,
     Cause,
     Claim,
@@ -23,14 +25,19 @@ from darkroom.domain.image import (
     TooEarly,
     TransitionRefused,
     accept,
+    arrive,
+    await_upload,
     claim,
     complete,
     delete,
     due_shard_of,
     give_up,
+    has_expired,
     message_for,
+    never_came,
     put_back,
     reject,
+    renew_upload,
     replay,
 )
 from darkroom.domain.message import Message
@@ -268,3 +275,66 @@ def test_the_shards_are_used_evenly() -> None:
     for number in range(16_000):
         counts[due_shard_of(f"{number:026d}")] += 1
     assert min(counts.values()) > 800
+
+
+def awaiting(**changes: object) -> Image:
+    """An image whose upload is yet to come."""
+    stated = Source(version_id="", sha256="s", size_bytes=1, media_type="application/octet-stream")
+    return replace(await_upload(pending(source=stated), now=NOW), **changes)  # type: ignore[arg-type]
+
+
+CAME = Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg")
+
+
+def test_an_image_that_waits_for_its_upload_keeps_no_lane_waiting_and_is_looked_at_when_that_can_no_longer_come() -> (
+    None
+):
+    image = awaiting()
+    assert (image.status, image.has_original) == (Status.AWAITING_UPLOAD, False)
+    assert (image.waiting_since, image.enqueued_at, image.waiting_shard) == (None, None, None)
+    assert image.due_at == NOW + (UPLOAD_SECONDS + ARRIVAL_GRACE_SECONDS) * 1000
+
+
+def test_an_upload_is_waited_for_no_longer_than_it_is_wanted() -> None:
+    image = await_upload(pending(expires_at=NOW + 60_000), now=NOW)
+    assert image.due_at == NOW + 60_000
+    assert not has_expired(image, NOW + 59_999) and has_expired(image, NOW + 60_000)
+
+
+def test_who_asks_again_where_to_upload_has_as_long_as_at_first() -> None:
+    later = NOW + 250_000
+    assert renew_upload(awaiting(rescues=3), now=later) == awaiting(due_at=(awaiting().due_at or 0) + 250_000)
+
+
+def test_what_has_come_is_as_if_it_had_been_accepted_then() -> None:
+    later = NOW + 100_000
+    image = arrive(awaiting(rescues=2), CAME, now=later)
+    assert (image.status, image.source, image.has_original) == (Status.PENDING, CAME, True)
+    assert (image.waiting_since, image.enqueued_at, image.rescues) == (later, later, 0)
+    assert image.due_at == later + 1_200_000
+    assert image.created_at == NOW
+
+
+@pytest.mark.parametrize(
+    ("process_at", "status", "begins_at"),
+    [
+        (NOW + 90_000, Status.PENDING, NOW + 100_000),
+        (NOW + 100_000, Status.PENDING, NOW + 100_000),
+        (NOW + 100_001, Status.SCHEDULED, NOW + 100_001),
+    ],
+)
+def test_what_comes_before_its_time_is_scheduled(process_at: int, status: Status, begins_at: int) -> None:
+    image = arrive(awaiting(process_at=process_at, expires_at=NOW + 10**9), CAME, now=NOW + 100_000)
+    assert (image.status, image.waiting_since, image.enqueued_at) == (status, begins_at, begins_at)
+    assert image.due_at == begins_at + 1_200_000
+
+
+def test_what_never_comes_expires_and_says_so() -> None:
+    image = never_came(awaiting(), now=NOW + 900_000)
+    assert (image.status, image.due_at, image.completed_at) == (Status.EXPIRED, None, NOW + 900_000)
+    assert image.error is not None and image.error.code == "never_uploaded"
+
+
+def test_what_comes_twice_is_taken_once() -> None:
+    with pytest.raises(TransitionRefused):
+        arrive(arrive(awaiting(), CAME, now=NOW), CAME, now=NOW)

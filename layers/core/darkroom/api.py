@@ -15,7 +15,7 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
 from darkroom.aws.clients import within
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.written_recipes import InvalidRecipe
+from darkroom.domain.field_problems import InvalidFields
 from darkroom.operations.read_image import UnknownImage
 from darkroom.telemetry import logger
 
@@ -36,6 +36,7 @@ _REJECTED_STATUS: dict[str, HTTPStatus] = {
     "unknown_preset": HTTPStatus.BAD_REQUEST,
     "unknown_variants": HTTPStatus.BAD_REQUEST,
     "invalid_recipe": HTTPStatus.BAD_REQUEST,
+    "invalid_upload": HTTPStatus.BAD_REQUEST,
     "conflicting_parameters": HTTPStatus.BAD_REQUEST,
     "invalid_idempotency_key": HTTPStatus.BAD_REQUEST,
     "idempotency_key_reused": HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -55,6 +56,7 @@ _TITLES: dict[str, str] = {
     "unknown_preset": "Unknown preset",
     "unknown_variants": "Unknown variants",
     "invalid_recipe": "The recipe cannot be used",
+    "invalid_upload": "The upload cannot be announced so",
     "conflicting_parameters": "Parameters that exclude each other",
     "invalid_idempotency_key": "Invalid Idempotency-Key",
     "idempotency_key_reused": "Idempotency-Key reused",
@@ -133,8 +135,8 @@ def create_app() -> APIGatewayHttpResolver:
     def _problem(problem: Problem) -> Response[str]:
         return respond(problem)
 
-    @app.exception_handler(InvalidRecipe)
-    def _invalid_recipe(error: InvalidRecipe) -> Response[str]:
+    @app.exception_handler(InvalidFields)
+    def _invalid_fields(error: InvalidFields) -> Response[str]:
         return respond(
             Problem(
                 status=_REJECTED_STATUS[error.code],

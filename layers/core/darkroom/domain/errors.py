@@ -36,3 +36,6 @@ EXPIRED = "expired"
 
 WORKER_LOST = "worker_lost"
 """The `error.code` of an image whose workers died (timeout, memory kill) until the attempts ran out."""
+
+NEVER_UPLOADED = "never_uploaded"
+"""The `error.code` of an image whose upload was announced and never came."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from darkroom.domain.errors import EXPIRED, INTERNAL, WORKER_LOST
+from darkroom.domain.errors import EXPIRED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
@@ -21,6 +21,12 @@ DUE_SHARDS = 16
 
 SWEEP_INTERVAL_SECONDS = 60
 """The sweeper's period."""
+
+UPLOAD_SECONDS = 300
+"""How long after it was announced an upload may begin."""
+
+ARRIVAL_GRACE_SECONDS = 600
+"""How long after that it is waited for: 25 MB at 0.4 Mbit/s take eight minutes, and the news of it may take one."""
 
 REMEMBERED_ATTEMPTS = 10
 """Attempts that a row tells of: those of its last two runs."""
@@ -69,7 +75,8 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The original as it was accepted: one version of one object, known by its bytes."""
+    """The original as it was accepted: one version of one object, known by its bytes. Of an upload that is yet to come
+    it is what its client has stated, and `version_id` is empty."""
 
     version_id: str
     sha256: str
@@ -183,6 +190,11 @@ class Image:
         return self.deleted_at is not None
 
     @property
+    def has_original(self) -> bool:
+        """Whether its bytes are here; an upload that was announced has none until it comes."""
+        return self.source.version_id != ""
+
+    @property
     def waiting_shard(self) -> str | None:
         """The partition of the waiting index that lists this image, or None where nobody waits for it."""
         return None if self.waiting_since is None else waiting_shard_of(self.lane, due_shard_of(self.image_id))
@@ -258,6 +270,52 @@ def accept(
     )
 
 
+def await_upload(accepted: Image, *, now: Milliseconds) -> Image:
+    """The row of an image whose bytes are yet to be uploaded; due for a look when they can no longer come."""
+    return replace(
+        accepted,
+        status=Status.AWAITING_UPLOAD,
+        waiting_since=None,
+        enqueued_at=None,
+        due_at=_upload_is_over_at(now, accepted.expires_at),
+    )
+
+
+def renew_upload(image: Image, *, now: Milliseconds) -> Image:
+    """The awaited image whose client has asked again where to upload it: it has as long as at first."""
+    return replace(image, due_at=_upload_is_over_at(now, image.expires_at), rescues=0)
+
+
+def _upload_is_over_at(now: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
+    return _before_expiry(now + (UPLOAD_SECONDS + ARRIVAL_GRACE_SECONDS) * 1000, expires_at)
+
+
+def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
+    """The awaited image with its original: `pending`, or `scheduled` where its time is yet to come, as if it had been
+    accepted now."""
+    is_ahead = image.process_at is not None and image.process_at > now
+    begins_at = max(image.process_at or now, now)
+    return _move(
+        image,
+        Status.SCHEDULED if is_ahead else Status.PENDING,
+        source=source,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=_before_expiry(begins_at + 2 * LANES[image.lane].sla_seconds * 1000, image.expires_at),
+        rescues=0,
+    )
+
+
+def never_came(image: Image, *, now: Milliseconds) -> Image:
+    """The awaited image that nobody has uploaded: `expired`."""
+    failure = Failure(
+        code=NEVER_UPLOADED,
+        message="It was not uploaded in time. Announce it again, with a new Idempotency-Key.",
+        retryable=False,
+    )
+    return _move(image, Status.EXPIRED, error=failure, completed_at=now)
+
+
 def _before_expiry(look_at: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
     return look_at if expires_at is None else min(look_at, expires_at)
 
@@ -283,9 +341,8 @@ def move(image: Image, *, process_at: Milliseconds | None, expires_at: Milliseco
 
 def has_expired(image: Image, now: Milliseconds) -> bool:
     """Whether nobody wants the image any more, and no worker has begun it."""
-    return (
-        image.status in (Status.SCHEDULED, Status.PENDING) and image.expires_at is not None and image.expires_at <= now
-    )
+    unbegun = (Status.AWAITING_UPLOAD, Status.SCHEDULED, Status.PENDING)
+    return image.status in unbegun and image.expires_at is not None and image.expires_at <= now
 
 
 def expire(image: Image, *, now: Milliseconds) -> Image:
@@ -433,7 +490,7 @@ def complete(
 
 
 def reject(image: Image, *, code: str, message: str, now: Milliseconds) -> Image:
-    """The claimed image whose bytes can never be developed: `failed` at once, and its owner is told why."""
+    """The claimed or awaited image whose bytes can never be developed: `failed` at once, and its owner is told why."""
     failure = Failure(code=code, message=message, retryable=False)
     return _move(image, Status.FAILED, error=failure, completed_at=now, attempts=_ended(image, now, None))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import InputFormat
 
 SNIFF_BYTES = 128
@@ -49,6 +50,19 @@ def media_type_of(head: bytes) -> str | None:
     """The media type of that format."""
     input_format = input_format_of(head)
     return None if input_format is None else MEDIA_TYPES[input_format]
+
+
+def accepted_media_type(head: bytes, input_formats: frozenset[InputFormat]) -> str:
+    """The media type of a file with these first bytes. Raises Rejected (`unsupported_format`), naming what it is and
+    what is accepted."""
+    input_format = input_format_of(head)
+    if input_format is None or input_format not in input_formats:
+        raise Rejected(
+            "unsupported_format",
+            f"The bytes are {name_of_unsupported(head)}, whatever the file is called. "
+            f"Send a {names_of(input_formats)} image.",
+        )
+    return MEDIA_TYPES[input_format]
 
 
 def names_of(formats: Iterable[InputFormat]) -> str:

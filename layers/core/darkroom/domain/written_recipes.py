@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.field_problems import FieldProblem, InvalidFields, in_words
 from darkroom.domain.recipes import COUNTED_AS, FIELD_PROBLEM, MAX_WORK_PIXELS, FocalPoint, Recipe, VariantSpec
 
 MAX_RECIPE_BYTES = 4096
@@ -19,23 +18,11 @@ _MOST_PROBLEMS = 16
 """How many wrong fields are told at once: 4 KB of JSON may have a thousand."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FieldProblem:
-    """What is wrong with one field: its path (`variants.2.width`; `recipe` is the whole) and a clause about it."""
-
-    field: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.message}"
-
-
-class InvalidRecipe(Rejected):
-    """What was written is no recipe; `problems` says which fields are wrong, the first of them if they are many."""
+class InvalidRecipe(InvalidFields):
+    """What was written is no recipe; `recipe` is the whole."""
 
     def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
-        super().__init__("invalid_recipe", f"The recipe cannot be used. {'; '.join(map(str, problems))}.")
-        self.problems = problems
+        super().__init__("invalid_recipe", "The recipe cannot be used.", problems)
 
 
 def recipe_from_json(text: str) -> Recipe:
@@ -87,10 +74,8 @@ def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
             message = f"is no field. Known fields: {', '.join(_fields_beside(location))}"
         elif location[-1:] == ("compass point",):
             message = f'must be {context["expected"]}, or a focal point as in {{"x": 0.5, "y": 0.4}}'
-        elif details["type"] in _WORDS:
-            message = _WORDS[details["type"]].format_map(context)
         else:
-            message = details["msg"]
+            message = in_words(details)
         problems.append(FieldProblem(field=".".join(path) or "recipe", message=message))
     return tuple(problems)
 
@@ -100,22 +85,3 @@ def _fields_beside(location: _Location) -> Iterable[str]:
     if len(location) == 1:
         return Recipe.model_fields
     return FocalPoint.model_fields if location[-2] in _GRAVITY_TAGS else VariantSpec.model_fields
-
-
-_WORDS = {
-    "missing": "is missing",
-    "json_invalid": "is not JSON: {error}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "literal_error": "must be {expected}",
-    "int_type": "must be a whole number",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
-    "string_type": "must be a text",
-    "model_type": "must be an object",
-    "tuple_type": "must be a list",
-    "too_short": "must not be empty",
-    "too_long": "has {actual_length}, and {max_length} are the most",
-}
-"""Pydantic's error types in words for people who never saw Python
-(https://docs.pydantic.dev/latest/errors/validation_errors/)."""

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.ids import image_id_for_key, image_id_from_bits, is_idempotency_key
+from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status, accept
 from darkroom.domain.lanes import SLOW
-from darkroom.domain.media_types import MEDIA_TYPES, SNIFF_BYTES, input_format_of, name_of_unsupported, names_of
-from darkroom.domain.presets import DEFAULT_PRESET, preset_named
+from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
+from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of, key_reused, order_of
 from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
-from darkroom.domain.written_recipes import recipe_from_json
 from darkroom.operations.enqueue import enqueue_in_time
 from darkroom.ports import Clock, HoldQueue, Images, Lanes, Originals, Randomness
 
 if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
-    from darkroom.domain.recipes import Recipe
 
 MAX_UPLOAD_BYTES = 4 * 1024 * 1024
 """The most that a direct upload may weigh. Base64 makes 4/3 of it, and Lambda's synchronous payload ends at 6 MB."""
@@ -69,12 +67,11 @@ def submit_image(
     `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), and Retryable where the store or the table
     cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is due, the sweeper sends.
     """
-    if upload.idempotency_key is not None and not is_idempotency_key(upload.idempotency_key):
-        raise Rejected("invalid_idempotency_key", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
-    order = _order(upload)
+    check_idempotency_key(upload.idempotency_key)
+    order = order_of(preset=upload.preset, variants=upload.variants, recipe=upload.recipe)
     media_type = _media_type(upload.body, input_formats)
     sha256 = hashlib.sha256(upload.body).hexdigest()
-    fingerprint = _fingerprint(sha256, order.asked_for + upload.timetable.asked_for)
+    fingerprint = fingerprint_of(sha256, order.asked_for + upload.timetable.asked_for)
 
     if upload.idempotency_key is None:
         image_id = image_id_from_bits(randomness(16))
@@ -90,7 +87,7 @@ def submit_image(
     original = originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can meet another original under its id: an earlier upload put it and got no row, or is about to.
-        raise _key_reused()
+        raise key_reused()
     row = accept(
         image_id=image_id,
         tenant_id=upload.tenant_id,
@@ -118,50 +115,12 @@ def _replay(
     image: Image, fingerprint: str, *, images: Images, lanes: Lanes, hold_queue: HoldQueue, clock: Clock
 ) -> Accepted:
     """Answers a repeated request with the image of the first one."""
-    if image.fingerprint != fingerprint:
-        raise _key_reused()
-    if image.is_deleted and image.status is not Status.CANCELLED:
-        raise Rejected(
-            "image_deleted", "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again."
-        )
+    check_repeats(image, fingerprint)
     if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
         # The earlier request may have ended between its row and its message: that is why a client repeats it. A second
         # message costs one look at the row; without it the image would wait for the sweeper, which waits for a backlog.
         enqueue_in_time(image, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
     return Accepted(image=image, replayed=True)
-
-
-def _key_reused() -> Rejected:
-    return Rejected(
-        "idempotency_key_reused",
-        "This Idempotency-Key was used with another photo, preset or recipe. Use a new key for a new upload.",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Order:
-    """What is to be made: a recipe, the preset that it is from (if any), and the words in which it was asked for."""
-
-    recipe: Recipe
-    preset: str | None
-    asked_for: str
-
-
-def _order(upload: Upload) -> _Order:
-    if upload.recipe is not None:
-        if upload.preset is not None or upload.variants is not None:
-            raise Rejected(
-                "conflicting_parameters",
-                "A recipe says all there is to make: send either recipe, or preset with or without variants.",
-            )
-        recipe = recipe_from_json(upload.recipe)
-        return _Order(recipe=recipe, preset=None, asked_for=f"recipe:{recipe.digest()}")
-    preset = upload.preset if upload.preset is not None else DEFAULT_PRESET
-    recipe = preset_named(preset)
-    if upload.variants is None:
-        return _Order(recipe=recipe, preset=preset, asked_for=f"preset:{preset}")
-    names = sorted({name.strip() for name in upload.variants.split(",")})
-    return _Order(recipe=recipe.choose(names), preset=preset, asked_for=f"preset:{preset}\0variants:{','.join(names)}")
 
 
 def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
@@ -171,22 +130,6 @@ def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
         raise Rejected(
             "upload_too_large",
             f"The upload has {len(body)} bytes; at most {MAX_UPLOAD_BYTES} can be sent in one request. "
-            "Send a smaller version of the photo.",
+            "Announce a larger file with POST /uploads, which answers with a place to upload it to.",
         )
-    input_format = input_format_of(body[:SNIFF_BYTES])
-    if input_format is None or input_format not in input_formats:
-        raise Rejected(
-            "unsupported_format",
-            f"The bytes are {name_of_unsupported(body[:SNIFF_BYTES])}, whatever the file is called. "
-            f"Send a {names_of(input_formats)} image.",
-        )
-    return MEDIA_TYPES[input_format]
-
-
-def _fingerprint(sha256: str, asked_for: str) -> str:
-    """What makes two uploads under one key the same: the bytes and what was asked for.
-
-    A preset and its variants count by their names, so that an edited preset does not turn a client's retry into a
-    conflict; a recipe of the client's own counts by what it says.
-    """
-    return hashlib.sha256(f"v1\0{sha256}\0{asked_for}".encode()).hexdigest()
+    return accepted_media_type(body[:SNIFF_BYTES], input_formats)

@@ -1,0 +1,57 @@
+"""What is wrong with what a client wrote, told by field and in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from darkroom.domain.errors import Rejected
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldProblem:
+    """What is wrong with one field: its path (`variants.2.width`, or a name for the whole) and a clause about it."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class InvalidFields(Rejected):
+    """Some fields cannot be used; `problems` says which, the first of them if they are many."""
+
+    def __init__(self, code: str, message: str, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__(code, f"{message} {'; '.join(map(str, problems))}.")
+        self.problems = problems
+
+
+def in_words(details: ErrorDetails) -> str:
+    """What pydantic has found, as a clause."""
+    if details["type"] in _WORDS:
+        return _WORDS[details["type"]].format_map(details.get("ctx", {}))
+    return details["msg"]
+
+
+_WORDS = {
+    "missing": "is missing",
+    "json_invalid": "is not JSON: {error}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "string_type": "must be a text",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "tuple_type": "must be a list",
+    "too_short": "must not be empty",
+    "too_long": "has {actual_length}, and {max_length} are the most",
+}
+"""Pydantic's error types in words for people who never saw Python
+(https://docs.pydantic.dev/latest/errors/validation_errors/)."""

@@ -1,0 +1,79 @@
+"""What a client orders, and when two orders under one Idempotency-Key are the same."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.ids import is_idempotency_key
+from darkroom.domain.image import Image, Status
+from darkroom.domain.presets import DEFAULT_PRESET, preset_named
+from darkroom.domain.recipes import Recipe
+from darkroom.domain.written_recipes import recipe_from_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be made: a recipe, the preset that it is from (if any), and the words in which it was asked for."""
+
+    recipe: Recipe
+    preset: str | None
+    asked_for: str
+
+
+def order_of(*, preset: str | None, variants: str | None, recipe: str | None) -> Order:
+    """The order that a request's parameters come to: `variants` are names of the preset's variants, parted by commas;
+    `recipe` is a recipe of the client's own, in JSON, instead of a preset.
+
+    Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`).
+    """
+    if recipe is not None:
+        if preset is not None or variants is not None:
+            raise Rejected(
+                "conflicting_parameters",
+                "A recipe says all there is to make: send either recipe, or preset with or without variants.",
+            )
+        own = recipe_from_json(recipe)
+        return Order(recipe=own, preset=None, asked_for=f"recipe:{own.digest()}")
+    name = preset if preset is not None else DEFAULT_PRESET
+    whole = preset_named(name)
+    if variants is None:
+        return Order(recipe=whole, preset=name, asked_for=f"preset:{name}")
+    names = sorted({variant.strip() for variant in variants.split(",")})
+    return Order(recipe=whole.choose(names), preset=name, asked_for=f"preset:{name}\0variants:{','.join(names)}")
+
+
+def fingerprint_of(sha256: str, asked_for: str) -> str:
+    """What makes two requests under one key the same: the bytes and what was asked for.
+
+    A preset and its variants count by their names, so that an edited preset does not turn a client's retry into a
+    conflict; a recipe of the client's own counts by what it says.
+    """
+    return hashlib.sha256(f"v1\0{sha256}\0{asked_for}".encode()).hexdigest()
+
+
+def check_idempotency_key(key: str | None) -> None:
+    """Raises Rejected (`invalid_idempotency_key`) for one that cannot be used."""
+    if key is not None and not is_idempotency_key(key):
+        raise Rejected("invalid_idempotency_key", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
+
+
+def check_repeats(image: Image, fingerprint: str) -> None:
+    """Whether a request under the image's key repeats the one that made it. Raises Rejected (`idempotency_key_reused`,
+    `image_deleted`) where it does not, or where there is nothing left to tell."""
+    if image.fingerprint != fingerprint:
+        raise key_reused()
+    if image.is_deleted and image.status is not Status.CANCELLED:
+        raise Rejected(
+            "image_deleted", "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again."
+        )
+
+
+def key_reused() -> Rejected:
+    """The refusal of a key that stands for something else."""
+    return Rejected(
+        "idempotency_key_reused",
+        "This Idempotency-Key was used with another photo, preset or recipe, or for another way of sending it. "
+        "Use a new key for a new upload.",
+    )
