@@ -45,6 +45,8 @@ from tests.fakes.stores import (
     FakeLanes,
     FakeOriginals,
     FakeOutputs,
+    FakeUploadQueue,
+    FakeUploads,
 )
 
 START: Milliseconds = 1_798_675_200_000 - 40 * 24 * 3600 * 1000
@@ -518,10 +520,12 @@ class Simulation:
             return
         stores = Stores(
             images=self.rows,
+            uploads=FakeUploads(),
             originals=FakeOriginals(),
             outputs=FakeOutputs(),
             lanes=self.lanes,
             hold_queue=self.hold_queue,
+            upload_queue=FakeUploadQueue(),
             calendar=self.calendar,
             dead_letters=FakeDeadLetters(),
             clock=lambda: self.now,

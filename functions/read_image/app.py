@@ -75,7 +75,7 @@ def get_variant(image_id: str, name: str) -> Response[str]:
 
 # Whatever no route takes comes here too, so that an unknown path and a wrong method are problems like any other error.
 _METHODS = (
-    (re.compile(r"/images"), "POST"),
+    (re.compile(r"/images|/uploads"), "POST"),
     (re.compile(r"/images/[^/]+"), "GET, PATCH, DELETE"),
     (re.compile(r"/images/[^/]+(/status|/variants/[^/]+)"), "GET"),
 )
@@ -95,7 +95,7 @@ def no_route(_: Exception) -> Response[str]:
     raise Problem(
         status=HTTPStatus.NOT_FOUND,
         code="unknown_path",
-        detail="There is nothing at this path. Photos are sent with POST /images.",
+        detail="There is nothing at this path. Photos are sent with POST /images, large ones with POST /uploads.",
     )
 
 

@@ -24,6 +24,7 @@ class Aws:
     images_table: str
     idempotency_table: str
     calendar_table: str
+    uploads_bucket: str
     originals_bucket: str
     outputs_bucket: str
     archive_bucket: str
@@ -32,6 +33,7 @@ class Aws:
     fast_queue_url: str
     slow_queue_url: str
     hold_queue_url: str
+    upload_queue_url: str
     dead_letter_urls: dict[str, str]
 
     @property
@@ -43,12 +45,14 @@ class Aws:
         return {
             "IMAGES_TABLE": self.images_table,
             "IDEMPOTENCY_TABLE": self.idempotency_table,
+            "UPLOADS_BUCKET": self.uploads_bucket,
             "ORIGINALS_BUCKET": self.originals_bucket,
             "OUTPUTS_BUCKET": self.outputs_bucket,
             "ARCHIVE_BUCKET": self.archive_bucket,
             "FAST_QUEUE_URL": self.fast_queue_url,
             "SLOW_QUEUE_URL": self.slow_queue_url,
             "HOLD_QUEUE_URL": self.hold_queue_url,
+            "UPLOAD_QUEUE_URL": self.upload_queue_url,
             "CALENDAR_TABLE": self.calendar_table,
             "HOLDS_BUCKET": self.holds_bucket,
             "HOLD_STATE_MACHINE": self.hold_state_machine,
@@ -75,6 +79,7 @@ def aws(ambient: None) -> Iterator[Aws]:
         s3 = boto3.client("s3")
         s3.create_bucket(Bucket="originals")
         s3.put_bucket_versioning(Bucket="originals", VersioningConfiguration={"Status": "Enabled"})
+        s3.create_bucket(Bucket="uploads")
         s3.create_bucket(Bucket="outputs")
         s3.create_bucket(Bucket="archive")
         s3.create_bucket(Bucket="holds")
@@ -82,15 +87,17 @@ def aws(ambient: None) -> Iterator[Aws]:
             images_table=_table("ImagesTable"),
             idempotency_table=_table("IdempotencyTable"),
             calendar_table=_table("CalendarTable"),
+            uploads_bucket="uploads",
             originals_bucket="originals",
             outputs_bucket="outputs",
             archive_bucket="archive",
             holds_bucket="holds",
             hold_state_machine=_state_machine(),
-            dead_letter_urls={lane: _queue(f"{lane}-dead-letters", {}) for lane in ("fast", "slow", "hold")},
+            dead_letter_urls={lane: _queue(f"{lane}-dead-letters", {}) for lane in ("fast", "slow", "hold", "upload")},
             fast_queue_url=_lane("fast"),
             slow_queue_url=_lane("slow"),
             hold_queue_url=_queue("hold-queue", {"VisibilityTimeout": "420"}),
+            upload_queue_url=_lane("upload"),
         )
 
 

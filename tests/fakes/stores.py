@@ -13,7 +13,7 @@ from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
-from darkroom.ports import DeadLetter, Fenced, StoredOriginal, StoredOutput, Taken, Waiting
+from darkroom.ports import DeadLetter, Fenced, StoredOriginal, StoredOutput, Taken, UploadForm, Waiting
 
 
 @dataclass
@@ -83,6 +83,52 @@ class FakeOriginals:
 
     def delete(self, image_id: str) -> None:
         self.objects.pop(image_id, None)
+
+
+@dataclass
+class FakeUploads:
+    """The `Uploads` port; what a client does with a form is `upload`."""
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+
+    def form_for(
+        self, image_id: str, *, sha256: str, size_bytes: int, media_type: str, seconds: int, now: Milliseconds
+    ) -> UploadForm:
+        return UploadForm(
+            url="https://uploads.example/",
+            fields={
+                "key": f"uploads/{image_id}",
+                "Content-Type": media_type,
+                "sha256": sha256,
+                "bytes": str(size_bytes),
+            },
+            expires_at=now + seconds * 1000,
+        )
+
+    def upload(self, form: UploadForm, body: bytes) -> None:
+        """What the store does with a form that is sent in time."""
+        assert form.fields["bytes"] == str(len(body))
+        assert form.fields["sha256"] == hashlib.sha256(body).hexdigest()
+        self.objects[form.fields["key"].removeprefix("uploads/")] = body
+
+    def size_bytes(self, image_id: str) -> int | None:
+        return len(self.objects[image_id]) if image_id in self.objects else None
+
+    def get(self, image_id: str) -> bytes | None:
+        return self.objects.get(image_id)
+
+    def delete(self, image_id: str) -> None:
+        self.objects.pop(image_id, None)
+
+
+@dataclass
+class FakeUploadQueue:
+    """The `UploadQueue` port."""
+
+    reminders: list[Message] = field(default_factory=list)
+
+    def put(self, message: Message) -> None:
+        self.reminders.append(message)
 
 
 @dataclass

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from darkroom.domain.announcement import read_announcement
 from darkroom.domain.image import Image
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
+from darkroom.operations.admit_upload import Admission, Desk, admit_upload
+from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.sweep_due_images import Stores, Sweep, oldest_unfinished_seconds, sweep_due_images
@@ -21,6 +26,8 @@ from tests.fakes.stores import (
     FakeOnce,
     FakeOriginals,
     FakeOutputs,
+    FakeUploadQueue,
+    FakeUploads,
 )
 
 VISIBILITY_SECONDS = 360
@@ -32,10 +39,12 @@ class World:
     """The stores, a clock in milliseconds, and the operations wired to them. Any store may be replaced by a test."""
 
     images: Any = field(default_factory=FakeImages)
+    uploads: Any = field(default_factory=FakeUploads)
     originals: Any = field(default_factory=FakeOriginals)
     outputs: Any = field(default_factory=FakeOutputs)
     lanes: Any = field(default_factory=FakeLanes)
     hold_queue: Any = field(default_factory=FakeHoldQueue)
+    upload_queue: Any = field(default_factory=FakeUploadQueue)
     calendar: Any = field(default_factory=FakeCalendar)
     dead_letters: Any = field(default_factory=FakeDeadLetters)
     once: Any = field(default_factory=FakeOnce)
@@ -68,6 +77,38 @@ class World:
             hold_queue=self.hold_queue,
             clock=self.clock,
             randomness=self.randomness,
+        )
+
+    def begin(self, body: bytes, **announced: Any) -> Begun:
+        self.requests += 1
+        key, tenant_id = announced.pop("idempotency_key", None), announced.pop("tenant_id", "default")
+        written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
+        return begin_upload(
+            Announced(
+                announcement=read_announcement(json.dumps(written).encode()),
+                tenant_id=tenant_id,
+                correlation_id=f"request-{self.requests}",
+                idempotency_key=key,
+            ),
+            max_bytes=self.limits.max_bytes,
+            images=self.images,
+            uploads=self.uploads,
+            clock=self.clock,
+            randomness=self.randomness,
+        )
+
+    def admit(self, image_id: str) -> Admission:
+        return admit_upload(
+            image_id,
+            desk=Desk(
+                images=self.images,
+                uploads=self.uploads,
+                originals=self.originals,
+                lanes=self.lanes,
+                hold_queue=self.hold_queue,
+                clock=self.clock,
+                input_formats=self.limits.input_formats,
+            ),
         )
 
     def deliver(
@@ -104,10 +145,12 @@ class World:
     def stores(self) -> Stores:
         return Stores(
             images=self.images,
+            uploads=self.uploads,
             originals=self.originals,
             outputs=self.outputs,
             lanes=self.lanes,
             hold_queue=self.hold_queue,
+            upload_queue=self.upload_queue,
             calendar=self.calendar,
             dead_letters=self.dead_letters,
             clock=self.clock,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -51,6 +52,17 @@ class DeployedStack:
         accepted = httpx.post(url, params=query, content=photo, trust_env=False, timeout=30)
         assert accepted.status_code == httpx.codes.ACCEPTED, accepted.text
         image_id: str = accepted.json()["id"]
+        return image_id
+
+    def upload(self, photo: bytes) -> str:
+        """Announce a photo to the deployed API and send it by the form; returns its id."""
+        announced = {"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest()}
+        begun = httpx.post(f"{self._local.api_url}/uploads", json=announced, trust_env=False, timeout=30)
+        assert begun.status_code == httpx.codes.CREATED, begun.text
+        form = begun.json()["upload"]
+        sent = httpx.post(form["url"], data=form["fields"], files={"file": photo}, trust_env=False, timeout=30)
+        assert sent.status_code == httpx.codes.NO_CONTENT, sent.text
+        image_id: str = begun.json()["id"]
         return image_id
 
     def status(self, image_id: str) -> dict[str, Any]:

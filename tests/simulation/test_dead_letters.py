@@ -27,7 +27,7 @@ from darkroom.operations.replay_dead_letters import (
 from darkroom.operations.sweep_due_images import Stores, sweep_due_images
 from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
 from tests.fakes.dead_letters import FakeMoves
-from tests.fakes.stores import FakeCalendar, FakeHoldQueue
+from tests.fakes.stores import FakeCalendar, FakeHoldQueue, FakeUploadQueue, FakeUploads
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_image import NOW
 
@@ -119,10 +119,12 @@ class Night:
     def sweep(self) -> None:
         stores = Stores(
             images=self.images,
+            uploads=FakeUploads(),
             originals=FakeOriginals(),
             outputs=FakeOutputs(),
             lanes=self.lanes,
             hold_queue=FakeHoldQueue(),
+            upload_queue=FakeUploadQueue(),
             calendar=FakeCalendar(),
             dead_letters=self.letters,
             clock=lambda: self.now,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.arrival import upload_key
 from darkroom.domain.dead_letter import Move, MoveStatus, Standing, explanation_in, explanation_of, standing_of
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Attempt, Cause, Image, Letter, Status, complete, delete, give_up, message_for, reject
@@ -21,6 +22,7 @@ from darkroom.operations.replay_dead_letters import (
     Desk,
     NotReplayable,
     Tally,
+    refuse_what_cannot_be_moved,
     replay_dead_letters,
     replay_image,
     replay_queue,
@@ -28,7 +30,8 @@ from darkroom.operations.replay_dead_letters import (
 from darkroom.ports import DeadLetter, Taken
 from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes
 from tests.fakes.dead_letters import FakeArchive, FakeMoves
-from tests.unit.test_image import NOW, pending, processing
+from tests.unit.test_arrival import event
+from tests.unit.test_image import NOW, awaiting, pending, processing
 
 DAY = 24 * 3600
 
@@ -578,3 +581,45 @@ def test_a_case_can_be_described_without_an_explanation() -> None:
         queue="fast", letters=(), message=None, image=None, standing=Standing.UNKNOWN, explanation={}, problem=None
     )
     assert case.cause is None
+
+
+# ── Events of S3 ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_event_of_s3_is_a_letter_of_its_image_by_the_row() -> None:
+    office = Office()
+    office.letters.lying["upload"] = []
+    waiting = awaiting(tenant_id="acme")
+    office.images.rows[waiting.image_id] = waiting
+    for _ in range(2):
+        office.letters.lie_down("upload", event(upload_key(waiting.image_id)))
+    (case,) = office.ls(Selection(tenant_id="acme")).cases
+    assert (case.queue, case.standing, len(case.letters)) == ("upload", Standing.WORKING, 2)
+    assert case.message is not None and case.message.tenant_id == "acme"
+    assert office.ls(Selection(tenant_id="-")).cases == ()
+
+
+def test_events_whose_images_were_admitted_since_or_have_ended_are_settled_and_can_be_dropped() -> None:
+    office = Office()
+    office.letters.lying["upload"] = []
+    done = replace(awaiting(), status=Status.DONE)
+    office.images.rows[done.image_id] = done
+    office.letters.lie_down("upload", event(upload_key(done.image_id)))
+    assert [case.standing for case in office.ls().cases] == [Standing.SETTLED]
+    assert office.drop() == Counter(dropped=1)
+
+
+def test_events_of_s3_can_be_moved_back_as_a_whole() -> None:
+    listing = list_of_events(awaiting())
+    refuse_what_cannot_be_moved("upload", listing.cases, complete=True)
+    with pytest.raises(NotReplayable, match="1 of images that do not exist"):
+        refuse_what_cannot_be_moved("upload", list_of_events(None).cases, complete=True)
+
+
+def list_of_events(image: Image | None) -> Listing:
+    office = Office()
+    office.letters.lying["upload"] = []
+    if image is not None:
+        office.images.rows[image.image_id] = image
+    office.letters.lie_down("upload", event(upload_key("0" * 26)))
+    return office.ls()

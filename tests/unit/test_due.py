@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.due import Rescue, Wait, look_at_due
+from darkroom.domain.due import LookForUpload, Rescue, Wait, look_at_due
 from darkroom.domain.image import Expire, GiveUp, Image, NothingToDo, Status, due_now
-from tests.unit.test_image import NOW, pending, processing
+from tests.unit.test_image import NOW, awaiting, pending, processing
 
 
 def test_a_due_image_is_rescued_at_pauses_that_double_up_to_an_hour() -> None:
@@ -35,7 +35,7 @@ def test_a_rescue_is_no_attempt() -> None:
         (processing(due_at=NOW), "leased"),
         (pending(status=Status.DONE), "too_early"),
         (pending(status=Status.DONE, due_at=NOW), "terminal"),
-        (pending(status=Status.AWAITING_UPLOAD, due_at=NOW), "too_early"),
+        (awaiting(due_at=NOW + 1), "too_early"),
     ],
 )
 def test_what_is_not_due_is_left_alone(image: Image, reason: str) -> None:
@@ -102,3 +102,18 @@ def test_no_look_is_put_off_beyond_an_images_expiry() -> None:
     rescue = look_at_due(pending(due_at=NOW, expires_at=NOW + 1_000), now=NOW)
     assert isinstance(rescue, Rescue)
     assert rescue.image.due_at == NOW + 1_000
+
+
+def test_an_upload_that_should_be_here_is_looked_for_and_news_of_it_is_sent_at_pauses_that_double() -> None:
+    duty = look_at_due(awaiting(due_at=NOW), now=NOW)
+    assert isinstance(duty, LookForUpload)
+    assert (duty.came.status, duty.came.due_at, duty.came.rescues) == (Status.AWAITING_UPLOAD, NOW + 60_000, 1)
+    assert (duty.never_came.status, duty.never_came.due_at) == (Status.EXPIRED, None)
+    again = look_at_due(duty.came, now=NOW + 60_000)
+    assert isinstance(again, LookForUpload) and again.came.due_at == NOW + 180_000
+
+
+def test_an_upload_that_nobody_wants_any_more_is_not_looked_for() -> None:
+    assert isinstance(look_at_due(awaiting(due_at=NOW, expires_at=NOW), now=NOW), Expire)
+    duty = look_at_due(awaiting(due_at=NOW, expires_at=NOW + 5), now=NOW)
+    assert isinstance(duty, LookForUpload) and duty.came.due_at == NOW + 5

@@ -21,6 +21,9 @@ CODE = [*re.findall(r"```sh\n(.*?)```", RUNBOOK, re.DOTALL), *re.findall(r"`([^`
 OF_THE_COMMAND_LINE = {("logs", "tail"): {"since", "format", "filter-pattern"}, ("s3", "ls"): {"recursive"}}
 """What `aws` has beside the services' own operations, with the options that we use."""
 
+CALLED_OTHERWISE = {"s3api": "s3"}
+"""Services that `aws` has under another name than the SDKs."""
+
 OF_EVERY_OPERATION = {"query", "output", "no-paginate"}
 
 
@@ -43,7 +46,7 @@ def test_every_aws_command_is_one_that_aws_has() -> None:
         if (service, operation) in OF_THE_COMMAND_LINE:
             known = OF_THE_COMMAND_LINE[service, operation]
         else:
-            model = session.get_service_model(service)
+            model = session.get_service_model(CALLED_OTHERWISE.get(service, service))
             (name,) = [name for name in model.operation_names if xform_name(name, "-") == operation]
             shape: Any = model.operation_model(name).input_shape
             known = {xform_name(member, "-") for member in (shape.members if shape else ())}

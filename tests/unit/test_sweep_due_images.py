@@ -11,7 +11,7 @@ import pytest
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Letter, Status, message_for
-from darkroom.domain.message import read_message
+from darkroom.domain.message import Message, read_message
 from darkroom.operations.sweep_due_images import sweep_due_images
 from tests.fakes import World
 from tests.pictures import jpeg
@@ -331,3 +331,85 @@ def test_the_oldest_unfinished_image_of_each_lane_is_told_and_none_is_zero() -> 
     assert world.oldest() == {"fast": 0.0, "slow": 0.0}
     world.advance(5)
     assert world.oldest() == {"fast": 0.0, "slow": 5.0}
+
+
+def test_an_upload_that_never_came_expires_once_it_can_come_no_more() -> None:
+    world = World()
+    image_id = world.begin(PHOTO).image.image_id
+    world.advance(899)
+    assert world.sweep().outcomes == {}
+    world.advance(1)
+    assert world.sweep().outcomes == {"expired": 1}
+    image = world.row(image_id)
+    assert (image.status, image.due_at) == (Status.EXPIRED, None)
+    assert image.error is not None and image.error.code == "never_uploaded"
+    assert (world.upload_queue.reminders, world.lanes.sent) == ([], [])
+
+
+def test_an_upload_that_came_without_news_is_not_expired_but_told_of() -> None:
+    world = World()
+    begun = world.begin(PHOTO)
+    assert begun.form is not None
+    world.uploads.upload(begun.form, PHOTO)
+    world.advance(900)
+    assert world.sweep().outcomes == {"rescued": 1}
+    assert [message.image_id for message in world.upload_queue.reminders] == [begun.image.image_id]
+    assert world.row(begun.image.image_id).due_at == world.now + 60_000
+    assert world.admit(world.upload_queue.reminders[0].image_id).outcome == "admitted"
+
+
+def test_an_upload_that_cannot_be_looked_for_now_is_looked_for_by_the_next_sweep() -> None:
+    world = World()
+    image_id = world.begin(PHOTO).image.image_id
+    world.advance(900)
+    size_bytes = world.uploads.size_bytes
+
+    def fails(_: str) -> None:
+        raise Retryable("timeout")
+
+    world.uploads.size_bytes = fails
+    assert world.sweep().outcomes == {"unreachable": 1}
+    assert world.row(image_id).status is Status.AWAITING_UPLOAD
+    world.uploads.size_bytes = size_bytes
+    assert world.sweep().outcomes == {"expired": 1}
+
+
+def test_a_reminder_that_cannot_be_sent_is_due_at_once() -> None:
+    world = World()
+    begun = world.begin(PHOTO)
+    world.uploads.objects[begun.image.image_id] = PHOTO
+    world.advance(900)
+
+    def fails(_: Message) -> None:
+        raise Retryable("timeout")
+
+    world.upload_queue.put = fails
+    assert world.sweep().outcomes == {"unsent": 1}
+    assert world.row(begun.image.image_id).due_at == world.now
+
+
+def test_a_client_that_asks_for_another_form_while_the_sweeper_looks_keeps_its_image() -> None:
+    world = World()
+    image_id = world.begin(PHOTO, idempotency_key="k").image.image_id
+    world.advance(900)
+
+    def look(_: str) -> None:
+        world.begin(PHOTO, idempotency_key="k")
+
+    world.uploads.size_bytes = look
+    assert world.sweep().outcomes == {"fenced": 1}
+    assert world.row(image_id).status is Status.AWAITING_UPLOAD
+
+
+def test_what_is_uploaded_for_a_withdrawn_image_goes_too_also_where_it_comes_late() -> None:
+    world = World()
+    begun = world.begin(PHOTO)
+    assert begun.form is not None
+    world.uploads.upload(begun.form, PHOTO)
+    world.delete(begun.image.image_id)
+    assert world.sweep().outcomes == {"removed": 1}
+    assert world.uploads.objects == {}
+    world.uploads.upload(begun.form, PHOTO)
+    world.advance(1800)
+    assert world.sweep().outcomes == {"removed": 1}
+    assert world.uploads.objects == {}

@@ -12,12 +12,14 @@ from samtranslator.yaml_helper import yaml_parse
 
 from checks.expand_template import ROOT, expanded_template, raw_template, referred, resources
 from darkroom.aws.images_table import DUE_INDEX, WAITING_INDEX
+from darkroom.domain.arrival import upload_key
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image
 from darkroom.domain.lanes import LANES, Lane
-from darkroom.domain.limits import STANDARD_INPUT_FORMATS
+from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
 from darkroom.settings import InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")
@@ -80,7 +82,57 @@ def test_whoever_accepts_and_whoever_develops_know_the_same_formats() -> None:
         name: function["Environment"]["Variables"].get("EXTRA_INPUT_FORMATS") for name, function in FUNCTIONS.items()
     }
     knowing = {name for name, formats in told.items() if formats == {"Ref": "ExtraInputFormats"}}
-    assert knowing == {"SubmitImageFunction", "TranscodeImageFunction"}
+    assert knowing == {"SubmitImageFunction", "AdmitUploadFunction", "TranscodeImageFunction"}
+
+
+def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -> None:
+    variables = {
+        (name, variable)
+        for name, function in FUNCTIONS.items()
+        for variable, value in function["Environment"]["Variables"].items()
+        if value == {"Ref": "MaxUploadBytes"}
+    }
+    assert variables == {("BeginUploadFunction", "MAX_UPLOAD_BYTES"), ("TranscodeImageFunction", "MAX_FILE_BYTES")}
+    parameter = raw_template()["Parameters"]["MaxUploadBytes"]
+    assert parameter["Default"] == Limits().max_bytes
+    assert parameter["MinValue"] == MAX_UPLOAD_BYTES, "what fits into a request fits"
+    held = 3 * parameter["MaxValue"] + 200_000_000  # the bytes, what is on the wire, the interpreter with boto3
+    assert held <= FUNCTIONS["AdmitUploadFunction"]["MemorySize"] * 1024 * 1024
+
+
+def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_of_this_stacks_bucket_alone() -> None:
+    bucket = expanded_template()["Resources"]["UploadsBucket"]
+    (policy,) = resources("AWS::SQS::QueuePolicy").values()
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert (policy["Queues"], statement["Action"]) == ([{"Ref": "UploadQueue"}], "sqs:SendMessage")
+    assert statement["Principal"] == {"Service": "s3.amazonaws.com"}
+    name, parts = bucket["Properties"]["BucketName"]["Fn::Sub"]
+    assert statement["Condition"] == {
+        "StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}},
+        "ArnEquals": {"aws:SourceArn": {"Fn::Sub": [f"arn:${{AWS::Partition}}:s3:::{name}", parts]}},
+    }
+    assert bucket["DependsOn"] == "UploadQueuePolicy", "S3 refuses a queue that it may not send to yet"
+
+
+def test_s3_tells_of_uploads_and_of_nothing_else() -> None:
+    (told,) = resources("AWS::S3::Bucket")["UploadsBucket"]["NotificationConfiguration"]["QueueConfigurations"]
+    assert (told["Event"], told["Queue"]) == ("s3:ObjectCreated:*", {"Fn::GetAtt": ["UploadQueue", "Arn"]})
+    assert told["Filter"]["S3Key"]["Rules"] == [{"Name": "prefix", "Value": upload_key("")}]
+
+
+def test_the_name_of_the_uploads_bucket_is_one_that_s3_takes_in_every_stack() -> None:
+    name, parts = resources("AWS::S3::Bucket")["UploadsBucket"]["BucketName"]["Fn::Sub"]
+    # arn:aws:cloudformation:REGION:ACCOUNT:stack/NAME/UUID
+    assert parts == {"StackUuid": {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}}
+    assert re.fullmatch(r"[a-z0-9-]{3,63}", name.replace("${StackUuid}", "51af3dc0-da77-11e4-872e-1234567db123"))
+
+
+def test_what_was_uploaded_for_nobody_is_forgotten_but_no_sooner_than_a_dead_letter_of_it() -> None:
+    rules = {
+        rule["Id"]: rule for rule in resources("AWS::S3::Bucket")["UploadsBucket"]["LifecycleConfiguration"]["Rules"]
+    }
+    assert rules["ForgetOrphans"]["ExpirationInDays"] * 86_400 > QUEUES["UploadDeadLetters"]["MessageRetentionPeriod"]
+    assert rules["AbortAbandonedUploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
 
 
 def test_every_choice_of_formats_is_one_that_the_settings_take() -> None:
@@ -131,7 +183,7 @@ def test_dead_letters_are_kept_longer_than_their_source_keeps(name: str, dead_le
     assert QUEUES[name]["MessageRetentionPeriod"] <= 4 * 86_400
 
 
-@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("lane", [*LANES, "upload"])
 def test_a_message_is_received_as_often_as_the_worker_believes(lane: str) -> None:
     assert QUEUES[f"{lane.capitalize()}Queue"]["RedrivePolicy"]["maxReceiveCount"] == MAX_RECEIVES
 
@@ -224,7 +276,7 @@ def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> No
             assert resource != "*" or statement["Sid"] in WILDCARDS_WITH_A_REASON, name
             text = str(resource)
             assert "*" not in text or re.search(
-                r"Arn\}/(originals|outputs|holds)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*",
+                r"Arn\}/(uploads|originals|outputs|holds)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*",
                 text,
             ), text
 
@@ -316,7 +368,7 @@ def test_only_the_transcoder_has_the_imaging_layer() -> None:
 
 
 def test_uploads_and_their_rows_outlive_the_stack() -> None:
-    for name in ("OriginalsBucket", "OutputsBucket", "ImagesTable", "DeadLetterArchiveBucket"):
+    for name in ("UploadsBucket", "OriginalsBucket", "OutputsBucket", "ImagesTable", "DeadLetterArchiveBucket"):
         resource = expanded_template()["Resources"][name]
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate", name
         assert resource["UpdateReplacePolicy"] == "Retain", name

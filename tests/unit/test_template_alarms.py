@@ -77,7 +77,7 @@ def told(alarms: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
     return {name: sentence(alarm) for name, alarm in alarms.items()}
 
 
-@pytest.mark.parametrize("lane", [*LANES, "hold"])
+@pytest.mark.parametrize("lane", [*LANES, "hold", "upload"])
 def test_dead_letters_are_noticed_by_sqs_and_by_the_sweeper_and_before_they_expire(lane: str) -> None:
     queue = f"{lane.capitalize()}DeadLetters"
     by_sqs = watching("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName={"Fn::GetAtt": [queue, "QueueName"]})
@@ -112,20 +112,15 @@ def test_a_lane_that_breaks_its_service_level_warns_and_then_pages(lane: Lane) -
     }
 
 
-def test_what_is_to_be_held_may_not_wait_for_long() -> None:
-    queue = resources("AWS::SQS::Queue")["HoldQueue"]
-    by_sqs = watching("AWS/SQS", "ApproximateAgeOfOldestMessage", QueueName={"Fn::GetAtt": ["HoldQueue", "QueueName"]})
+@pytest.mark.parametrize(("name", "stuck_seconds"), [("Hold", LANE_DELAY_SECONDS), ("Upload", 900)])
+def test_what_is_to_be_held_and_what_was_uploaded_may_not_wait_for_long(name: str, stuck_seconds: int) -> None:
+    queue = f"{name}Queue"
+    by_sqs = watching("AWS/SQS", "ApproximateAgeOfOldestMessage", QueueName={"Fn::GetAtt": [queue, "QueueName"]})
+    retention_seconds = resources("AWS::SQS::Queue")[queue]["MessageRetentionPeriod"]
     assert told(by_sqs) == {
-        "HoldMessagesLateAlarm": ("Maximum", 60, (3, 3), ">", 300, "notBreaching"),
-        "HoldMessagesStuckAlarm": ("Maximum", 60, (5, 5), ">", LANE_DELAY_SECONDS, "notBreaching"),
-        "HoldMessagesExpiringAlarm": (
-            "Maximum",
-            300,
-            (1, 1),
-            ">=",
-            queue["MessageRetentionPeriod"] - 86_400,
-            "notBreaching",
-        ),
+        f"{name}MessagesLateAlarm": ("Maximum", 60, (3, 3), ">", 300, "notBreaching"),
+        f"{name}MessagesStuckAlarm": ("Maximum", 60, (5, 5), ">", stuck_seconds, "notBreaching"),
+        f"{name}MessagesExpiringAlarm": ("Maximum", 300, (1, 1), ">=", retention_seconds - 86_400, "notBreaching"),
     }
 
 

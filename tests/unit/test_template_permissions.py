@@ -19,11 +19,13 @@ FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/ap
 
 ADAPTERS = {
     "images": ("images_table", "ImagesTable"),
+    "uploads": ("uploads", "UploadsBucket"),
     "originals": ("objects", "OriginalsBucket"),
     "outputs": ("objects", "OutputsBucket"),
     "archive": ("dead_letters", "DeadLetterArchive"),
     "lanes": ("queues", "LaneQueues"),
     "hold_queue": ("queues", "SqsHoldQueue"),
+    "upload_queue": ("queues", "SqsUploadQueue"),
     "holds": ("holds", "HoldsBucket"),
     "calendar": ("calendar", "ReleaseCalendar"),
     "alarms": ("holds", "HoldExecutions"),
@@ -33,15 +35,17 @@ ADAPTERS = {
 
 RESOURCES = {
     "images": {"${ImagesTable.Arn}"},
+    "uploads": {"${UploadsBucket.Arn}/uploads/*"},
     "originals": {"${OriginalsBucket.Arn}/originals/*"},
     "outputs": {"${OutputsBucket.Arn}/outputs/*"},
     "archive": {"${DeadLetterArchiveBucket.Arn}/*"},
     "lanes": {"${FastQueue.Arn}", "${SlowQueue.Arn}"},
     "hold_queue": {"${HoldQueue.Arn}"},
+    "upload_queue": {"${UploadQueue.Arn}"},
     "holds": {"${HoldsBucket.Arn}/holds/*"},
     "calendar": {"${CalendarTable.Arn}"},
     "alarms": {"${HoldBatchStateMachine}"},
-    "dead_letters": {"${FastDeadLetters.Arn}", "${SlowDeadLetters.Arn}", "${HoldDeadLetters.Arn}"},
+    "dead_letters": {f"${{{name}DeadLetters.Arn}}" for name in ("Fast", "Slow", "Hold", "Upload")},
 }
 
 ACTIONS = {
@@ -51,6 +55,7 @@ ACTIONS = {
     "update_item": "dynamodb:UpdateItem",
     "query": "dynamodb:Query",
     "put_object": "s3:PutObject",
+    "generate_presigned_post": "s3:PutObject",
     "get_object": "s3:GetObject",
     "head_object": "s3:GetObject",
     "delete_object": "s3:DeleteObject",
@@ -85,6 +90,8 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
     },
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
+    "admit_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
+    "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OutputsBucket.Arn}"),
@@ -234,7 +241,7 @@ def test_buckets_are_listed_under_the_functions_own_prefix_alone() -> None:
                 if any(action.startswith("s3:List") for action in _listed(statement["Action"])):
                     (prefix,) = [
                         f"{bucket.lower()}/*"
-                        for bucket in ("Originals", "Outputs", "Holds")
+                        for bucket in ("Uploads", "Originals", "Outputs", "Holds")
                         if f"{bucket}Bucket" in str(statement["Resource"])
                     ]
                     assert statement["Condition"] == {"StringLike": {"s3:prefix": prefix}}, statement["Sid"]

@@ -96,6 +96,42 @@ class Originals(Protocol):
         """Removes every version of the image's original; a missing one is as good as removed."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class UploadForm:
+    """A form that anyone may send to `url` (multipart/form-data) until `expires_at`: all `fields` as they are, then the
+    file as `file`."""
+
+    url: str
+    fields: Mapping[str, str]
+    expires_at: Milliseconds
+
+
+class Uploads(Protocol):
+    """Where clients upload what is too large for a request, one object an image, until it is an original. Every method
+    but `form_for` raises Retryable where the store cannot answer."""
+
+    def form_for(
+        self, image_id: str, *, sha256: str, size_bytes: int, media_type: str, seconds: int, now: Milliseconds
+    ) -> UploadForm:
+        """A form by which the image's upload can be sent from `now` on for so long: these bytes and no others."""
+
+    def size_bytes(self, image_id: str) -> int | None:
+        """How large the upload is that is there, or None."""
+
+    def get(self, image_id: str) -> bytes | None:
+        """The bytes of the upload that is there, or None."""
+
+    def delete(self, image_id: str) -> None:
+        """Removes the upload; a missing one is as good as removed."""
+
+
+class UploadQueue(Protocol):
+    """The queue of the news that uploads have come."""
+
+    def put(self, message: Message) -> None:
+        """Reminds whoever admits uploads of this image. Raises Retryable where the queue cannot answer."""
+
+
 class Outputs(Protocol):
     """The variants. Every method raises Retryable where the store cannot answer."""
 

@@ -104,6 +104,24 @@ class SubmitImageSettings(QueueSettings, InputSettings):
     outputs_bucket: str
 
 
+class BeginUploadSettings(Settings):
+    """What `begin_upload` needs; `max_upload_bytes` is the largest file that may be announced."""
+
+    images_table: str
+    uploads_bucket: str
+    outputs_bucket: str
+    max_upload_bytes: int = Field(_DEFAULTS.max_bytes, ge=1)
+
+
+class AdmitUploadSettings(QueueSettings, InputSettings):
+    """What `admit_upload` needs."""
+
+    images_table: str
+    uploads_bucket: str
+    originals_bucket: str
+    upload_queue_url: str
+
+
 class TranscodeImageSettings(LaneSettings, LimitSettings):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 
@@ -137,8 +155,10 @@ class SweepDueImagesSettings(QueueSettings, DeadLetterSettings):
 
     images_table: str
     calendar_table: str
+    uploads_bucket: str
     originals_bucket: str
     outputs_bucket: str
+    upload_queue_url: str
 
 
 class ArchiveDeadLettersSettings(DeadLetterSettings):

@@ -14,10 +14,12 @@ from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.queues import LaneQueues, SqsHoldQueue, hide_for
+from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue, hide_for
+from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import FAST, SLOW
 from darkroom.domain.limits import InputFormat, Limits
+from darkroom.operations.admit_upload import Desk
 from darkroom.operations.release_images import ReleaseStores
 from darkroom.operations.sweep_due_images import Stores
 from darkroom.ports import (
@@ -31,9 +33,12 @@ from darkroom.ports import (
     Once,
     Originals,
     Outputs,
+    Uploads,
 )
 from darkroom.settings import (
+    AdmitUploadSettings,
     ArchiveDeadLettersSettings,
+    BeginUploadSettings,
     DeleteImageSettings,
     HoldImagesSettings,
     LaneSettings,
@@ -91,6 +96,63 @@ def submit_image() -> SubmitImage:
         input_formats=settings.input_formats,
         admit=circuits.admission(
             circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeginUpload:
+    """The ports of `begin_upload`, where its document finds variants, and the largest file that may be announced."""
+
+    images: Images
+    uploads: Uploads
+    outputs: Outputs
+    max_bytes: int
+    admit: Callable[[], None]
+    """Raises Retryable while DynamoDB is known not to answer: nothing is begun then."""
+
+
+def begin_upload() -> BeginUpload:
+    """The ports of `begin_upload`, by the function's environment."""
+    settings = BeginUploadSettings.read()
+    dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
+    return BeginUpload(
+        images=ImagesTable(dynamodb, settings.images_table),
+        uploads=UploadsBucket(s3, settings.uploads_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        max_bytes=settings.max_upload_bytes,
+        admit=circuits.admission(circuits.of_dynamodb(dynamodb, settings.images_table)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmitUpload:
+    """The ports of `admit_upload`, and what its handler needs of its queue."""
+
+    desk: Desk
+    upload_queue: SqsUploadQueue
+    admit: Callable[[], None]
+    """Raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then."""
+
+
+def admit_upload() -> AdmitUpload:
+    """The ports of `admit_upload`, by the function's environment."""
+    settings = AdmitUploadSettings.read()
+    dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
+    return AdmitUpload(
+        desk=Desk(
+            images=ImagesTable(dynamodb, settings.images_table),
+            uploads=UploadsBucket(s3, settings.uploads_bucket),
+            originals=OriginalsBucket(s3, settings.originals_bucket),
+            lanes=LaneQueues(sqs, _queue_urls(settings)),
+            hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+            clock=clock,
+            input_formats=settings.input_formats,
+        ),
+        upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url),
+        admit=circuits.admission(
+            circuits.of_dynamodb(dynamodb, settings.images_table),
+            circuits.of_s3(s3, settings.uploads_bucket, "uploads"),
         ),
     )
 
@@ -227,10 +289,12 @@ def sweep_due_images() -> Stores:
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     return Stores(
         images=ImagesTable(dynamodb, settings.images_table),
+        uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         lanes=LaneQueues(sqs, _queue_urls(settings)),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url),
         calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
         dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues),
         clock=clock,

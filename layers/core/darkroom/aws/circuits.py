@@ -121,9 +121,9 @@ def of_dynamodb(client: DynamoDBClient, table_name: str) -> Circuit:
     return Circuit(client, "dynamodb", lambda: client.get_item(TableName=table_name, Key={"image_id": {"S": NOBODY}}))
 
 
-def of_s3(client: S3Client, bucket_name: str) -> Circuit:
-    """Puts a circuit on a client that may read the bucket of outputs."""
-    return Circuit(client, "s3", lambda: client.head_object(Bucket=bucket_name, Key=f"outputs/{NOBODY}"))
+def of_s3(client: S3Client, bucket_name: str, prefix: str = "outputs") -> Circuit:
+    """Puts a circuit on a client that may read what lies in the bucket under that prefix."""
+    return Circuit(client, "s3", lambda: client.head_object(Bucket=bucket_name, Key=f"{prefix}/{NOBODY}"))
 
 
 def admission(*circuits: Circuit) -> Callable[[], None]:

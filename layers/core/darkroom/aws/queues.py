@@ -83,6 +83,26 @@ class SqsHoldQueue:
         return put
 
 
+class SqsUploadQueue:
+    """Keeps the `UploadQueue` port with a standard queue."""
+
+    def __init__(self, client: SQSClient, queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def put(self, message: Message) -> None:
+        with retryable("sending a reminder of an upload"):
+            self._client.send_message(
+                QueueUrl=self._queue_url,
+                MessageBody=message.model_dump_json(),
+                MessageGroupId=message.tenant_id,
+            )
+
+    def put_off(self, receipt_handle: str, seconds: int) -> None:
+        """Lets received news come back after `seconds`. Raises Retryable where it comes back by itself."""
+        hide_for(self._client, self._queue_url, receipt_handle, seconds)
+
+
 def _send_batch(client: SQSClient, queue_url: str, parcels: Sequence[tuple[Message, int]]) -> bool:
     """Whether all of up to ten messages are sent. A batch may fail in part, with a 200: those are sent again."""
     left: list[Any] = [

@@ -16,6 +16,7 @@ from darkroom.domain.image import (
     give_up,
     has_expired,
     lease_lapsed,
+    never_came,
 )
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
@@ -62,7 +63,16 @@ class Remove:
     image: Image
 
 
-type Duty = Rescue | Wait | Bury | Remove | GiveUp | Expire | NothingToDo
+@dataclass(frozen=True, kw_only=True)
+class LookForUpload:
+    """Its upload should be here by now: `came` is the row where it is, and somebody is reminded of it; `never_came` the
+    row where it is not."""
+
+    came: Image
+    never_came: Image
+
+
+type Duty = Rescue | Wait | Bury | Remove | LookForUpload | GiveUp | Expire | NothingToDo
 
 
 def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0, releasing_until: Milliseconds = 0) -> Duty:
@@ -78,10 +88,14 @@ def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0, releasing_
         return Remove(image=_without_objects(image, now))
     if image.letter in (Letter.OWED, Letter.PLACED):
         return Bury(image=_pushed_out(image, now))
-    if image.status.is_terminal or image.status is Status.AWAITING_UPLOAD:
-        return NothingToDo(reason="terminal" if image.status.is_terminal else "too_early")
+    if image.status.is_terminal:
+        return NothingToDo(reason="terminal")
     if has_expired(image, now):
         return Expire(image=expire(image, now=now))
+    if image.status is Status.AWAITING_UPLOAD:
+        pushed_out = _pushed_out(image, now)
+        came = replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image))
+        return LookForUpload(came=came, never_came=never_came(image, now=now))
     if image.process_at is not None and image.process_at > now:
         # Its message could not be sent when it was scheduled or moved. The next look is the one that every image gets.
         after_its_time = image.process_at + 2 * LANES[image.lane].sla_seconds * 1000

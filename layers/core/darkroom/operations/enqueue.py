@@ -9,7 +9,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Image, due_now, message_for
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes
+from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes, UploadQueue
 
 DUE_FENCE = ("status", "run", "attempt", "due_at")
 """What a write that moves `due_at` decides on: of two that read the same row only one moves it."""
@@ -32,6 +32,11 @@ def enqueue_in_time(image: Image, *, images: Images, lanes: Lanes, hold_queue: H
             lanes.send(message_for(image), delay_seconds=delay_seconds)
 
     return _sent(send, image, images=images, clock=clock)
+
+
+def remind(image: Image, *, images: Images, upload_queue: UploadQueue, clock: Clock) -> bool:
+    """As `enqueue`, for an image whose upload is here and was not noticed."""
+    return _sent(lambda: upload_queue.put(message_for(image)), image, images=images, clock=clock)
 
 
 def _sent(send: Callable[[], None], image: Image, *, images: Images, clock: Clock) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from darkroom.domain.arrival import NOBODY, read_letter
 from darkroom.domain.dead_letter import Standing, explanation_in, explanation_of, standing_of
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import BatchLetter, read_batch_letter
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.message import Message, UnreadableMessage, read_message
+from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.ports import Clock, DeadLetter, DeadLetters, Images
 
 HOLD_SECONDS = 40
@@ -163,7 +164,7 @@ def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
     groups: dict[tuple[str, int], Group] = {}
     for letter in letters:
         try:
-            group = Group(letters=(letter,), message=read_message(letter.body), problem=None)
+            group = Group(letters=(letter,), message=read_letter(letter.body), problem=None)
         except UnreadableMessage as error:
             batch = read_batch_letter(letter.body)
             problem = str(error) if batch is None else f"{batch.error}: {batch.cause}"
@@ -179,6 +180,8 @@ def look_up(group: Group, images: Images) -> Case:
     """The group as a case, by its image's row as it stands now."""
     message = group.message
     image = None if message is None else images.get(message.image_id)
+    if message is not None and message.tenant_id == NOBODY and image is not None:
+        message = message.model_copy(update={"tenant_id": image.tenant_id})
     told = (explanation_in(letter.explanation) for letter in group.letters)
     explanation = next((one for one in told if one is not None), None)
     if explanation is None:

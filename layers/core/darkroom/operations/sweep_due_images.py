@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from darkroom.domain.dead_letter import explanation_of
-from darkroom.domain.due import Bury, Remove, Rescue, Wait, buried, look_at_due
+from darkroom.domain.due import Bury, LookForUpload, Remove, Rescue, Wait, buried, look_at_due
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, Expire, GiveUp, Image, Letter, NothingToDo, Status, message_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import UnreadableMessage, read_message
-from darkroom.operations.enqueue import DUE_FENCE, enqueue_in_time
+from darkroom.operations.enqueue import DUE_FENCE, enqueue_in_time, remind
 from darkroom.ports import (
     Calendar,
     Clock,
@@ -26,6 +26,8 @@ from darkroom.ports import (
     Originals,
     Outputs,
     Taken,
+    UploadQueue,
+    Uploads,
 )
 
 SHARD_LIMIT = 500
@@ -57,10 +59,12 @@ class Stores:
     """The ports that a sweep works with."""
 
     images: Images
+    uploads: Uploads
     originals: Originals
     outputs: Outputs
     lanes: Lanes
     hold_queue: HoldQueue
+    upload_queue: UploadQueue
     calendar: Calendar
     dead_letters: DeadLetters
     clock: Clock
@@ -139,17 +143,30 @@ class _Round:
                     lanes, hold_queue = self._stores.lanes, self._stores.hold_queue
                     is_sent = enqueue_in_time(pushed, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
                     return "rescued" if is_sent else "unsent"
+                case LookForUpload(came=came, never_came=never_came):
+                    return self._look_for_upload(before, came=came, never_came=never_came)
                 case Bury(image=after):
                     return self._bury(images.change(before, after, fence=DUE_FENCE))
                 case Remove(image=after):
                     self._stores.outputs.delete_all(image_id)
                     self._stores.originals.delete(image_id)
+                    self._stores.uploads.delete(image_id)
                     images.change(before, after, fence=DUE_FENCE)
                     return "removed"
         except Fenced:
             return "fenced"
         except Retryable:
             return "unreachable"
+
+    def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
+        """Expires an image whose upload is not there; of one that is, S3's event was lost or is in trouble."""
+        stores = self._stores
+        if stores.uploads.size_bytes(before.image_id) is None:
+            stores.images.change(before, never_came, fence=DUE_FENCE)
+            return "expired"
+        pushed = stores.images.change(before, came, fence=DUE_FENCE)
+        is_sent = remind(pushed, images=stores.images, upload_queue=stores.upload_queue, clock=stores.clock)
+        return "rescued" if is_sent else "unsent"
 
     def _bury(self, image: Image) -> str:
         """Makes sure of exactly one letter: SQS may have made one, or several, or none, and so may a sweep that died

@@ -1,0 +1,71 @@
+"""POST /uploads: announces a file that is too large for a request, and answers 201 with a form to upload it by."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.logging import correlation_paths
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from darkroom import wiring
+from darkroom.api import correlation_id_of, create_app, json_response, raw_body, tenant_of
+from darkroom.domain.announcement import read_announcement
+from darkroom.domain.instants import rfc3339
+from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
+from darkroom.operations.begin_upload import Announced, begin_upload
+from darkroom.ports import UploadForm
+from darkroom.telemetry import logger, metrics, tracer
+
+ports = wiring.begin_upload()
+app = create_app()
+
+
+@app.post("/uploads")
+@tracer.capture_method(capture_response=False)
+def post_upload() -> Response[str]:
+    ports.admit()
+    begun = begin_upload(
+        Announced(
+            announcement=read_announcement(raw_body(app)),
+            tenant_id=tenant_of(app),
+            correlation_id=correlation_id_of(app),
+            idempotency_key=app.current_event.headers.get("idempotency-key"),
+        ),
+        max_bytes=ports.max_bytes,
+        images=ports.images,
+        uploads=ports.uploads,
+        clock=wiring.clock,
+        randomness=wiring.randomness,
+    )
+    image = begun.image
+    logger.info("announced", extra={"image_id": image.image_id, "replayed": begun.replayed})
+    metrics.add_metric("UploadsRenewed" if begun.replayed else "UploadsBegun", MetricUnit.Count, 1)
+    headers = {
+        "Location": status_path(image.image_id),
+        "Retry-After": str(retry_after_seconds(image, wiring.clock()) or RETRY_AFTER_SECONDS),
+        "Cache-Control": "no-store",
+    }
+    if begun.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    document = status_document(image, ports.outputs.url_of) | {"upload": _written(begun.form)}
+    return json_response(HTTPStatus.CREATED if begun.form else HTTPStatus.ACCEPTED, document, headers)
+
+
+def _written(form: UploadForm | None) -> dict[str, Any] | None:
+    if form is None:
+        return None
+    return {"url": form.url, "fields": dict(form.fields), "expires_at": rfc3339(form.expires_at)}
+
+
+@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP, clear_state=True)
+@tracer.capture_lambda_handler(capture_response=False)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    answer = app.resolve(event, context)
+    if answer["statusCode"] >= HTTPStatus.BAD_REQUEST:
+        failed = answer["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR
+        metrics.add_metric("UploadsFailed" if failed else "UploadsRefused", MetricUnit.Count, 1)
+    return answer

@@ -1,0 +1,73 @@
+"""Where clients upload what is too large for a request: a bucket that takes what presigned forms allow."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, retryable
+from darkroom.domain.arrival import upload_key
+from darkroom.domain.instants import Milliseconds
+from darkroom.ports import UploadForm
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+class UploadsBucket:
+    """Keeps the `Uploads` port with a bucket."""
+
+    def __init__(self, client: S3Client, bucket_name: str) -> None:
+        self._client = client
+        self._bucket_name = bucket_name
+
+    def form_for(
+        self, image_id: str, *, sha256: str, size_bytes: int, media_type: str, seconds: int, now: Milliseconds
+    ) -> UploadForm:
+        # S3 computes the checksum of what it is sent and refuses what has another (BadDigest); a field of the form
+        # stands for the header of PutObject (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTObjectPOST.html), and
+        # a condition of the policy makes sure that it is there with this value
+        # (https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTConstructPolicy.html).
+        fields = {
+            "Content-Type": media_type,
+            "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(sha256)).decode(),
+        }
+        presigned = self._client.generate_presigned_post(
+            Bucket=self._bucket_name,
+            Key=upload_key(image_id),
+            Fields=dict(fields),
+            Conditions=[
+                *({name: value} for name, value in fields.items()),
+                ["content-length-range", size_bytes, size_bytes],
+            ],
+            ExpiresIn=seconds,
+        )
+        # The policy counts from a moment after `now`, in whole seconds.
+        return UploadForm(url=presigned["url"], fields=presigned["fields"], expires_at=(now // 1000 + seconds) * 1000)
+
+    def size_bytes(self, image_id: str) -> int | None:
+        key = upload_key(image_id)
+        with retryable(f"looking at {key}"):
+            try:
+                return self._client.head_object(Bucket=self._bucket_name, Key=key)["ContentLength"]
+            except ClientError as error:
+                if code_of(error) != "404":
+                    raise
+                return None
+
+    def get(self, image_id: str) -> bytes | None:
+        key = upload_key(image_id)
+        with retryable(f"fetching {key}"):
+            try:
+                return self._client.get_object(Bucket=self._bucket_name, Key=key)["Body"].read()
+            except ClientError as error:
+                if code_of(error) != "NoSuchKey":
+                    raise
+                return None
+
+    def delete(self, image_id: str) -> None:
+        key = upload_key(image_id)
+        with retryable(f"removing {key}"):
+            self._client.delete_object(Bucket=self._bucket_name, Key=key)

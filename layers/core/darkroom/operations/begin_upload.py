@@ -1,0 +1,128 @@
+"""Announcing an upload: its row, then a form by which its bytes, and no others, can be sent to the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from darkroom.domain.announcement import Announcement
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.ids import image_id_for_key, image_id_from_bits
+from darkroom.domain.image import UPLOAD_SECONDS, Image, Source, Status, accept, await_upload, renew_upload
+from darkroom.domain.lanes import SLOW
+from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of
+from darkroom.domain.schedule import appoint
+from darkroom.operations.enqueue import DUE_FENCE
+from darkroom.ports import Clock, Fenced, Images, Randomness, UploadForm, Uploads
+
+_TRIES = 5
+"""The sweeper or the upload itself may come between reading the row and writing it; five times in a row none does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Announced:
+    """What announces an upload, and who: in which request, and under which key."""
+
+    announcement: Announcement
+    tenant_id: str
+    correlation_id: str
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """The image that awaits its upload, and the form by which to send it; None where it is no longer awaited, because
+    an earlier request with the same key has led to it (`replayed`)."""
+
+    image: Image
+    form: UploadForm | None
+    replayed: bool
+
+
+def begin_upload(
+    announced: Announced,
+    *,
+    max_bytes: int,
+    images: Images,
+    uploads: Uploads,
+    clock: Clock,
+    randomness: Randomness,
+) -> Begun:
+    """Writes the row of an image that awaits its upload, and makes the form.
+
+    The row comes first: no upload can come before its image is known. Whoever repeats the request under the same key is
+    given a fresh form, and has as long as at first. Raises Rejected (`upload_too_large`, `invalid_idempotency_key`,
+    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), and Retryable where the table cannot answer.
+    """
+    announcement = announced.announcement
+    check_idempotency_key(announced.idempotency_key)
+    if announcement.size_bytes > max_bytes:
+        raise Rejected(
+            "upload_too_large",
+            f"The file has {announcement.size_bytes} bytes, and {max_bytes} are the most. "
+            "Send a smaller version of the photo.",
+        )
+    fingerprint = fingerprint_of(announcement.sha256, announcement.asked_for)
+    if announced.idempotency_key is None:
+        image_id = image_id_from_bits(randomness(16))
+    else:
+        image_id = image_id_for_key(announced.tenant_id, announced.idempotency_key)
+        earlier = images.get(image_id)
+        if earlier is not None:
+            return _replay(earlier, fingerprint, images=images, uploads=uploads, clock=clock)
+
+    now = clock()
+    appointment = appoint(announcement.timetable, now=now)
+    row = await_upload(
+        accept(
+            image_id=image_id,
+            tenant_id=announced.tenant_id,
+            lane=SLOW.name,
+            preset=announcement.order.preset,
+            recipe=announcement.order.recipe,
+            fingerprint=fingerprint,
+            correlation_id=announced.correlation_id,
+            source=Source(
+                version_id="",
+                sha256=announcement.sha256,
+                size_bytes=announcement.size_bytes,
+                media_type=announcement.media_type,
+            ),
+            now=now,
+            process_at=appointment.process_at,
+            expires_at=appointment.expires_at,
+        ),
+        now=now,
+    )
+    image = images.create(row)
+    if image.correlation_id != row.correlation_id:
+        return _replay(image, fingerprint, images=images, uploads=uploads, clock=clock)
+    return Begun(image=image, form=_form(image, uploads, clock), replayed=False)
+
+
+def _replay(image: Image, fingerprint: str, *, images: Images, uploads: Uploads, clock: Clock) -> Begun:
+    """Answers a repeated request with the image of the first one, which is waited for anew."""
+    current: Image | None = image
+    for _ in range(_TRIES):
+        if current is None:
+            break
+        check_repeats(current, fingerprint)
+        if current.status is not Status.AWAITING_UPLOAD:
+            return Begun(image=current, form=None, replayed=True)
+        try:
+            renewed = images.change(current, renew_upload(current, now=clock()), fence=DUE_FENCE)
+        except Fenced as lost:
+            current = lost.current
+            continue
+        return Begun(image=renewed, form=_form(renewed, uploads, clock), replayed=True)
+    raise Retryable("the image changed under every attempt to wait for it anew")
+
+
+def _form(image: Image, uploads: Uploads, clock: Clock) -> UploadForm:
+    return uploads.form_for(
+        image.image_id,
+        sha256=image.source.sha256,
+        size_bytes=image.source.size_bytes,
+        media_type=image.source.media_type,
+        seconds=UPLOAD_SECONDS,
+        now=clock(),
+    )

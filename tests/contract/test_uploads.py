@@ -1,0 +1,355 @@
+"""Uploads by form: what a form demands, where they lie, and the two functions between the form and the lane."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+import boto3
+import pytest
+
+from darkroom.aws.clients import s3_client
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.queues import SqsUploadQueue
+from darkroom.aws.uploads import UploadsBucket
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Image, Status, message_for
+from darkroom.domain.message import read_message
+from darkroom.ports import UploadQueue, Uploads
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, http_event, load, received
+from tests.fakes.stores import FakeUploadQueue, FakeUploads
+from tests.pictures import jpeg
+from tests.unit.test_arrival import TEST_EVENT, event
+from tests.unit.test_image import awaiting
+
+ID = "0" * 26
+PHOTO = jpeg(320, 240)
+SHA256 = hashlib.sha256(PHOTO).hexdigest()
+NOW = 1_795_251_600_999
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+
+# ── The ports ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_an_upload_is_there_from_when_it_came_until_it_is_removed(kind: str, aws: Aws) -> None:
+    fake = FakeUploads()
+    uploads: Uploads = fake if kind == "fake" else UploadsBucket(boto3.client("s3"), aws.uploads_bucket)
+    uploads.delete(ID)
+    assert (uploads.size_bytes(ID), uploads.get(ID)) == (None, None)
+    fake.objects[ID] = PHOTO
+    boto3.client("s3").put_object(Bucket=aws.uploads_bucket, Key=f"uploads/{ID}", Body=PHOTO)
+    assert (uploads.size_bytes(ID), uploads.get(ID)) == (len(PHOTO), PHOTO)
+    uploads.delete(ID)
+    assert (uploads.size_bytes(ID), uploads.get(ID)) == (None, None)
+
+
+@BOTH
+def test_a_form_works_for_as_long_as_it_says(kind: str, aws: Aws) -> None:
+    uploads: Uploads = FakeUploads() if kind == "fake" else UploadsBucket(s3_client(), aws.uploads_bucket)
+    form = uploads.form_for(ID, sha256=SHA256, size_bytes=len(PHOTO), media_type="image/jpeg", seconds=300, now=NOW)
+    assert NOW + 299_000 < form.expires_at <= NOW + 300_000
+    assert form.fields["key"] == f"uploads/{ID}"
+
+
+@BOTH
+def test_a_reminder_arrives_in_its_tenants_share(kind: str, aws: Aws) -> None:
+    fake, sqs = FakeUploadQueue(), boto3.client("sqs")
+    queue: UploadQueue = fake if kind == "fake" else SqsUploadQueue(sqs, aws.upload_queue_url)
+    message = message_for(awaiting(tenant_id="acme"))
+    queue.put(message)
+    if kind == "fake":
+        assert fake.reminders == [message]
+    else:
+        (it,) = sqs.receive_message(QueueUrl=aws.upload_queue_url, AttributeNames=["All"])["Messages"]
+        assert (read_message(it["Body"]), it["Attributes"]["MessageGroupId"]) == (message, "acme")
+
+
+def policy_of(fields: dict[str, str]) -> dict[str, Any]:
+    policy: dict[str, Any] = json.loads(base64.b64decode(fields["policy"]))
+    return policy
+
+
+def test_a_form_demands_this_key_these_bytes_this_type_and_its_time(aws: Aws) -> None:
+    before = datetime.now(UTC)
+    form = UploadsBucket(s3_client(), aws.uploads_bucket).form_for(
+        ID, sha256=SHA256, size_bytes=len(PHOTO), media_type="image/jpeg", seconds=300, now=NOW
+    )
+    fields, checksum = dict(form.fields), base64.b64encode(hashlib.sha256(PHOTO).digest()).decode()
+    policy = policy_of(fields)
+    assert all(
+        condition in policy["conditions"]
+        for condition in (
+            {"bucket": "uploads"},
+            {"key": f"uploads/{ID}"},
+            {"Content-Type": "image/jpeg"},
+            {"x-amz-checksum-sha256": checksum},
+            ["content-length-range", len(PHOTO), len(PHOTO)],
+        )
+    )
+    assert fields["x-amz-algorithm"] == "AWS4-HMAC-SHA256"
+    # Every field of the form but the signature itself must stand in the policy, or S3 refuses it as an extra one.
+    named = {name for condition in policy["conditions"] if isinstance(condition, dict) for name in condition}
+    assert named - {"bucket"} == fields.keys() - {"policy", "x-amz-signature"}
+    assert 298 <= (datetime.fromisoformat(policy["expiration"]) - before).total_seconds() <= 301
+
+
+def test_a_form_leads_to_the_region_of_its_bucket(ambient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    form = UploadsBucket(s3_client(), "bucket").form_for(
+        ID, sha256=SHA256, size_bytes=1, media_type="image/jpeg", seconds=300, now=NOW
+    )
+    assert form.url == "https://bucket.s3.eu-central-1.amazonaws.com/"
+
+
+# ── The functions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Functions:
+    """The functions on an upload's way."""
+
+    def __init__(self, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.aws = aws
+        self._monkeypatch = monkeypatch
+        self._loaded: dict[str, ModuleType] = {}
+
+    def __getattr__(self, name: str) -> ModuleType:
+        if name not in self._loaded:
+            self._loaded[name] = load(name, self.aws, self._monkeypatch)
+        return self._loaded[name]
+
+    def begin(self, body: bytes = PHOTO, key: str | None = None, **announced: Any) -> dict[str, Any]:
+        written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
+        headers = {} if key is None else {"idempotency-key": key}
+        return call(
+            self.begin_upload, http_event("POST", "/uploads", body=json.dumps(written).encode(), headers=headers)
+        )
+
+    def upload(self, image_id: str, body: bytes = PHOTO) -> None:
+        """What S3 does with a form that it takes, once more for good measure: events may come twice."""
+        boto3.client("s3").put_object(Bucket=self.aws.uploads_bucket, Key=f"uploads/{image_id}", Body=body)
+        for _ in range(2):
+            self.tell(event(f"uploads/{image_id}"))
+
+    def tell(self, body: str) -> None:
+        boto3.client("sqs").send_message(QueueUrl=self.aws.upload_queue_url, MessageBody=body)
+
+    def hear(self, **context: Any) -> dict[str, Any]:
+        return call(self.admit_upload, received(self.aws.upload_queue_url), **context)
+
+    def row(self, image_id: str) -> Image:
+        image = self.table.get(image_id)
+        assert image is not None
+        return image
+
+    @property
+    def table(self) -> ImagesTable:
+        return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
+
+    def objects(self, bucket: str) -> list[str]:
+        return [entry["Key"] for entry in boto3.client("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
+
+
+@pytest.fixture
+def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
+    return Functions(aws, monkeypatch)
+
+
+def document(answer: dict[str, Any]) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(answer["body"])
+    return parsed
+
+
+def problem(answer: dict[str, Any], status: int, code: str) -> dict[str, Any]:
+    assert answer["statusCode"] == status, answer
+    assert document(answer)["code"] == code
+    return document(answer)
+
+
+def test_an_upload_is_announced_comes_and_is_developed(functions: Functions) -> None:
+    begun = functions.begin(variants=["thumb"], content_type="image/jpeg")
+    assert begun["statusCode"] == 201
+    told = document(begun)
+    image_id = told["id"]
+    assert begun["headers"]["Location"] == f"/images/{image_id}/status"
+    assert (told["status"], told["progress"]) == ("awaiting_upload", {"done": 0, "total": 1})
+    assert told["upload"].keys() == {"url", "fields", "expires_at"}
+    assert told["upload"]["fields"]["Content-Type"] == "image/jpeg"
+
+    functions.upload(image_id)
+    assert functions.hear() == {"batchItemFailures": []}
+    row = functions.row(image_id)
+    assert (row.status, row.source.media_type, row.source.sha256) == (Status.PENDING, "image/jpeg", SHA256)
+    original = boto3.client("s3").get_object(
+        Bucket="originals", Key=f"originals/{image_id}", VersionId=row.source.version_id
+    )
+    assert (original["Body"].read(), original["ContentType"]) == (PHOTO, "image/jpeg")
+    assert functions.objects("uploads") == []
+
+    call(functions.transcode_image, received(functions.aws.slow_queue_url))
+    assert functions.row(image_id).status is Status.DONE
+    read = call(functions.read_image, http_event("GET", f"/images/{image_id}"))
+    assert document(read)["source"] == {"media_type": "image/jpeg", "bytes": len(PHOTO), "sha256": SHA256}
+
+
+def test_a_repeated_announcement_is_answered_with_a_fresh_form_and_after_the_upload_with_its_image(
+    functions: Functions,
+) -> None:
+    first, again = functions.begin(key="k"), functions.begin(key="k")
+    image_id = document(first)["id"]
+    assert (again["statusCode"], document(again)["id"]) == (201, image_id)
+    assert "Idempotent-Replayed" not in first["headers"] and again["headers"]["Idempotent-Replayed"] == "true"
+    functions.upload(image_id)
+    functions.hear()
+    late = functions.begin(key="k")
+    assert (late["statusCode"], document(late)["upload"], document(late)["status"]) == (202, None, "pending")
+    problem(functions.begin(key="k", preset="avatar"), 422, "idempotency_key_reused")
+
+
+@pytest.mark.parametrize(
+    ("announced", "status", "code"),
+    [
+        ({"bytes": 25_000_001}, 413, "upload_too_large"),
+        ({"bytes": 0}, 400, "invalid_upload"),
+        ({"sha256": "abc"}, 400, "invalid_upload"),
+        ({"preset": "no-such"}, 400, "unknown_preset"),
+        ({"recipe": {"variants": [{"name": "a", "width": 0}]}}, 400, "invalid_recipe"),
+        ({"key": "é"}, 400, "invalid_idempotency_key"),
+        ({"delay": "soon"}, 400, "invalid_delay"),
+    ],
+)
+def test_what_cannot_be_announced_is_a_problem(
+    functions: Functions, announced: dict[str, Any], status: int, code: str
+) -> None:
+    told = problem(functions.begin(**announced), status, code)
+    assert ("errors" in told) == code.startswith("invalid_u") or code == "invalid_recipe"
+
+
+def test_a_photo_that_is_too_large_for_a_request_is_told_of_uploads(functions: Functions) -> None:
+    answer = call(functions.submit_image, http_event("POST", "/images", body=PHOTO + bytes(4 * 1024 * 1024)))
+    assert "POST /uploads" in problem(answer, 413, "upload_too_large")["detail"]
+
+
+def test_only_post_is_taken_at_uploads(functions: Functions) -> None:
+    answer = call(functions.read_image, http_event("GET", "/uploads"))
+    problem(answer, 405, "method_not_allowed")
+    assert answer["headers"]["Allow"] == "POST"
+
+
+def test_an_upload_that_is_no_image_fails_and_leaves_nothing(functions: Functions) -> None:
+    image_id = document(functions.begin(b"%PDF-1.7", content_type="image/jpeg"))["id"]
+    functions.upload(image_id, b"%PDF-1.7")
+    assert functions.hear() == {"batchItemFailures": []}
+    told = document(call(functions.read_image, http_event("GET", f"/images/{image_id}/status")))
+    assert (told["status"], told["error"]["code"], told["error"]["retryable"]) == (
+        "failed",
+        "unsupported_format",
+        False,
+    )
+    assert functions.objects("uploads") == functions.objects("originals") == []
+
+
+def test_an_upload_for_later_waits_for_its_time(functions: Functions) -> None:
+    image_id = document(functions.begin(delay="P1D"))["id"]
+    functions.upload(image_id)
+    functions.hear()
+    assert functions.row(image_id).status is Status.SCHEDULED
+    (record, *_) = received(functions.aws.hold_queue_url)["Records"]
+    assert image_id in record["body"]
+
+
+def test_what_comes_after_its_image_was_withdrawn_goes(functions: Functions) -> None:
+    image_id = document(functions.begin())["id"]
+    call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))
+    functions.upload(image_id)
+    functions.hear()
+    assert functions.row(image_id).status is Status.CANCELLED
+    assert functions.objects("uploads") == functions.objects("originals") == []
+
+
+def test_the_sweeper_removes_what_was_uploaded_for_a_withdrawn_image_before_anybody_heard_of_it(
+    functions: Functions,
+) -> None:
+    image_id = document(functions.begin())["id"]
+    functions.upload(image_id)
+    call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
+    assert functions.objects("uploads") == []
+
+
+def overdue(functions: Functions, image_id: str) -> None:
+    row = functions.row(image_id)
+    functions.table.change(row, replace(row, due_at=1))
+
+
+def test_an_upload_that_came_without_an_event_is_found_by_the_sweeper_and_one_that_did_not_come_expires(
+    functions: Functions,
+) -> None:
+    came, never = (document(functions.begin())["id"] for _ in range(2))
+    boto3.client("s3").put_object(Bucket="uploads", Key=f"uploads/{came}", Body=PHOTO)
+    for image_id in (came, never):
+        overdue(functions, image_id)
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1, "expired": 1}
+    assert functions.hear() == {"batchItemFailures": []}
+    assert functions.row(came).status is Status.PENDING
+    told = document(call(functions.read_image, http_event("GET", f"/images/{never}/status")))
+    assert (told["status"], told["error"]["code"]) == ("expired", "never_uploaded")
+
+
+@pytest.mark.parametrize("body", [TEST_EVENT, event("uploads/somebodys"), event(f"uploads/{ID}")])
+def test_news_of_nobodys_upload_is_acknowledged(functions: Functions, body: str) -> None:
+    functions.tell(body)
+    assert functions.hear() == {"batchItemFailures": []}
+
+
+def test_what_is_no_news_stays_in_its_queue(functions: Functions) -> None:
+    functions.tell("hello")
+    assert len(functions.hear()["batchItemFailures"]) == 1
+
+
+def receipt(functions: Functions, count: int) -> dict[str, Any]:
+    news = received(functions.aws.upload_queue_url)
+    news["Records"] = news["Records"][:1]
+    news["Records"][0]["attributes"]["ApproximateReceiveCount"] = str(count)
+    return news
+
+
+@pytest.mark.parametrize(("count", "kept"), [(1, True), (4, True), (5, False)])
+def test_news_that_a_store_cannot_serve_comes_back_and_is_let_go_after_its_last_receive(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, count: int, kept: bool
+) -> None:
+    image_id = document(functions.begin())["id"]
+    functions.upload(image_id)
+    put_off: list[int] = []
+
+    def unavailable(*_: object, **__: object) -> None:
+        raise Retryable("fetching: timeout")
+
+    ports = functions.admit_upload.ports
+    monkeypatch.setattr(ports.desk.uploads, "get", unavailable)
+    monkeypatch.setattr(ports.upload_queue, "put_off", lambda _, seconds: put_off.append(seconds))
+    monkeypatch.setattr(functions.admit_upload.random, "random", lambda: 0.0)
+    answer = call(functions.admit_upload, receipt(functions, count))
+    assert len(answer["batchItemFailures"]) == int(kept)
+    assert put_off == ([20 * 2 ** (count - 1)] if kept else [])
+    assert functions.row(image_id).status is Status.AWAITING_UPLOAD, "the sweeper finds what has come"
+
+
+@pytest.mark.parametrize("reminder", [False, True])
+@pytest.mark.parametrize("count", [1, 5])
+def test_news_that_trips_a_bug_becomes_one_dead_letter_and_its_reminders_none(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, reminder: bool, count: int
+) -> None:
+    image_id = document(functions.begin())["id"]
+    functions.tell(message_for(functions.row(image_id)).model_dump_json() if reminder else event(f"uploads/{image_id}"))
+    monkeypatch.setattr(functions.admit_upload.ports.desk.uploads, "size_bytes", lambda _: 1 / 0)
+    answer = call(functions.admit_upload, receipt(functions, count))
+    assert len(answer["batchItemFailures"]) == int(not (reminder and count == 5))

@@ -1,0 +1,137 @@
+"""Announcing an upload: what is promised, what is refused, and what a retry finds."""
+
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.image import Image, Status
+from darkroom.domain.limits import Limits
+from darkroom.ports import Fenced
+from tests.fakes import FakeImages, World
+from tests.pictures import jpeg
+
+PHOTO = jpeg()
+
+
+def test_an_announced_upload_has_a_row_that_waits_and_a_form_for_its_bytes_alone() -> None:
+    world = World()
+    begun = world.begin(PHOTO, content_type="image/jpeg")
+    image = world.row(begun.image.image_id)
+    assert is_image_id(image.image_id)
+    assert (image.status, image.has_original, image.source.size_bytes) == (Status.AWAITING_UPLOAD, False, len(PHOTO))
+    assert begun.form is not None and begun.form.fields["Content-Type"] == "image/jpeg"
+    assert begun.form.fields["sha256"] == image.source.sha256 and begun.form.fields["bytes"] == str(len(PHOTO))
+    assert begun.form.expires_at == world.now + 300_000
+    assert (world.lanes.sent, world.originals.objects) == ([], {})
+
+
+def test_the_row_is_there_before_its_form_can_be_sent() -> None:
+    world = World()
+
+    def look(*_: Any, **__: Any) -> Any:
+        assert len(world.images.rows) == 1
+        raise Retryable("the test ends here")
+
+    world.uploads.form_for = look
+    with pytest.raises(Retryable):
+        world.begin(PHOTO)
+
+
+def test_a_file_that_is_too_large_is_refused_and_leaves_nothing() -> None:
+    world = World(limits=Limits(max_bytes=len(PHOTO) - 1))
+    with pytest.raises(Rejected, match=f"and {len(PHOTO) - 1} are the most") as refusal:
+        world.begin(PHOTO)
+    assert (refusal.value.code, world.images.rows) == ("upload_too_large", {})
+    World(limits=Limits(max_bytes=len(PHOTO))).begin(PHOTO)
+
+
+def test_the_same_key_and_bytes_are_one_image_with_a_fresh_form_and_time() -> None:
+    world = World()
+    first = world.begin(PHOTO, idempotency_key="k")
+    world.advance(299)
+    again = world.begin(PHOTO, idempotency_key="k", content_type="image/jpeg")
+    assert (first.replayed, again.replayed) == (False, True)
+    assert again.image.image_id == first.image.image_id
+    assert again.form is not None and again.form.expires_at == world.now + 300_000
+    assert world.row(again.image.image_id).due_at == world.now + 900_000
+    assert len(world.images.rows) == 1
+
+
+def test_two_announcements_without_a_key_are_two_images() -> None:
+    world = World()
+    assert world.begin(PHOTO).image.image_id != world.begin(PHOTO).image.image_id
+
+
+@pytest.mark.parametrize("other", [{"preset": "avatar"}, {"variants": ["thumb"]}, {"delay": "PT1H"}])
+def test_the_same_key_with_another_order_is_refused(other: dict[str, Any]) -> None:
+    world = World()
+    world.begin(PHOTO, idempotency_key="k")
+    with pytest.raises(Rejected) as refusal:
+        world.begin(PHOTO, idempotency_key="k", **other)
+    assert refusal.value.code == "idempotency_key_reused"
+    with pytest.raises(Rejected):
+        world.begin(jpeg(10, 10), idempotency_key="k")
+
+
+def test_a_key_that_announced_bytes_is_not_answered_as_if_it_had_brought_them_nor_the_other_way_round() -> None:
+    world = World()
+    world.begin(PHOTO, idempotency_key="announced")
+    world.submit(PHOTO, idempotency_key="sent")
+    for request, key in ((world.submit, "announced"), (world.begin, "sent")):
+        with pytest.raises(Rejected) as refusal:
+            request(PHOTO, idempotency_key=key)  # type: ignore[operator]
+        assert refusal.value.code == "idempotency_key_reused"
+
+
+def test_who_asks_again_after_the_upload_has_come_is_told_of_its_image_and_given_no_form() -> None:
+    world = World()
+    begun = world.begin(PHOTO, idempotency_key="k")
+    assert begun.form is not None
+    world.uploads.upload(begun.form, PHOTO)
+    world.admit(begun.image.image_id)
+    again = world.begin(PHOTO, idempotency_key="k")
+    assert (again.replayed, again.form, again.image.status) == (True, None, Status.PENDING)
+
+
+def test_who_asks_again_while_the_upload_comes_is_told_of_what_it_has_become() -> None:
+    class Overtaken(FakeImages):
+        def change(self, before: Image, after: Image, **fence: Any) -> Image:
+            if after.status is Status.AWAITING_UPLOAD and world.uploads.objects == {}:
+                assert begun.form is not None
+                world.uploads.upload(begun.form, PHOTO)
+                world.admit(before.image_id)
+            return super().change(before, after, **fence)
+
+    world = World(images=Overtaken())
+    begun = world.begin(PHOTO, idempotency_key="k")
+    again = world.begin(PHOTO, idempotency_key="k")
+    assert (again.form, again.image.status) == (None, Status.PENDING)
+
+
+def test_a_row_that_changes_under_every_look_is_answered_by_a_503() -> None:
+    class Restless(FakeImages):
+        def change(self, before: Image, after: Image, **fence: Any) -> Image:
+            raise Fenced(before)
+
+    world = World(images=Restless())
+    world.begin(PHOTO, idempotency_key="k")
+    with pytest.raises(Retryable):
+        world.begin(PHOTO, idempotency_key="k")
+
+
+def test_a_deleted_image_of_the_key_is_told_where_it_was_cancelled() -> None:
+    world = World()
+    begun = world.begin(PHOTO, idempotency_key="k")
+    world.delete(begun.image.image_id)
+    again = world.begin(PHOTO, idempotency_key="k")
+    assert (again.form, again.image.status) == (None, Status.CANCELLED)
+
+
+def test_a_time_that_is_past_is_refused_and_one_to_come_is_kept() -> None:
+    world = World()
+    with pytest.raises(Rejected) as refusal:
+        world.begin(PHOTO, process_at="2020-01-01T00:00:00Z")
+    assert refusal.value.code == "invalid_process_at"
+    assert world.begin(PHOTO, delay="PT1H").image.process_at == world.now + 3_600_000
