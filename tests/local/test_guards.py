@@ -1,10 +1,13 @@
 """What AWS refuses, the emulator refuses: each guard beside the gap that it closes in stock MiniStack."""
 
+import base64
+import hashlib
 import json
 from typing import Any
 from uuid import uuid4
 
 import botocore.exceptions
+import httpx
 import pytest
 
 from tests.local.emulator_server import (
@@ -373,3 +376,69 @@ def test_a_stack_with_a_dangling_transition_fails(emulator: EmulatorServer) -> N
 def test_a_sound_machine_is_created(emulator: EmulatorServer) -> None:
     branch = machine(B={"Type": "Pass", "Next": "C"}, C=END)
     assert create_machine(emulator, machine(A={"Type": "Parallel", "Branches": [branch], "Next": "D"}, D=END))
+
+
+# form_checksum
+
+FILE = b"a file of which the form tells the checksum"
+
+
+def send_form(
+    server: EmulatorServer, http: httpx.Client, *, file: bytes = FILE, seconds: int = 60, **changes: str
+) -> httpx.Response:
+    """Presign a form for FILE, with all that Darkroom's forms demand, and send it with these changes."""
+    s3, bucket = server.client("s3"), unique("bucket")
+    s3.create_bucket(Bucket=bucket)
+    fields = {
+        "Content-Type": "image/jpeg",
+        "x-amz-checksum-sha256": base64.b64encode(hashlib.sha256(FILE).digest()).decode(),
+    }
+    form = s3.generate_presigned_post(
+        Bucket=bucket,
+        Key="uploads/1",
+        Fields=dict(fields),
+        Conditions=[*({name: value} for name, value in fields.items()), ["content-length-range", len(FILE), len(FILE)]],
+        ExpiresIn=seconds,
+    )
+    sent = {**form["fields"], **{name.replace("_", "-"): value for name, value in changes.items()}}
+    return http.post(form["url"], data={name: value for name, value in sent.items() if value}, files={"file": file})
+
+
+OTHER = FILE[::-1]
+
+
+def test_gap_stock_stores_a_file_with_another_checksum_than_its_form_states(
+    stock: EmulatorServer, http: httpx.Client
+) -> None:
+    assert send_form(stock, http, file=OTHER).status_code == 204
+
+
+def test_a_file_with_another_checksum_than_its_form_states_is_refused(
+    emulator: EmulatorServer, http: httpx.Client
+) -> None:
+    answer = send_form(emulator, http, file=OTHER)
+    assert (answer.status_code, "<Code>BadDigest</Code>" in answer.text) == (400, True)
+    assert send_form(emulator, http).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"key": "uploads/2"}, "AccessDenied"),
+        ({"Content_Type": "text/html"}, "AccessDenied"),
+        ({"Content_Type": ""}, "AccessDenied"),
+        ({"x_amz_checksum_sha256": base64.b64encode(hashlib.sha256(OTHER).digest()).decode()}, "AccessDenied"),
+        ({"x_amz_checksum_sha256": ""}, "AccessDenied"),
+        ({"acl": "public-read"}, "AccessDenied"),
+        ({"file": FILE[:-1]}, "EntityTooSmall"),
+        ({"file": FILE + b"!"}, "EntityTooLarge"),
+        ({"seconds": -1}, "AccessDenied"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else value,
+)
+def test_a_form_is_held_to_its_policy_by_stock_itself(
+    emulator: EmulatorServer, stock: EmulatorServer, http: httpx.Client, changes: dict[str, Any], code: str
+) -> None:
+    for server in (stock, emulator):
+        answer = send_form(server, http, **changes)
+        assert f"<Code>{code}</Code>" in answer.text

@@ -6,4 +6,5 @@ GUARDS = (
     "invocation_payload",
     "batch_item_failures",
     "state_machine_transitions",
+    "form_checksum",
 )
