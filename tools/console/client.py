@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
+
+from console.forms import Form, form_in, is_out_of_date, refusal, send_form
 
 type Pause = Callable[[float], None]
 """Waits that many seconds; may raise to end the wait early."""
@@ -179,6 +182,9 @@ _RETRIED_STATUS_CODES = frozenset({429, 500, 502, 503, 504})
 
 _CHUNK_BYTES = 64 * 1024
 
+_FORMS = 3
+"""How many forms are asked for in a row where each is out of date when the file has been sent."""
+
 # A function behind an HTTP API may take 30 s to answer
 # (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html).
 _TIMEOUT = httpx.Timeout(connect=10.0, read=35.0, write=60.0, pool=None)
@@ -269,6 +275,52 @@ class Api:
         if response.status_code != 202:
             raise self._refusal(response)
         return self._answer(response)
+
+    def upload(
+        self,
+        file: Path,
+        *,
+        announcement: Mapping[str, Any],
+        idempotency_key: str,
+        on_sent: Callable[[int], None] | None = None,
+    ) -> Answer:
+        """Announces a file that is too large for a request, and sends it to the store by the form that this gives.
+
+        Each attempt begins with the announcement: it gives a form that is still good, and tells where an attempt whose
+        answer was lost has brought the file. `on_sent` is as in `submit`. Raises OSError where the file cannot be read.
+        """
+        answer: Answer | None = None
+
+        def send() -> httpx.Response:
+            nonlocal answer
+            answer, form = self._announce(announcement, idempotency_key)
+            if form is None:
+                return httpx.Response(httpx.codes.NO_CONTENT)
+            return send_form(self._storage, form, file, on_sent or (lambda sent_bytes: None))
+
+        for _ in range(_FORMS):
+            response = self._send_patiently(send, "The store of uploads")
+            if not is_out_of_date(response):
+                break
+        if answer is None or not response.is_success:
+            raise Refused(refusal(response), status_code=response.status_code)
+        return answer
+
+    def _announce(self, announcement: Mapping[str, Any], idempotency_key: str) -> tuple[Answer, Form | None]:
+        headers = {"Idempotency-Key": idempotency_key}
+        response = self._send_patiently(
+            lambda: self._client.post("/uploads", json=announcement, headers=headers), self.url
+        )
+        if response.status_code not in (201, 202):
+            raise self._refusal(response)
+        answer = self._answer(response)
+        try:
+            return answer, form_in(_json_object(response))
+        except (KeyError, TypeError) as error:
+            raise Refused(
+                f"{self.url} did not answer with a form. Is this the address of a Darkroom API?",
+                status_code=response.status_code,
+            ) from error
 
     def status(self, image_id: str, *, seen: Answer | None = None) -> Answer:
         """Asks for an image's status; with `seen`, an earlier answer, the document travels only if it has changed."""
@@ -386,7 +438,7 @@ _HINTS = {
     403: " This stack refuses the caller: give --iam to sign with your AWS credentials (they need execute-api:Invoke), "
     "or --api-key KEY.",
     404: " Is this the address of a Darkroom API (the ApiUrl output of the stack)?",
-    413: " API Gateway takes images up to about 4.6 MB: send a smaller one.",
+    413: " API Gateway takes images up to about 4.6 MB: announce a larger one with POST /uploads.",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from console import display
 
@@ -36,6 +37,16 @@ class Order:
     def parameters(self) -> dict[str, str]:
         """The request's query parameters."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The same as fields of a JSON document."""
+        found: dict[str, Any] = dict(self.parameters)
+        if self.variants is not None:
+            found["variants"] = self.variants.split(",")
+        if self.recipe is not None:
+            found["recipe"] = json.loads(self.recipe)
+        return found
 
     @property
     def words(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import mimetypes
 import queue
 import secrets
@@ -11,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import BinaryIO
 
-from console import display
 from console.client import Answer, Api, ApiError, Unauthorized, Unreachable
 from console.interrupts import Interrupted
 from console.order import Order
 
-# API Gateway takes no larger request
-# (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html). Darkroom's own limit is lower,
-# but what exceeds that one it explains itself.
-_LARGEST_REQUEST_BYTES = 10 * 1024 * 1024
+# What POST /images takes; a larger file is announced with POST /uploads and goes to the store by itself.
+_LARGEST_REQUEST_BYTES = 4 * 1024 * 1024
+
+_READ_BYTES = 1024 * 1024
 
 
 class KeySource(StrEnum):
@@ -40,11 +41,26 @@ class Outcome:
     ends_all: bool = False
 
 
-def idempotency_key(source: KeySource, *, body: bytes, order: Order) -> str:
+def idempotency_key(source: KeySource, *, content_sha256: str) -> str:
     """A key for one file of one invocation, or one for its bytes and order wherever and whenever they are sent."""
-    if source is KeySource.RANDOM:
-        return f"upload-{secrets.token_hex(16)}"
-    return f"content-{hashlib.sha256(order.words.encode() + b'\0' + body).hexdigest()}"
+    return f"upload-{secrets.token_hex(16)}" if source is KeySource.RANDOM else f"content-{content_sha256}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hashes:
+    """Of a file's bytes alone, and of them with what is to be made of them."""
+
+    sha256: str
+    content_sha256: str
+
+
+def hashes_of(file: BinaryIO, order: Order) -> Hashes:
+    """Both hashes of what is left of a file, which is read a piece at a time."""
+    alone, with_order = hashlib.sha256(), hashlib.sha256(order.words.encode() + b"\0")
+    while piece := file.read(_READ_BYTES):
+        alone.update(piece)
+        with_order.update(piece)
+    return Hashes(sha256=alone.hexdigest(), content_sha256=with_order.hexdigest())
 
 
 def media_type(file: Path) -> str:
@@ -65,26 +81,36 @@ def send_file(
 ) -> Outcome:
     """Sends one file to be made into what `order` says; `on_sent` is told how many of its bytes have gone."""
     try:
-        size_bytes = file.stat().st_size
-        if size_bytes > _LARGEST_REQUEST_BYTES:
-            problem = f"It has {display.size(size_bytes)}, and no request may have more than 10 MB. Send a smaller one."
-            return Outcome(file=file, problem=ApiError(problem))
-        body = file.read_bytes()
+        answer = _answer(api, file, order, key_source, on_sent)
     except OSError as error:
         return Outcome(file=file, problem=ApiError(f"It cannot be read: {error.strerror}."))
-    try:
-        answer = api.submit(
-            body,
-            content_type=media_type(file),
-            idempotency_key=idempotency_key(key_source, body=body, order=order),
-            parameters=order.parameters,
-            on_sent=on_sent,
-        )
     except ApiError as error:
         return Outcome(file=file, problem=error, ends_all=isinstance(error, Unreachable | Unauthorized))
     except Interrupted:
         return Outcome(file=file, problem=ApiError("Interrupted between two attempts; it may have been accepted."))
     return Outcome(file=file, answer=answer)
+
+
+def _answer(api: Api, file: Path, order: Order, key_source: KeySource, on_sent: Callable[[int], None] | None) -> Answer:
+    size_bytes = file.stat().st_size
+    if size_bytes <= _LARGEST_REQUEST_BYTES:
+        body = file.read_bytes()
+        hashes = hashes_of(io.BytesIO(body), order)
+        return api.submit(
+            body,
+            content_type=media_type(file),
+            idempotency_key=idempotency_key(key_source, content_sha256=hashes.content_sha256),
+            parameters=order.parameters,
+            on_sent=on_sent,
+        )
+    with file.open("rb") as opened:
+        hashes = hashes_of(opened, order)
+    return api.upload(
+        file,
+        announcement={"bytes": size_bytes, "sha256": hashes.sha256, "content_type": media_type(file), **order.fields},
+        idempotency_key=idempotency_key(key_source, content_sha256=hashes.content_sha256),
+        on_sent=on_sent,
+    )
 
 
 type Send = Callable[[Path, Callable[[int], None]], Outcome]

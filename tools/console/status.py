@@ -101,6 +101,8 @@ def hint(document: StatusDocument, *, options: str = "") -> str | None:
             return "This photo will fail again as it is. Change it as the error says, then upload it anew."
         case "cancelled":
             return "It was withdrawn before it was finished. Upload it again if you want it after all."
+        case "expired" if error is not None and error["code"] == "never_uploaded":
+            return "It was announced and not uploaded. Upload it again."
         case "expired":
             return "Its time ran out before it was finished. Upload it again with a later expiry."
         case "awaiting_upload":

@@ -146,7 +146,8 @@ def command(
     """Send photos to be developed.
 
     Prints a line for each file: the image's id, then the file. A file that is
-    refused is reported with the reason and does not stop the others.
+    refused is reported with the reason and does not stop the others. A file of
+    more than 4 MB goes straight to the stack's storage.
 
     A request that meets a fault or a busy stack is repeated, after growing
     pauses. That never makes a second image: all attempts for one file carry

@@ -53,7 +53,10 @@ class FakeApi:
         self.requests: list[Seen] = []
         self.images: dict[str, dict[str, Any]] = {}
         self.fingerprints: dict[str, str] = {}
-        self.faults: dict[str, deque[Reply]] = {name: deque() for name in ("POST", "GET", "PATCH", "DELETE", "FILE")}
+        names = ("POST", "GET", "PATCH", "DELETE", "FILE", "STORE")
+        self.faults: dict[str, deque[Reply]] = {name: deque() for name in names}
+        self.announced: list[dict[str, Any]] = []
+        self.stored: dict[str, bytes] = {}
         self.polls_until_done = 1
         self.ends_as: dict[bytes, str] = {}
         self.refuses: dict[bytes, dict[str, Any]] = {}
@@ -74,8 +77,13 @@ class FakeApi:
 
     @property
     def posts(self) -> list[Seen]:
-        """The uploads that arrived."""
-        return [request for request in self.requests if request.method == "POST"]
+        """The uploads and announcements that arrived."""
+        return [request for request in self.requests if request.method == "POST" and request.path != "/store"]
+
+    @property
+    def forms(self) -> list[dict[str, bytes]]:
+        """The forms that arrived at the store, by their fields."""
+        return [_fields_of(request) for request in self.requests if request.path == "/store"]
 
     def put(self, status: str = "done", **changes: Any) -> str:
         """An image that is there already; returns its id."""
@@ -128,7 +136,8 @@ class FakeApi:
             disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
-                self._serve(fake._post)
+                answers = {"/uploads": fake._announce, "/store": fake._store}
+                self._serve(answers.get(urlsplit(self.path).path, fake._post))
 
             def do_GET(self) -> None:
                 self._serve(fake._file if self.path.startswith("/files/") else fake._get)
@@ -193,6 +202,29 @@ class FakeApi:
             headers["Idempotent-Replayed"] = "true"
         return Reply(status=202, body=self.images[image_id], headers=headers, lost=fault is not None)
 
+    def _announce(self, seen: Seen) -> Reply:
+        fault = self.faults["POST"].popleft() if self.faults["POST"] else None
+        if fault is not None and not fault.lost:
+            return fault
+        self.announced.append(json.loads(seen.body))
+        image_id = image_id_of(seen.headers["idempotency-key"])
+        image = self.images.setdefault(image_id, self.document(image_id, "awaiting_upload"))
+        awaited = image["status"] == "awaiting_upload"
+        fields = {"key": f"uploads/{image_id}", "policy": str(len(self.announced))}
+        form = {"url": f"{self.url}/store", "fields": fields, "expires_at": "2026-01-01T00:05:00.000Z"}
+        body = image | {"upload": form if awaited else None}
+        return Reply(status=201 if awaited else 202, body=body, lost=fault is not None)
+
+    def _store(self, seen: Seen) -> Reply:
+        fault = self.faults["STORE"].popleft() if self.faults["STORE"] else None
+        if fault is not None and not fault.lost:
+            return fault
+        fields = _fields_of(seen)
+        image_id = fields["key"].decode().removeprefix("uploads/")
+        self.stored[image_id] = fields["file"]
+        self.images[image_id] |= self.document(image_id, "pending")
+        return Reply(status=204, body=b"", lost=fault is not None)
+
     def _get(self, seen: Seen) -> Reply:
         if self.faults["GET"]:
             return self.faults["GET"].popleft()
@@ -238,6 +270,23 @@ class FakeApi:
         if self.faults["FILE"]:
             return self.faults["FILE"].popleft()
         return Reply(body=FILES[seen.path.removeprefix("/files/")][1])
+
+
+def _fields_of(seen: Seen) -> dict[str, bytes]:
+    """The fields of a multipart form, in the order in which they came."""
+    boundary = seen.headers["content-type"].partition("boundary=")[2].encode()
+    fields = {}
+    for part in seen.body.split(b"--" + boundary)[1:-1]:
+        head, _, content = part.partition(b"\r\n\r\n")
+        name = head.partition(b'name="')[2].partition(b'"')[0].decode()
+        fields[name] = content.removesuffix(b"\r\n")
+    return fields
+
+
+def s3_error(status: int, code: str, message: str = "No.") -> Reply:
+    """A refusal as S3 makes it."""
+    body = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'
+    return Reply(status=status, body=body.encode(), headers={"Content-Type": "application/xml"})
 
 
 def problem(status: int, code: str, detail: str, **headers: str) -> Reply:
