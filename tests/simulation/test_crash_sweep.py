@@ -29,7 +29,11 @@ def python(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "history", ["poison, mended and replayed", "deleted", "deleted while developed", "cancelled", "refused", "good"]
+    "history",
+    [
+        *("poison, mended and replayed", "deleted", "deleted while developed", "cancelled", "refused", "good"),
+        *("uploaded", "uploaded without news", "uploaded when withdrawn", "never uploaded"),
+    ],
 )
 def test_every_promise_holds_whatever_befalls_any_one_call(history: str) -> None:
     told = python(

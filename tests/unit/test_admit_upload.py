@@ -154,15 +154,22 @@ def test_a_queue_that_does_not_answer_makes_the_image_due_now() -> None:
     assert world.row(image_id).due_at == world.now
 
 
-def test_what_cannot_be_removed_now_is_no_trouble() -> None:
+def test_what_cannot_be_removed_now_is_removed_when_the_news_comes_again() -> None:
     world = World()
     image_id = uploaded(world)
+    delete = world.uploads.delete
 
     def fails(_: str) -> None:
         raise Retryable("timeout")
 
     world.uploads.delete = fails
-    assert world.admit(image_id).outcome == "admitted"
+    with pytest.raises(Retryable):
+        world.admit(image_id)
+    admitted = world.row(image_id)
+    assert (admitted.status, len(world.lanes.sent)) == (Status.PENDING, 1), "its work has begun all the same"
+    world.uploads.delete = delete
+    assert world.admit(image_id).outcome == "late"
+    assert (world.row(image_id), world.uploads.objects) == (admitted, {})
 
 
 def test_news_of_nothing_changes_nothing() -> None:

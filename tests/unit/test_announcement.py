@@ -56,6 +56,7 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
         (b'{"bytes": 1}', "sha256", "is missing"),
         (json.dumps({**PLAIN, "bytes": 0}).encode(), "bytes", "must be at least 1"),
         (json.dumps({**PLAIN, "bytes": "5"}).encode(), "bytes", "must be a whole number"),
+        (json.dumps({**PLAIN, "bytes": 10**4000}).encode(), "bytes", "must be at most 1e+15"),
         (json.dumps({**PLAIN, "bytes": 1.5}).encode(), "bytes", "must be a whole number"),
         (json.dumps({**PLAIN, "sha256": "ab"}).encode(), "sha256", "64 hexadecimal digits"),
         (json.dumps({**PLAIN, "sha256": SHA256 + "\n"}).encode(), "sha256", "64 hexadecimal digits"),

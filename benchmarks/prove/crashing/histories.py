@@ -15,10 +15,10 @@ from PIL import Image as Picture
 from benchmarks.prove.crashing.promises import Broken, Harm, check
 from benchmarks.prove.crashing.stores import Letter
 from benchmarks.prove.crashing.world import MINUTE, START, InvocationFailed, World
+from darkroom.domain.arrival import read_letter
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Standing, standing_of
 from darkroom.domain.errors import INTERNAL, WORKER_LOST
 from darkroom.domain.image import Image, Status
-from darkroom.domain.message import read_message
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import Desk, Tally, replay_dead_letters
@@ -79,6 +79,25 @@ def submit(world: World, photo: bytes = PHOTO) -> str:
         )
         world.pass_time(PAUSE_SECONDS)
     raise Broken(Harm.STUCK, "the client was never answered 202")
+
+
+def announce(world: World, photo: bytes = PHOTO) -> tuple[str, str]:
+    """A client that repeats its announcement until it is given a form; returns the image's id and the form's key."""
+    announced = {"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), "variants": ["thumb"]}
+    for attempt in range(TRIES):
+        world.position = f"announcing, try {attempt}"
+        answer = world.request("POST", "/uploads", body=json.dumps(announced).encode(), key=KEY)
+        if answer["statusCode"] == 201:
+            world.position = "announced"
+            document = json.loads(answer["body"])
+            return document["id"], document["upload"]["fields"]["key"]
+        check(
+            answer["statusCode"] in (500, 503),
+            Harm.LOST,
+            f"a good announcement was answered {answer['statusCode']}: {answer['body']}",
+        )
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.STUCK, "the client was never given a form")
 
 
 def delete(world: World, image_id: str) -> None:
@@ -229,6 +248,34 @@ def _deleted(world: World) -> str:
     return image_id
 
 
+def _uploaded(world: World) -> str:
+    image_id, key = announce(world)
+    world.upload(key, PHOTO, events=2)
+    world.settle()
+    return image_id
+
+
+def _uploaded_without_news(world: World) -> str:
+    image_id, key = announce(world)
+    world.upload(key, PHOTO, events=0)
+    world.settle()
+    return image_id
+
+
+def _never_uploaded(world: World) -> str:
+    image_id, _ = announce(world)
+    world.settle()
+    return image_id
+
+
+def _uploaded_when_withdrawn(world: World) -> str:
+    image_id, key = announce(world)
+    delete(world, image_id)
+    world.upload(key, PHOTO, events=1)
+    world.settle()
+    return image_id
+
+
 HISTORIES = {
     history.name: history
     for history in (
@@ -244,6 +291,10 @@ HISTORIES = {
         History(name="deleted", play=_deleted, ends=(Status.DONE,), deleted=True),
         History(name="good", play=_good, ends=(Status.DONE,)),
         History(name="refused", play=_refused, ends=(Status.FAILED,)),
+        History(name="uploaded", play=_uploaded, ends=(Status.DONE,)),
+        History(name="uploaded without news", play=_uploaded_without_news, ends=(Status.DONE,)),
+        History(name="never uploaded", play=_never_uploaded, ends=(Status.EXPIRED,)),
+        History(name="uploaded when withdrawn", play=_uploaded_when_withdrawn, ends=(Status.CANCELLED,), deleted=True),
     )
 }
 
@@ -283,6 +334,11 @@ def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
 
 def _check_objects(world: World, image: Image) -> dict[str, bytes]:
     originals, outputs = world.stores.objects("OriginalsBucket"), world.stores.objects("OutputsBucket")
+    uploads = world.stores.objects("UploadsBucket")
+    check(not uploads, Harm.STUCK, f"uploads are left: {sorted(uploads)}")
+    if image.status is Status.EXPIRED:
+        check(not originals and not outputs, Harm.STUCK, f"of nothing there is {sorted(originals)}, {sorted(outputs)}")
+        return {}
     if image.is_deleted:
         check(not originals, Harm.STUCK, f"originals of a deleted image are left: {sorted(originals)}")
         check(not outputs, Harm.STUCK, f"outputs of a deleted image are left: {sorted(outputs)}")
@@ -305,7 +361,7 @@ def _check_objects(world: World, image: Image) -> dict[str, bytes]:
 def _check_letters(world: World, image: Image, *, expected: int) -> int:
     """One explained letter for a given-up run, none for anything else; a letter that SQS made by itself of a message
     whose last receive was a killed worker's may lie there settled. Returns how many do."""
-    standings = [(letter, standing_of(read_message(letter.body), image)) for letter in world.stores.letters()]
+    standings = [(letter, standing_of(read_letter(letter.body), image)) for letter in world.stores.letters()]
     own = [letter for letter, standing in standings if standing is not Standing.SETTLED]
     harm = Harm.DOUBLED if len(own) > expected else Harm.LOST
     check(len(own) == expected, harm, f"dead letters: {[(standing.value, letter) for letter, standing in standings]}")

@@ -46,7 +46,7 @@ class Stores:
     def __init__(self, scale: Scale) -> None:
         self.references = {"AWS::StackName": "simulation"}
         self.dead_letter_queues: set[str] = set()
-        self.sqs = boto3.client("sqs")
+        self.sqs, self.s3 = boto3.client("sqs"), boto3.client("s3")
         self._make_tables()
         self._make_buckets()
         self._make_queues(scale)
@@ -59,12 +59,11 @@ class Stores:
             self.references[name] = name
 
     def _make_buckets(self) -> None:
-        s3 = boto3.client("s3")
         for name, properties in deployment.of_type("AWS::S3::Bucket").items():
             bucket = self.references[name] = name.lower()
-            s3.create_bucket(Bucket=bucket)
+            self.s3.create_bucket(Bucket=bucket)
             if versioning := properties.get("VersioningConfiguration"):
-                s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=versioning)
+                self.s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=versioning)
 
     def _make_queues(self, scale: Scale) -> None:
         queues = deployment.of_type("AWS::SQS::Queue")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 import os
 import random
 import re
@@ -280,7 +281,8 @@ class World:
         self, method: str, path: str, *, body: bytes = b"", key: str = "", query: dict[str, str] | None = None
     ) -> Any:
         """What the API answers: 500 where the function did not."""
-        function = {"POST": "submit_image", "DELETE": "delete_image", "GET": "read_image"}[method]
+        behind = {"DELETE": "delete_image", "GET": "read_image"}
+        function = behind.get(method, "begin_upload" if path == "/uploads" else "submit_image")
         event = {
             "version": "2.0",
             "routeKey": f"{method} {path}",
@@ -302,6 +304,14 @@ class World:
             return self.invoke(function, event)
         except InvocationFailed:
             return {"statusCode": 500, "headers": {}, "body": ""}
+
+    def upload(self, key: str, body: bytes, *, events: int) -> None:
+        """What S3 does with a form that it takes: it stores the file, and tells the upload queue of it so often."""
+        bucket = self.stores.references["UploadsBucket"]
+        self.stores.s3.put_object(Bucket=bucket, Key=key, Body=body)
+        event = {"Records": [{"eventSource": "aws:s3", "s3": {"bucket": {"name": bucket}, "object": {"key": key}}}]}
+        for _ in range(events):
+            self.stores.sqs.send_message(QueueUrl=self.stores.references["UploadQueue"], MessageBody=json.dumps(event))
 
     def _deliver(self, queue: str) -> None:
         """What an event source mapping does: it receives, invokes, and deletes what was not reported as failed."""

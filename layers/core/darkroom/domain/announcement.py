@@ -43,7 +43,7 @@ class InvalidUpload(InvalidFields):
 class _Written(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    size_bytes: Annotated[int, Field(alias="bytes", ge=1)]
+    size_bytes: Annotated[int, Field(alias="bytes", ge=1, le=10**15)]
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")]
     # RFC 6838, section 4.2, without parameters, which say nothing of a picture.
     content_type: Annotated[

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected
 from darkroom.domain.image import Image, Source, Status, arrive, expire, has_expired, reject
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import key_reused
@@ -92,12 +91,12 @@ def _late(image: Image, desk: Desk) -> Admission:
 
 
 def _clear(image: Image, desk: Desk) -> None:
-    """Removes what nobody needs any more. What cannot be removed now, the bucket forgets by itself."""
-    with suppress(Retryable):
-        if not image.has_original and image.status.is_terminal:
-            # Somebody else may have kept it while the row was ended under both.
-            desk.originals.delete(image.image_id)
-        desk.uploads.delete(image.image_id)
+    """Removes what nobody needs any more. Where that cannot be done now, the news must come again for it: the image is
+    as it should be, but what clients send is not left lying about."""
+    if not image.has_original and image.status.is_terminal:
+        # Somebody else may have kept it while the row was ended under both.
+        desk.originals.delete(image.image_id)
+    desk.uploads.delete(image.image_id)
 
 
 def _body(image: Image, desk: Desk) -> bytes | None:
