@@ -22,6 +22,7 @@ class Aws:
     """The names of what the functions use."""
 
     images_table: str
+    tenants_table: str
     idempotency_table: str
     calendar_table: str
     uploads_bucket: str
@@ -43,6 +44,7 @@ class Aws:
     @property
     def environment(self) -> dict[str, str]:
         return {
+            "TENANTS_TABLE": self.tenants_table,
             "IMAGES_TABLE": self.images_table,
             "IDEMPOTENCY_TABLE": self.idempotency_table,
             "UPLOADS_BUCKET": self.uploads_bucket,
@@ -85,6 +87,7 @@ def aws(ambient: None) -> Iterator[Aws]:
         s3.create_bucket(Bucket="holds")
         yield Aws(
             images_table=_table("ImagesTable"),
+            tenants_table=_table("TenantsTable"),
             idempotency_table=_table("IdempotencyTable"),
             calendar_table=_table("CalendarTable"),
             uploads_bucket="uploads",

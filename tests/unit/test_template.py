@@ -368,7 +368,14 @@ def test_only_the_transcoder_has_the_imaging_layer() -> None:
 
 
 def test_uploads_and_their_rows_outlive_the_stack() -> None:
-    for name in ("UploadsBucket", "OriginalsBucket", "OutputsBucket", "ImagesTable", "DeadLetterArchiveBucket"):
+    for name in (
+        "UploadsBucket",
+        "OriginalsBucket",
+        "OutputsBucket",
+        "ImagesTable",
+        "TenantsTable",
+        "DeadLetterArchiveBucket",
+    ):
         resource = expanded_template()["Resources"][name]
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate", name
         assert resource["UpdateReplacePolicy"] == "Retain", name

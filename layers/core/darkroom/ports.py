@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.dead_letter import Move
 from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image, Variant
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
+from darkroom.domain.tenants import Tenant
 
 type Clock = Callable[[], Milliseconds]
 """Tells the current instant."""
@@ -298,3 +300,33 @@ class Archive(Protocol):
 
     def put_if_absent(self, key: str, document: dict[str, Any]) -> bool:
         """Stores the JSON document unless `key` has one; returns whether it was stored."""
+
+
+class Tenants(Protocol):
+    """The tenants and their API keys. Every method raises Retryable where the table cannot answer."""
+
+    def tenant(self, tenant_id: str) -> Tenant | None:
+        """The tenant as of now (a consistent read), or None."""
+
+    def key(self, key_id: str) -> ApiKey | None:
+        """The key as of now (a consistent read), or None."""
+
+    def all_tenants(self) -> Sequence[Tenant]:
+        """All of them, by their ids. It reads the whole table: for operators, not for requests."""
+
+    def all_keys(self) -> Sequence[ApiKey]:
+        """All of them, by their tenants and the times at which they were made; read like `all_tenants`."""
+
+    def add_tenant(self, tenant: Tenant) -> Tenant:
+        """Puts the tenant unless its id has one; returns the tenant that the id has then: this one or the earlier."""
+
+    def add_key(self, key: ApiKey) -> ApiKey:
+        """Puts the key unless its id has one; returns the key that the id has then: this one or the earlier."""
+
+    def change_tenant(self, before: Tenant, after: Tenant) -> Tenant | None:
+        """Writes what differs between `before` and `after`, whatever else was changed meanwhile; returns the tenant as
+        written, or None where there is none."""
+
+    def revoke_key(self, key_id: str, now: Milliseconds) -> ApiKey | None:
+        """Marks the key as revoked at `now`, unless it was before; returns the key as written, or None where there is
+        none."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 
-_ALPHABET = (
-    "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base32: no i, l, o, u (https://www.crockford.com/base32.html)
-)
+from darkroom.domain.base32 import DIGIT, digits_of
+
 _LENGTH = 26  # 26 digits of 5 bits hold 128 bits; the first digit carries 3 bits, so it is 0-7.
 
-IMAGE_ID_PATTERN = r"[0-7][0-9a-hjkmnp-tv-z]{25}"
+IMAGE_ID_PATTERN = rf"[0-7]{DIGIT}{{{_LENGTH - 1}}}"
 """The pattern that every image id matches. An id is checked against it before it touches a key or an expression."""
 
 _IMAGE_ID = re.compile(IMAGE_ID_PATTERN)
@@ -38,12 +37,7 @@ def image_id_from_bits(random_bits: bytes) -> str:
     """
     if len(random_bits) != 16:
         raise ValueError(f"an image id has 16 bytes, not {len(random_bits)}")
-    number = int.from_bytes(random_bits)
-    digits = []
-    for _ in range(_LENGTH):
-        number, digit = divmod(number, 32)
-        digits.append(_ALPHABET[digit])
-    return "".join(reversed(digits))
+    return digits_of(int.from_bytes(random_bits), _LENGTH)
 
 
 def image_id_for_key(tenant_id: str, idempotency_key: str) -> str:

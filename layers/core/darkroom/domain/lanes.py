@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.recipes import Effort
+from darkroom.domain.tenants import Tier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,3 +28,11 @@ FAST = Lane(name="fast", sla_seconds=30, effort="fast", drain_floor_per_second=4
 SLOW = Lane(name="slow", sla_seconds=600, effort="balanced", drain_floor_per_second=2.0, release_per_second=20.0)
 
 LANES = {lane.name: lane for lane in (FAST, SLOW)}
+
+
+_LANE_OF_TIER = {Tier.FREE: SLOW, Tier.PAID: FAST}
+
+
+def lane_for(tier: Tier) -> Lane:
+    """The lane of an upload by a tenant of that tier. It is chosen once, when the image is accepted."""
+    return _LANE_OF_TIER[tier]

@@ -1,0 +1,150 @@
+"""The Tenants table: one item a tenant and one an API key, each found by what a credential says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, retryable
+from darkroom.domain.api_keys import ApiKey
+from darkroom.domain.errors import Retryable
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.tenants import Tenant, TenantState, Tier
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+type Item = dict[str, Any]
+
+_TENANT, _KEY = "tenant#", "key#"
+
+_serialize = TypeSerializer().serialize
+_deserialize = TypeDeserializer().deserialize
+
+
+class TenantsTable:
+    """Keeps the `Tenants` port with one DynamoDB table."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
+        self._client = client
+        self._table_name = table_name
+
+    def tenant(self, tenant_id: str) -> Tenant | None:
+        item = self._item(_TENANT + tenant_id)
+        return None if item is None else _tenant_of(item)
+
+    def key(self, key_id: str) -> ApiKey | None:
+        item = self._item(_KEY + key_id)
+        return None if item is None else _key_of(item)
+
+    def all_tenants(self) -> Sequence[Tenant]:
+        return sorted(map(_tenant_of, self._items(_TENANT)), key=lambda tenant: tenant.tenant_id)
+
+    def all_keys(self) -> Sequence[ApiKey]:
+        return sorted(map(_key_of, self._items(_KEY)), key=lambda key: (key.tenant_id, key.created_at, key.key_id))
+
+    def add_tenant(self, tenant: Tenant) -> Tenant:
+        return _tenant_of(self._put(_TENANT + tenant.tenant_id, _to_item(tenant)))
+
+    def add_key(self, key: ApiKey) -> ApiKey:
+        return _key_of(self._put(_KEY + key.key_id, _to_item(key)))
+
+    def change_tenant(self, before: Tenant, after: Tenant) -> Tenant | None:
+        old, new = _to_item(before), _to_item(after)
+        changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+        if not changed:
+            return self.tenant(before.tenant_id)
+        sets = [f"#{name} = :{name}" for name in sorted(changed & new.keys())]
+        removes = [f"#{name}" for name in sorted(changed - new.keys())]
+        item = self._update(
+            _TENANT + before.tenant_id,
+            " ".join(f"{verb} {', '.join(parts)}" for verb, parts in (("SET", sets), ("REMOVE", removes)) if parts),
+            names={f"#{name}": name for name in changed},  # `state` is a reserved word
+            values={f":{name}": new[name] for name in changed & new.keys()},
+        )
+        return None if item is None else _tenant_of(item)
+
+    def revoke_key(self, key_id: str, now: Milliseconds) -> ApiKey | None:
+        item = self._update(
+            _KEY + key_id,
+            "SET #revoked_at = if_not_exists(#revoked_at, :now)",
+            names={"#revoked_at": "revoked_at"},
+            values={":now": {"N": str(now)}},
+        )
+        return None if item is None else _key_of(item)
+
+    def _item(self, item_id: str) -> Item | None:
+        with retryable("reading the tenants"):
+            answer = self._client.get_item(TableName=self._table_name, Key={"id": {"S": item_id}}, ConsistentRead=True)
+        return answer.get("Item")
+
+    def _items(self, kind: str) -> Iterator[Item]:
+        pages = self._client.get_paginator("scan").paginate(
+            TableName=self._table_name,
+            ConsistentRead=True,
+            FilterExpression="begins_with(id, :kind)",
+            ExpressionAttributeValues={":kind": {"S": kind}},
+        )
+        with retryable("listing the tenants"):
+            yield from [item for page in pages for item in page["Items"]]
+
+    def _put(self, item_id: str, item: Item) -> Item:
+        try:
+            with retryable("adding to the tenants"):
+                self._client.put_item(
+                    TableName=self._table_name,
+                    Item={"id": {"S": item_id}, **item},
+                    ConditionExpression="attribute_not_exists(id)",
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            # Somebody's item is there, or this call's own, put by an attempt whose answer was lost.
+            existing = self._item(item_id)
+            if existing is None:
+                raise Retryable("the item came and went") from error
+            return existing
+        return item
+
+    def _update(self, item_id: str, expression: str, *, names: dict[str, str], values: Item) -> Item | None:
+        """The item after the update, or None where there is none. To repeat it changes nothing."""
+        with_values: Any = {"ExpressionAttributeValues": values} if values else {}
+        try:
+            with retryable("changing the tenants"):
+                answer = self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"id": {"S": item_id}},
+                    UpdateExpression=expression,
+                    ConditionExpression="attribute_exists(id)",
+                    ExpressionAttributeNames=names,
+                    ReturnValues="ALL_NEW",
+                    **with_values,
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            return None
+        return answer["Attributes"]
+
+
+def _to_item(row: Tenant | ApiKey) -> Item:
+    return {name: _serialize(value) for name, value in asdict(row).items() if value is not None}
+
+
+def _plain(item: Item, kind: type[Tenant | ApiKey]) -> dict[str, Any]:
+    known = {field.name for field in fields(kind)}
+    values = {name: _deserialize(value) for name, value in item.items() if name in known}
+    return {name: value if isinstance(value, str) else int(value) for name, value in values.items()}
+
+
+def _tenant_of(item: Item) -> Tenant:
+    plain = _plain(item, Tenant)
+    return Tenant(**plain | {"tier": Tier(plain["tier"]), "state": TenantState(plain["state"])})
+
+
+def _key_of(item: Item) -> ApiKey:
+    return ApiKey(**_plain(item, ApiKey))

@@ -1,0 +1,17 @@
+"""Crockford's base32 in lower case: digits that can be read aloud, and sort as the numbers that they stand for."""
+
+from __future__ import annotations
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u (https://www.crockford.com/base32.html)
+
+DIGIT = "[0-9a-hjkmnp-tv-z]"
+"""The pattern of one digit, which holds five bits."""
+
+
+def digits_of(number: int, count: int) -> str:
+    """The number in `count` digits, the most significant one first; what does not fit into them is cut off."""
+    digits = []
+    for _ in range(count):
+        number, digit = divmod(number, 32)
+        digits.append(ALPHABET[digit])
+    return "".join(reversed(digits))

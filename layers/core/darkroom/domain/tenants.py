@@ -1,0 +1,115 @@
+"""Tenants: on whose behalf a request acts, in which lane their images travel, and how much they may ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from darkroom.domain.instants import Milliseconds
+
+TENANT_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:|@-]{0,127}"
+"""1 to 128 letters, digits and `. _ : | @ -`, a letter or digit first: what identity providers call their subjects, and
+what SQS takes as a message group."""
+
+_TENANT_ID = re.compile(TENANT_ID_PATTERN)
+
+DEFAULT_TENANT = "default"
+"""The tenant of every caller whose credential names none: SigV4, and the local stack without credentials."""
+
+AUTHORIZER_CACHE_SECONDS = 60
+"""How long the gateway remembers what an API key opens: what is suspended or revoked is in force by then."""
+
+MAX_REQUESTS_PER_SECOND, MAX_BURST = 10_000, 100_000
+"""The most that a tenant can be allowed: more than one API of an account is."""
+
+
+def is_tenant_id(text: str) -> bool:
+    """Whether `text` may name a tenant."""
+    return _TENANT_ID.fullmatch(text) is not None
+
+
+class Tier(StrEnum):
+    """What a tenant pays for: its lane, and who is turned away first when there is too much to do."""
+
+    FREE = "free"
+    PAID = "paid"
+
+
+class TenantState(StrEnum):
+    """Whether a tenant's requests are answered."""
+
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """How much a tenant may ask for: so many requests a second on average, and `burst` of them at once."""
+
+    requests_per_second: int
+    burst: int
+
+
+ALLOWANCES = {
+    Tier.FREE: Allowance(requests_per_second=10, burst=50),
+    Tier.PAID: Allowance(requests_per_second=100, burst=500),
+}
+"""What each tier may ask for where nothing else was agreed with the tenant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tenant:
+    """One tenant's row. `requests_per_second` and `burst` are None where those of its tier hold."""
+
+    tenant_id: str
+    tier: Tier
+    created_at: Milliseconds
+    state: TenantState = TenantState.ACTIVE
+    requests_per_second: int | None = None
+    burst: int | None = None
+
+    @property
+    def allowance(self) -> Allowance:
+        """How much it may ask for."""
+        usual = ALLOWANCES[self.tier]
+        return Allowance(
+            requests_per_second=self.requests_per_second or usual.requests_per_second, burst=self.burst or usual.burst
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who sent a request, by its credential alone; `key_id` names the API key, where it was one."""
+
+    tenant_id: str
+    tier: Tier
+    allowance: Allowance
+    key_id: str | None = None
+
+
+NOBODY_IN_PARTICULAR = Caller(tenant_id=DEFAULT_TENANT, tier=Tier.FREE, allowance=ALLOWANCES[Tier.FREE])
+"""The caller whose credential names no tenant."""
+
+
+def context_of(caller: Caller) -> dict[str, Any]:
+    """What the authorizer of API keys hands on, through the gateway, to the functions behind it."""
+    return {
+        "tenant_id": caller.tenant_id,
+        "tier": caller.tier.value,
+        "key_id": caller.key_id,
+        "requests_per_second": caller.allowance.requests_per_second,
+        "burst": caller.allowance.burst,
+    }
+
+
+def caller_from(context: Mapping[str, Any]) -> Caller:
+    """The caller that `context_of` has written down. Raises KeyError and ValueError for anything else: a bug."""
+    return Caller(
+        tenant_id=context["tenant_id"],
+        tier=Tier(context["tier"]),
+        allowance=Allowance(requests_per_second=int(context["requests_per_second"]), burst=int(context["burst"])),
+        key_id=context["key_id"],
+    )

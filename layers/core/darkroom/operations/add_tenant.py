@@ -1,0 +1,42 @@
+"""Adding a tenant: an operator's verb."""
+
+from __future__ import annotations
+
+from darkroom.domain.tenants import TENANT_ID_PATTERN, Tenant, Tier, is_tenant_id
+from darkroom.ports import Clock, Tenants
+
+
+class TenantExists(Exception):
+    """There is a tenant of that id already: `tenant`."""
+
+    def __init__(self, tenant: Tenant) -> None:
+        super().__init__(f"there is a tenant {tenant.tenant_id}")
+        self.tenant = tenant
+
+
+def add_tenant(
+    tenant_id: str,
+    *,
+    tier: Tier,
+    requests_per_second: int | None,
+    burst: int | None,
+    tenants: Tenants,
+    clock: Clock,
+) -> Tenant:
+    """The new tenant, which has no key yet.
+
+    Raises TenantExists, ValueError for what cannot name a tenant, and Retryable where the table cannot answer.
+    """
+    if not is_tenant_id(tenant_id):
+        raise ValueError(f"a tenant's id matches {TENANT_ID_PATTERN}")
+    tenant = Tenant(
+        tenant_id=tenant_id,
+        tier=tier,
+        created_at=clock(),
+        requests_per_second=requests_per_second,
+        burst=burst,
+    )
+    found = tenants.add_tenant(tenant)
+    if found != tenant:
+        raise TenantExists(found)
+    return found

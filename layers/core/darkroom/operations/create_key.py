@@ -1,0 +1,30 @@
+"""Making an API key: an operator's verb. Its secret is in what this returns and nowhere else."""
+
+from __future__ import annotations
+
+from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
+from darkroom.operations.change_tenant import UnknownTenant
+from darkroom.ports import Clock, Randomness, Tenants
+
+_TRIES = 3
+"""Of a million keys, one in a million new ones gets an id that is taken."""
+
+
+def create_key(
+    tenant_id: str, *, label: str | None, tenants: Tenants, clock: Clock, randomness: Randomness
+) -> tuple[str, ApiKey]:
+    """A new key of the tenant, in full and as it is stored.
+
+    Raises UnknownTenant, and Retryable where the table cannot answer: a key that was stored all the same is one that
+    nobody knows.
+    """
+    if tenants.tenant(tenant_id) is None:
+        raise UnknownTenant(tenant_id)
+    for _ in range(_TRIES):
+        key = key_from_bits(randomness(RANDOM_BYTES))
+        stored = ApiKey(
+            key_id=key_id_of(key) or "", tenant_id=tenant_id, digest=digest_of(key), created_at=clock(), label=label
+        )
+        if tenants.add_key(stored) == stored:
+            return key, stored
+    raise RuntimeError("every new key has an id that is taken: the source of randomness is none")

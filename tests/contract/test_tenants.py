@@ -1,0 +1,107 @@
+"""Tenants and keys in their table: the fake that the other tests trust and the adapter, by one suite."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import boto3
+import pytest
+
+from darkroom.aws.tenants_table import TenantsTable
+from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
+from darkroom.domain.tenants import Tenant, TenantState, Tier
+from darkroom.operations.create_key import create_key
+from darkroom.ports import Tenants
+from tests.contract.conftest import Aws
+from tests.fakes.tenants import FakeTenants
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
+KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
+STORED = ApiKey(key_id=key_id_of(KEY) or "", tenant_id="acme", digest=digest_of(KEY), created_at=2, label="ci")
+
+
+def table_of(aws: Aws) -> TenantsTable:
+    return TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+
+
+def tenants_of(kind: str, aws: Aws) -> Tenants:
+    return FakeTenants() if kind == "fake" else table_of(aws)
+
+
+@BOTH
+@pytest.mark.parametrize("tenant", [ACME, replace(ACME, state=TenantState.SUSPENDED, requests_per_second=3, burst=4)])
+def test_a_tenant_is_read_as_it_was_added(kind: str, tenant: Tenant, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    assert tenants.tenant("acme") is None
+    assert tenants.add_tenant(tenant) == tenant == tenants.tenant("acme")
+
+
+@BOTH
+def test_the_first_tenant_of_a_name_and_the_first_key_of_an_id_stay(kind: str, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    tenants.add_tenant(ACME)
+    assert tenants.add_tenant(replace(ACME, tier=Tier.FREE)) == ACME == tenants.tenant("acme")
+    tenants.add_key(STORED)
+    assert tenants.add_key(replace(STORED, tenant_id="other")) == STORED == tenants.key(STORED.key_id)
+
+
+@BOTH
+@pytest.mark.parametrize("label", ["ci", None])
+def test_a_key_is_read_as_it_was_added_and_revoked_once(kind: str, label: str | None, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    key = replace(STORED, label=label)
+    assert tenants.key(key.key_id) is None and tenants.revoke_key(key.key_id, 5) is None
+    assert tenants.key(key.key_id) is None, "what is not there is not made by revoking it"
+    assert tenants.add_key(key) == key == tenants.key(key.key_id)
+    assert tenants.revoke_key(key.key_id, 5) == replace(key, revoked_at=5)
+    assert tenants.revoke_key(key.key_id, 6) == replace(key, revoked_at=5) == tenants.key(key.key_id)
+
+
+@BOTH
+def test_of_a_tenant_only_what_differs_is_changed(kind: str, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    assert tenants.change_tenant(ACME, replace(ACME, tier=Tier.FREE)) is None
+    assert tenants.tenant("acme") is None, "what is not there is not made by changing it"
+    tenants.add_tenant(ACME)
+    tenants.change_tenant(ACME, replace(ACME, burst=9))
+    changed = tenants.change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED, tier=Tier.FREE))
+    assert changed == replace(ACME, state=TenantState.SUSPENDED, tier=Tier.FREE, burst=9) == tenants.tenant("acme")
+    assert changed is not None
+    assert tenants.change_tenant(changed, replace(changed, burst=None)) == replace(changed, burst=None)
+    assert tenants.change_tenant(changed, changed) == replace(changed, burst=None), "no change is none"
+
+
+@BOTH
+def test_tenants_and_keys_are_listed_in_order_and_apart(kind: str, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    others = [replace(ACME, tenant_id=name) for name in ("key", "Zeta", "zeta")]
+    keys = [replace(STORED, key_id=f"0000000{n}", created_at=9 - n, tenant_id="zeta") for n in range(3)]
+    for tenant in (ACME, *others):
+        tenants.add_tenant(tenant)
+    for key in (*keys, STORED):
+        tenants.add_key(key)
+    assert [tenant.tenant_id for tenant in tenants.all_tenants()] == ["Zeta", "acme", "key", "zeta"]
+    assert [key.key_id for key in tenants.all_keys()] == [STORED.key_id, "00000002", "00000001", "00000000"]
+
+
+def test_a_listing_reads_every_page(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = boto3.client("dynamodb")
+    tenants = TenantsTable(client, aws.tenants_table)
+    for number in range(5):
+        tenants.add_key(replace(STORED, key_id=f"0000000{number}"))
+    client.meta.events.register("provide-client-params.dynamodb.Scan", lambda params, **_: params | {"Limit": 2})
+    assert len(tenants.all_keys()) == 5
+
+
+def test_nothing_in_the_table_opens_anything(aws: Aws) -> None:
+    tenants = table_of(aws)
+    tenants.add_tenant(ACME)
+    key, _ = create_key(
+        "acme", label=None, tenants=tenants, clock=lambda: 1, randomness=lambda size: bytes(range(size))
+    )
+    assert key.rpartition("_")[2][:32] not in json.dumps(
+        boto3.client("dynamodb").scan(TableName=aws.tenants_table)["Items"]
+    )

@@ -1,0 +1,55 @@
+"""Tenants and their keys in memory, with the semantics that the port promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from darkroom.domain.api_keys import ApiKey
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.tenants import Tenant
+
+
+@dataclass
+class FakeTenants:
+    """The `Tenants` port over two dictionaries."""
+
+    tenants: dict[str, Tenant] = field(default_factory=dict)
+    keys: dict[str, ApiKey] = field(default_factory=dict)
+
+    def tenant(self, tenant_id: str) -> Tenant | None:
+        return self.tenants.get(tenant_id)
+
+    def key(self, key_id: str) -> ApiKey | None:
+        return self.keys.get(key_id)
+
+    def all_tenants(self) -> Sequence[Tenant]:
+        return sorted(self.tenants.values(), key=lambda tenant: tenant.tenant_id)
+
+    def all_keys(self) -> Sequence[ApiKey]:
+        return sorted(self.keys.values(), key=lambda key: (key.tenant_id, key.created_at, key.key_id))
+
+    def add_tenant(self, tenant: Tenant) -> Tenant:
+        return self.tenants.setdefault(tenant.tenant_id, tenant)
+
+    def add_key(self, key: ApiKey) -> ApiKey:
+        return self.keys.setdefault(key.key_id, key)
+
+    def change_tenant(self, before: Tenant, after: Tenant) -> Tenant | None:
+        current = self.tenants.get(before.tenant_id)
+        if current is None:
+            return None
+        changes = {
+            name: getattr(after, name)
+            for name in Tenant.__dataclass_fields__
+            if getattr(after, name) != getattr(before, name)
+        }
+        self.tenants[before.tenant_id] = replace(current, **changes)
+        return self.tenants[before.tenant_id]
+
+    def revoke_key(self, key_id: str, now: Milliseconds) -> ApiKey | None:
+        current = self.keys.get(key_id)
+        if current is None:
+            return None
+        self.keys[key_id] = replace(current, revoked_at=now if current.revoked_at is None else current.revoked_at)
+        return self.keys[key_id]

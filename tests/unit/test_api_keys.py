@@ -1,0 +1,98 @@
+"""API keys: how they look, how a damaged one is noticed, and what of them is stored."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from darkroom.domain.api_keys import (
+    KEY_ID_PATTERN,
+    RANDOM_BYTES,
+    ApiKey,
+    bearer_token,
+    digest_of,
+    is_key_id,
+    key_from_bits,
+    key_id_of,
+    opens,
+)
+from darkroom.domain.base32 import ALPHABET
+
+KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
+STORED = ApiKey(key_id=key_id_of(KEY) or "", tenant_id="acme", digest=digest_of(KEY), created_at=1)
+
+
+def test_a_key_is_its_id_and_its_secret() -> None:
+    assert KEY == "dr_000g40r4_0m30e209185gr38e1w8124gk2gahc5rr2qq9bfy", "keys in clients' hands must not move"
+    assert key_id_of(KEY) == "000g40r4"
+    assert digest_of(KEY) == "492ac072dce00546fcddb908e9a04c7dcaf09acfe3168b14a1ccb5535bbb2a5f", (
+        "digests in tables must not move"
+    )
+
+
+@given(st.binary(min_size=RANDOM_BYTES, max_size=RANDOM_BYTES))
+def test_every_25_bytes_make_a_key_with_an_id(bits: bytes) -> None:
+    assert re.fullmatch(KEY_ID_PATTERN, key_id_of(key_from_bits(bits)) or "")
+
+
+@given(*[st.binary(min_size=RANDOM_BYTES, max_size=RANDOM_BYTES)] * 2)
+def test_different_bytes_make_different_keys(one: bytes, other: bytes) -> None:
+    assert (key_from_bits(one) == key_from_bits(other)) == (one == other)
+
+
+@pytest.mark.parametrize("size", [0, RANDOM_BYTES - 1, RANDOM_BYTES + 1])
+def test_a_key_of_any_other_size_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="25 bytes"):
+        key_from_bits(bytes(size))
+
+
+@given(st.integers(3, len(KEY) - 1), st.sampled_from(ALPHABET))
+def test_a_key_with_a_typo_has_no_id(place: int, digit: str) -> None:
+    typed = KEY[:place] + digit + KEY[place + 1 :]
+    assert typed == KEY or key_id_of(typed) is None
+
+
+@pytest.mark.parametrize("length", [0, 3, 11, 12, len(KEY) - 1])
+def test_a_part_of_a_key_has_no_id(length: int) -> None:
+    assert key_id_of(KEY[:length]) is None
+
+
+@pytest.mark.parametrize(
+    "text", [KEY + "0", f" {KEY}", f"{KEY}\n", KEY.upper(), KEY.replace("_", "-"), "Bearer " + KEY]
+)
+def test_what_is_more_or_other_than_a_key_has_no_id(text: str) -> None:
+    assert key_id_of(text) is None
+
+
+@pytest.mark.parametrize(("text", "yes"), [("000g40r4", True), ("000g40r", False), ("000g40rl", False), (KEY, False)])
+def test_an_id_is_eight_digits(text: str, yes: bool) -> None:
+    assert is_key_id(text) is yes
+
+
+def test_a_key_opens_what_was_stored_of_it_and_nothing_else() -> None:
+    other = key_from_bits(bytes(RANDOM_BYTES))
+    assert opens(KEY, STORED)
+    assert not opens(other, STORED)
+    assert not opens(KEY, replace(STORED, digest=digest_of(other)))
+    assert not opens(KEY, None)
+
+
+def test_nothing_that_is_stored_gives_the_secret_away() -> None:
+    secret = KEY.rpartition("_")[2]
+    assert secret not in repr(STORED)
+
+
+@pytest.mark.parametrize("header", [f"Bearer {KEY}", f"bearer {KEY}", f"BEARER   {KEY}", f" Bearer {KEY} "])
+def test_a_bearer_header_carries_its_token(header: str) -> None:
+    assert bearer_token(header) == KEY
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", KEY, f"Basic {KEY}", f"Bearer {KEY} x", "Bearer é", f"Bearer\t{KEY}"]
+)
+def test_any_other_header_carries_none(header: str) -> None:
+    assert bearer_token(header) is None

@@ -1,0 +1,139 @@
+"""Tenants: their names, what they may ask for, their lane, and what an operator does to them and their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from darkroom.domain.api_keys import key_id_of, opens
+from darkroom.domain.lanes import FAST, LANES, SLOW, lane_for
+from darkroom.domain.tenants import (
+    ALLOWANCES,
+    NOBODY_IN_PARTICULAR,
+    Allowance,
+    Caller,
+    Tenant,
+    TenantState,
+    Tier,
+    caller_from,
+    context_of,
+    is_tenant_id,
+)
+from darkroom.operations.add_tenant import TenantExists, add_tenant
+from darkroom.operations.change_tenant import UnknownTenant, change_tenant
+from darkroom.operations.create_key import create_key
+from darkroom.operations.revoke_key import UnknownKey, revoke_key
+from tests.fakes.tenants import FakeTenants
+
+ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
+
+
+def house(*tenants: Tenant) -> FakeTenants:
+    return FakeTenants(tenants={tenant.tenant_id: tenant for tenant in tenants})
+
+
+def bits(*numbers: int) -> Callable[[int], bytes]:
+    """Randomness that gives these numbers, one after the other."""
+    left = iter(numbers)
+    return lambda size: next(left).to_bytes(size)
+
+
+@pytest.mark.parametrize("name", ["acme", "A", "7", "auth0|5f7c8ec7", "eu-west-1:0a1b", "a@b.example", "x" * 128])
+def test_what_identity_providers_call_their_subjects_names_a_tenant(name: str) -> None:
+    assert is_tenant_id(name)
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a b", "a#b", "a/b", "é", "a\n", "[a]", "x" * 129])
+def test_anything_else_names_none(name: str) -> None:
+    assert not is_tenant_id(name)
+
+
+def test_who_pays_travels_in_the_fast_lane() -> None:
+    assert {tier: lane_for(tier) for tier in Tier} == {Tier.FREE: SLOW, Tier.PAID: FAST}
+    assert {lane_for(tier).name for tier in Tier} == LANES.keys()
+
+
+def test_a_tenant_may_ask_for_what_its_tier_may_unless_something_else_was_agreed() -> None:
+    assert ACME.allowance == ALLOWANCES[Tier.PAID]
+    assert replace(ACME, tier=Tier.FREE).allowance == ALLOWANCES[Tier.FREE]
+    assert replace(ACME, burst=7).allowance == Allowance(
+        requests_per_second=ALLOWANCES[Tier.PAID].requests_per_second, burst=7
+    )
+
+
+def test_a_caller_comes_through_the_gateway_as_it_was() -> None:
+    caller = Caller(tenant_id="acme", tier=Tier.PAID, allowance=Allowance(requests_per_second=5, burst=9), key_id="k")
+    assert caller_from(context_of(caller)) == caller
+    with pytest.raises(KeyError):
+        caller_from({})
+
+
+def test_who_names_no_tenant_is_the_default_one_and_pays_nothing() -> None:
+    assert (NOBODY_IN_PARTICULAR.tenant_id, NOBODY_IN_PARTICULAR.tier) == ("default", Tier.FREE)
+
+
+def test_a_tenant_is_added_once() -> None:
+    tenants = house()
+    added = add_tenant("acme", tier=Tier.PAID, requests_per_second=None, burst=None, tenants=tenants, clock=lambda: 1)
+    assert added == ACME == tenants.tenant("acme")
+    with pytest.raises(TenantExists) as error:
+        add_tenant("acme", tier=Tier.FREE, requests_per_second=None, burst=None, tenants=tenants, clock=lambda: 2)
+    assert error.value.tenant == ACME == tenants.tenant("acme")
+
+
+def test_what_cannot_name_a_tenant_is_not_added() -> None:
+    tenants = house()
+    with pytest.raises(ValueError, match="matches"):
+        add_tenant("a#b", tier=Tier.FREE, requests_per_second=None, burst=None, tenants=tenants, clock=lambda: 1)
+    assert tenants.tenants == {}
+
+
+def test_a_tenant_is_changed_and_what_another_operator_changed_stays() -> None:
+    tenants = house(ACME)
+
+    def suspend(tenant: Tenant) -> Tenant:
+        tenants.change_tenant(tenant, replace(tenant, burst=3))
+        return replace(tenant, state=TenantState.SUSPENDED)
+
+    assert change_tenant("acme", suspend, tenants=tenants) == replace(ACME, state=TenantState.SUSPENDED, burst=3)
+
+
+def test_a_tenant_that_is_none_can_neither_be_changed_nor_get_a_key() -> None:
+    with pytest.raises(UnknownTenant):
+        change_tenant("acme", lambda tenant: tenant, tenants=house())
+    with pytest.raises(UnknownTenant):
+        create_key("acme", label=None, tenants=house(), clock=lambda: 1, randomness=bits(1))
+
+
+def test_a_key_is_made_once_and_its_secret_is_not_kept() -> None:
+    tenants = house(ACME)
+    key, stored = create_key("acme", label="ci", tenants=tenants, clock=lambda: 5, randomness=bits(7))
+    assert tenants.keys == {key_id_of(key): stored}
+    assert (stored.tenant_id, stored.label, stored.created_at, stored.revoked_at) == ("acme", "ci", 5, None)
+    assert opens(key, stored)
+
+
+def test_a_key_whose_id_is_taken_is_made_anew() -> None:
+    tenants = house(ACME)
+    first, _ = create_key("acme", label=None, tenants=tenants, clock=lambda: 1, randomness=bits(1))
+    # The id is in the first five of the bytes: these two numbers differ in the secret alone.
+    second, stored = create_key("acme", label=None, tenants=tenants, clock=lambda: 1, randomness=bits(2, 1 << 190))
+    assert key_id_of(second) != key_id_of(first)
+    assert stored == tenants.key(key_id_of(second) or "")
+    with pytest.raises(RuntimeError, match="randomness"):
+        create_key("acme", label=None, tenants=tenants, clock=lambda: 1, randomness=bits(2, 3, 4))
+
+
+def test_a_key_is_revoked_once_and_for_all() -> None:
+    tenants = house(ACME)
+    _, stored = create_key("acme", label=None, tenants=tenants, clock=lambda: 1, randomness=bits(1))
+    assert revoke_key(stored.key_id, tenants=tenants, clock=lambda: 8).revoked_at == 8
+    assert revoke_key(stored.key_id, tenants=tenants, clock=lambda: 9).revoked_at == 8
+
+
+@pytest.mark.parametrize("key_id", ["00000000", "", "no id", "#"])
+def test_a_key_that_is_none_cannot_be_revoked(key_id: str) -> None:
+    with pytest.raises(UnknownKey):
+        revoke_key(key_id, tenants=house(), clock=lambda: 1)
