@@ -11,7 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import correlation_id_of, create_app, json_response, raw_body, tenant_of
+from darkroom.api import caller_of, correlation_id_of, create_app, json_response, raw_body
 from darkroom.domain.announcement import read_announcement
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
@@ -26,11 +26,13 @@ app = create_app()
 @app.post("/uploads")
 @tracer.capture_method(capture_response=False)
 def post_upload() -> Response[str]:
+    caller = caller_of(app)
     ports.admit()
     begun = begin_upload(
         Announced(
             announcement=read_announcement(raw_body(app)),
-            tenant_id=tenant_of(app),
+            tenant_id=caller.tenant_id,
+            tier=caller.tier,
             correlation_id=correlation_id_of(app),
             idempotency_key=app.current_event.headers.get("idempotency-key"),
         ),

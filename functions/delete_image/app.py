@@ -11,7 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import create_app, tenant_of
+from darkroom.api import caller_of, create_app
 from darkroom.operations.delete_image import delete_image
 from darkroom.telemetry import logger, metrics, tracer
 
@@ -21,7 +21,7 @@ app = create_app()
 
 @app.delete("/images/<image_id>")
 def delete(image_id: str) -> Response[str]:
-    delete_image(image_id, tenant_id=tenant_of(app), images=images, clock=wiring.clock)
+    delete_image(image_id, tenant_id=caller_of(app).tenant_id, images=images, clock=wiring.clock)
     logger.info("deleted", extra={"image_id": image_id})
     return Response(status_code=HTTPStatus.NO_CONTENT.value, headers={"Cache-Control": "no-store"})
 

@@ -12,7 +12,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import create_app, json_response, raw_body, tenant_of
+from darkroom.api import caller_of, create_app, json_response, raw_body
 from darkroom.domain.errors import Rejected
 from darkroom.domain.schedule import Timetable, read_timetable
 from darkroom.domain.status_document import status_document
@@ -27,10 +27,11 @@ FIELDS = ("process_at", "delay", "expires_at")
 
 @app.patch("/images/<image_id>")
 def patch(image_id: str) -> Response[str]:
+    caller = caller_of(app)
     image = move_image(
         image_id,
         _timetable(raw_body(app)),
-        tenant_id=tenant_of(app),
+        tenant_id=caller.tenant_id,
         images=ports.images,
         lanes=ports.lanes,
         hold_queue=ports.hold_queue,

@@ -11,7 +11,7 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import Problem, create_app, json_response, tenant_of
+from darkroom.api import Problem, caller_of, create_app, json_response
 from darkroom.domain.status_document import retry_after_seconds, status_path
 from darkroom.operations.read_image import UnknownVariant, VariantNotReady, read_image, variant_url
 from darkroom.telemetry import logger, tracer
@@ -33,7 +33,7 @@ def get_image(image_id: str) -> Response[str]:
 def _document(image_id: str, *, with_source: bool) -> Response[str]:
     answer = read_image(
         image_id,
-        tenant_id=tenant_of(app),
+        tenant_id=caller_of(app).tenant_id,
         if_none_match=app.current_event.headers.get("if-none-match"),
         with_source=with_source,
         images=ports.images,
@@ -51,8 +51,9 @@ def _document(image_id: str, *, with_source: bool) -> Response[str]:
 
 @app.get("/images/<image_id>/variants/<name>")
 def get_variant(image_id: str, name: str) -> Response[str]:
+    caller = caller_of(app)
     try:
-        url = variant_url(image_id, name, tenant_id=tenant_of(app), images=ports.images, outputs=ports.outputs)
+        url = variant_url(image_id, name, tenant_id=caller.tenant_id, images=ports.images, outputs=ports.outputs)
     except VariantNotReady as not_ready:
         status = not_ready.image.status
         again = retry_after_seconds(not_ready.image, wiring.clock())

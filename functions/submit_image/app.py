@@ -11,7 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import correlation_id_of, create_app, json_response, raw_body, tenant_of
+from darkroom.api import caller_of, correlation_id_of, create_app, json_response, raw_body
 from darkroom.domain.schedule import read_timetable
 from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
 from darkroom.operations.submit_image import Upload, submit_image
@@ -26,11 +26,13 @@ app = create_app()
 def post_image() -> Response[str]:
     request = app.current_event
     query = request.query_string_parameters
+    caller = caller_of(app)
     ports.admit()
     accepted = submit_image(
         Upload(
             body=raw_body(app),
-            tenant_id=tenant_of(app),
+            tenant_id=caller.tenant_id,
+            tier=caller.tier,
             correlation_id=correlation_id_of(app),
             preset=query.get("preset"),
             variants=query.get("variants"),

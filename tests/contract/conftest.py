@@ -68,7 +68,8 @@ class Aws:
 
 @pytest.fixture
 def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials that are nobody's."""
+    """Credentials that are nobody's, and an API that asks for none."""
+    monkeypatch.setenv("ACCESS", "anonymous")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)

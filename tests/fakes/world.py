@@ -11,6 +11,7 @@ from darkroom.domain.announcement import read_announcement
 from darkroom.domain.image import Image
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
+from darkroom.domain.tenants import Tier
 from darkroom.operations.admit_upload import Admission, Desk, admit_upload
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.delete_image import delete_image
@@ -82,11 +83,13 @@ class World:
     def begin(self, body: bytes, **announced: Any) -> Begun:
         self.requests += 1
         key, tenant_id = announced.pop("idempotency_key", None), announced.pop("tenant_id", "default")
+        tier = announced.pop("tier", Tier.FREE)
         written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
         return begin_upload(
             Announced(
                 announcement=read_announcement(json.dumps(written).encode()),
                 tenant_id=tenant_id,
+                tier=tier,
                 correlation_id=f"request-{self.requests}",
                 idempotency_key=key,
             ),

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 from boto3.dynamodb.types import TypeDeserializer
 
+from darkroom.aws.tenants_table import TenantsTable
 from tests.local.local_stack import REPOSITORY, LocalStack
 
 EVENTS = REPOSITORY / "events"
@@ -77,6 +78,11 @@ class DeployedStack:
             TableName=self.outputs["ImagesTableName"], Key={"image_id": {"S": image_id}}, ConsistentRead=True
         )
         return {name: TypeDeserializer().deserialize(value) for name, value in answer["Item"].items()}
+
+    @property
+    def tenants(self) -> TenantsTable:
+        """The tenants and their keys."""
+        return TenantsTable(self._rows, self.outputs["TenantsTableName"])
 
     def lose_message(self, image_id: str) -> None:
         """Leave the image as if its message was never sent: nothing in a lane, and past its time to be looked at."""

@@ -27,6 +27,20 @@ INTEGRATION = {
     "payloadFormatVersion": "2.0",
     "uri": {"Fn::Sub": "arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Echo.Arn}/invocations"},
 }
+# Opens for "open", with something that tells one invocation from the next.
+GATE = """
+import os
+
+def handler(event, context):
+    (word,) = event["identitySource"]
+    if word == "fail":
+        raise KeyError("the authorizer's own business")
+    if word == "nonsense":
+        return {"isAuthorized": "yes"}
+    context = {"asked": os.urandom(8).hex(), "path": event["rawPath"], "burst": 5}
+    return {"isAuthorized": word == "open", "context": context}
+"""
+
 SIGV4 = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authtype": "awsSigv4"}
 
 
@@ -55,3 +69,13 @@ def echo_api(
             "Properties": {"ApiId": {"Ref": "Api"}, "StageName": "$default", "AutoDeploy": True},
         },
     }
+
+
+def guarded_api(authorizer: dict[str, Any], routes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The same where a route may ask for the security scheme "gate": a function's word, or what `authorizer` says."""
+    uri = "arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Gate.Arn}/invocations"
+    extension = {"identitySource": "$request.header.Authorization", "authorizerUri": {"Fn::Sub": uri}, **authorizer}
+    gate = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authorizer": extension}
+    function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Code": {"ZipFile": GATE}}
+    schemes = {"components": {"securitySchemes": {"sigv4": SIGV4, "gate": gate}}}
+    return {"Gate": {"Type": "AWS::Lambda::Function", "Properties": function}, **echo_api(routes, schemes)}

@@ -1,4 +1,4 @@
-"""The template's own rule, evaluated as CloudFormation does: nobody deploys an open API by mistake."""
+"""The template's own rules, evaluated as CloudFormation does: nobody deploys an open API by mistake."""
 
 import json
 from uuid import uuid4
@@ -12,7 +12,7 @@ from tests.local.emulator_server import EmulatorServer
 pytest_plugins = ("tests.local.emulator_fixtures",)
 
 
-def deploy(emulator: EmulatorServer, environment: str, access: str) -> None:
+def deploy(emulator: EmulatorServer, environment: str, access: str, **further: str) -> None:
     """Create a stack with the template's parameters and rules, and a topic instead of its resources."""
     template = raw_template()
     body = {
@@ -20,7 +20,7 @@ def deploy(emulator: EmulatorServer, environment: str, access: str) -> None:
         "Rules": template["Rules"],
         "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
     }
-    chosen = {"Environment": environment, "Access": access}
+    chosen = {"Environment": environment, "Access": access, **further}
     emulator.client("cloudformation").create_stack(
         StackName=f"rule-{uuid4().hex[:8]}",
         TemplateBody=json.dumps(body),
@@ -34,6 +34,19 @@ def test_an_open_api_is_refused_outside_the_local_environment(emulator: Emulator
         deploy(emulator, environment, "anonymous")
 
 
-@pytest.mark.parametrize(("environment", "access"), [("local", "anonymous"), ("staging", "iam"), ("prod", "iam")])
+@pytest.mark.parametrize("further", [{}, {"JwtIssuer": "https://issuer.example"}, {"JwtAudience": "darkroom"}])
+def test_tokens_of_anybody_or_for_anybody_are_refused(emulator: EmulatorServer, further: dict[str, str]) -> None:
+    with pytest.raises(botocore.exceptions.ClientError, match="needs JwtIssuer and JwtAudience"):
+        deploy(emulator, "prod", "jwt", **further)
+
+
+@pytest.mark.parametrize(
+    ("environment", "access"),
+    [("local", "anonymous"), ("local", "keys"), ("staging", "keys"), ("prod", "keys"), ("prod", "iam")],
+)
 def test_all_else_is_deployed(emulator: EmulatorServer, environment: str, access: str) -> None:
     deploy(emulator, environment, access)
+
+
+def test_tokens_of_a_named_issuer_are_deployed(emulator: EmulatorServer) -> None:
+    deploy(emulator, "prod", "jwt", JwtIssuer="https://issuer.example", JwtAudience="one,two")

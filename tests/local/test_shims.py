@@ -16,7 +16,8 @@ from tests.local.emulator_server import (
     stack,
     update_stack,
 )
-from tests.local.http_apis import INTEGRATION, echo_api
+from tests.local.http_apis import INTEGRATION, echo_api, guarded_api
+from tests.local.issuers import issuer
 
 pytest_plugins = ("tests.local.emulator_fixtures",)
 
@@ -132,6 +133,97 @@ def test_a_security_scheme_that_would_not_be_enforced_fails_the_stack(
         {"GET /images": {"security": [{next(iter(body.get("security", [{"sigv4": []}])[0])): []}]}}, body
     )
     assert reason in reasons_for_failed_stack(emulator, resources)
+
+
+SIMPLE = {
+    "type": "request",
+    "authorizerPayloadFormatVersion": "2.0",
+    "enableSimpleResponses": True,
+    "authorizerResultTtlInSeconds": 60,
+}
+ASKED = {"security": [{"gate": []}]}
+
+
+def test_a_function_decides_who_passes_and_its_word_is_handed_on_and_remembered(
+    emulator: EmulatorServer, http: httpx.Client
+) -> None:
+    with stack(emulator, guarded_api(SIMPLE, {"GET /images/{id}": ASKED, "GET /other": ASKED, "GET /free": {}})):
+
+        def get(path: str, *word: str) -> httpx.Response:
+            headers = {"Authorization": word[0]} if word else {}
+            return http.get(f"{emulator.front_url}{path}", headers=headers)
+
+        for nothing in ((), ("",)):
+            answer = get("/images/7", *nothing)
+            assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"})
+        answer = get("/images/7", "closed")
+        assert (answer.status_code, answer.json()) == (403, {"message": "Forbidden"})
+        for word in ("fail", "nonsense"):
+            answer = get("/images/7", word)
+            assert (answer.status_code, answer.json()) == (500, {"message": "Internal Server Error"})
+        first = get("/images/7", "open").json()["requestContext"]["authorizer"]
+        assert first["lambda"]["path"] == "/images/7" and first["lambda"]["burst"] == 5
+        assert get("/other", "open").json()["requestContext"]["authorizer"] == first, "by the word alone, not the route"
+        assert "authorizer" not in get("/free").json()["requestContext"]
+
+
+def test_without_a_time_to_remember_the_function_is_asked_each_time(
+    emulator: EmulatorServer, http: httpx.Client
+) -> None:
+    with stack(emulator, guarded_api(SIMPLE | {"authorizerResultTtlInSeconds": 0}, {"GET /images": ASKED})):
+        url, headers = f"{emulator.front_url}/images", {"Authorization": "open"}
+        said = [http.get(url, headers=headers).json()["requestContext"]["authorizer"]["lambda"]["asked"] for _ in "ab"]
+        assert said[0] != said[1]
+
+
+def test_an_update_of_the_body_changes_an_authorizer_and_removes_one_that_is_gone(emulator: EmulatorServer) -> None:
+    api_gateway = emulator.client("apigatewayv2")
+
+    def authorizers() -> dict[str, tuple[str, int, str]]:
+        listed = api_gateway.get_authorizers(ApiId=api_id)["Items"]
+        return {a["Name"]: (a["AuthorizerType"], a["AuthorizerResultTtlInSeconds"], a["AuthorizerId"]) for a in listed}
+
+    with stack(emulator, guarded_api(SIMPLE, {"GET /a": ASKED, "GET /b": ASKED})) as name:
+        api_id = physical_id(emulator, name, "Api")
+        assert routes(emulator, api_id) == {"GET /a": "CUSTOM", "GET /b": "CUSTOM"}
+        kind, ttl, authorizer_id = authorizers()["gate"]
+        assert (kind, ttl) == ("REQUEST", 60)
+        changed = guarded_api(SIMPLE | {"authorizerResultTtlInSeconds": 30}, {"GET /a": ASKED, "GET /b": {}})
+        update_stack(emulator, name, changed)
+        assert routes(emulator, api_id) == {"GET /a": "CUSTOM", "GET /b": "NONE"}
+        assert authorizers() == {"gate": ("REQUEST", 30, authorizer_id)}
+        jwt = {"type": "jwt", "jwtConfiguration": {"issuer": "https://issuer.example", "audience": ["darkroom"]}}
+        update_stack(emulator, name, guarded_api(jwt, {"GET /a": ASKED, "GET /b": ASKED}))
+        assert routes(emulator, api_id) == {"GET /a": "JWT", "GET /b": "JWT"}
+        assert [kind for kind, _, _ in authorizers().values()] == ["JWT"]
+        update_stack(emulator, name, echo_api({"GET /a": {}}))
+        assert authorizers() == {}
+
+
+def test_a_token_of_the_issuer_for_the_audience_passes_and_its_claims_are_handed_on(
+    emulator: EmulatorServer, http: httpx.Client
+) -> None:
+    with issuer() as ours, issuer() as others:
+        jwt = {"type": "jwt", "jwtConfiguration": {"issuer": ours.url, "audience": ["darkroom"]}}
+        with stack(emulator, guarded_api(jwt, {"GET /images": ASKED})):
+
+            def get(token: str | None) -> httpx.Response:
+                headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+                return http.get(f"{emulator.front_url}/images", headers=headers)
+
+            passed = get(ours.token(aud="darkroom", sub="acme", tier="paid", admin=True))
+            claims = passed.json()["requestContext"]["authorizer"]["jwt"]["claims"]
+            assert (claims["sub"], claims["tier"], claims["admin"]) == ("acme", "paid", "true"), "claims are text"
+            for refused in (
+                None,
+                "no.token.at-all",
+                others.token(aud="darkroom", sub="acme"),
+                others.token(aud="darkroom", sub="acme", iss=ours.url),
+                ours.token(aud="elsewhere", sub="acme"),
+                ours.token(aud="darkroom", sub="acme", exp=1),
+            ):
+                answer = get(refused)
+                assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"})
 
 
 # http_api_cors

@@ -8,6 +8,7 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status
 from darkroom.domain.limits import Limits
+from darkroom.domain.tenants import Tier
 from darkroom.ports import Fenced
 from tests.fakes import FakeImages, World
 from tests.pictures import jpeg
@@ -25,6 +26,17 @@ def test_an_announced_upload_has_a_row_that_waits_and_a_form_for_its_bytes_alone
     assert begun.form.fields["sha256"] == image.source.sha256 and begun.form.fields["bytes"] == str(len(PHOTO))
     assert begun.form.expires_at == world.now + 300_000
     assert (world.lanes.sent, world.originals.objects) == ([], {})
+
+
+@pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
+def test_an_announced_upload_is_its_tenants_and_travels_in_the_lane_of_their_tier(tier: Tier, lane: str) -> None:
+    world = World()
+    begun = world.begin(PHOTO, tenant_id="acme", tier=tier)
+    assert (begun.image.tenant_id, begun.image.lane) == ("acme", lane)
+    assert begun.form is not None
+    world.uploads.upload(begun.form, PHOTO)
+    world.admit(begun.image.image_id)
+    assert [(message.tenant_id, message.lane) for message in world.lanes.sent] == [("acme", lane)]
 
 
 def test_the_row_is_there_before_its_form_can_be_sent() -> None:

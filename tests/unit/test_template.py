@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
-from checks.expand_template import ROOT, expanded_template, raw_template, referred, resources
+from checks.expand_template import ROOT, expanded_template, http_api, raw_template, referred, resources
 from darkroom.aws.images_table import DUE_INDEX, WAITING_INDEX
 from darkroom.domain.arrival import upload_key
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
@@ -19,8 +19,9 @@ from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
 from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
-from darkroom.settings import InputSettings
+from darkroom.settings import AccessSettings, InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")
@@ -294,29 +295,89 @@ def test_only_aws_managed_policies_that_lambda_itself_needs_are_attached() -> No
 
 
 def routes(access: str) -> dict[str, Any]:
-    """The `security` of each route, by "METHOD /path", with the access condition decided."""
-    body = expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"]
-    decided = {}
-    for path, operations in body["paths"].items():
-        for method, operation in operations.items():
-            security = operation.get("security")
-            if isinstance(security, dict):
-                condition, then, otherwise = security["Fn::If"]
-                assert condition == "AccessIsIam"
-                security = then if access == "iam" else otherwise
-            decided[f"{'ANY' if method.startswith('x-') else method.upper()} {path}"] = security
-    return decided
+    """The `security` of each route, by "METHOD /path"."""
+    return {
+        f"{'ANY' if method.startswith('x-') else method.upper()} {path}": operation.get("security")
+        for path, operations in http_api(access)["paths"].items()
+        for method, operation in operations.items()
+    }
 
 
-def test_every_route_but_the_open_ones_asks_for_a_credential() -> None:
-    assert {route for route, security in routes("iam").items() if not security} == OPEN_ROUTES
-    assert len(routes("iam")) >= 5
+ASKING = pytest.mark.parametrize("access", ["keys", "jwt", "iam"])
 
 
-def test_no_route_stands_in_the_way_of_a_browsers_preflight_request() -> None:
+def test_these_are_all_ways_to_call_the_api_and_keys_are_the_usual_one() -> None:
+    parameter = raw_template()["Parameters"]["Access"]
+    assert parameter["AllowedValues"] == ["keys", "jwt", "iam", "anonymous"]
+    assert parameter["Default"] == "keys"
+
+
+@ASKING
+def test_every_route_but_the_open_ones_asks_for_a_credential(access: str) -> None:
+    assert {route for route, security in routes(access).items() if not security} == OPEN_ROUTES
+    assert all(security == [{"caller": []}] for route, security in routes(access).items() if route not in OPEN_ROUTES)
+    assert len(routes(access)) >= 5
+
+
+def test_the_credential_of_each_way_is_what_it_says() -> None:
+    assert AUTHORIZER_CACHE_SECONDS <= 60
+    schemes = {access: http_api(access)["components"]["securitySchemes"]["caller"] for access in ("keys", "jwt", "iam")}
+    assert schemes["iam"]["x-amazon-apigateway-authtype"] == "awsSigv4"
+    keys = schemes["keys"]["x-amazon-apigateway-authorizer"]
+    uri = keys.pop("authorizerUri")["Fn::Sub"]
+    assert uri.endswith(":lambda:path/2015-03-31/functions/${AuthorizeRequestFunction.Arn}/invocations")
+    assert keys == {
+        "type": "request",
+        "identitySource": "$request.header.Authorization",
+        "authorizerPayloadFormatVersion": "2.0",
+        "enableSimpleResponses": True,
+        "authorizerResultTtlInSeconds": AUTHORIZER_CACHE_SECONDS,
+    }
+    assert schemes["jwt"]["x-amazon-apigateway-authorizer"] == {
+        "type": "jwt",
+        "identitySource": "$request.header.Authorization",
+        "jwtConfiguration": {
+            "issuer": {"Ref": "JwtIssuer"},
+            "audience": {"Fn::Split": [",", {"Ref": "JwtAudience"}]},
+        },
+    }
+
+
+def test_the_gateway_may_invoke_the_authorizer_and_waits_for_it() -> None:
+    (permission,) = [
+        permission
+        for permission in resources("AWS::Lambda::Permission").values()
+        if referred(permission["FunctionName"]) == "AuthorizeRequestFunction"
+    ]
+    assert permission["Principal"] == "apigateway.amazonaws.com"
+    assert permission["SourceArn"]["Fn::Sub"].endswith(":${Api}/authorizers/*")
+    assert FUNCTIONS["AuthorizeRequestFunction"]["Timeout"] <= 10, "the gateway's own limit for authorizers"
+
+
+def test_no_log_of_the_gateway_holds_a_credential() -> None:
+    # What a request brings can be logged only by name, and only these are.
+    logged = raw_template()["Resources"]["Api"]["Properties"]["AccessLogSettings"]["Format"]
+    assert set(re.findall(r"\$context\.([A-Za-z_.]+)", logged)) == {
+        "requestId", "requestTime", "identity.sourceIp", "authorizer.tenant_id", "authorizer.key_id", "httpMethod",
+        "routeKey", "status", "responseLatency", "responseLength", "error.message",
+    }  # fmt: skip
+
+
+def test_every_function_behind_the_api_knows_by_which_credential_callers_are_let_in() -> None:
+    for name, function in FUNCTIONS.items():
+        told = function["Environment"]["Variables"]
+        assert told["ACCESS"] == {"Ref": "Access"}, name
+        assert told["JWT_TENANT_CLAIM"] == {"Ref": "JwtTenantClaim"}, name
+        assert told["JWT_TIER_CLAIM"] == {"Ref": "JwtTierClaim"}, name
+    for access in raw_template()["Parameters"]["Access"]["AllowedValues"]:
+        assert AccessSettings.read({"ACCESS": access}).access == access
+
+
+@ASKING
+def test_no_route_stands_in_the_way_of_a_browsers_preflight_request(access: str) -> None:
     # Where no route takes OPTIONS the gateway answers it itself; one that does, by name or ANY, asks for the credential
     # (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html).
-    assert not [route for route in routes("iam") if route.split()[0] in ("OPTIONS", "ANY") or "$default" in route]
+    assert not [route for route in routes(access) if route.split()[0] in ("OPTIONS", "ANY") or "$default" in route]
 
 
 def test_anonymous_access_is_what_it_says() -> None:
@@ -332,17 +393,24 @@ def test_every_route_has_its_function() -> None:
 
 
 def test_anonymous_access_is_refused_outside_the_local_environment() -> None:
-    (rule,) = raw_template()["Rules"].values()
+    rule = raw_template()["Rules"]["AnonymousOnlyLocally"]
     assert rule["RuleCondition"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "Environment"}, "local"]}]}
     assert rule["Assertions"][0]["Assert"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "Access"}, "anonymous"]}]}
 
 
-def test_staging_and_prod_ask_for_signed_requests() -> None:
+def test_tokens_of_anybody_are_refused() -> None:
+    rule = raw_template()["Rules"]["TokensHaveAnIssuer"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Access"}, "jwt"]}
+    assert rule["Assertions"][0]["Assert"] == {
+        "Fn::And": [{"Fn::Not": [{"Fn::Equals": [{"Ref": name}, ""]}]} for name in ("JwtIssuer", "JwtAudience")]
+    }
+
+
+def test_staging_and_prod_ask_for_keys() -> None:
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
     for environment in ("staging", "prod"):
         overrides = config[environment]["global"]["parameters"]["parameter_overrides"]
-        assert f"Environment={environment}" in overrides and "Access=iam" in overrides
-    assert raw_template()["Parameters"]["Access"]["Default"] == "iam"
+        assert f"Environment={environment}" in overrides and "Access=keys" in overrides
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

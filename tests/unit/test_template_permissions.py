@@ -30,6 +30,7 @@ ADAPTERS = {
     "calendar": ("calendar", "ReleaseCalendar"),
     "alarms": ("holds", "HoldExecutions"),
     "dead_letters": ("dead_letters", "DeadLetterQueues"),
+    "tenants": ("tenants_table", "TenantsTable"),
 }
 """The adapter of each port, which goes by one name from the handlers to the operations."""
 
@@ -46,6 +47,7 @@ RESOURCES = {
     "calendar": {"${CalendarTable.Arn}"},
     "alarms": {"${HoldBatchStateMachine}"},
     "dead_letters": {f"${{{name}DeadLetters.Arn}}" for name in ("Fast", "Slow", "Hold", "Upload")},
+    "tenants": {"${TenantsTable.Arn}"},
 }
 
 ACTIONS = {

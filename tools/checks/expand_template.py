@@ -85,6 +85,34 @@ def resources(kind: str) -> dict[str, Template]:
     }
 
 
+def http_api(access: str) -> Template:
+    """The API's definition, its routes with their integrations, as it is deployed with this `Access`."""
+    definition: Template = _decided(expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"], access)
+    return definition
+
+
+def _decided(value: Any, access: str) -> Any:
+    match value:
+        case {"Fn::If": [condition, then, otherwise]}:
+            return _decided(then if _holds(raw_template()["Conditions"][condition], access) else otherwise, access)
+        case dict():
+            return {name: _decided(inner, access) for name, inner in value.items()}
+        case list():
+            return [_decided(inner, access) for inner in value]
+        case _:
+            return value
+
+
+def _holds(condition: Any, access: str) -> bool:
+    match condition:
+        case {"Fn::Equals": [{"Ref": "Access"}, value]}:
+            return bool(value == access)
+        case {"Fn::Not": [inner]}:
+            return not _holds(inner, access)
+        case _:
+            raise ValueError(f"the API depends on something other than Access: {condition}")
+
+
 def referred(value: Any) -> str | None:
     """The logical id that a Ref or a GetAtt leads to."""
     match value:

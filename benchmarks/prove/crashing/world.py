@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -35,6 +35,7 @@ from benchmarks.prove.crashing.stores import REGION, Stores, change_visibility, 
 from benchmarks.prove.crashing.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, context_of
 
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
 MINUTE = 60_000
@@ -46,6 +47,10 @@ _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
 """What is an instant of this world in a text: in seconds, or in milliseconds with or without a fraction."""
 
 _MOTO = BotocoreStubber.__call__
+
+
+_CONTEXT = context_of(replace(NOBODY_IN_PARTICULAR, key_id="00000000"))
+"""What the gateway hands on of the one caller's key."""
 
 
 class InvocationFailed(Exception):
@@ -293,6 +298,7 @@ class World:
             "requestContext": {
                 "accountId": DEFAULT_ACCOUNT_ID,
                 "apiId": "api",
+                "authorizer": {"lambda": _CONTEXT},
                 "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.7"},
                 "requestId": f"gateway-{self._invocations[function] + 1}",
                 "stage": "$default",

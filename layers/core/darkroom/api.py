@@ -16,11 +16,10 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from darkroom.aws.clients import within
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.field_problems import InvalidFields
+from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, caller_from, is_tenant_id
 from darkroom.operations.read_image import UnknownImage
+from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger
-
-DEFAULT_TENANT = "default"
-"""The tenant of every caller until credentials name one."""
 
 ANSWER_SECONDS = 8.5
 """What all AWS calls for one request may take together. A client is told within ten seconds that a service does not
@@ -70,6 +69,7 @@ _TITLES: dict[str, str] = {
     "unknown_variant": "Unknown variant",
     "variant_not_ready": "The variant is not ready",
     "unknown_path": "Unknown path",
+    "no_tenant": "The token names no tenant",
     "method_not_allowed": "Method not allowed",
     "unavailable": "Temporarily unavailable",
     "internal": "Internal error",
@@ -123,9 +123,17 @@ def json_response(status: HTTPStatus, document: Mapping[str, Any], headers: Mapp
     )
 
 
-def create_app() -> APIGatewayHttpResolver:
+class Router(APIGatewayHttpResolver):
+    """A router for HTTP API events (payload 2.0) that knows by which credential callers are let in."""
+
+    def __init__(self, access: AccessSettings) -> None:
+        super().__init__()
+        self.access = access
+
+
+def create_app() -> Router:
     """A router for HTTP API events (payload 2.0) that answers every error as a problem."""
-    app = APIGatewayHttpResolver()
+    app = Router(AccessSettings.read())
     app.use(middlewares=[_in_time])
 
     def respond(problem: Problem) -> Response[str]:
@@ -188,17 +196,50 @@ def _in_time(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Re
         return next_middleware(app)
 
 
-def correlation_id_of(app: APIGatewayHttpResolver) -> str:
+def correlation_id_of(app: Router) -> str:
     """The gateway's id of the current request: in every log line about it, and in the rows that it makes."""
     return app.current_event.request_context.request_id
 
 
-def tenant_of(app: APIGatewayHttpResolver) -> str:
-    """The tenant for whom the current request acts: by its credential alone, never by a header or a parameter."""
-    return DEFAULT_TENANT
+def caller_of(app: Router) -> Caller:
+    """Who sent the current request: by the credential that the gateway has seen, never by a header or a parameter.
+
+    Raises Problem (`no_tenant`) for a token without a tenant. A request that brings no word of the authorizer that it
+    should have passed is a hole in the template: it is refused (RuntimeError), and not taken for the default tenant's.
+    """
+    authorizer = app.current_event.request_context.authorizer
+    match app.access.access:
+        case "keys":
+            caller = caller_from(_passed(authorizer.get_lambda))
+        case "jwt":
+            caller = _caller_of_token(_passed(authorizer.jwt_claim), app.access)
+        case "iam" | "anonymous":
+            caller = NOBODY_IN_PARTICULAR
+    logger.append_keys(tenant_id=caller.tenant_id, **({} if caller.key_id is None else {"key_id": caller.key_id}))
+    return caller
 
 
-def raw_body(app: APIGatewayHttpResolver) -> bytes:
+def _passed(word: dict[str, Any]) -> dict[str, Any]:
+    if not word:
+        raise RuntimeError("the request came past the authorizer: its route in template.yaml lacks `security`")
+    return word
+
+
+def _caller_of_token(claims: Mapping[str, str], access: AccessSettings) -> Caller:
+    tenant_id = claims.get(access.jwt_tenant_claim, "")
+    if not is_tenant_id(tenant_id):
+        raise Problem(
+            status=HTTPStatus.FORBIDDEN,
+            code="no_tenant",
+            detail=f"The token's claim {access.jwt_tenant_claim!r} names no tenant: that takes 1 to 128 letters, "
+            "digits and . _ : | @ -, a letter or digit first.",
+        )
+    # The issuer decides who pays: a claim that is missing, or a word that nobody knows, gives nothing for free.
+    tier = Tier.PAID if claims.get(access.jwt_tier_claim) == Tier.PAID else Tier.FREE
+    return Caller(tenant_id=tenant_id, tier=tier, allowance=ALLOWANCES[tier])
+
+
+def raw_body(app: Router) -> bytes:
     """The request's body as the client sent it.
 
     The gateway passes bodies of text types as text and all others as base64; a photo sent as `text/plain` has been

@@ -32,6 +32,15 @@ class Settings(BaseModel):
             raise MissingSettings(f"{cls.__name__}: {problems}. Set them in template.yaml.") from error
 
 
+class AccessSettings(Settings):
+    """Whose requests the API answers: `access` is the credential that the gateway has seen, and the claims of a token
+    say who its tenant is and what tier they have."""
+
+    access: Literal["anonymous", "iam", "keys", "jwt"]
+    jwt_tenant_claim: str = "sub"
+    jwt_tier_claim: str = "tier"
+
+
 class LaneSettings(Settings):
     """Where the lanes are."""
 
@@ -94,6 +103,12 @@ class LimitSettings(InputSettings):
             max_scan_samples=self.max_scan_samples,
             max_decoder_bytes=self.max_decoder_bytes,
         )
+
+
+class AuthorizeRequestSettings(Settings):
+    """What `authorize_request` needs."""
+
+    tenants_table: str
 
 
 class SubmitImageSettings(QueueSettings, InputSettings):

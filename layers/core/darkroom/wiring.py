@@ -15,6 +15,7 @@ from darkroom.aws.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue, hide_for
+from darkroom.aws.tenants_table import TenantsTable
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import FAST, SLOW
@@ -33,11 +34,13 @@ from darkroom.ports import (
     Once,
     Originals,
     Outputs,
+    Tenants,
     Uploads,
 )
 from darkroom.settings import (
     AdmitUploadSettings,
     ArchiveDeadLettersSettings,
+    AuthorizeRequestSettings,
     BeginUploadSettings,
     DeleteImageSettings,
     HoldImagesSettings,
@@ -67,6 +70,14 @@ within = clients.within
 
 def _queue_urls(settings: LaneSettings) -> dict[str, str]:
     return {FAST.name: settings.fast_queue_url, SLOW.name: settings.slow_queue_url}
+
+
+def authorize_request() -> Tenants:
+    """The port of `authorize_request`, by the function's environment."""
+    settings = AuthorizeRequestSettings.read()
+    dynamodb = clients.dynamodb_client()
+    circuits.of_dynamodb(dynamodb, settings.tenants_table, key="id")
+    return TenantsTable(dynamodb, settings.tenants_table)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,14 @@
-"""Creates the routes, integrations and CORS configuration of an HTTP API that is defined by its OpenAPI `Body`.
+"""Creates the routes, authorizers and CORS configuration of an HTTP API that is defined by its OpenAPI `Body`.
 
 Gap: MiniStack drops the `Body` of `AWS::ApiGatewayV2::Api`, which is all that `AWS::Serverless::HttpApi` expands to;
 the stack succeeds and every route answers 404.
 AWS: the body is imported when the API is created and imported again when it is updated, under the same API id.
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-open-api.html
 https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-swagger-extensions.html
+https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-swagger-extensions-authorizer.html
+
+What still differs from AWS: a function may be invoked as an authorizer without the permission that it takes there
+(tests/unit/test_template.py holds it), and a token without `exp` never expires.
 """
 
 import json
@@ -19,6 +23,10 @@ _RESOURCE_TYPE = "AWS::ApiGatewayV2::Api"
 _METHODS = {name: name.upper() for name in ("get", "put", "post", "delete", "options", "head", "patch", "trace")}
 _METHODS["x-amazon-apigateway-any-method"] = "ANY"
 
+# What the extension's types are called where authorizers are resources, and what a route that uses one is called.
+_AUTHORIZER_TYPES = {"request": "REQUEST", "jwt": "JWT"}
+_AUTHORIZATION_TYPES = {"REQUEST": "CUSTOM", "JWT": "JWT"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedRoute:
@@ -26,6 +34,7 @@ class ImportedRoute:
 
     route_key: str
     authorization_type: str
+    authorizer: str | None
     integration: Mapping[str, Any] | None
 
 
@@ -40,7 +49,7 @@ def _create_with_body(create: Any) -> Any:
         body = properties.get("Body") or {}
         routes = list(imported_routes(body))  # Refuses a body that cannot be imported before anything is made of it.
         api_id, attributes = create(logical_id, _with_imported_properties(properties, body), stack_name)
-        _reconcile_routes(api_id, [], routes)
+        _reconcile_routes(api_id, [], routes, _reconcile_authorizers(api_id, body))
         return api_id, attributes
 
     return create_api
@@ -63,7 +72,8 @@ def _update_with_body(update: Any) -> Any:
             stack_name,
             logical_id,
         )
-        _reconcile_routes(updated_id, [route.route_key for route in imported_routes(old_body)], routes)
+        old_route_keys = [route.route_key for route in imported_routes(old_body)]
+        _reconcile_routes(updated_id, old_route_keys, routes, _reconcile_authorizers(updated_id, new_body))
         return updated_id, attributes
 
     return update_api
@@ -71,7 +81,7 @@ def _update_with_body(update: Any) -> Any:
 
 def imported_routes(body: Mapping[str, Any]) -> Iterator[ImportedRoute]:
     """Read the routes that API Gateway makes of an OpenAPI body."""
-    schemes = (body.get("components") or {}).get("securitySchemes") or {}
+    schemes = _security_schemes(body)
     for path, operations in (body.get("paths") or {}).items():
         for name, method in _METHODS.items():
             operation = (operations or {}).get(name)
@@ -79,25 +89,62 @@ def imported_routes(body: Mapping[str, Any]) -> Iterator[ImportedRoute]:
                 continue
             is_default = operation.get("isDefaultRoute") or path in ("$default", "/$default")
             route_key = "$default" if is_default else f"{method} {path}"
+            authorization_type, authorizer = _authorization(
+                route_key, operation.get("security", body.get("security")), schemes
+            )
             yield ImportedRoute(
                 route_key=route_key,
-                authorization_type=_authorization_type(
-                    route_key, operation.get("security", body.get("security")), schemes
-                ),
+                authorization_type=authorization_type,
+                authorizer=authorizer,
                 integration=_integration(route_key, operation.get("x-amazon-apigateway-integration")),
             )
 
 
-def _authorization_type(route_key: str, security: Any, schemes: Mapping[str, Any]) -> str:
+def imported_authorizers(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Read the authorizers that API Gateway makes of an OpenAPI body's security schemes."""
+    for name, scheme in _security_schemes(body).items():
+        extension = scheme.get("x-amazon-apigateway-authorizer")
+        kind = _AUTHORIZER_TYPES.get(str((extension or {}).get("type", "")).lower())
+        if extension is None or kind is None:
+            continue
+        sources = extension.get("identitySource") or []
+        renamed = {
+            "name": name,
+            "authorizerType": kind,
+            "identitySource": [source.strip() for source in sources.split(",")]
+            if isinstance(sources, str)
+            else sources,
+            "authorizerCredentialsArn": extension.get("authorizerCredentials"),
+        }
+        kept = ("authorizerUri", "authorizerPayloadFormatVersion", "enableSimpleResponses", "jwtConfiguration")
+        # CloudFormation may hand numbers over as text.
+        numbers = {"authorizerResultTtlInSeconds": int(extension.get("authorizerResultTtlInSeconds", 300))}
+        copied = {option: extension[option] for option in kept if option in extension}
+        yield {option: value for option, value in {**renamed, **numbers, **copied}.items() if value is not None}
+
+
+def _security_schemes(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (body.get("components") or {}).get("securitySchemes") or {}
+
+
+def _authorization(route_key: str, security: Any, schemes: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The route's authorization type, and the name of its authorizer if it has one."""
     required = [name for requirement in security or [] for name in requirement]
-    for name in required:
-        if str(schemes.get(name, {}).get("x-amazon-apigateway-authtype", "")).lower() != "awssigv4":
-            # An authorizer that is silently skipped would open the route.
-            raise ValueError(
-                f"Route '{route_key}' requires the security scheme '{name}', and the embedded AWS knows only "
-                "x-amazon-apigateway-authtype: awsSigv4 yet. Extend tools/embedded_aws/shims/http_api_body.py."
-            )
-    return "AWS_IAM" if required else "NONE"
+    if not required:
+        return "NONE", None
+    (name, *others) = required
+    scheme = schemes.get(name, {})
+    if not others and str(scheme.get("x-amazon-apigateway-authtype", "")).lower() == "awssigv4":
+        return "AWS_IAM", None
+    kind = str(scheme.get("x-amazon-apigateway-authorizer", {}).get("type", "")).lower()
+    if not others and kind in _AUTHORIZER_TYPES:
+        return _AUTHORIZATION_TYPES[_AUTHORIZER_TYPES[kind]], name
+    # An authorizer that is silently skipped would open the route.
+    raise ValueError(
+        f"Route '{route_key}' requires the security scheme '{', '.join(required)}', and the embedded AWS knows only "
+        "one a route: x-amazon-apigateway-authtype awsSigv4, or x-amazon-apigateway-authorizer of type request or jwt. "
+        "Extend tools/embedded_aws/shims/http_api_body.py."
+    )
 
 
 def _integration(route_key: str, extension: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -131,7 +178,29 @@ def _with_imported_properties(properties: dict[str, Any], body: Mapping[str, Any
     return {**{name: value for name, value in imported.items() if value}, **properties}
 
 
-def _reconcile_routes(api_id: str, old_route_keys: list[str], routes: list[ImportedRoute]) -> None:
+def _reconcile_authorizers(api_id: str, body: Mapping[str, Any]) -> dict[str, str]:
+    """Make the API's authorizers those of the body; returns their ids by name. One that stays keeps its id."""
+    api_gateway = internals("services.apigateway")
+    existing = {
+        (authorizer["name"], authorizer["authorizerType"]): authorizer["authorizerId"]
+        for authorizer in api_gateway._authorizers.get(api_id, {}).values()
+    }
+    ids = {}
+    for settings in imported_authorizers(body):
+        authorizer_id = existing.pop((settings["name"], settings["authorizerType"]), None)
+        if authorizer_id is None:
+            made = _checked(api_gateway._create_authorizer(api_id, settings))
+        else:
+            made = _checked(api_gateway._update_authorizer(api_id, authorizer_id, settings))
+        ids[settings["name"]] = made["authorizerId"]
+    for authorizer_id in existing.values():
+        api_gateway._delete_authorizer(api_id, authorizer_id)
+    return ids
+
+
+def _reconcile_routes(
+    api_id: str, old_route_keys: list[str], routes: list[ImportedRoute], authorizer_ids: Mapping[str, str]
+) -> None:
     api_gateway = internals("services.apigateway")
     existing = {route["routeKey"]: route for route in api_gateway._routes.get(api_id, {}).values()}
     for route_key in set(old_route_keys) - {route.route_key for route in routes}:
@@ -143,6 +212,7 @@ def _reconcile_routes(api_id: str, old_route_keys: list[str], routes: list[Impor
         settings = {
             "routeKey": route.route_key,
             "authorizationType": route.authorization_type,
+            "authorizerId": "" if route.authorizer is None else authorizer_ids[route.authorizer],
             "target": _reconcile_integration(api_id, old, route.integration),
         }
         if old:

@@ -116,9 +116,9 @@ class Circuit:
                 pass
 
 
-def of_dynamodb(client: DynamoDBClient, table_name: str) -> Circuit:
-    """Puts a circuit on a client that may read the table of image rows."""
-    return Circuit(client, "dynamodb", lambda: client.get_item(TableName=table_name, Key={"image_id": {"S": NOBODY}}))
+def of_dynamodb(client: DynamoDBClient, table_name: str, key: str = "image_id") -> Circuit:
+    """Puts a circuit on a client that may read a table with that key, such as the one of image rows."""
+    return Circuit(client, "dynamodb", lambda: client.get_item(TableName=table_name, Key={key: {"S": NOBODY}}))
 
 
 def of_s3(client: S3Client, bucket_name: str, prefix: str = "outputs") -> Circuit:

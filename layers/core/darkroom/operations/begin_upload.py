@@ -8,9 +8,10 @@ from darkroom.domain.announcement import Announcement
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import UPLOAD_SECONDS, Image, Source, Status, accept, await_upload, renew_upload
-from darkroom.domain.lanes import SLOW
+from darkroom.domain.lanes import lane_for
 from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of
 from darkroom.domain.schedule import appoint
+from darkroom.domain.tenants import Tier
 from darkroom.operations.enqueue import DUE_FENCE
 from darkroom.ports import Clock, Fenced, Images, Randomness, UploadForm, Uploads
 
@@ -20,11 +21,12 @@ _TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Announced:
-    """What announces an upload, and who: in which request, and under which key."""
+    """What announces an upload, and who: in which request, and under which key. The tenant's tier decides the lane."""
 
     announcement: Announcement
     tenant_id: str
     correlation_id: str
+    tier: Tier = Tier.FREE
     idempotency_key: str | None = None
 
 
@@ -76,7 +78,7 @@ def begin_upload(
         accept(
             image_id=image_id,
             tenant_id=announced.tenant_id,
-            lane=SLOW.name,
+            lane=lane_for(announced.tier).name,
             preset=announcement.order.preset,
             recipe=announcement.order.recipe,
             fingerprint=fingerprint,

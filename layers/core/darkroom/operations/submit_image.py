@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status, accept
-from darkroom.domain.lanes import SLOW
+from darkroom.domain.lanes import lane_for
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of, key_reused, order_of
 from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
+from darkroom.domain.tenants import Tier
 from darkroom.operations.enqueue import enqueue_in_time
 from darkroom.ports import Clock, HoldQueue, Images, Lanes, Originals, Randomness
 
@@ -25,7 +26,7 @@ MAX_UPLOAD_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """What a client sent, and who sent it.
+    """What a client sent, and who sent it: the tenant's tier decides the lane.
 
     `variants` are names of the preset's variants, parted by commas; `recipe` is a recipe of the client's own, in JSON,
     instead of a preset.
@@ -34,6 +35,7 @@ class Upload:
     body: bytes
     tenant_id: str
     correlation_id: str
+    tier: Tier = Tier.FREE
     preset: str | None = None
     variants: str | None = None
     recipe: str | None = None
@@ -91,7 +93,7 @@ def submit_image(
     row = accept(
         image_id=image_id,
         tenant_id=upload.tenant_id,
-        lane=SLOW.name,
+        lane=lane_for(upload.tier).name,
         preset=order.preset,
         recipe=order.recipe,
         fingerprint=fingerprint,

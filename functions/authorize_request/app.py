@@ -1,0 +1,32 @@
+"""The authorizer of API keys: says to the gateway whether a request may pass, and on whose behalf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.logging import correlation_paths
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from darkroom import wiring
+from darkroom.domain.tenants import context_of
+from darkroom.operations.authorize_request import Denied, authorize_request
+from darkroom.telemetry import logger, tracer
+
+tenants = wiring.authorize_request()
+
+ANSWER_SECONDS = 8.0
+"""What both reads may take together. The gateway waits 10 seconds for an authorizer
+(https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html)."""
+
+
+@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP, clear_state=True)
+@tracer.capture_lambda_handler(capture_response=False)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    # What the gateway took from the request is what it remembers the answer by, so that is what the answer is about.
+    (authorization,) = event["identitySource"]
+    with wiring.within(ANSWER_SECONDS):  # Retryable goes through: the gateway answers 500 and remembers nothing
+        outcome = authorize_request(authorization, tenants=tenants)
+    if isinstance(outcome, Denied):
+        logger.info("denied", extra={"reason": outcome.reason, "key_id": outcome.key_id})
+        return {"isAuthorized": False}
+    return {"isAuthorized": True, "context": context_of(outcome)}

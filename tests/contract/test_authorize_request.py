@@ -1,0 +1,239 @@
+"""The authorizer's handler, what it hands on to the functions behind it, and how soon a revocation is in force."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+import time_machine
+
+from darkroom import telemetry
+from darkroom.aws.images_table import ImagesTable
+from darkroom.domain.errors import Retryable
+from darkroom.domain.tenants import TenantState, Tier
+from tests.contract.conftest import Aws
+from tests.contract.functions import ROOT, call, http_event, load
+from tests.contract.gateway import Gateway
+from tests.contract.test_tenants import ACME, KEY, STORED, table_of
+from tests.pictures import jpeg
+
+# ── The authorizer's handler ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
+    return stream
+
+
+def authorize(aws: Aws, monkeypatch: pytest.MonkeyPatch, authorization: str) -> dict[str, Any]:
+    event = http_event("GET", "/images/x", headers={"authorization": authorization})
+    event |= {"type": "REQUEST", "identitySource": [authorization]}
+    return call(load("authorize_request", aws, monkeypatch), event)
+
+
+def test_the_sample_events_key_opens_for_its_tenant(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    table_of(aws).add_tenant(ACME)
+    table_of(aws).add_key(STORED)
+    sample = json.loads((ROOT / "events" / "authorize_request.json").read_text())
+    assert call(load("authorize_request", aws, monkeypatch), sample) == {
+        "isAuthorized": True,
+        "context": {
+            "tenant_id": "acme",
+            "tier": "paid",
+            "key_id": STORED.key_id,
+            "requests_per_second": 100,
+            "burst": 500,
+        },
+    }
+
+
+def test_a_denial_is_logged_by_the_keys_id_and_no_credential_is_ever_logged(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table_of(aws).add_key(STORED)
+    for authorization in (
+        f"Bearer {KEY}",
+        f"Bearer {KEY[:-1]}",
+        f"Basic {KEY}",
+        KEY,
+        "Bearer eyJhbGciOiJub25lIn0.e30.",
+    ):
+        assert authorize(aws, monkeypatch, authorization) == {"isAuthorized": False}
+    said = log.getvalue() + capsys.readouterr().out
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert [(line["reason"], line.get("key_id")) for line in lines] == [
+        ("suspended", STORED.key_id),
+        *[("malformed", None)] * 4,
+    ]
+    assert KEY.rpartition("_")[2][:8] not in said and "Bearer" not in said and "eyJ" not in said
+
+
+def test_what_the_gateway_remembers_its_answer_by_is_what_is_judged(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of a header that is sent twice the function may see another value than the gateway's cache.
+    table_of(aws).add_tenant(ACME)
+    table_of(aws).add_key(STORED)
+    event = http_event("GET", "/images/x", headers={"authorization": f"Bearer {KEY}"})
+    event |= {"type": "REQUEST", "identitySource": ["Bearer something else"]}
+    assert call(load("authorize_request", aws, monkeypatch), event) == {"isAuthorized": False}
+
+
+def test_a_table_that_does_not_answer_is_an_error_and_no_denial(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    def unavailable(_: str) -> None:
+        raise Retryable("reading the tenants: timeout")
+
+    module = load("authorize_request", aws, monkeypatch)
+    monkeypatch.setattr(module.tenants, "key", unavailable)
+    event = http_event("GET", "/images/x") | {"identitySource": [f"Bearer {KEY}"]}
+    with pytest.raises(Retryable):
+        call(module, event)
+    assert log.getvalue() == ""
+
+
+# ── Through the gateway ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def gateway(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Gateway:
+    table_of(aws).add_tenant(ACME)
+    table_of(aws).add_key(STORED)
+    return Gateway(aws, monkeypatch)
+
+
+BEARER = {"authorization": f"Bearer {KEY}"}
+UNKNOWN = f"/images/{'0' * 26}/status"
+
+
+def test_what_an_operator_revokes_or_suspends_is_refused_within_a_minute(gateway: Gateway, aws: Aws) -> None:
+    with time_machine.travel("2026-11-21T09:00:00Z", tick=False) as clock:
+        assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 404
+        table_of(aws).change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED))
+        clock.shift(61)
+        assert gateway.request("GET", UNKNOWN, headers=BEARER) == (403, {}, {"message": "Forbidden"})
+        table_of(aws).change_tenant(replace(ACME, state=TenantState.SUSPENDED), ACME)
+        clock.shift(61)
+        assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 404
+        table_of(aws).revoke_key(STORED.key_id, 1)
+        clock.shift(61)
+        assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 403
+
+
+def test_the_authorizer_is_asked_once_a_minute_and_never_without_a_credential(gateway: Gateway) -> None:
+    with time_machine.travel("2026-11-21T09:00:00Z", tick=False):
+        for _ in range(3):
+            gateway.request("GET", UNKNOWN, headers=BEARER)
+            gateway.request("GET", UNKNOWN)
+    assert gateway.invoked.count("authorize_request") == 1
+
+
+@pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
+def test_the_tenants_tier_decides_the_lane_and_the_status_says_it(
+    gateway: Gateway, aws: Aws, tier: Tier, lane: str
+) -> None:
+    table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
+    accepted = gateway.request("POST", "/images", body=jpeg(), headers=BEARER)
+    assert (accepted.status, accepted.body["lane"]) == (202, lane)
+    shown = gateway.request("GET", accepted.headers["Location"], headers=BEARER)
+    assert shown.body["lane"] == lane
+    sqs = boto3.client("sqs")
+    waiting = {
+        name: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"][
+            "ApproximateNumberOfMessages"
+        ]
+        for name, url in aws.queue_urls.items()
+    }
+    assert waiting == {"fast": "0", "slow": "0"} | {lane: "1"}
+
+
+@pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])
+def test_it_decides_the_lane_of_what_is_announced_too(gateway: Gateway, aws: Aws, tier: Tier, lane: str) -> None:
+    table_of(aws).change_tenant(ACME, replace(ACME, tier=tier))
+    photo = jpeg()
+    announcement = json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest()}).encode()
+    announced = gateway.request("POST", "/uploads", body=announcement, headers=BEARER)
+    assert (announced.status, announced.body["lane"]) == (201, lane)
+    row = ImagesTable(boto3.client("dynamodb"), aws.images_table).get(announced.body["id"])
+    assert row is not None and row.tenant_id == "acme"
+
+
+def test_a_repeated_request_after_a_change_of_tier_is_the_image_of_the_first(gateway: Gateway, aws: Aws) -> None:
+    with time_machine.travel("2026-11-21T09:00:00Z", tick=False) as clock:
+        first = gateway.request("POST", "/images", body=jpeg(), headers=BEARER | {"idempotency-key": "order-17"})
+        table_of(aws).change_tenant(ACME, replace(ACME, tier=Tier.FREE))
+        clock.shift(61)
+        again = gateway.request("POST", "/images", body=jpeg(), headers=BEARER | {"idempotency-key": "order-17"})
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert (again.body["id"], again.body["lane"]) == (first.body["id"], "fast")
+
+
+@pytest.mark.parametrize("access", ["keys", "jwt"])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_a_request_that_came_past_the_authorizer_is_refused_and_never_the_default_tenants(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, access: str, method: str
+) -> None:
+    image_id = json.loads(
+        call(load("submit_image", aws, monkeypatch), http_event("POST", "/images", body=jpeg()))["body"]
+    )["id"]
+    monkeypatch.setenv("ACCESS", access)
+    name = {"GET": "read_image", "PATCH": "move_image", "DELETE": "delete_image"}[method]
+    event = http_event(method, f"/images/{image_id}", body=b'{"delay": "PT1H"}')
+    assert call(load(name, aws, monkeypatch), event)["statusCode"] == 500
+    assert call(load("submit_image", aws, monkeypatch), http_event("POST", "/images", body=jpeg()))["statusCode"] == 500
+
+
+# ── Tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_token(method: str, path: str, claims: dict[str, str], **event: Any) -> dict[str, Any]:
+    """The event of a request whose token the gateway has verified."""
+    made = http_event(method, path, **event)
+    made["requestContext"]["authorizer"] = {"jwt": {"claims": claims, "scopes": None}}
+    return made
+
+
+@pytest.fixture
+def tokens(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCESS", "jwt")
+    monkeypatch.setenv("JWT_TENANT_CLAIM", "custom:tenant")
+    monkeypatch.setenv("JWT_TIER_CLAIM", "custom:tier")
+
+
+@pytest.mark.parametrize(
+    ("claims", "lane"),
+    [({"custom:tier": "paid"}, "fast"), ({"custom:tier": "free"}, "slow"), ({}, "slow"), ({"tier": "paid"}, "slow")],
+)
+def test_a_tokens_claims_name_the_tenant_and_its_tier(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, tokens: None, claims: dict[str, str], lane: str
+) -> None:
+    claims = {"sub": "somebody", "custom:tenant": "acme", **claims}
+    accepted = call(load("submit_image", aws, monkeypatch), with_token("POST", "/images", claims, body=jpeg()))
+    document = json.loads(accepted["body"])
+    assert (accepted["statusCode"], document["lane"]) == (202, lane)
+    read = load("read_image", aws, monkeypatch)
+    path = f"/images/{document['id']}"
+    assert call(read, with_token("GET", path, claims))["statusCode"] == 200
+    assert call(read, with_token("GET", path, claims | {"custom:tenant": "other"}))["statusCode"] == 404
+
+
+@pytest.mark.parametrize(
+    "claims", [{"sub": "acme"}, {"custom:tenant": ""}, {"custom:tenant": "[a b]"}, {"custom:tenant": "a#b"}]
+)
+def test_a_token_that_names_no_tenant_is_refused_by_name(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, tokens: None, claims: dict[str, str]
+) -> None:
+    for name, method, path in (
+        ("submit_image", "POST", "/images"),
+        ("read_image", "GET", "/images/x"),
+        ("move_image", "PATCH", "/images/x"),
+    ):
+        answer = call(load(name, aws, monkeypatch), with_token(method, path, claims, body=b""))
+        assert (answer["statusCode"], json.loads(answer["body"])["code"]) == (403, "no_tenant")
+        assert "custom:tenant" in json.loads(answer["body"])["detail"]

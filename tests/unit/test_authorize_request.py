@@ -1,0 +1,87 @@
+"""Which credentials open the API, and for whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
+from darkroom.domain.errors import Retryable
+from darkroom.domain.tenants import ALLOWANCES, Allowance, Caller, Tenant, TenantState, Tier
+from darkroom.operations.authorize_request import Denied, authorize_request
+from tests.fakes.tenants import FakeTenants
+
+KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
+KEY_ID = key_id_of(KEY) or ""
+ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
+STORED = ApiKey(key_id=KEY_ID, tenant_id="acme", digest=digest_of(KEY), created_at=1)
+
+
+@pytest.fixture
+def tenants() -> FakeTenants:
+    return FakeTenants(tenants={"acme": ACME}, keys={KEY_ID: STORED})
+
+
+def test_a_key_opens_for_its_tenant(tenants: FakeTenants) -> None:
+    assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Caller(
+        tenant_id="acme", tier=Tier.PAID, allowance=ALLOWANCES[Tier.PAID], key_id=KEY_ID
+    )
+
+
+def test_what_was_agreed_with_the_tenant_is_handed_on(tenants: FakeTenants) -> None:
+    tenants.tenants["acme"] = replace(ACME, tier=Tier.FREE, requests_per_second=3, burst=4)
+    caller = authorize_request(f"Bearer {KEY}", tenants=tenants)
+    assert isinstance(caller, Caller)
+    assert (caller.tier, caller.allowance) == (Tier.FREE, Allowance(requests_per_second=3, burst=4))
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "Bearer", KEY, f"Basic {KEY}", f"Bearer {KEY[:-1]}", f"Bearer {KEY[:-1]}z", "Bearer eyJhbGciOiJub25lIn0.e30."],
+)
+def test_what_is_no_key_is_denied_without_a_look_at_the_table(header: str) -> None:
+    # And nothing of it is named in the log: it may be a part of a secret.
+    assert authorize_request(header, tenants=FakeTenants(keys=NotLookedAt())) == Denied(reason="malformed")
+
+
+class NotLookedAt(dict[str, ApiKey]):
+    def get(self, *_: object) -> None:  # type: ignore[override]
+        raise AssertionError("the table was asked")
+
+
+def test_a_key_that_nobody_has_is_denied() -> None:
+    assert authorize_request(f"Bearer {KEY}", tenants=FakeTenants()) == Denied(reason="unknown", key_id=KEY_ID)
+
+
+def test_a_key_with_the_id_of_another_one_is_denied(tenants: FakeTenants) -> None:
+    forged = key_from_bits(bytes(range(5)) + bytes(20))
+    assert key_id_of(forged) == KEY_ID
+    assert authorize_request(f"Bearer {forged}", tenants=tenants) == Denied(reason="unknown", key_id=KEY_ID)
+
+
+def test_a_revoked_key_is_denied(tenants: FakeTenants) -> None:
+    tenants.revoke_key(KEY_ID, 9)
+    assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Denied(reason="revoked", key_id=KEY_ID)
+
+
+def test_the_keys_of_a_suspended_tenant_are_denied(tenants: FakeTenants) -> None:
+    tenants.change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED))
+    assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Denied(reason="suspended", key_id=KEY_ID)
+
+
+def test_a_key_whose_tenant_is_gone_is_denied(tenants: FakeTenants) -> None:
+    del tenants.tenants["acme"]
+    assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Denied(reason="suspended", key_id=KEY_ID)
+
+
+@pytest.mark.parametrize("silent", ["key", "tenant"])
+def test_while_the_table_does_not_answer_nobody_is_let_in_or_told_that_their_key_is_wrong(
+    tenants: FakeTenants, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(_: str) -> None:
+        raise Retryable("reading the tenants: timeout")
+
+    monkeypatch.setattr(tenants, silent, unavailable)
+    with pytest.raises(Retryable):
+        authorize_request(f"Bearer {KEY}", tenants=tenants)
