@@ -394,7 +394,6 @@ def test_commands_go_by_the_local_stacks_clock_wherever_it_was_moved(tmp_path: P
             region="us-east-1",
             is_local=True,
             options="",
-            queues={},
             resources={},
             client=boto3.client,
             clock_file=clock_file,

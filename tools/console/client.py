@@ -435,8 +435,8 @@ class Api:
 
 _HINTS = {
     401: " This stack wants a credential: give --api-key KEY or set DARKROOM_API_KEY.",
-    403: " This stack refuses the caller: give --iam to sign with your AWS credentials (they need execute-api:Invoke), "
-    "or --api-key KEY.",
+    403: " This stack refuses the caller. With --api-key: the key is none of this stack's, was revoked, or its tenant "
+    "is suspended. For a stack with Access=iam: give --iam (your AWS credentials need execute-api:Invoke).",
     404: " Is this the address of a Darkroom API (the ApiUrl output of the stack)?",
     413: " API Gateway takes images up to about 4.6 MB: announce a larger one with POST /uploads.",
 }

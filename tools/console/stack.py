@@ -1,4 +1,4 @@
-"""A stack's queues, table and bucket as CloudFormation knows them: the local one's, or a deployed one's by its name."""
+"""A stack's queues, tables and buckets as CloudFormation knows them: the local stack's, or a deployed one's by name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from darkroom.aws.clients import watch
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterMoves, DeadLetterQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
+from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.errors import Retryable
 
 if TYPE_CHECKING:
@@ -52,16 +54,34 @@ class DeadLetterQueue:
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """The resources that an operator's commands work with; `options` is what reaches this stack again."""
+    """The resources that operators' commands work with, by logical id their types and physical ids; `options` is what
+    reaches this stack again."""
 
     name: str
     region: str
     is_local: bool
     options: str
-    queues: Mapping[str, DeadLetterQueue]
-    resources: Mapping[str, str]
+    resources: Mapping[str, tuple[str, str]]
     client: Callable[[str], Any]
     clock_file: Path | None = None
+
+    @cached_property
+    def queues(self) -> Mapping[str, DeadLetterQueue]:
+        """The queues of dead letters, by the names of what they serve."""
+        with self.explained():
+            return _dead_letter_queues(self.client("sqs"), self.resources)
+
+    @property
+    def tenants(self) -> TenantsTable:
+        """The tenants and their keys."""
+        return TenantsTable(self.client("dynamodb"), self._resource("TenantsTable"))
+
+    @cached_property
+    def access(self) -> str:
+        """Whom its API answers: the parameter `Access` with which it was deployed."""
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
+        parameters = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
+        return str(parameters["Access"])
 
     @property
     def images(self) -> ImagesTable:
@@ -104,7 +124,7 @@ class Stack:
     @property
     def worker_log_group(self) -> str | None:
         """Where the worker logs."""
-        return self.resources.get("TranscodeImageLogs")
+        return self.resources.get("TranscodeImageLogs", ("", None))[1]
 
     def clock(self) -> int:
         """The current instant by the stack's clock: this machine's, but where the local stack's was moved ahead."""
@@ -123,8 +143,8 @@ class Stack:
         return (name,)
 
     def _resource(self, logical_id: str) -> str:
-        physical_id = self.resources.get(logical_id)
-        if physical_id is None:
+        _, physical_id = self.resources.get(logical_id, ("", ""))
+        if not physical_id:
             raise ApiError(f"The stack {self.name} has no {logical_id}: deploy this version of Darkroom there first.")
         return physical_id
 
@@ -143,17 +163,15 @@ def open_stack(name: str | None, region: str | None, *, environment: Mapping[str
         is_local, options, clock_file = False, f" --stack {name} --region {region}", None
     with explained(name, region, is_local=is_local):
         resources = _resources(make_client("cloudformation"), name)
-        queues = _dead_letter_queues(make_client("sqs"), resources)
-        return Stack(
-            name=name,
-            region=region,
-            is_local=is_local,
-            clock_file=clock_file,
-            options=options,
-            queues=queues,
-            resources={logical_id: physical_id for logical_id, (_, physical_id) in resources.items()},
-            client=make_client,
-        )
+    return Stack(
+        name=name,
+        region=region,
+        is_local=is_local,
+        clock_file=clock_file,
+        options=options,
+        resources=resources,
+        client=make_client,
+    )
 
 
 @contextmanager

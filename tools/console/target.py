@@ -14,6 +14,7 @@ import httpx
 import typer
 
 from console.client import NOT_RUNNING, Api, ApiError, Pause, Unreachable, is_loopback
+from darkroom.domain.api_keys import key_id_of
 
 if TYPE_CHECKING:
     from console.stack import Stack
@@ -108,6 +109,8 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
     chosen = _checked(chosen)
     # A key that the environment holds belongs to the stack that --url names; the local stack never sees it.
     key = api_key or (None if iam else environment.get("DARKROOM_API_KEY"))
+    if key and key.startswith("dr_") and key_id_of(key) is None:
+        raise typer.BadParameter("that key was not copied whole, or has a typo.", param_hint="--api-key")
     if key and iam:
         raise typer.BadParameter("give either --api-key or --iam: both would set the same header.", param_hint="--iam")
     if (key or iam) and urlsplit(chosen).scheme != "https" and not is_loopback(chosen):

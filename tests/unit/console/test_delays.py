@@ -418,6 +418,17 @@ def test_images_are_moved_one_by_one_with_a_line_for_each(run: Run, api: FakeApi
     assert {api.images[image_id]["process_at"] for image_id in ids} == {NEW_TIME}
 
 
+@pytest.mark.parametrize("words", [("move", "--to", NEW_TIME), ("cancel",)])
+def test_they_are_asked_for_with_the_callers_key(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DARKROOM_API_KEY", "of the environment")
+    for given, sent in ((("--api-key", "typed"), "typed"), ((), "of the environment")):
+        api.requests.clear()
+        assert run("delay", words[0], api.put("scheduled"), *words[1:], *given).exit_code == 0
+        assert {seen.headers["authorization"] for seen in api.requests} == {f"Bearer {sent}"}
+
+
 def test_a_delay_of_nothing_is_now(run: Run, api: FakeApi) -> None:
     image_id = api.put("scheduled")
     assert run("delay", "move", image_id, "--delay", "PT0S").stdout == f"{image_id}  waits no longer: it is pending\n"

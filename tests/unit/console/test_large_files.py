@@ -48,6 +48,8 @@ def test_all_fields_of_the_form_come_first_and_the_file_last_without_our_credent
     assert list(form) == ["key", "policy", "file"]
     (stored,) = [request for request in api.requests if request.path == "/store"]
     assert "authorization" not in stored.headers
+    (announcement,) = api.posts
+    assert announcement.headers["authorization"] == "Bearer secret"
     assert int(stored.headers["content-length"]) == len(stored.body)
 
 

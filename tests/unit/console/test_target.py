@@ -40,6 +40,21 @@ def test_the_key_of_the_environment_is_for_the_stack_it_names_and_never_for_the_
     assert resolve("https://api.test", "other", False, environment=key).api_key == "other"
 
 
+def test_the_local_stack_says_its_own_key(stack: Path) -> None:
+    file = stack / "stack.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"api_key": "its own"}))
+    assert resolve(None, None, False, environment=environment(stack)).api_key == "its own"
+    assert resolve(None, "another", False, environment=environment(stack)).api_key == "another"
+
+
+def test_a_key_that_was_not_copied_whole_is_noticed_before_it_is_sent(tmp_path: Path) -> None:
+    key = "dr_000g40r4_0m30e209185gr38e1w8124gk2gahc5rr2qq9bfy"
+    assert resolve("https://api.test", key, False, environment=environment(tmp_path)).api_key == key
+    with pytest.raises(typer.BadParameter, match="not copied whole") as error:
+        resolve("https://api.test", key[:-1], False, environment=environment(tmp_path))
+    assert key[12:20] not in str(error.value)
+
+
 def test_a_stack_that_does_not_run_is_told_with_the_way_to_start_it(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="make run"):
         resolve(None, None, False, environment=environment(tmp_path))
