@@ -101,9 +101,9 @@ class LocalStack:
         return self.state / "terminal.log"
 
     @contextmanager
-    def serving(self) -> Iterator[LocalStack]:
+    def serving(self, *options: str) -> Iterator[LocalStack]:
         """Run the stack for the length of the block."""
-        process = self.start("local", "up")
+        process = self.start("local", "up", *options)
         try:
             wait_until(lambda: (self.state / "stack.json").exists() or process.poll() is not None, "the stack serves")
             if process.poll() is not None:

@@ -68,24 +68,26 @@ def _developed(api: Api, photo: Path, report: display.Report) -> StatusDocument:
     return document
 
 
-def print_curl_lines(api_url: str, out: Console) -> None:
+def print_curl_lines(api_url: str, out: Console, api_key: str | None = None) -> None:
     """How to send one's own photo without this program; the lines can be pasted as they are."""
     display.line(out, "Send a photo of your own (photo.jpg) with curl:")
     display.line(out)
-    for text in curl_lines(api_url):
+    for text in curl_lines(api_url, api_key):
         display.line(out, f"  {text}")
 
 
-def curl_lines(api_url: str) -> tuple[str, ...]:
+def curl_lines(api_url: str, api_key: str | None = None) -> tuple[str, ...]:
     """Upload, poll, fetch the WebP: three commands for any POSIX shell, with the image's id in a variable."""
+    # curl does not send it on to where the API redirects to, which is another host.
+    curl = "curl -sS" if api_key is None else f"curl -sS -H 'Authorization: Bearer {api_key}'"
     # The answer's headers go to sed and its body to the screen: the status document, or why the photo is refused.
-    post = f"curl -sS -D - -o /dev/stderr --data-binary @photo.jpg -H 'Content-Type: image/jpeg' {api_url}/images"
+    post = f"{curl} -D - -o /dev/stderr --data-binary @photo.jpg -H 'Content-Type: image/jpeg' {api_url}/images"
     # Header names are in lower case over HTTP/2, as on AWS.
     read_id = r"sed -n 's|^[Ll]ocation: /images/\([0-9a-z]*\)/status.*|\1|p'"
     # No answer, no more asking: a loop until "done" would never end where the upload was refused.
     unfinished = """grep -Eo '"status": *"(pending|processing)"'"""
     return (
         f"id=$({post} | {read_id})",
-        f"while curl -sS {api_url}/images/$id/status | {unfinished}; do sleep 1; done",
-        f"curl -sS -f -L -o photo.webp {api_url}/images/$id/variants/webp",
+        f"while {curl} {api_url}/images/$id/status | {unfinished}; do sleep 1; done",
+        f"{curl} -f -L -o photo.webp {api_url}/images/$id/variants/webp",
     )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +38,14 @@ _ADVICE = {
     "the emulator": "Run this again; if it fails again, its log says why.",
 }
 
+
+class Access(StrEnum):
+    """With what the API is called; on AWS there are `jwt` and `iam` too."""
+
+    ANONYMOUS = "anonymous"
+    KEYS = "keys"
+
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -59,6 +68,9 @@ def up(
     then_exit: Annotated[
         bool, typer.Option("--then-exit", help="Stop once everything has been shown, instead of serving until Ctrl-C.")
     ] = False,
+    access: Annotated[
+        Access, typer.Option(help="Whom the API answers: everybody, or who has an API key. `stack.json` holds one.")
+    ] = Access.ANONYMOUS,
 ) -> None:
     """Start the stack: emulator, sam build, sam deploy. It serves until Ctrl-C, which stops all of it.
 
@@ -76,7 +88,7 @@ def up(
         try:
             with (
                 _failures_explained(state),
-                local_stack(state, interrupts=interrupts, step=_Steps(out)) as (stack, emulator),
+                local_stack(state, access=access.value, interrupts=interrupts, step=_Steps(out)) as (stack, emulator),
             ):
                 _introduce(out, state, stack)
                 if develop is not None:
@@ -285,6 +297,8 @@ def _show_tail(out: Console, log: Path) -> None:
 def _introduce(out: Console, state: State, stack: RunningStack) -> None:
     display.line(out)
     display.line(out, f"  API   {stack.api_url}", style="bold")
+    if stack.api_key is not None:
+        display.line(out, f"  Key   {stack.api_key}   (./darkroom tenants and ./darkroom keys make others)")
     profile = f"AWS_CONFIG_FILE={_short(state.aws_config)} AWS_PROFILE={environment.PROFILE}"
     display.line(out, f"  AWS   {stack.aws_endpoint_url}   ({profile})")
     display.line(out, f"  Logs  {_short(state.logs)}   (the functions': ./darkroom local logs --follow)")
@@ -295,7 +309,7 @@ def _develop(out: Console, state: State, stack: RunningStack, photo: Path) -> bo
     state.developed.mkdir(parents=True, exist_ok=True)
     well = develop_photo(Api(stack.api_url, stack.api_key), photo, out, state.developed)
     display.line(out)
-    print_curl_lines(stack.api_url, out)
+    print_curl_lines(stack.api_url, out, stack.api_key)
     return well
 
 

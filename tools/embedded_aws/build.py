@@ -86,15 +86,16 @@ def fingerprint(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def sam_options() -> list[str]:
-    """What `sam build` and `sam deploy` share: the `local` environment, for the architecture of this machine."""
+def sam_options(**parameters: str) -> list[str]:
+    """What `sam build` and `sam deploy` share: the `local` environment, for the architecture of this machine, and with
+    template parameters other than samconfig.toml's."""
     options = ["--config-file", str(paths.SAMCONFIG), "--config-env", "local"]
-    parameters = tomllib.loads(paths.SAMCONFIG.read_text())["local"]["global"]["parameters"]["parameter_overrides"]
-    architecture = f"Architecture={_ARCHITECTURES.get(platform.machine(), platform.machine())}"
-    if architecture in parameters:
+    configured = tomllib.loads(paths.SAMCONFIG.read_text())["local"]["global"]["parameters"]["parameter_overrides"]
+    usual = dict(parameter.split("=", 1) for parameter in configured)
+    wanted = {**usual, "Architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()), **parameters}
+    if wanted == usual:
         return options
-    kept = [parameter for parameter in parameters if not parameter.startswith("Architecture=")]
-    return [*options, "--parameter-overrides", *kept, architecture]
+    return [*options, "--parameter-overrides", *(f"{name}={value}" for name, value in wanted.items())]
 
 
 def sam_environment(state: State) -> dict[str, str]:

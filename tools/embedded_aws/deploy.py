@@ -38,7 +38,9 @@ _PROBE_TIMEOUT_SECONDS = 30  # API Gateway waits no longer for a function either
 _CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
 
 
-def deploy(state: State, template: Path, *, interrupts: Interrupts, show: Callable[[str], None]) -> dict[str, str]:
+def deploy(
+    state: State, template: Path, *, access: str, interrupts: Interrupts, show: Callable[[str], None]
+) -> dict[str, str]:
     """Run `sam deploy` with a built template and return the stack's outputs; raises CommandFailed."""
     cloudformation = boto3.client("cloudformation", config=_CLIENT)
     _delete_if_stuck(cloudformation, interrupts)
@@ -47,7 +49,7 @@ def deploy(state: State, template: Path, *, interrupts: Interrupts, show: Callab
     try:
         run(
             "sam deploy",
-            [paths.SAM, "deploy", "--template-file", template, *sam_options()],
+            [paths.SAM, "deploy", "--template-file", template, *sam_options(Access=access)],
             environment=sam_environment(state),
             folder=state.sam,
             log=state.logs / "deploy.log",
@@ -61,15 +63,17 @@ def deploy(state: State, template: Path, *, interrupts: Interrupts, show: Callab
     return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
 
-def await_answer(api_url: str, interrupts: Interrupts) -> None:
+def await_answer(api_url: str, interrupts: Interrupts, api_key: str | None = None) -> None:
     """Ask for an image that does not exist until our function says so; raises ApiSilent."""
+    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    probe = urllib.request.Request(api_url + _PROBE, headers=headers)  # noqa: S310 -- always http
     # Straight to the loopback address: a proxy that the machine may have is none of its business.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     answer = "no answer"
     for _ in range(_PROBE_ATTEMPTS):
         try:
             with interrupts.raised_at_once():
-                opener.open(api_url + _PROBE, timeout=_PROBE_TIMEOUT_SECONDS).close()
+                opener.open(probe, timeout=_PROBE_TIMEOUT_SECONDS).close()
         except urllib.error.HTTPError as error:
             if error.code == HTTPStatus.NOT_FOUND and error.headers.get_content_type() == _PROBLEM:
                 return

@@ -11,6 +11,7 @@ from embedded_aws import clock, environment, paths, stack
 from embedded_aws.build import build
 from embedded_aws.deploy import await_answer, deploy
 from embedded_aws.failures import CommandFailed
+from embedded_aws.first_key import make_first_key
 from embedded_aws.layers import DeployedLayers, Sources
 from embedded_aws.paths import State
 from embedded_aws.processes import Child, Interrupts, run
@@ -18,6 +19,9 @@ from embedded_aws.stack import RunningStack
 
 # Opens a step by its name; what it gives shows a line about how the step is getting on.
 Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
+
+ANONYMOUS, KEYS = "anonymous", "keys"
+"""The values of the template's `Access` with which it runs here; the others need what is outside of this machine."""
 
 _POLL_SECONDS = 0.02
 _SERVE_SECONDS = 0.2
@@ -33,20 +37,22 @@ class Emulator:
 
 
 @contextmanager
-def local_stack(state: State, *, interrupts: Interrupts, step: Step) -> Iterator[tuple[RunningStack, Emulator]]:
-    """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures."""
+def local_stack(
+    state: State, *, access: str = ANONYMOUS, interrupts: Interrupts, step: Step
+) -> Iterator[tuple[RunningStack, Emulator]]:
+    """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures.
+
+    `access` is the template's parameter: with KEYS the stack's own key is in stack.json.
+    """
     with stack.held(state), _session(state):
         with step("environments") as show:
             _make_environments(state, interrupts, show)
         with _emulator(state, interrupts, step) as emulator, _published(state):
             environment.write_aws_config(state, emulator.gateway_url)
-            outputs = _build_and_deploy(state, emulator.front_url, interrupts, step)
             serving = RunningStack(
-                api_url=emulator.front_url,
-                aws_endpoint_url=emulator.gateway_url,
-                outputs=outputs,
-                clock_file=str(state.clock),
+                api_url=emulator.front_url, aws_endpoint_url=emulator.gateway_url, clock_file=str(state.clock)
             )
+            serving = _build_and_deploy(state, serving, access, interrupts, step)
             stack.publish(state, serving)
             yield serving, emulator
 
@@ -54,8 +60,8 @@ def local_stack(state: State, *, interrupts: Interrupts, step: Step) -> Iterator
 def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> RunningStack:
     """Build and deploy into the stack that runs; raises Interrupted and any of the failures."""
     serving = stack.running(state)
-    outputs = _build_and_deploy(state, serving.api_url, interrupts, step)
-    serving = replace(serving, outputs=outputs)
+    access = KEYS if serving.api_key is not None else ANONYMOUS
+    serving = _build_and_deploy(state, serving, access, interrupts, step)
     stack.running(state)  # a stack that stopped meanwhile must not be announced again
     stack.publish(state, serving)
     return serving
@@ -68,7 +74,9 @@ def serve(emulator: Emulator, interrupts: Interrupts) -> None:
     raise CommandFailed("the emulator", emulator.child.exit_status, emulator.child.log)
 
 
-def _build_and_deploy(state: State, api_url: str, interrupts: Interrupts, step: Step) -> dict[str, str]:
+def _build_and_deploy(
+    state: State, serving: RunningStack, access: str, interrupts: Interrupts, step: Step
+) -> RunningStack:
     with stack.deploying(state, interrupts.pause):
         # Looked at before the build reads the files, so that an edit meanwhile counts as one after it.
         sources, deployed = Sources.now(), DeployedLayers.read(state)
@@ -76,11 +84,14 @@ def _build_and_deploy(state: State, api_url: str, interrupts: Interrupts, step: 
             unchanged = deployed.unchanged(sources)
             template = build(state, interrupts=interrupts, show=show, deployed_layers=unchanged)
         with step("deploy") as show:
-            outputs = deploy(state, template, interrupts=interrupts, show=show)
+            outputs = deploy(state, template, access=access, interrupts=interrupts, show=show)
             deployed.write_after(state, sources, template)
         with step("API answers"):
-            await_answer(api_url, interrupts)
-    return outputs
+            api_key = serving.api_key
+            if access == KEYS and api_key is None:
+                api_key = make_first_key(outputs["TenantsTableName"], interrupts)
+            await_answer(serving.api_url, interrupts, api_key)
+    return replace(serving, outputs=outputs, api_key=api_key)
 
 
 def _make_environments(state: State, interrupts: Interrupts, show: Callable[[str], None]) -> None:

@@ -90,6 +90,11 @@ def test_the_curl_lines_are_printed_unbroken_however_narrow_the_window_is() -> N
     assert all(line in lines for line in curl_lines("http://127.0.0.1:12345"))
 
 
+def test_the_curl_lines_carry_the_key_where_the_api_asks_for_one() -> None:
+    assert all(" -H 'Authorization: Bearer dr_key' " in line for line in curl_lines("http://127.0.0.1:1", "dr_key"))
+    assert not any("Authorization" in line for line in curl_lines("http://127.0.0.1:1"))
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_curl_lines_upload_poll_and_fetch_when_they_are_pasted(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     # The fake does not redirect: what the last line asks for is answered in its place.

@@ -1,0 +1,178 @@
+"""The local stack with keys: the template's own authorizer decides, the command line makes tenants and keys."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.local.local_stack import LocalStack, wait_until
+from tests.pictures import jpeg
+
+UNKNOWN = "0" * 26
+LARGE = jpeg(64, 48) + bytes(5 * 1024 * 1024)
+"""A photo that no request can hold, because of what comes after it."""
+PATHS = ("/images/{}", "/images/{}/status", "/images/{}/variants/thumb")
+
+
+@pytest.fixture(scope="module")
+def keyed(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack whose API asks for keys."""
+    made = LocalStack(state=tmp_path_factory.mktemp("keyed") / "state")
+    made.borrow_downloads(stack.state)
+    with made.serving("--access", "keys"):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def acme(keyed: LocalStack) -> str:
+    """A key of a tenant that pays."""
+    assert keyed.darkroom("tenants", "add", "acme", "--tier", "paid").returncode == 0
+    return key_of(keyed, "acme")
+
+
+def key_of(stack: LocalStack, tenant: str) -> str:
+    made = stack.darkroom("keys", "create", tenant)
+    assert made.returncode == 0, made.stdout
+    return next(line for line in made.stdout.splitlines() if line.startswith("dr_"))
+
+
+def client(stack: LocalStack, key: str | None) -> httpx.Client:
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.Client(base_url=stack.api_url, headers=headers, trust_env=False, timeout=60)
+
+
+def done(api: httpx.Client, image_id: str) -> dict[str, Any]:
+    def document() -> dict[str, Any] | None:
+        shown: dict[str, Any] = api.get(f"/images/{image_id}/status").json()
+        return shown if shown["status"] == "done" else None
+
+    found: dict[str, Any] = wait_until(document, f"image {image_id} is done", seconds=120)
+    return found
+
+
+def refusal(answer: httpx.Response) -> tuple[int, Any]:
+    return answer.status_code, answer.json()
+
+
+def test_a_folder_is_uploaded_with_the_stacks_own_key_and_every_tier_has_its_lane(
+    keyed: LocalStack, acme: str, tmp_path: Path
+) -> None:
+    (tmp_path / "photo.jpg").write_bytes(jpeg(64, 48))
+    (tmp_path / "large.jpg").write_bytes(LARGE)
+    for options, lane in (((), "slow"), (("--api-key", acme), "fast")):
+        uploaded = keyed.darkroom("upload", tmp_path, "--wait", "--json", "--variants", "thumb", *options)
+        assert uploaded.returncode == 0, uploaded.stdout
+        report = json.loads(uploaded.stdout[uploaded.stdout.index("{") :])
+        key = options[1] if options else keyed.document["api_key"]
+        with client(keyed, key) as api:
+            documents = [api.get(f"/images/{line['image']['id']}/status").json() for line in report["uploads"]]
+        assert [(document["status"], document["lane"]) for document in documents] == [("done", lane)] * 2
+
+
+def test_what_waits_is_moved_and_withdrawn_by_whoever_has_its_tenants_key(
+    keyed: LocalStack, acme: str, tmp_path: Path
+) -> None:
+    (tmp_path / "photo.jpg").write_bytes(jpeg(65, 48))
+    uploaded = keyed.darkroom("upload", tmp_path / "photo.jpg", "--delay", "P2D", "--json", "--api-key", acme)
+    assert uploaded.returncode == 0, uploaded.stdout
+    report = json.loads(uploaded.stdout[uploaded.stdout.index("{") :])
+    (image_id,) = [line["image"]["id"] for line in report["uploads"]]
+    move, cancel = ("delay", "move", image_id, "--delay", "P3D"), ("delay", "cancel", image_id)
+    for command in (move, cancel):  # the stack's own key is of another tenant
+        refused = keyed.darkroom(*command)
+        assert (refused.returncode, "There is no image" in refused.stdout) == (1, True), refused.stdout
+    for command in (move, cancel):
+        accepted = keyed.darkroom(*command, "--api-key", acme)
+        assert accepted.returncode == 0, accepted.stdout
+    with client(keyed, acme) as api:
+        assert api.get(f"/images/{image_id}/status").json()["status"] == "cancelled"
+
+
+def test_without_a_key_that_opens_nobody_is_heard(keyed: LocalStack, acme: str) -> None:
+    revoked = key_of(keyed, "acme")
+    assert keyed.darkroom("keys", "revoke", revoked.split("_")[1]).returncode == 0
+    assert keyed.darkroom("tenants", "add", "initech").returncode == 0
+    suspended = key_of(keyed, "initech")
+    assert keyed.darkroom("tenants", "suspend", "initech").returncode == 0
+    for key in (None, revoked, suspended, acme[:-1], "nothing"):
+        with client(keyed, key) as api:
+            expected = (401, {"message": "Unauthorized"}) if key is None else (403, {"message": "Forbidden"})
+            for path in ("/images", "/uploads"):
+                assert refusal(api.post(path, content=jpeg())) == expected, (key, path)
+            for path in (*PATHS, "/elsewhere/{}"):
+                assert refusal(api.get(path.format(UNKNOWN))) == expected, (key, path)
+            assert refusal(api.patch(f"/images/{UNKNOWN}", json={"delay": "PT1H"})) == expected, key
+            assert refusal(api.delete(f"/images/{UNKNOWN}")) == expected, key
+
+
+def test_anothers_image_is_no_different_from_none(keyed: LocalStack, acme: str) -> None:
+    assert keyed.darkroom("tenants", "add", "globex").returncode == 0
+    with client(keyed, acme) as owner, client(keyed, key_of(keyed, "globex")) as other:
+        image_id = owner.post("/images", params={"variants": "thumb"}, content=jpeg(64, 48)).json()["id"]
+        done(owner, image_id)
+        for path in PATHS:
+            told, unknown = other.get(path.format(image_id)), other.get(path.format(UNKNOWN))
+            assert told.status_code == unknown.status_code == 404
+            assert told.json() | {"correlation_id": ""} == unknown.json() | {"correlation_id": ""}
+            assert owner.get(path.format(image_id)).status_code in (200, 307)
+        assert other.patch(f"/images/{image_id}", json={"delay": "PT1H"}).json()["code"] == "unknown_image"
+        assert other.delete(f"/images/{image_id}").json()["code"] == "unknown_image"
+        assert owner.get(f"/images/{image_id}/status").json()["status"] == "done"
+        announced = owner.post("/uploads", json={"bytes": len(LARGE), "sha256": hashlib.sha256(LARGE).hexdigest()})
+        assert announced.status_code == 201
+        location = announced.headers["location"]
+        assert (other.get(location).status_code, owner.get(location).json()["status"]) == (404, "awaiting_upload")
+
+
+def test_a_browser_asks_before_it_calls_and_needs_no_key_for_that(keyed: LocalStack) -> None:
+    preflight = {
+        "Origin": "https://app.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+    with client(keyed, None) as api:
+        answer = api.options("/images", headers=preflight)
+    assert answer.status_code == 204
+    assert "authorization" in answer.headers["access-control-allow-headers"].lower()
+
+
+def test_no_log_of_the_stack_holds_a_key(keyed: LocalStack, acme: str) -> None:
+    with client(keyed, acme) as api, client(keyed, acme[:-1]) as denied:
+        image_id = api.post("/images", params={"variants": "thumb"}, content=jpeg(64, 48)).json()["id"]
+        done(api, image_id)
+        denied.get("/images")
+    logs = keyed.client("logs")
+
+    def lines() -> list[str]:
+        return [
+            event["message"]
+            for group in logs.describe_log_groups()["logGroups"]
+            for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]
+        ]
+
+    def accepted() -> list[Any]:
+        found = [json.loads(line) for line in lines() if image_id in line and line.startswith("{")]
+        return [line for line in found if line["message"] == "accepted"]
+
+    (line,) = wait_until(accepted, "the upload is logged", seconds=30)
+    assert (line["tenant_id"], line["key_id"]) == ("acme", acme.split("_")[1])
+    secret = acme.split("_")[2][:-8]
+    assert not [text for text in lines() if secret in text or "Bearer" in text]
+    for file in (keyed.state / "logs").iterdir():
+        assert secret not in file.read_text(errors="replace"), file.name
+
+
+def test_a_redeployment_asks_for_keys_still_and_knows_those_that_are_out(keyed: LocalStack, acme: str) -> None:
+    before = keyed.document["api_key"]
+    deployed = keyed.darkroom("local", "deploy")
+    assert deployed.returncode == 0, deployed.stdout
+    assert keyed.document["api_key"] == before
+    for key, status in ((before, 404), (acme, 404), (None, 401)):
+        with client(keyed, key) as api:
+            assert api.get(f"/images/{UNKNOWN}").status_code == status

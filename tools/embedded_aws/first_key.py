@@ -1,0 +1,58 @@
+"""Makes the key with which the local stack's own commands come in, where its API asks for keys."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import boto3
+from botocore.config import Config
+
+from darkroom.aws.tenants_table import TenantsTable
+from darkroom.domain.errors import Retryable
+from darkroom.domain.tenants import DEFAULT_TENANT, Tenant, Tier
+from darkroom.operations.create_key import create_key
+from darkroom.ports import Tenants
+from embedded_aws.failures import ApiSilent
+from embedded_aws.processes import Interrupts
+
+# A stop waits for the call under way, so that no call may take long; a machine that is busy needs several.
+_CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
+_TRIES = 20
+_PAUSE_SECONDS = 0.5
+
+
+def make_first_key(table_name: str, interrupts: Interrupts) -> str:
+    """A key of the tenant `default`, whose images take the slow lane as they do where nobody is asked for a key.
+
+    Raises ApiSilent where the table does not answer, and Interrupted.
+    """
+    return first_key(TenantsTable(boto3.client("dynamodb", config=_CLIENT), table_name), interrupts)
+
+
+def first_key(tenants: Tenants, interrupts: Interrupts) -> str:
+    """The same, in these tenants. A try whose answer is lost leaves a key that nobody knows."""
+    trouble = ""
+    for _ in range(_TRIES):
+        try:
+            return _made(tenants)
+        except Retryable as error:
+            trouble = str(error)
+        interrupts.pause(_PAUSE_SECONDS)
+    raise ApiSilent(f"The API asks for keys, and none could be made for this stack's own commands: {trouble}")
+
+
+def _made(tenants: Tenants) -> str:
+    tenants.add_tenant(Tenant(tenant_id=DEFAULT_TENANT, tier=Tier.FREE, created_at=_clock()))
+    key, _ = create_key(
+        DEFAULT_TENANT,
+        label="the local stack's own",
+        tenants=tenants,
+        clock=_clock,
+        randomness=secrets.token_bytes,
+    )
+    return key
+
+
+def _clock() -> int:
+    return time.time_ns() // 1_000_000
