@@ -29,8 +29,8 @@ NOW = 1_795_251_600_123
 DAY = 24 * 3600
 
 
-def entry(number: int, seconds: float, *, schedule: int = 0, tenant_id: str = "default") -> Entry:
-    message = Message(image_id=f"{number:026d}", tenant_id=tenant_id, lane="slow", run=1, schedule=schedule)
+def entry(number: int, seconds: float, *, schedule: int = 0, tenant_id: str = "default", lane: str = "slow") -> Entry:
+    message = Message(image_id=f"{number:026d}", tenant_id=tenant_id, lane=lane, run=1, schedule=schedule)
     return Entry(message=message, process_at=NOW + round(seconds * 1000))
 
 
@@ -63,6 +63,13 @@ def test_a_release_leaves_time_for_crashes_before_anything_is_late() -> None:
 def test_many_at_one_time_wait_in_their_release_bucket_at_once_however_far_off() -> None:
     (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_BUCKET)], NOW)
     assert (batch.is_release, len(batch.entries)) == (True, FULL_BUCKET)
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(3600, 2), (3600, 600), (30 * DAY, 600)])
+def test_what_is_released_together_is_of_one_lane_whose_pace_it_keeps(seconds: float, count: int) -> None:
+    batches = list(batches_of([entry(n, seconds, lane=("fast", "slow")[n % 2]) for n in range(count)], NOW))
+    lanes = [{one.message.lane for one in batch.entries} for batch in batches if batch.is_release]
+    assert sorted(map(sorted, lanes)) == [["fast"], ["slow"]]
 
 
 def test_few_at_one_time_wait_with_others_of_their_distance() -> None:

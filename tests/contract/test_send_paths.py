@@ -1,0 +1,286 @@
+"""Every message that Darkroom sends is in its tenant's group, whoever sends it: that is what makes the queues fair."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import boto3
+import pytest
+import time_machine
+from botocore.client import BaseClient
+
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.queues import LaneQueues
+from darkroom.domain.arrival import upload_key
+from darkroom.domain.image import Cause, Image, give_up
+from darkroom.domain.tenants import ALLOWANCES, Caller, Tier, context_of
+from darkroom.operations.replay_dead_letters import Desk, replay_image
+from tests.contract.conftest import Aws
+from tests.contract.functions import ROOT, call, http_event, load, received, record
+from tests.contract.test_delays import executions
+from tests.fakes import FakeDeadLetters
+from tests.pictures import jpeg
+from tests.unit.test_arrival import event as news
+
+TENANT = "acme"
+CALLER = context_of(Caller(tenant_id=TENANT, tier=Tier.PAID, allowance=ALLOWANCES[Tier.PAID], key_id="00000000"))
+PHOTO = jpeg(64, 48)
+START = "2026-11-21T09:00:00Z"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """One message on its way: the queue, its group, and the tenant that it says it is of."""
+
+    queue: str
+    group: str | None
+    tenant_id: str
+
+
+@dataclass
+class Post:
+    """The functions of a stack in which one tenant's requests come in, and all that they send."""
+
+    aws: Aws
+    monkeypatch: pytest.MonkeyPatch
+    clock: Any
+    sent: list[Sent] = field(default_factory=list)
+
+    def note(self, operation: str, parameters: dict[str, Any]) -> None:
+        if operation in ("SendMessage", "SendMessageBatch"):
+            for entry in parameters.get("Entries", [parameters]):
+                queue = parameters["QueueUrl"].rpartition("/")[2]
+                tenant_id = json.loads(entry["MessageBody"])["tenant_id"]
+                self.sent.append(Sent(queue=queue, group=entry.get("MessageGroupId"), tenant_id=tenant_id))
+
+    def invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
+        return call(load(function, self.aws, self.monkeypatch), event)
+
+    def upload(self, query: str = "", **headers: str) -> str:
+        event = http_event("POST", "/images", body=PHOTO, query=query, headers=headers)
+        event["requestContext"]["authorizer"] = {"lambda": CALLER}
+        answer = self.invoke("submit_image", event)
+        assert answer["statusCode"] == 202
+        image_id: str = json.loads(answer["body"])["id"]
+        return image_id
+
+    def announce(self, **announced: str) -> str:
+        """The id of an image whose bytes lie in the uploads bucket, and of which nobody has told yet."""
+        written = {"bytes": len(PHOTO), "sha256": hashlib.sha256(PHOTO).hexdigest(), **announced}
+        event = http_event("POST", "/uploads", body=json.dumps(written).encode())
+        event["requestContext"]["authorizer"] = {"lambda": CALLER}
+        answer = self.invoke("begin_upload", event)
+        assert answer["statusCode"] == 201
+        image_id: str = json.loads(answer["body"])["id"]
+        boto3.client("s3").put_object(Bucket=self.aws.uploads_bucket, Key=upload_key(image_id), Body=PHOTO)
+        return image_id
+
+    def tell(self, image_id: str) -> None:
+        """S3's word that the image's upload has come, which has no group: it knows of no tenants."""
+        message = {
+            "MessageId": "of-s3",
+            "ReceiptHandle": "receipt-1",
+            "Body": news(upload_key(image_id)),
+            "Attributes": {"ApproximateReceiveCount": "1"},
+            "MD5OfBody": "",
+        }
+        assert self.invoke("admit_upload", {"Records": [record(message)]}) == {"batchItemFailures": []}
+
+    def move(self, image_id: str, delay: str) -> None:
+        event = http_event("PATCH", f"/images/{image_id}", body=json.dumps({"delay": delay}).encode())
+        event["requestContext"]["authorizer"] = {"lambda": CALLER}
+        assert self.invoke("move_image", event)["statusCode"] == 200
+
+    @property
+    def images(self) -> ImagesTable:
+        return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
+
+    def failed(self) -> Image:
+        """An image that has been given up, and owes its letter."""
+        before = self.images.get(self.upload())
+        assert before is not None
+        cause = Cause(error_type="KeyError", message="a bug", stack="")
+        now = time.time_ns() // 1_000_000
+        return self.images.change(before, give_up(replace(before, attempt=5), now=now, cause=cause))
+
+
+@pytest.fixture
+def post(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Post]:
+    monkeypatch.setenv("ACCESS", "keys")
+    with time_machine.travel(START) as clock:
+        made = Post(aws, monkeypatch, clock)
+        make_api_call = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+        def noted(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
+            made.note(operation, parameters)
+            return make_api_call(client, operation, parameters)
+
+        monkeypatch.setattr(BaseClient, "_make_api_call", noted)
+        yield made
+
+
+def upload(post: Post) -> None:
+    post.upload()
+
+
+def upload_for_soon(post: Post) -> None:
+    post.upload("delay=PT10M")
+
+
+def upload_for_later(post: Post) -> None:
+    post.upload("delay=P2D")
+
+
+def repeat_an_upload(post: Post) -> None:
+    post.upload(**{"idempotency-key": "order-17"})
+    post.sent.clear()
+    post.upload(**{"idempotency-key": "order-17"})
+
+
+def admit_an_upload(post: Post) -> None:
+    post.tell(post.announce())
+
+
+def admit_an_upload_for_later(post: Post) -> None:
+    post.tell(post.announce(delay="P2D"))
+
+
+def admit_an_upload_again(post: Post) -> None:
+    image_id = post.announce()
+    post.tell(image_id)
+    post.sent.clear()
+    post.tell(image_id)
+
+
+def remind_of_an_upload(post: Post) -> None:
+    post.announce()
+    post.clock.shift(901)
+    post.invoke("sweep_due_images", {})
+
+
+def move_to_soon(post: Post) -> None:
+    image_id = post.upload("delay=P2D")
+    post.sent.clear()
+    post.move(image_id, "PT10M")
+
+
+def move_to_later(post: Post) -> None:
+    image_id = post.upload("delay=PT10M")
+    post.sent.clear()
+    post.move(image_id, "P3D")
+
+
+def hold_what_has_come_near(post: Post) -> None:
+    post.upload("delay=PT20M")
+    post.clock.shift(600)
+    held = received(post.aws.hold_queue_url)
+    post.sent.clear()
+    post.invoke("hold_images", held)
+
+
+def release(post: Post) -> None:
+    post.upload("delay=PT2H")
+    post.invoke("hold_images", received(post.aws.hold_queue_url))
+    (turn,) = executions(post.aws)
+    post.clock.move_to(turn["wake_at"])
+    post.sent.clear()
+    post.invoke("release_images", turn)
+
+
+def release_from_a_wider_ring(post: Post) -> None:
+    post.upload("delay=P2D")
+    post.invoke("hold_images", received(post.aws.hold_queue_url))
+    (turn,) = executions(post.aws)
+    post.clock.move_to(turn["wake_at"])
+    post.sent.clear()
+    post.invoke("release_images", turn)
+
+
+def rescue(post: Post) -> None:
+    post.upload()
+    boto3.client("sqs").purge_queue(QueueUrl=post.aws.fast_queue_url)
+    post.clock.shift(61)
+    post.sent.clear()
+    post.invoke("sweep_due_images", {})
+
+
+def bury(post: Post) -> None:
+    post.failed()
+    post.clock.shift(1)
+    post.sent.clear()
+    post.invoke("sweep_due_images", {})
+
+
+def replay(post: Post) -> None:
+    image = post.failed()
+    post.sent.clear()
+    lanes = LaneQueues(boto3.client("sqs"), post.aws.queue_urls)
+    desk = Desk(
+        images=post.images,
+        lanes=lanes,
+        dead_letters=FakeDeadLetters(),
+        clock=lambda: time.time_ns() // 1_000_000,
+        pause=time.sleep,
+    )
+    replay_image(image.image_id, desk=desk)
+
+
+WAYS: dict[Callable[[Post], None], str] = {
+    upload: "fast",
+    upload_for_soon: "fast",
+    upload_for_later: "hold-queue",
+    repeat_an_upload: "fast",
+    admit_an_upload: "fast",
+    admit_an_upload_for_later: "hold-queue",
+    admit_an_upload_again: "fast",
+    remind_of_an_upload: "upload",
+    move_to_soon: "fast",
+    move_to_later: "hold-queue",
+    hold_what_has_come_near: "fast",
+    release: "fast",
+    release_from_a_wider_ring: "hold-queue",
+    rescue: "fast",
+    bury: "fast-dead-letters",
+    replay: "fast",
+}
+"""Each way on which a message is sent, and the queue that it goes to."""
+
+
+@pytest.mark.parametrize(("way", "queue"), WAYS.items(), ids=lambda value: getattr(value, "__name__", value))
+def test_a_message_travels_in_its_tenants_group(post: Post, way: Callable[[Post], None], queue: str) -> None:
+    way(post)
+    assert post.sent == [Sent(queue=queue, group=TENANT, tenant_id=TENANT)]
+
+
+def test_these_are_all_places_in_the_code_that_send() -> None:
+    """Whoever adds one adds a way to it above. (The state machine's own word to operators is of no tenant.)"""
+    sending = {
+        (path.stem, name)
+        for folder in ("layers/core/darkroom", "functions", "tools/console")
+        for path in (ROOT / folder).rglob("*.py")
+        for name, node in functions_in(ast.parse(path.read_text()))
+        if {"send_message", "send_message_batch"}
+        & {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+    }
+    assert sending == {
+        ("queues", "LaneQueues.send"),
+        ("queues", "SqsHoldQueue.put"),
+        ("queues", "SqsUploadQueue.put"),
+        ("queues", "_send_batch"),
+        ("dead_letters", "DeadLetterQueues.put"),
+    }
+
+
+def functions_in(module: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The functions of a module and the methods of its classes, by their qualified names."""
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{it.name}", it) for it in node.body if isinstance(it, ast.FunctionDef))

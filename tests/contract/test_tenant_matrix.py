@@ -1,0 +1,289 @@
+"""Every route × whose image × whose credential: nobody learns of another tenant's image whether it exists."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import boto3
+import pytest
+
+from darkroom import telemetry
+from darkroom.aws.tenants_table import TenantsTable
+from darkroom.domain.tenants import Tenant, TenantState, Tier
+from darkroom.operations.create_key import create_key
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, received
+from tests.contract.gateway import ROUTES, Answer, Gateway, Route
+from tests.pictures import jpeg
+
+PHOTO = jpeg(64, 48)
+UNKNOWN = "0" * 26
+MALFORMED = ("no-id", "0" * 25, "0" * 27, "I" * 26, "%2e%2e", "%00", "default", "acme")
+MOVE = b'{"delay": "PT3H"}'
+
+
+def announcement_of(photo: bytes, **more: Any) -> bytes:
+    """What announces the photo to POST /uploads."""
+    return json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), **more}).encode()
+
+
+# What each route that makes images takes.
+MAKING = {"/images": PHOTO, "/uploads": announcement_of(PHOTO)}
+
+NO_CREDENTIAL: dict[str, str] = {}
+WAITING: Any = "ApproximateNumberOfMessages"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owned:
+    """A tenant's credential and images: one that is done, one that is scheduled, and one that awaits its upload."""
+
+    bearer: dict[str, str]
+    done: str
+    scheduled: str
+    announced: str
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.done, self.scheduled, self.announced
+
+
+@dataclass(frozen=True, kw_only=True)
+class City:
+    """Two tenants with images, credentials that open nothing, and the gateway before all of them."""
+
+    gateway: Gateway
+    acme: Owned
+    globex: Owned
+    shut: dict[str, dict[str, str]]
+    secrets: tuple[str, ...]
+
+    def everything(self) -> dict[str, Any]:
+        """All that any request could have changed."""
+        aws, s3, sqs = self.gateway.aws, boto3.client("s3"), boto3.client("sqs")
+        rows = boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"]
+        return {
+            "rows": sorted(rows, key=lambda row: row["image_id"]["S"]),
+            "objects": [
+                (bucket, entry["Key"])
+                for bucket in (aws.uploads_bucket, aws.originals_bucket, aws.outputs_bucket, aws.holds_bucket)
+                for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])
+            ],
+            "messages": [
+                sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[WAITING])["Attributes"][WAITING]
+                for url in (*aws.queue_urls.values(), aws.hold_queue_url, aws.upload_queue_url)
+            ],
+        }
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
+    return stream
+
+
+@pytest.fixture
+def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
+    tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+    numbers = iter(range(1, 99))
+    keys: list[str] = []
+
+    def key_of(tenant_id: str) -> dict[str, str]:
+        key, _ = create_key(
+            tenant_id,
+            label=None,
+            tenants=tenants,
+            clock=lambda: 1,
+            randomness=(next(numbers) << 170 | next(numbers)).to_bytes,
+        )
+        keys.append(key)
+        return {"authorization": f"Bearer {key}"}
+
+    for tenant_id, tier in (("acme", Tier.PAID), ("globex", Tier.FREE), ("initech", Tier.PAID)):
+        tenants.add_tenant(Tenant(tenant_id=tenant_id, tier=tier, created_at=1))
+    suspended, revoked = key_of("initech"), key_of("acme")
+    initech = tenants.tenant("initech")
+    assert initech is not None
+    tenants.change_tenant(initech, replace(initech, state=TenantState.SUSPENDED))
+    tenants.revoke_key(revoked["authorization"].split("_")[1], 2)
+    nobodys = key_of("acme")
+    tenants._client.delete_item(
+        TableName=aws.tenants_table, Key={"id": {"S": f"key#{nobodys['authorization'].split('_')[1]}"}}
+    )
+    gateway = Gateway(aws, monkeypatch)
+
+    def settle(tenant_id: str, lane: str) -> Owned:
+        bearer = key_of(tenant_id)
+        done = gateway.request("POST", "/images?variants=thumb", body=PHOTO, headers=bearer).body["id"]
+        scheduled = gateway.request("POST", "/images?delay=P2D", body=PHOTO, headers=bearer).body["id"]
+        announced = gateway.request("POST", "/uploads", body=MAKING["/uploads"], headers=bearer).body["id"]
+        call(gateway.function("transcode_image"), received(aws.queue_urls[lane]))
+        return Owned(bearer=bearer, done=done, scheduled=scheduled, announced=announced)
+
+    acme, globex = settle("acme", "fast"), settle("globex", "slow")
+    shut = {
+        "no key": NO_CREDENTIAL,
+        "an empty header": {"authorization": ""},
+        "no bearer": {"authorization": globex.bearer["authorization"].removeprefix("Bearer ")},
+        "a bad key": {"authorization": globex.bearer["authorization"][:-1] + "u"},
+        "a key that nobody has": nobodys,
+        "a revoked key": revoked,
+        "a suspended tenant's key": suspended,
+    }
+    return City(gateway=gateway, acme=acme, globex=globex, shut=shut, secrets=tuple(key[12:] for key in keys))
+
+
+def addressed(route: Route, image_id: str) -> str:
+    """A path of the route with the id wherever it takes something."""
+    path = route.path.replace("{id}", image_id).replace("{name}", "thumb")
+    return path.replace("{path+}", f"images/{image_id}/elsewhere")
+
+
+def sent(city: City, route: Route, image_id: str, headers: dict[str, str], query: str = "") -> Answer:
+    """What the client gets, less what tells requests apart."""
+    body = {"PATCH": MOVE, "POST": MAKING.get(route.path, PHOTO), "PUT": PHOTO}.get(route.method)
+    answer = city.gateway.request(route.method, addressed(route, image_id) + query, body=body, headers=headers)
+    if isinstance(answer.body, dict):
+        answer.body.pop("correlation_id", None)
+    return answer
+
+
+def name_of(route: Route) -> str:
+    """ "GET /images/{id}"."""
+    return f"{route.method} {route.path}"
+
+
+WITH_AN_ID = tuple(route for route in ROUTES if "{id}" in route.path)
+
+OWN = {
+    "GET /images/{id}": 200,
+    "PATCH /images/{id}": 200,
+    "DELETE /images/{id}": 204,
+    "GET /images/{id}/status": 200,
+    "GET /images/{id}/variants/{name}": 307,
+}
+"""What the owner of an image gets: without it, a matrix of refusals would hold for an API that always refuses."""
+
+
+def test_the_matrix_has_every_route_with_an_id() -> None:
+    assert {name_of(route) for route in WITH_AN_ID} == OWN.keys()
+    assert {route.path for route in ROUTES} - {route.path for route in WITH_AN_ID} == {*MAKING, "/{path+}"}
+    assert len(ROUTES) == 13, "a new route: say here what its owner gets"
+
+
+def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_changes_nothing(city: City) -> None:
+    before = city.everything()
+    city.gateway.invoked.clear()
+    refusals = {
+        kind: Answer(401, {}, {"message": "Unauthorized"})
+        if kind in ("no key", "an empty header")
+        else Answer(403, {}, {"message": "Forbidden"})
+        for kind in city.shut
+    }
+    for route in ROUTES:
+        for kind, headers in city.shut.items():
+            for image_id in (city.acme.done, city.globex.scheduled, city.acme.announced, UNKNOWN, *MALFORMED):
+                assert sent(city, route, image_id, headers) == refusals[kind], (name_of(route), kind, image_id)
+    assert set(city.gateway.invoked) == {"authorize_request"}, "no handler hears of them"
+    assert city.everything() == before
+
+
+def test_anothers_image_is_no_different_from_none(city: City) -> None:
+    before = city.everything()
+    for route in WITH_AN_ID:
+        for me, other in ((city.acme, city.globex), (city.globex, city.acme)):
+            unknown = sent(city, route, UNKNOWN, me.bearer)
+            assert (unknown.status, unknown.body["code"]) == (404, "unknown_image"), name_of(route)
+            for image_id in (*other.images, *MALFORMED):
+                assert sent(city, route, image_id, me.bearer) == unknown, (name_of(route), image_id)
+                tagged = me.bearer | {"if-none-match": "*"}
+                assert sent(city, route, image_id, tagged) == unknown, "nor does a validator tell"
+    assert city.everything() == before
+
+
+def forged(city: City) -> dict[str, str]:
+    """acme's credential, and all else that could be taken for a word of globex."""
+    return city.acme.bearer | {
+        "x-tenant-id": "globex",
+        "tenant_id": "globex",
+        "x-amzn-authorizer": '{"tenant_id": "globex"}',
+        "cookie": "tenant_id=globex",
+        "x-forwarded-authorization": city.globex.bearer["authorization"],
+    }
+
+
+FORGED_QUERY = "?tenant_id=globex&tenant=globex"
+
+
+def test_nothing_but_the_credential_says_whose_a_request_is(city: City) -> None:
+    for route in WITH_AN_ID:
+        unknown = sent(city, route, UNKNOWN, city.acme.bearer)
+        for image_id in city.globex.images:
+            assert sent(city, route, image_id, forged(city), FORGED_QUERY) == unknown, (name_of(route), image_id)
+
+
+@pytest.mark.parametrize("path", MAKING)
+def test_what_a_tenant_sends_is_its_own_and_no_others(city: City, path: str) -> None:
+    made = city.gateway.request("POST", path + FORGED_QUERY, body=MAKING[path], headers=forged(city))
+    assert made.status in (201, 202)
+    row = boto3.client("dynamodb").get_item(
+        TableName=city.gateway.aws.images_table, Key={"image_id": {"S": made.body["id"]}}
+    )["Item"]
+    assert (row["tenant_id"]["S"], row["lane"]["S"]) == ("acme", "fast")
+    status = [
+        city.gateway.request("GET", made.headers["Location"], headers=one.bearer).status
+        for one in (city.acme, city.globex)
+    ]
+    assert status == [200, 404]
+
+
+def test_an_announcement_that_names_a_tenant_is_refused(city: City) -> None:
+    body = announcement_of(PHOTO, tenant_id="globex")
+    refused = city.gateway.request("POST", "/uploads", body=body, headers=city.acme.bearer)
+    assert (refused.status, refused.body["code"]) == (400, "invalid_upload")
+
+
+def test_its_owner_gets_it(city: City) -> None:
+    for route in sorted(WITH_AN_ID, key=lambda route: route.method == "DELETE"):
+        for owner in (city.acme, city.globex):
+            # Only what waits for its time is moved, and only what is done has variants.
+            image_ids = {"PATCH /images/{id}": (owner.scheduled,), "GET /images/{id}/variants/{name}": (owner.done,)}
+            for image_id in image_ids.get(name_of(route), owner.images):
+                answer = sent(city, route, image_id, owner.bearer)
+                assert answer.status == OWN[name_of(route)], (name_of(route), image_id)
+                assert not isinstance(answer.body, dict) or answer.body["id"] == image_id
+
+
+@pytest.mark.parametrize("path", MAKING)
+def test_one_key_of_two_tenants_is_two_images(city: City, path: str) -> None:
+    other = jpeg(65, 48)
+    bodies = {"/images": (PHOTO, other), "/uploads": (announcement_of(PHOTO), announcement_of(other))}[path]
+    answers = [
+        city.gateway.request("POST", path, body=body, headers=owner.bearer | {"idempotency-key": "order-17"})
+        for owner, body in zip((city.acme, city.globex), bodies, strict=True)
+    ]
+    assert {answer.status for answer in answers} <= {201, 202}, "nor does a 422 tell that another used the key"
+    assert len({answer.body["id"] for answer in answers}) == 2
+    assert all("Idempotent-Replayed" not in answer.headers for answer in answers)
+
+
+def test_no_log_holds_a_secret_and_every_line_about_an_image_names_its_tenant(
+    city: City, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for route in ROUTES:
+        for headers in (*city.shut.values(), city.acme.bearer, city.globex.bearer):
+            sent(city, route, city.acme.done, headers)
+    said = log.getvalue() + capsys.readouterr().out
+    assert [secret for secret in city.secrets if secret in said] == []
+    assert "earer" not in said
+    keys = city.acme.bearer["authorization"] + city.globex.bearer["authorization"]
+    for word in ("accepted", "announced"):
+        lines = [json.loads(line) for line in log.getvalue().splitlines() if f'"{word}"' in line]
+        assert {line["tenant_id"] for line in lines} == {"acme", "globex"}, word
+        assert all(line["key_id"] in keys for line in lines), word
