@@ -19,6 +19,8 @@ from darkroom.domain.arrival import read_letter
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Standing, standing_of
 from darkroom.domain.errors import INTERNAL, WORKER_LOST
 from darkroom.domain.image import Image, Status
+from darkroom.domain.lanes import lane_for
+from darkroom.domain.tenants import ALLOWANCES, Caller, Tier
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import Desk, Tally, replay_dead_letters
@@ -37,6 +39,9 @@ KEY = "order-17"
 TRIES = 20
 PAUSE_SECONDS = 60
 """Between a client's tries: the sweeper's period, so that the same comes later in no other way."""
+
+PAYING = Caller(tenant_id="acme", tier=Tier.PAID, allowance=ALLOWANCES[Tier.PAID], key_id="00000001")
+"""Who announces large files: its images travel in the fast lane, as those that come in one request do in the slow."""
 
 AT_LEISURE = START + ARCHIVED_FROM_SECONDS * 1000 + 24 * 60 * MINUTE
 """When an operator mends what a bug has done: at the same time in every history, so that those that have come to the
@@ -83,6 +88,7 @@ def submit(world: World, photo: bytes = PHOTO) -> str:
 
 def announce(world: World, photo: bytes = PHOTO) -> tuple[str, str]:
     """A client that repeats its announcement until it is given a form; returns the image's id and the form's key."""
+    world.caller = PAYING
     announced = {"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), "variants": ["thumb"]}
     for attempt in range(TRIES):
         world.position = f"announcing, try {attempt}"
@@ -320,6 +326,8 @@ def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
     check(image_id in rows, Harm.LOST, "the row of an accepted image is gone")
     check(list(rows) == [image_id], Harm.DOUBLED, f"of one accepted image there are the rows {sorted(rows)}")
     image = rows[image_id]
+    owner = (world.caller.tenant_id, lane_for(world.caller.tier).name)
+    check((image.tenant_id, image.lane) == owner, Harm.LOST, f"it is {(image.tenant_id, image.lane)}, and not {owner}")
     check(image.status in ends, Harm.LOST, f"it ended {image.status} ({image.error}), not {' or '.join(ends)}")
     check(
         image.due_at is None and image.waiting_since is None,

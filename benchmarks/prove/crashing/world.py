@@ -35,7 +35,7 @@ from benchmarks.prove.crashing.stores import REGION, Stores, change_visibility, 
 from benchmarks.prove.crashing.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, context_of
+from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Caller, context_of
 
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
 MINUTE = 60_000
@@ -49,8 +49,8 @@ _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
 _MOTO = BotocoreStubber.__call__
 
 
-_CONTEXT = context_of(replace(NOBODY_IN_PARTICULAR, key_id="00000000"))
-"""What the gateway hands on of the one caller's key."""
+WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, key_id="00000000")
+"""A caller of the default tenant, which pays nothing."""
 
 
 class InvocationFailed(Exception):
@@ -64,7 +64,7 @@ class World:
     `before_develop` is what happens as an original is about to be developed: it may raise. `on_quiet` is told each time
     that no function is at work and the next event is about to be chosen. `every_minute` sweeps in quiet minutes too, in
     which nothing is due. `position` says how far the people in the history have come, in words that are the same
-    exactly where they would go on alike.
+    exactly where they would go on alike. `caller` is whom the authorizer takes those people for.
     """
 
     scale: Scale = AS_DEPLOYED
@@ -73,6 +73,7 @@ class World:
     on_quiet: Callable[[], None] | None = None
     every_minute: bool = False
     may_replay: bool = False
+    caller: Caller = WITHOUT_A_NAME
 
     now: Milliseconds = START
     position: str = "at the beginning"
@@ -298,7 +299,7 @@ class World:
             "requestContext": {
                 "accountId": DEFAULT_ACCOUNT_ID,
                 "apiId": "api",
-                "authorizer": {"lambda": _CONTEXT},
+                "authorizer": {"lambda": context_of(self.caller)},
                 "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.7"},
                 "requestId": f"gateway-{self._invocations[function] + 1}",
                 "stage": "$default",
