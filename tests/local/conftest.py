@@ -8,6 +8,7 @@ import pytest
 from tests.local.local_stack import REPOSITORY, LocalStack
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in this hook, and would be called before
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With `--dist loadgroup` whatever uses the shared stack runs in one worker, so that there is one such stack."""
     for item in items:
