@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
@@ -372,6 +373,37 @@ def test_a_deleted_image_is_cancelled_and_its_objects_go_with_the_next_sweep(fun
     assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
     assert "Versions" not in boto3.client("s3").list_object_versions(Bucket=functions.aws.originals_bucket)
     problem(call(functions.delete_image, http_event("DELETE", f"/images/{'0' * 26}")), 404, "unknown_image")
+
+
+def test_a_deleted_image_that_was_developed_leaves_nothing_in_the_buckets(functions: Functions) -> None:
+    gone, kept = (document(functions.post())["id"] for _ in range(2))
+    functions.work()
+    s3, aws = boto3.client("s3"), functions.aws
+    # What people do by hand in a bucket with versions: another version, and a delete marker that hides it.
+    s3.put_object(Bucket=aws.originals_bucket, Key=f"originals/{gone}", Body=b"by hand")
+    s3.delete_object(Bucket=aws.originals_bucket, Key=f"originals/{gone}")
+    s3.put_object(Bucket=aws.outputs_bucket, Key=f"outputs/{gone}/0/of-an-earlier-run.jpeg", Body=b"orphan")
+
+    def left(image_id: str) -> tuple[int, int]:
+        versions = s3.list_object_versions(Bucket=aws.originals_bucket, Prefix=f"originals/{image_id}")
+        originals = versions.get("Versions", []) + versions.get("DeleteMarkers", [])
+        return len(originals), s3.list_objects_v2(Bucket=aws.outputs_bucket, Prefix=f"outputs/{image_id}/")["KeyCount"]
+
+    assert (left(gone), left(kept)) == ((3, 5), (1, 4))
+    assert call(functions.delete_image, http_event("DELETE", f"/images/{gone}"))["statusCode"] == 204
+
+    def throttled(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "SlowDown"}}, "ListObjectVersions")
+
+    events = functions.sweep_due_images.ports.originals._client.meta.events
+    events.register("before-call.s3.ListObjectVersions", throttled)
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"unreachable": 1}
+    assert left(gone) == (3, 0), "half of it is done"
+    events.unregister("before-call.s3.ListObjectVersions", throttled)
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
+    assert (left(gone), left(kept)) == ((0, 0), (1, 4))
+    for path in ("", "/status", "/variants/thumb"):
+        problem(functions.get(f"/images/{gone}{path}"), 404, "unknown_image")
 
 
 def test_a_given_up_image_gets_its_letter_from_the_sweeper(functions: Functions) -> None:

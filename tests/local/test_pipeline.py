@@ -174,6 +174,20 @@ def test_what_was_accepted_and_never_enqueued_is_rescued_by_the_sweeper(stack: L
     assert ended(api, image_id)["status"] == "done"
 
 
+def test_a_deleted_photo_leaves_nothing_in_the_buckets(stack: LocalStack, api: httpx.Client) -> None:
+    document = ended(api, post(api, jpeg(120, 90)).json()["id"])
+    image_id, address = document["id"], document["variants"][0]["url"]
+    assert httpx.get(address, trust_env=False).status_code == 200
+    assert api.delete(f"/images/{image_id}").status_code == 204
+    stack.client("lambda").invoke(FunctionName=function_name(stack, "SweepDueImagesFunction"), Payload=b"{}")
+    s3, outputs = stack.client("s3"), stack.outputs
+    versions = s3.list_object_versions(Bucket=outputs["OriginalsBucketName"], Prefix=f"originals/{image_id}")
+    assert not versions.get("Versions") and not versions.get("DeleteMarkers")
+    assert not s3.list_objects_v2(Bucket=outputs["OutputsBucketName"], Prefix=f"outputs/{image_id}/").get("Contents")
+    assert httpx.get(address, trust_env=False).status_code == 404
+    assert api.get(f"/images/{image_id}").json()["code"] == "unknown_image"
+
+
 def function_name(stack: LocalStack, logical_id: str) -> str:
     resource = stack.client("cloudformation").describe_stack_resource(
         StackName=stack.document["stack_name"], LogicalResourceId=logical_id

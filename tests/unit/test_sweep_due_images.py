@@ -295,6 +295,26 @@ def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_a
     assert (row.due_at, row.forget_at) == (None, world.now // 1000 + TOMBSTONE_SECONDS)
 
 
+@pytest.mark.parametrize("dies_at", ["outputs.delete_all", "originals.delete", "uploads.delete", "images.change"])
+def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: str) -> None:
+    world = World()
+    image_id = world.submit(PHOTO).image.image_id
+    world.deliver(world.lanes.sent[0])
+    world.delete(image_id)
+    store, method = getattr(world, dies_at.partition(".")[0]), dies_at.partition(".")[2]
+    works = getattr(store, method)
+
+    def dies(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    setattr(store, method, dies)
+    with suppress(KeyboardInterrupt):
+        world.sweep()
+    setattr(store, method, works)
+    assert world.sweep().outcomes == Counter(removed=1)
+    assert (world.originals.objects, world.outputs.objects) == ({}, {})
+
+
 def test_an_image_that_a_backlog_explains_waits_its_turn_and_no_longer() -> None:
     world = World()
     world.submit(PHOTO)
