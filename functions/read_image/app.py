@@ -1,4 +1,4 @@
-"""GET /images/{id}…: tells where an image stands, and leads to its variants."""
+"""GET /images…: tells which images there are and where each stands, and leads to variants."""
 
 from __future__ import annotations
 
@@ -12,12 +12,30 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
 from darkroom.api import Problem, caller_of, create_app, json_response
-from darkroom.domain.status_document import retry_after_seconds, status_path
+from darkroom.domain.listing import cursor_of, read_wish
+from darkroom.domain.status_document import retry_after_seconds, status_document, status_path
+from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantNotReady, read_image, variant_url
 from darkroom.telemetry import logger, tracer
 
 ports = wiring.read_image()
 app = create_app()
+
+
+@app.get("/images")
+def get_images() -> Response[str]:
+    caller = caller_of(app)
+    query = app.current_event.query_string_parameters
+    wish = read_wish(limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"))
+    page = list_images(wish, tenant_id=caller.tenant_id, images=ports.images)
+    return json_response(
+        HTTPStatus.OK,
+        {
+            "images": [status_document(image, ports.outputs.url_of) for image in page.images],
+            "next": None if page.next is None else cursor_of(page.next),
+        },
+        {"Cache-Control": "no-store"},
+    )
 
 
 @app.get("/images/<image_id>/status")
@@ -76,7 +94,8 @@ def get_variant(image_id: str, name: str) -> Response[str]:
 
 # Whatever no route takes comes here too, so that an unknown path and a wrong method are problems like any other error.
 _METHODS = (
-    (re.compile(r"/images|/uploads"), "POST"),
+    (re.compile(r"/images"), "POST, GET"),
+    (re.compile(r"/uploads"), "POST"),
     (re.compile(r"/images/[^/]+"), "GET, PATCH, DELETE"),
     (re.compile(r"/images/[^/]+(/status|/variants/[^/]+)"), "GET"),
 )

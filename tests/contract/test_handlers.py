@@ -46,7 +46,8 @@ class Functions:
 
     def get(self, path: str, **headers: str) -> dict[str, Any]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return call(self.read_image, http_event("GET", path, headers=named))
+        path, _, query = path.partition("?")
+        return call(self.read_image, http_event("GET", path, headers=named, query=query))
 
     def work(self) -> dict[str, Any]:
         return call(self.transcode_image, received(self.aws.slow_queue_url))
@@ -243,7 +244,42 @@ def test_what_no_route_takes_is_a_problem(functions: Functions) -> None:
     problem(functions.get("/nowhere"), 404, "unknown_path")
     wrong_method = call(functions.read_image, http_event("DELETE", "/images"))
     problem(wrong_method, 405, "method_not_allowed")
-    assert wrong_method["headers"]["Allow"] == "POST"
+    assert wrong_method["headers"]["Allow"] == "POST, GET"
+
+
+def test_images_are_listed_page_by_page_as_they_are_now(functions: Functions) -> None:
+    ids = [document(functions.post())["id"] for _ in range(3)]
+    functions.work()
+    first = functions.get("/images?limit=2")
+    assert first["headers"]["Cache-Control"] == "no-store"
+    second = functions.get(f"/images?limit=2&cursor={document(first)['next']}")
+    assert document(second)["next"] is None
+    shown = document(first)["images"] + document(second)["images"]
+    assert sorted(image["id"] for image in shown) == sorted(ids)
+    assert [image["created_at"] for image in shown] == sorted((image["created_at"] for image in shown), reverse=True)
+    assert {image["status"] for image in shown} == {"done"}
+    assert all(variant["url"].startswith("https://") for image in shown for variant in image["variants"])
+    assert document(functions.get("/images?status=pending,processing")) == {"images": [], "next": None}
+    assert len(document(functions.get("/images?status=pending&status=done"))["images"]) == 3
+
+
+def test_a_deleted_image_leaves_the_list(functions: Functions) -> None:
+    kept, gone = (document(functions.post())["id"] for _ in range(2))
+    call(functions.delete_image, http_event("DELETE", f"/images/{gone}"))
+    assert [image["id"] for image in document(functions.get("/images"))["images"]] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("limit=0", "invalid_limit"),
+        ("limit=2&limit=3", "invalid_limit"),
+        ("status=", "unknown_status"),
+        ("cursor=x", "invalid_cursor"),
+    ],
+)
+def test_a_list_that_cannot_be_shown_is_a_problem(functions: Functions, query: str, code: str) -> None:
+    problem(functions.get(f"/images?{query}"), 400, code)
 
 
 def test_a_table_that_does_not_answer_is_a_503_with_retry_after(

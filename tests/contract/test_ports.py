@@ -12,6 +12,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from darkroom.aws import images_table
 from darkroom.aws.clients import s3_client
 from darkroom.aws.images_table import ImagesTable, from_item, to_item
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
@@ -19,9 +20,10 @@ from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Attempt, Failure, Letter, Status, Variant, complete, delete, due_shard_of, message_for
+from darkroom.domain.listing import Place
 from darkroom.domain.message import read_message
 from darkroom.domain.recipes import Recipe
-from darkroom.ports import Fenced, Images, Lanes, Once, Originals, Outputs, Waiting
+from darkroom.ports import Fenced, Images, Lanes, Listed, Once, Originals, Outputs, Waiting
 from tests.contract.conftest import Aws
 from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from tests.unit.test_image import CAUSE, NOW, pending, processing
@@ -246,6 +248,66 @@ def test_a_waiting_index_that_does_not_answer_is_tried_again_later(aws: Aws) -> 
     client.meta.events.register("before-send.dynamodb.Query", refuse)
     with pytest.raises(Retryable, match="reading the waiting index"):
         list(ImagesTable(client, aws.images_table).waiting("slow", "07", since=NOW, until=NOW + 1, page_size=4))
+
+
+def walk(images: Images, tenant_id: str, limit: int) -> tuple[list[int], int]:
+    """All images of a tenant in the order of its list, and in how many pages."""
+    seen: list[int] = []
+    after, pages = None, 0
+    while pages == 0 or after is not None:
+        listed = images.newest(tenant_id, after=after, limit=limit)
+        assert len(listed.places) <= limit
+        seen += [int(place.image_id) for place in listed.places]
+        after, pages = listed.next, pages + 1
+    return seen, pages
+
+
+@BOTH
+def test_a_tenants_images_are_listed_newest_first_page_by_page(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    for number in range(7):
+        images.create(pending(image_id=f"{number:026d}", created_at=NOW + number))
+    images.create(pending(image_id="7" * 26, created_at=NOW + 99, tenant_id="another"))
+    assert walk(images, "default", 3) == ([6, 5, 4, 3, 2, 1, 0], 3)
+    assert walk(images, "default", 7) == ([6, 5, 4, 3, 2, 1, 0], 1), "and its last page says that it is"
+    assert walk(images, "nobody", 7) == ([], 1)
+
+
+@BOTH
+def test_images_of_the_same_millisecond_are_each_listed_once(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    for number in range(5):
+        images.create(pending(image_id=f"{number:026d}", created_at=NOW))
+    assert sorted(walk(images, "default", 2)[0]) == [0, 1, 2, 3, 4]
+
+
+@BOTH
+def test_the_list_goes_on_from_a_place_that_nobody_stands_at(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    for number in range(4):
+        images.create(pending(image_id=f"{number:026d}", created_at=NOW + 10 * number))
+    listed = images.newest("default", after=Place(created_at=NOW + 15, image_id="7" * 26), limit=9)
+    assert [int(place.image_id) for place in listed.places] == [1, 0]
+
+
+@BOTH
+def test_deleted_images_are_passed_over_and_cost_no_page_of_their_own(kind: str, aws: Aws) -> None:
+    images = images_of(kind, aws)
+    rows = [images.create(pending(image_id=f"{number:026d}", created_at=NOW + number)) for number in range(9)]
+    for row in rows[2:]:
+        images.change(row, delete(row, now=NOW))
+    assert walk(images, "default", 2) == ([1, 0], 1)
+
+
+def test_a_call_ends_also_where_more_was_deleted_than_it_may_look_at(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images_table, "_NEWEST_ENTRIES", 2)
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    rows = [images.create(pending(image_id=f"{number:026d}", created_at=NOW + number)) for number in range(12)]
+    for row in rows[1:]:
+        images.change(row, delete(row, now=NOW))
+    first = images.newest("default", after=None, limit=1)
+    assert first == Listed(places=(), next=Place(created_at=NOW + 4, image_id=f"{4:026d}"))
+    assert walk(images, "default", 1) == ([0], 2)
 
 
 def test_what_the_waiting_index_has_not_heard_of_yet_is_passed_over(aws: Aws) -> None:

@@ -174,7 +174,7 @@ OWN = {
 def test_the_matrix_has_every_route_with_an_id() -> None:
     assert {name_of(route) for route in WITH_AN_ID} == OWN.keys()
     assert {route.path for route in ROUTES} - {route.path for route in WITH_AN_ID} == {*MAKING, "/{path+}"}
-    assert len(ROUTES) == 13, "a new route: say here what its owner gets"
+    assert len(ROUTES) == 14, "a new route: say here what its owner gets"
 
 
 def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_changes_nothing(city: City) -> None:
@@ -226,6 +226,16 @@ def test_nothing_but_the_credential_says_whose_a_request_is(city: City) -> None:
         unknown = sent(city, route, UNKNOWN, city.acme.bearer)
         for image_id in city.globex.images:
             assert sent(city, route, image_id, forged(city), FORGED_QUERY) == unknown, (name_of(route), image_id)
+
+
+def test_a_list_has_all_images_of_the_caller_and_nobody_elses(city: City) -> None:
+    for me, headers in ((city.acme, forged(city)), (city.globex, city.globex.bearer)):
+        for query in ("", "?status=done,scheduled,awaiting_upload"):
+            listed = city.gateway.request("GET", f"/images{query}", headers=headers)
+            assert {image["id"] for image in listed.body["images"]} == set(me.images)
+    place = city.gateway.request("GET", "/images?limit=1", headers=city.globex.bearer).body["next"]
+    behind = city.gateway.request("GET", f"/images?cursor={place}", headers=city.acme.bearer)
+    assert {image["id"] for image in behind.body["images"]} <= set(city.acme.images), "a cursor opens nothing"
 
 
 @pytest.mark.parametrize("path", MAKING)

@@ -12,8 +12,18 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.listing import Place
 from darkroom.domain.message import Message
-from darkroom.ports import DeadLetter, Fenced, StoredOriginal, StoredOutput, Taken, UploadForm, Waiting
+from darkroom.ports import (
+    DeadLetter,
+    Fenced,
+    Listed,
+    StoredOriginal,
+    StoredOutput,
+    Taken,
+    UploadForm,
+    Waiting,
+)
 
 
 @dataclass
@@ -66,6 +76,18 @@ class FakeImages:
             for row in list(self.rows.values())
             if row.waiting_shard == wanted and row.waiting_since is not None and since <= row.waiting_since < until
         )
+
+    def newest(self, tenant_id: str, *, after: Place | None, limit: int) -> Listed:
+        there = sorted(
+            ((row.created_at, row.image_id) for row in self.rows.values() if row.tenant_id == tenant_id), reverse=True
+        )
+        places = [
+            Place(created_at=created_at, image_id=image_id)
+            for created_at, image_id in there
+            if (after is None or (created_at, image_id) < (after.created_at, after.image_id))
+            and not self.rows[image_id].is_deleted
+        ]
+        return Listed(places=tuple(places[:limit]), next=places[limit - 1] if len(places) > limit else None)
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from checks.expand_template import ROOT, expanded_template, http_api, raw_template, referred, resources
-from darkroom.aws.images_table import DUE_INDEX, WAITING_INDEX
+from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.domain.arrival import upload_key
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image
@@ -458,12 +458,16 @@ def test_no_bucket_is_public(name: str) -> None:
     assert set(resources("AWS::S3::Bucket")[name]["PublicAccessBlockConfiguration"].values()) == {True}
 
 
-def test_the_indexes_are_those_that_the_sweeper_reads() -> None:
+def test_the_indexes_are_those_that_the_code_reads() -> None:
     table = resources("AWS::DynamoDB::Table")["ImagesTable"]
     assert {
         index["IndexName"]: [key["AttributeName"] for key in index["KeySchema"]]
         for index in table["GlobalSecondaryIndexes"]
-    } == {DUE_INDEX: ["due_shard", "due_at"], WAITING_INDEX: ["waiting_shard", "waiting_since"]}
+    } == {
+        DUE_INDEX: ["due_shard", "due_at"],
+        WAITING_INDEX: ["waiting_shard", "waiting_since"],
+        NEWEST_INDEX: ["tenant_id", "created_at"],
+    }
     assert DUE_SHARDS == 16
 
 

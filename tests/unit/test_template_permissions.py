@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from checks.expand_template import ROOT, resources
-from darkroom.aws.images_table import DUE_INDEX, WAITING_INDEX
+from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 
 CORE = ROOT / "layers" / "core" / "darkroom"
 FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
@@ -80,7 +80,7 @@ ACTIONS = {
 EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:${HoldBatchStateMachine.Name}:*"
 """Executions have an ARN of their own, by their machine's name."""
 
-INDEXES = {"due": DUE_INDEX, "oldest_waiting": WAITING_INDEX}
+INDEXES = {"due": DUE_INDEX, "oldest_waiting": WAITING_INDEX, "newest": NEWEST_INDEX}
 """The index that each method of the images reads."""
 
 type Grant = tuple[str, str]

@@ -44,6 +44,9 @@ _REJECTED_STATUS: dict[str, HTTPStatus] = {
     "invalid_delay": HTTPStatus.BAD_REQUEST,
     "invalid_expires_at": HTTPStatus.BAD_REQUEST,
     "invalid_move": HTTPStatus.BAD_REQUEST,
+    "invalid_limit": HTTPStatus.BAD_REQUEST,
+    "unknown_status": HTTPStatus.BAD_REQUEST,
+    "invalid_cursor": HTTPStatus.BAD_REQUEST,
     "not_scheduled": HTTPStatus.CONFLICT,
 }
 
@@ -64,6 +67,9 @@ _TITLES: dict[str, str] = {
     "invalid_delay": "Unusable delay",
     "invalid_expires_at": "Unusable expires_at",
     "invalid_move": "The body does not say when",
+    "invalid_limit": "Unusable limit",
+    "unknown_status": "Unknown status",
+    "invalid_cursor": "Unusable cursor",
     "not_scheduled": "The image is not scheduled",
     "unknown_image": "Unknown image",
     "unknown_variant": "Unknown variant",

@@ -11,6 +11,7 @@ from darkroom.domain.dead_letter import Move
 from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image, Variant
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.listing import Place
 from darkroom.domain.message import Message
 from darkroom.domain.tenants import Tenant
 
@@ -54,6 +55,14 @@ class Waiting(NamedTuple):
     image_id: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """The places of some images of a tenant, newest first; the list goes on behind `next`, None where it has ended."""
+
+    places: tuple[Place, ...]
+    next: Place | None
+
+
 class Images(Protocol):
     """The image rows. Every method raises Retryable where the table cannot answer."""
 
@@ -83,6 +92,11 @@ class Images(Protocol):
         """The unfinished images in one shard of the lane's waiting index whose `waiting_since` lies from `since` until
         just before `until`, oldest first; perhaps seconds out of date. They are read as the caller goes on, up to
         `page_size` at a time."""
+
+    def newest(self, tenant_id: str, *, after: Place | None, limit: int) -> Listed:
+        """Up to `limit` of the tenant's images that were not deleted, by when they were accepted, from the newest on or
+        from behind `after`; perhaps seconds out of date. Fewer than `limit` although the list goes on, where many have
+        been deleted. Of two that were accepted in the same millisecond either may come first, always the same."""
 
 
 class Originals(Protocol):

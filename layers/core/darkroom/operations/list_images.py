@@ -1,0 +1,47 @@
+"""Telling a client which images it has, newest first, a page at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from darkroom.domain.image import Image
+from darkroom.domain.listing import MAX_PAGE_IMAGES, Place, Wish
+from darkroom.ports import Images
+
+LOOKS = 5
+"""How many batches of rows one page may cost. Whoever filters for what is rare gets pages that are short, or empty, and
+a place to go on from; no request reads more than 500 rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Images of one tenant, newest first, and the place behind which the list goes on: None where it has ended."""
+
+    images: tuple[Image, ...]
+    next: Place | None
+
+
+def list_images(wish: Wish, *, tenant_id: str, images: Images) -> Page:
+    """The page that the client wishes for.
+
+    The index says what there is, perhaps seconds late; each row says, as of now, what it has become. A page may have
+    fewer images than were wished for, even none, although the list goes on. Raises Retryable where the table cannot
+    answer.
+    """
+    found: list[Image] = []
+    seen = wish.after
+    for _ in range(LOOKS):
+        missing = wish.limit - len(found)
+        listed = images.newest(tenant_id, after=seen, limit=missing if wish.statuses is None else MAX_PAGE_IMAGES)
+        rows = images.get_all([place.image_id for place in listed.places])
+        for place in listed.places:
+            if len(found) == wish.limit:
+                return Page(images=tuple(found), next=seen)
+            row = rows.get(place.image_id)
+            if row is not None and row.tenant_id == tenant_id and wish.fits(row):
+                found.append(row)
+            seen = place
+        seen = listed.next
+        if seen is None or len(found) == wish.limit:
+            break
+    return Page(images=tuple(found), next=seen)

@@ -1,0 +1,146 @@
+"""Listing: what a page shows, what it leaves out, and how far one request looks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.image import Status
+from darkroom.domain.listing import LISTED_STATUSES, Place, Wish, cursor_of, read_wish
+from darkroom.operations.list_images import LOOKS, Page, list_images
+from tests.fakes import FakeImages, World
+from tests.pictures import jpeg
+from tests.unit.test_image import NOW, pending
+
+
+def many(count: int, **changes: object) -> FakeImages:
+    images = FakeImages()
+    for number in range(count):
+        images.create(pending(image_id=f"{number:026d}", created_at=NOW + number, **changes))
+    return images
+
+
+def ids(page: Page) -> list[int]:
+    return [int(image.image_id) for image in page.images]
+
+
+def test_the_newest_come_first_and_each_page_goes_on_behind_the_one_before() -> None:
+    images, seen, after, pages = many(7), [], None, 0
+    while pages == 0 or after is not None:
+        page = list_images(Wish(limit=3, after=after), tenant_id="default", images=images)
+        seen += ids(page)
+        after, pages = page.next, pages + 1
+    assert (seen, pages) == ([6, 5, 4, 3, 2, 1, 0], 3)
+
+
+def test_a_list_that_ends_with_a_page_says_so_on_that_page() -> None:
+    assert list_images(Wish(limit=4), tenant_id="default", images=many(4)).next is None
+    assert list_images(Wish(limit=4), tenant_id="default", images=FakeImages()) == Page(images=(), next=None)
+
+
+def test_what_comes_in_meanwhile_moves_nothing_that_is_yet_to_be_shown() -> None:
+    images = many(4)
+    first = list_images(Wish(limit=2), tenant_id="default", images=images)
+    images.create(pending(image_id="7" * 26, created_at=NOW + 99))
+    assert ids(list_images(Wish(limit=2, after=first.next), tenant_id="default", images=images)) == [1, 0]
+
+
+def test_images_of_one_millisecond_are_each_shown_once() -> None:
+    images = FakeImages()
+    for number in range(5):
+        images.create(pending(image_id=f"{number:026d}", created_at=NOW))
+    first = list_images(Wish(limit=2), tenant_id="default", images=images)
+    second = list_images(Wish(limit=9, after=first.next), tenant_id="default", images=images)
+    assert sorted(ids(first) + ids(second)) == [0, 1, 2, 3, 4]
+
+
+def test_another_tenants_images_are_not_shown() -> None:
+    assert list_images(Wish(limit=9), tenant_id="another", images=many(3)).images == ()
+
+
+def test_a_row_decides_whose_it_is_and_what_it_has_become_whatever_the_index_says() -> None:
+    class Late(FakeImages):
+        """The index as it was, over rows that have changed since."""
+
+        def get_all(self, image_ids: object) -> dict[str, object]:  # type: ignore[override]
+            zero, one = (self.rows[f"{number:026d}"] for number in range(2))
+            return {
+                zero.image_id: replace(zero, deleted_at=NOW),
+                one.image_id: replace(one, tenant_id="another"),
+            }
+
+    images = Late(rows=many(3).rows)
+    assert list_images(Wish(limit=9), tenant_id="default", images=images) == Page(images=(), next=None)
+
+
+def test_withdrawn_images_leave_the_list_also_those_that_were_cancelled() -> None:
+    world = World()
+    kept, gone = (world.submit(jpeg()).image.image_id for _ in range(2))
+    world.delete(gone)
+    assert world.row(gone).status is Status.CANCELLED
+    page = list_images(Wish(limit=9), tenant_id="default", images=world.images)
+    assert [image.image_id for image in page.images] == [kept]
+
+
+def test_a_filter_shows_what_fits_as_of_now() -> None:
+    images = many(30)
+    for number in (3, 17, 29):
+        images.change(row := images.rows[f"{number:026d}"], replace(row, status=Status.FAILED))
+    wish = Wish(limit=2, statuses=frozenset({Status.FAILED}))
+    first = list_images(wish, tenant_id="default", images=images)
+    second = list_images(replace(wish, after=first.next), tenant_id="default", images=images)
+    assert (ids(first), ids(second), second.next) == ([29, 17], [3], None)
+
+
+def test_who_filters_for_what_is_rare_gets_short_pages_that_lead_on() -> None:
+    images = many(LOOKS * 100 + 20)
+    images.change(row := images.rows["0" * 26], replace(row, status=Status.FAILED))
+    reads: list[int] = []
+    get_all = images.get_all
+    images.get_all = lambda image_ids: reads.append(len(image_ids)) or get_all(image_ids)  # type: ignore[method-assign]
+    wish = Wish(limit=5, statuses=frozenset({Status.FAILED}))
+    first = list_images(wish, tenant_id="default", images=images)
+    assert (first.images, first.next, sum(reads)) == ((), Place(created_at=NOW + 20, image_id=f"{20:026d}"), 500)
+    assert ids(list_images(replace(wish, after=first.next), tenant_id="default", images=images)) == [0]
+
+
+def test_an_unfiltered_page_reads_as_many_rows_as_it_shows() -> None:
+    images, reads = many(50), []
+    get_all = images.get_all
+    images.get_all = lambda image_ids: reads.append(len(image_ids)) or get_all(image_ids)  # type: ignore[method-assign]
+    list_images(Wish(limit=20), tenant_id="default", images=images)
+    assert reads == [20]
+
+
+def test_words_become_a_wish() -> None:
+    place = Place(created_at=NOW, image_id="0" * 26)
+    assert read_wish() == Wish(limit=20)
+    assert read_wish(limit="100", status="pending,done, failed", cursor=cursor_of(place)) == Wish(
+        limit=100, statuses=frozenset({Status.PENDING, Status.DONE, Status.FAILED}), after=place
+    )
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "1.0", "", " 5", "٣", "9" * 5000, "1,2"])
+def test_an_unusable_limit_is_refused(limit: str) -> None:
+    with pytest.raises(Rejected) as rejected:
+        read_wish(limit=limit)
+    assert rejected.value.code == "invalid_limit"
+
+
+@pytest.mark.parametrize("status", ["", "ready", "done,", "DONE", "cancelled"])
+def test_a_status_that_no_listed_image_has_is_refused_with_those_there_are(status: str) -> None:
+    with pytest.raises(Rejected, match="awaiting_upload, scheduled, pending") as rejected:
+        read_wish(status=status)
+    assert rejected.value.code == "unknown_status"
+    assert Status.CANCELLED not in LISTED_STATUSES
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "x", "0" * 38 + "\n", "0" * 37, "0" * 39, "0" * 12 + "8" * 26, "G" + "0" * 37, "٣" * 38]
+)
+def test_what_is_no_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(Rejected) as rejected:
+        read_wish(cursor=cursor)
+    assert rejected.value.code == "invalid_cursor"
