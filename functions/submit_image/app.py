@@ -14,6 +14,7 @@ from darkroom import wiring
 from darkroom.api import caller_of, correlation_id_of, create_app, json_response, raw_body
 from darkroom.domain.schedule import read_timetable
 from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
+from darkroom.forms import file_in_form, is_form
 from darkroom.operations.submit_image import Upload, submit_image
 from darkroom.telemetry import logger, metrics, tracer
 
@@ -26,11 +27,12 @@ app = create_app()
 def post_image() -> Response[str]:
     request = app.current_event
     query = request.query_string_parameters
-    caller = caller_of(app)
+    content_type = request.headers.get("content-type", "")
+    caller, body = caller_of(app), raw_body(app)
     ports.admit()
     accepted = submit_image(
         Upload(
-            body=raw_body(app),
+            body=file_in_form(body, content_type) if is_form(content_type) else body,
             tenant_id=caller.tenant_id,
             tier=caller.tier,
             correlation_id=correlation_id_of(app),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from dataclasses import replace
@@ -280,6 +281,44 @@ def test_a_deleted_image_leaves_the_list(functions: Functions) -> None:
 )
 def test_a_list_that_cannot_be_shown_is_a_problem(functions: Functions, query: str, code: str) -> None:
     problem(functions.get(f"/images?{query}"), 400, code)
+
+
+def form(*parts: tuple[str, bytes]) -> dict[str, Any]:
+    """An upload as a browser sends a form with files."""
+    about = 'Content-Disposition: form-data; name="{}"; filename="<IMG>.jpg"\r\nContent-Type: image/jpeg'
+    sent = b"".join(f"--b0\r\n{about.format(name)}\r\n\r\n".encode() + body + b"\r\n" for name, body in parts)
+    headers = {"content-type": "multipart/form-data; boundary=b0"}
+    return http_event("POST", "/images", body=sent + b"--b0--\r\n", headers=headers)
+
+
+def test_a_photo_in_a_form_is_the_same_upload_as_its_bytes(functions: Functions, log: io.StringIO) -> None:
+    event = form(("file", PHOTO))
+    event["headers"]["idempotency-key"] = "order-17"
+    accepted = call(functions.submit_image, event)
+    assert accepted["statusCode"] == 202
+    assert functions.post(idempotency_key="order-17")["headers"]["Idempotent-Replayed"] == "true"
+    shown = functions.get(f"/images/{document(accepted)['id']}")
+    assert document(shown)["source"]["sha256"] == hashlib.sha256(PHOTO).hexdigest()
+    assert "IMG" not in log.getvalue() + accepted["body"] + shown["body"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "status", "code"),
+    [
+        ((), 400, "invalid_form"),
+        ((("photo", PHOTO),), 400, "invalid_form"),
+        ((("file", PHOTO), ("file", PHOTO)), 400, "invalid_form"),
+        ((("file", b""),), 400, "empty_upload"),
+        ((("file", b"only text"),), 415, "unsupported_format"),
+        ((("file", PHOTO + bytes(4 * 1024 * 1024)),), 413, "upload_too_large"),
+    ],
+    ids=["none", "another", "two", "empty", "text", "large"],
+)
+def test_a_bad_form_is_a_problem_that_says_why(
+    functions: Functions, parts: tuple[tuple[str, bytes], ...], status: int, code: str
+) -> None:
+    told = problem(call(functions.submit_image, form(*parts)), status, code)
+    assert "IMG" not in told["detail"]
 
 
 def test_a_table_that_does_not_answer_is_a_503_with_retry_after(

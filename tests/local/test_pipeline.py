@@ -188,6 +188,17 @@ def test_a_deleted_photo_leaves_nothing_in_the_buckets(stack: LocalStack, api: h
     assert api.get(f"/images/{image_id}").json()["code"] == "unknown_image"
 
 
+def test_a_form_is_an_upload_and_what_was_uploaded_is_listed_newest_first(api: httpx.Client) -> None:
+    first = post(api, jpeg(90, 60)).json()["id"]
+    second = api.post("/images", files={"file": ("IMG 1.jpg", jpeg(60, 90))}).raise_for_status().json()["id"]
+
+    def listed() -> list[str]:
+        return [image["id"] for image in api.get("/images?limit=100").json()["images"]]
+
+    wait_until(lambda: {first, second} <= set(listed()), "the index has heard of both")
+    assert listed().index(second) < listed().index(first)
+
+
 def function_name(stack: LocalStack, logical_id: str) -> str:
     resource = stack.client("cloudformation").describe_stack_resource(
         StackName=stack.document["stack_name"], LogicalResourceId=logical_id

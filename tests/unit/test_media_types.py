@@ -85,7 +85,7 @@ def test_what_is_refused_has_a_name_for_its_owner(head: bytes, name: str) -> Non
 
 
 def test_a_multipart_form_is_told_how_to_send_the_file() -> None:
-    assert "--data-binary" in name_of_unsupported(b"------WebKitForm")
+    assert "curl -F file=@photo.jpg" in name_of_unsupported(b"------WebKitForm")
 
 
 @pytest.mark.parametrize("size", range(16))

@@ -47,6 +47,7 @@ _REJECTED_STATUS: dict[str, HTTPStatus] = {
     "invalid_limit": HTTPStatus.BAD_REQUEST,
     "unknown_status": HTTPStatus.BAD_REQUEST,
     "invalid_cursor": HTTPStatus.BAD_REQUEST,
+    "invalid_form": HTTPStatus.BAD_REQUEST,
     "not_scheduled": HTTPStatus.CONFLICT,
 }
 
@@ -70,6 +71,7 @@ _TITLES: dict[str, str] = {
     "invalid_limit": "Unusable limit",
     "unknown_status": "Unknown status",
     "invalid_cursor": "Unusable cursor",
+    "invalid_form": "The form cannot be used",
     "not_scheduled": "The image is not scheduled",
     "unknown_image": "Unknown image",
     "unknown_variant": "Unknown variant",

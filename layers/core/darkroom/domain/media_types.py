@@ -132,5 +132,5 @@ _UNSUPPORTED = {
     b"\xff\x0a": "a JPEG XL image",
     b"\x00\x00\x00\x0cJXL": "a JPEG XL image",
     b"PK\x03\x04": "a ZIP archive",
-    b"--": "a multipart form: send the file's bytes alone as the body (curl --data-binary @photo.jpg)",
+    b"--": "a form that is not called one: curl -F file=@photo.jpg sends it as multipart/form-data",
 }
