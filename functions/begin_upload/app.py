@@ -11,26 +11,34 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import caller_of, correlation_id_of, create_app, json_response, raw_body
+from darkroom.api import caller_of, correlation_id_of, create_app, handles, json_body, json_response
 from darkroom.domain.announcement import read_announcement
 from darkroom.domain.instants import rfc3339
-from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
+from darkroom.domain.status_document import (
+    RETRY_AFTER_SECONDS,
+    FormDocument,
+    UploadDocument,
+    retry_after_seconds,
+    status_document,
+    status_path,
+)
 from darkroom.operations.begin_upload import Announced, begin_upload
 from darkroom.ports import UploadForm
+from darkroom.routes import POST_UPLOAD
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.begin_upload()
 app = create_app()
 
 
-@app.post("/uploads")
+@handles(app, POST_UPLOAD)
 @tracer.capture_method(capture_response=False)
 def post_upload() -> Response[str]:
     caller = caller_of(app)
     ports.admit()
     begun = begin_upload(
         Announced(
-            announcement=read_announcement(raw_body(app)),
+            announcement=read_announcement(json_body(app)),
             tenant_id=caller.tenant_id,
             tier=caller.tier,
             correlation_id=correlation_id_of(app),
@@ -52,11 +60,11 @@ def post_upload() -> Response[str]:
     }
     if begun.replayed:
         headers["Idempotent-Replayed"] = "true"
-    document = status_document(image, ports.outputs.url_of) | {"upload": _written(begun.form)}
+    document: UploadDocument = {**status_document(image, ports.outputs.url_of), "upload": _written(begun.form)}
     return json_response(HTTPStatus.CREATED if begun.form else HTTPStatus.ACCEPTED, document, headers)
 
 
-def _written(form: UploadForm | None) -> dict[str, Any] | None:
+def _written(form: UploadForm | None) -> FormDocument | None:
     if form is None:
         return None
     return {"url": form.url, "fields": dict(form.fields), "expires_at": rfc3339(form.expires_at)}

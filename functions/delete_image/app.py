@@ -11,15 +11,16 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import caller_of, create_app
+from darkroom.api import caller_of, create_app, handles
 from darkroom.operations.delete_image import delete_image
+from darkroom.routes import DELETE_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
 images = wiring.delete_image()
 app = create_app()
 
 
-@app.delete("/images/<image_id>")
+@handles(app, DELETE_IMAGE)
 def delete(image_id: str) -> Response[str]:
     delete_image(image_id, tenant_id=caller_of(app).tenant_id, images=images, clock=wiring.clock)
     logger.info("deleted", extra={"image_id": image_id})

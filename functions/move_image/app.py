@@ -12,11 +12,12 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import caller_of, create_app, json_response, raw_body
+from darkroom.api import caller_of, create_app, handles, json_body, json_response
 from darkroom.domain.errors import Rejected
 from darkroom.domain.schedule import Timetable, read_timetable
 from darkroom.domain.status_document import status_document
 from darkroom.operations.move_image import move_image
+from darkroom.routes import PATCH_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.move_image()
@@ -24,13 +25,16 @@ app = create_app()
 
 FIELDS = ("process_at", "delay", "expires_at")
 
+MAX_BODY_BYTES = 1024
+"""Three words and their names take a fifth of it."""
 
-@app.patch("/images/<image_id>")
+
+@handles(app, PATCH_IMAGE)
 def patch(image_id: str) -> Response[str]:
     caller = caller_of(app)
     image = move_image(
         image_id,
-        _timetable(raw_body(app)),
+        _timetable(json_body(app)),
         tenant_id=caller.tenant_id,
         images=ports.images,
         lanes=ports.lanes,
@@ -44,8 +48,8 @@ def patch(image_id: str) -> Response[str]:
 
 def _timetable(body: bytes) -> Timetable:
     try:
-        words = json.loads(body)
-    except ValueError:
+        words = json.loads(body) if len(body) <= MAX_BODY_BYTES else None
+    except (ValueError, RecursionError):  # no JSON, or a thousand brackets
         words = None
     if (
         not isinstance(words, dict)
@@ -54,8 +58,8 @@ def _timetable(body: bytes) -> Timetable:
     ):
         raise Rejected(
             "invalid_move",
-            'The body is a JSON object of strings that says when: {"process_at": "2027-03-01T09:00:00Z"} or '
-            '{"delay": "PT2H"}, and expires_at if it is to change.',
+            f"The body is a JSON object of strings, in at most {MAX_BODY_BYTES} bytes, that says when: "
+            '{"process_at": "2027-03-01T09:00:00Z"} or {"delay": "PT2H"}, and expires_at if it is to change.',
         )
     return read_timetable(**words)
 

@@ -1,8 +1,9 @@
-"""GET /images…: tells which images there are and where each stands, and leads to variants."""
+"""GET /images…: tells which images there are and where each stands, leads to variants, and describes the API."""
 
 from __future__ import annotations
 
-import re
+import functools
+import json
 from http import HTTPStatus
 from typing import Any
 
@@ -11,18 +12,19 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import Problem, caller_of, create_app, json_response
+from darkroom.api import Problem, caller_of, create_app, handles, json_response
 from darkroom.domain.listing import cursor_of, read_wish
 from darkroom.domain.status_document import retry_after_seconds, status_document, status_path
 from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantNotReady, read_image, variant_url
+from darkroom.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.telemetry import logger, tracer
 
 ports = wiring.read_image()
 app = create_app()
 
 
-@app.get("/images")
+@handles(app, LIST_IMAGES)
 def get_images() -> Response[str]:
     caller = caller_of(app)
     query = app.current_event.query_string_parameters
@@ -38,12 +40,12 @@ def get_images() -> Response[str]:
     )
 
 
-@app.get("/images/<image_id>/status")
+@handles(app, GET_STATUS)
 def get_status(image_id: str) -> Response[str]:
     return _document(image_id, with_source=False)
 
 
-@app.get("/images/<image_id>")
+@handles(app, GET_IMAGE)
 def get_image(image_id: str) -> Response[str]:
     return _document(image_id, with_source=True)
 
@@ -67,7 +69,7 @@ def _document(image_id: str, *, with_source: bool) -> Response[str]:
     return json_response(HTTPStatus.OK, answer.document, headers)
 
 
-@app.get("/images/<image_id>/variants/<name>")
+@handles(app, GET_VARIANT)
 def get_variant(image_id: str, name: str) -> Response[str]:
     caller = caller_of(app)
     try:
@@ -76,46 +78,34 @@ def get_variant(image_id: str, name: str) -> Response[str]:
         status = not_ready.image.status
         again = retry_after_seconds(not_ready.image, wiring.clock())
         raise Problem(
-            status=HTTPStatus.CONFLICT,
-            code="variant_not_ready",
-            detail=f"The image is {status}. See {status_path(image_id)} for why, or ask again when it is done.",
+            "variant_not_ready",
+            f"The image is {status}. See {status_path(image_id)} for why, or ask again when it is done.",
             headers={} if again is None else {"Retry-After": str(again)},
         ) from not_ready
     except UnknownVariant as unknown:
         raise Problem(
-            status=HTTPStatus.NOT_FOUND,
-            code="unknown_variant",
-            detail=f"The image has no such variant. It has: {', '.join(unknown.names)}.",
+            "unknown_variant", f"The image has no such variant. It has: {', '.join(unknown.names)}."
         ) from unknown
     return Response(
         status_code=HTTPStatus.TEMPORARY_REDIRECT.value, headers={"Location": url, "Cache-Control": "no-store"}
     )
 
 
-# Whatever no route takes comes here too, so that an unknown path and a wrong method are problems like any other error.
-_METHODS = (
-    (re.compile(r"/images"), "POST, GET"),
-    (re.compile(r"/uploads"), "POST"),
-    (re.compile(r"/images/[^/]+"), "GET, PATCH, DELETE"),
-    (re.compile(r"/images/[^/]+(/status|/variants/[^/]+)"), "GET"),
-)
+@functools.cache
+def _description() -> str:
+    # Here, so that no other request waits for what describes them all.
+    from darkroom.openapi import document  # noqa: PLC0415
+
+    return json.dumps(document(app.access.access))
 
 
-@app.not_found
-def no_route(_: Exception) -> Response[str]:
-    path = app.current_event.path
-    for pattern, methods in _METHODS:
-        if pattern.fullmatch(path):
-            raise Problem(
-                status=HTTPStatus.METHOD_NOT_ALLOWED,
-                code="method_not_allowed",
-                detail=f"This path takes {methods}.",
-                headers={"Allow": methods},
-            )
-    raise Problem(
-        status=HTTPStatus.NOT_FOUND,
-        code="unknown_path",
-        detail="There is nothing at this path. Photos are sent with POST /images, large ones with POST /uploads.",
+@handles(app, GET_OPENAPI)
+def get_openapi() -> Response[str]:
+    return Response(
+        status_code=HTTPStatus.OK.value,
+        content_type="application/json",
+        body=_description(),
+        headers={"Cache-Control": "private, max-age=300"},
     )
 
 

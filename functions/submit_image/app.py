@@ -11,18 +11,19 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import caller_of, correlation_id_of, create_app, json_response, raw_body
+from darkroom.api import caller_of, correlation_id_of, create_app, handles, json_response, raw_body
 from darkroom.domain.schedule import read_timetable
 from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
 from darkroom.forms import file_in_form, is_form
 from darkroom.operations.submit_image import Upload, submit_image
+from darkroom.routes import POST_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.submit_image()
 app = create_app()
 
 
-@app.post("/images")
+@handles(app, POST_IMAGE)
 @tracer.capture_method(capture_response=False)
 def post_image() -> Response[str]:
     request = app.current_event

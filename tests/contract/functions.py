@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 import boto3
 import pytest
 
+from tests.conformity import assert_described
 from tests.contract.conftest import Aws
 
 ROOT = Path(__file__).parents[2]
@@ -50,9 +51,19 @@ def load(name: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def call(module: ModuleType, event: dict[str, Any], **context: Any) -> dict[str, Any]:
-    """What the handler answers."""
+    """What the handler answers; to a request it must be an answer that openapi.json tells of."""
     answer: dict[str, Any] = module.handler(event, Context(module.__name__.removeprefix("app_"), **context))
     json.dumps(answer)  # Lambda does
+    if "statusCode" in answer:  # an authorizer answers the gateway, and otherwise
+        request = event["requestContext"]["http"]
+        assert_described(
+            request["method"],
+            request["path"],
+            access=module.app.access.access,
+            status=answer["statusCode"],
+            headers=answer["headers"],
+            body=answer.get("body"),
+        )
     return answer
 
 

@@ -248,6 +248,46 @@ def test_what_no_route_takes_is_a_problem(functions: Functions) -> None:
     assert wrong_method["headers"]["Allow"] == "POST, GET"
 
 
+def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reaches(functions: Functions) -> None:
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
+        for path in ("/", "/image", "/images/", "/images/a/b", "/openapi.json/"):
+            problem(call(functions.read_image, http_event(method, path)), 404, "unknown_path")
+    for method, path, allowed in (
+        ("PUT", "/images", "POST, GET"),
+        ("HEAD", "/images", "POST, GET"),
+        ("POST", f"/images/{'0' * 26}", "GET, PATCH, DELETE"),
+        ("DELETE", f"/images/{'0' * 26}/status", "GET"),
+        ("PATCH", f"/images/{'0' * 26}/variants/webp", "GET"),
+        ("POST", "/openapi.json", "GET"),
+        ("GET", "/uploads", "POST"),
+    ):
+        answer = call(functions.read_image, http_event(method, path))
+        problem(answer, 405, "method_not_allowed")
+        assert answer["headers"]["Allow"] == allowed
+    # Characters that Powertools' routes do not know: these reach a function and none of its handlers.
+    for function, method in (("read_image", "GET"), ("delete_image", "DELETE"), ("move_image", "PATCH")):
+        event = http_event(method, '/images/"x"', headers={"content-type": "application/json"})
+        problem(call(getattr(functions, function), event), 404, "unknown_path")
+
+
+@pytest.mark.parametrize("query", ["prest=avatar", "process-at=2027-03-01T09:00:00Z", "Preset=avatar", "x=", "=x"])
+def test_a_parameter_that_nobody_knows_is_refused_before_anything_is_stored(functions: Functions, query: str) -> None:
+    told = problem(
+        call(functions.submit_image, http_event("POST", "/images", body=PHOTO, query=query)), 400, "unknown_parameter"
+    )
+    assert "preset, process_at, recipe, variants" in told["detail"]
+    assert "KeyCount" not in boto3.client("s3").list_objects(Bucket=functions.aws.originals_bucket)
+    answer = call(functions.read_image, http_event("GET", f"/images/{'0' * 26}/status", query=query))
+    assert "no parameters" in problem(answer, 400, "unknown_parameter")["detail"]
+
+
+def test_a_request_may_be_signed_in_its_query(functions: Functions) -> None:
+    event = http_event(
+        "POST", "/images", body=PHOTO, query="X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0a&preset=avatar"
+    )
+    assert document(call(functions.submit_image, event))["preset"] == "avatar"
+
+
 def test_images_are_listed_page_by_page_as_they_are_now(functions: Functions) -> None:
     ids = [document(functions.post())["id"] for _ in range(3)]
     functions.work()
@@ -319,6 +359,66 @@ def test_a_bad_form_is_a_problem_that_says_why(
 ) -> None:
     told = problem(call(functions.submit_image, form(*parts)), status, code)
     assert "IMG" not in told["detail"]
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "application/xml"])
+@pytest.mark.parametrize(
+    ("function", "method", "path"),
+    [("move_image", "PATCH", f"/images/{'0' * 26}"), ("begin_upload", "POST", "/uploads")],
+)
+def test_a_body_that_is_not_called_json_is_refused(
+    functions: Functions, function: str, method: str, path: str, content_type: str
+) -> None:
+    event = http_event(method, path, body=b'{"delay": "PT1H"}', headers={"content-type": content_type})
+    answer = call(getattr(functions, function), event)
+    problem(answer, 415, "unsupported_media_type")
+    assert answer["headers"]["Accept"] == "application/json"
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "Application/JSON; charset=utf-8", None])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        b"1" * 9999,
+        b"[" * 200_000,
+        b'{"delay": 1}',
+        b'{"at": "x"}',
+        b'{"delay": "PT1H"}' + b" " * 1024,
+    ],
+)
+def test_a_move_that_does_not_say_when_is_refused(functions: Functions, content_type: str | None, body: bytes) -> None:
+    headers = {} if content_type is None else {"content-type": content_type}
+    event = http_event("PATCH", f"/images/{'0' * 26}", body=body, headers=headers)
+    problem(call(functions.move_image, event), 400, "invalid_move")
+
+
+def test_no_browser_may_take_an_answer_for_something_else(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    tag = functions.get(f"/images/{image_id}")["headers"]["ETag"]
+    answers = [
+        functions.get(f"/images/{image_id}"),
+        functions.get(f"/images/{image_id}", if_none_match=tag),
+        functions.get("/nowhere"),
+        functions.post(b""),
+        call(functions.delete_image, http_event("DELETE", f"/images/{image_id}")),
+    ]
+    assert [answer["statusCode"] for answer in answers] == [200, 304, 404, 400, 204]
+    assert {answer["headers"]["X-Content-Type-Options"] for answer in answers} == {"nosniff"}
+
+
+def test_nothing_that_a_header_says_comes_back_or_into_the_logs(functions: Functions, log: io.StringIO) -> None:
+    mark = "<script>r4w</script>"
+    answers = [
+        functions.get("/images", if_none_match=mark, accept=mark, user_agent=mark),
+        functions.post(idempotency_key=mark + "é"),
+        functions.post(idempotency_key=mark),
+        functions.post(content_type=mark),
+    ]
+    assert "r4w" not in json.dumps(answers) + log.getvalue()
 
 
 def test_a_table_that_does_not_answer_is_a_503_with_retry_after(

@@ -173,8 +173,14 @@ OWN = {
 
 def test_the_matrix_has_every_route_with_an_id() -> None:
     assert {name_of(route) for route in WITH_AN_ID} == OWN.keys()
-    assert {route.path for route in ROUTES} - {route.path for route in WITH_AN_ID} == {*MAKING, "/{path+}"}
-    assert len(ROUTES) == 14, "a new route: say here what its owner gets"
+    assert {route.path for route in ROUTES} - {route.path for route in WITH_AN_ID} == {
+        *MAKING,
+        "/openapi.json",
+        "/",
+        "/{path+}",
+    }
+    assert len(ROUTES) == 21, "a new route: say here what its owner gets"
+    assert [name_of(route) for route in ROUTES if not route.security] == ["GET /openapi.json"]
 
 
 def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_changes_nothing(city: City) -> None:
@@ -187,6 +193,8 @@ def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_ch
         for kind in city.shut
     }
     for route in ROUTES:
+        if not route.security:
+            continue
         for kind, headers in city.shut.items():
             for image_id in (city.acme.done, city.globex.scheduled, city.acme.announced, UNKNOWN, *MALFORMED):
                 assert sent(city, route, image_id, headers) == refusals[kind], (name_of(route), kind, image_id)
@@ -223,9 +231,11 @@ FORGED_QUERY = "?tenant_id=globex&tenant=globex"
 
 def test_nothing_but_the_credential_says_whose_a_request_is(city: City) -> None:
     for route in WITH_AN_ID:
-        unknown = sent(city, route, UNKNOWN, city.acme.bearer)
-        for image_id in city.globex.images:
-            assert sent(city, route, image_id, forged(city), FORGED_QUERY) == unknown, (name_of(route), image_id)
+        for query in ("", FORGED_QUERY):
+            unknown = sent(city, route, UNKNOWN, city.acme.bearer, query)
+            assert unknown.status == (400 if query else 404)
+            for image_id in city.globex.images:
+                assert sent(city, route, image_id, forged(city), query) == unknown, (name_of(route), image_id)
 
 
 def test_a_list_has_all_images_of_the_caller_and_nobody_elses(city: City) -> None:
@@ -236,11 +246,23 @@ def test_a_list_has_all_images_of_the_caller_and_nobody_elses(city: City) -> Non
     place = city.gateway.request("GET", "/images?limit=1", headers=city.globex.bearer).body["next"]
     behind = city.gateway.request("GET", f"/images?cursor={place}", headers=city.acme.bearer)
     assert {image["id"] for image in behind.body["images"]} <= set(city.acme.images), "a cursor opens nothing"
+    assert city.gateway.request("GET", f"/images{FORGED_QUERY}", headers=city.acme.bearer).status == 400
+
+
+def test_the_apis_description_is_for_everybody_and_says_nothing_of_anybody(city: City) -> None:
+    city.gateway.invoked.clear()
+    answers = [
+        city.gateway.request("GET", "/openapi.json", headers=headers)
+        for headers in (*city.shut.values(), city.acme.bearer, city.globex.bearer)
+    ]
+    assert answers[0].status == 200 and all(answer == answers[0] for answer in answers)
+    assert set(city.gateway.invoked) == {"read_image"}
 
 
 @pytest.mark.parametrize("path", MAKING)
 def test_what_a_tenant_sends_is_its_own_and_no_others(city: City, path: str) -> None:
-    made = city.gateway.request("POST", path + FORGED_QUERY, body=MAKING[path], headers=forged(city))
+    assert city.gateway.request("POST", path + FORGED_QUERY, body=MAKING[path], headers=forged(city)).status == 400
+    made = city.gateway.request("POST", path, body=MAKING[path], headers=forged(city))
     assert made.status in (201, 202)
     row = boto3.client("dynamodb").get_item(
         TableName=city.gateway.aws.images_table, Key={"image_id": {"S": made.body["id"]}}

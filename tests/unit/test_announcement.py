@@ -26,6 +26,10 @@ def test_a_hash_is_the_same_in_either_case() -> None:
     assert read(sha256=SHA256.upper()) == read()
 
 
+def test_a_size_is_a_whole_number_however_it_is_written() -> None:
+    assert read(bytes=5_000_000.0) == read()
+
+
 def test_what_is_to_become_of_it_is_said_as_with_a_photo() -> None:
     announced = read(preset="standard", variants=["webp", "thumb"], delay="PT1H", content_type="image/png")
     assert [spec.name for spec in announced.order.recipe.variants] == ["thumb", "webp"]
@@ -58,6 +62,7 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
         (json.dumps({**PLAIN, "bytes": "5"}).encode(), "bytes", "must be a whole number"),
         (json.dumps({**PLAIN, "bytes": 10**4000}).encode(), "bytes", "must be at most 1e+15"),
         (json.dumps({**PLAIN, "bytes": 1.5}).encode(), "bytes", "must be a whole number"),
+        (json.dumps({**PLAIN, "bytes": "5" * 20_000}).encode(), "body", "bytes, and 16384 are the most"),
         (json.dumps({**PLAIN, "sha256": "ab"}).encode(), "sha256", "64 hexadecimal digits"),
         (json.dumps({**PLAIN, "sha256": SHA256 + "\n"}).encode(), "sha256", "64 hexadecimal digits"),
         (json.dumps({**PLAIN, "content_type": "image"}).encode(), "content_type", "must be a media type"),

@@ -29,7 +29,7 @@ SOURCES = resources("AWS::Lambda::EventSourceMapping")
 ROLES = resources("AWS::IAM::Role")
 FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 
-OPEN_ROUTES: frozenset[str] = frozenset()
+OPEN_ROUTES = frozenset({"GET /openapi.json"})
 """Routes that anybody may call in every environment."""
 
 COSTLIEST_PHOTO_SECONDS = 5
@@ -317,6 +317,12 @@ def test_every_route_but_the_open_ones_asks_for_a_credential(access: str) -> Non
     assert {route for route, security in routes(access).items() if not security} == OPEN_ROUTES
     assert all(security == [{"caller": []}] for route, security in routes(access).items() if route not in OPEN_ROUTES)
     assert len(routes(access)) >= 5
+
+
+def test_what_is_open_to_everybody_is_let_through_a_few_times_a_second() -> None:
+    (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
+    assert stage["RouteSettings"].keys() == OPEN_ROUTES
+    assert all(0 < settings["ThrottlingRateLimit"] <= 10 for settings in stage["RouteSettings"].values())
 
 
 def test_the_credential_of_each_way_is_what_it_says() -> None:

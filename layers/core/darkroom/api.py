@@ -5,121 +5,136 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from pydantic import Field
 
 from darkroom.aws.clients import within
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.field_problems import InvalidFields
 from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, caller_from, is_tenant_id
 from darkroom.operations.read_image import UnknownImage
+from darkroom.routes import NO_SNIFFING, Route, methods_of
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
 ANSWER_SECONDS = 8.5
 """What all AWS calls for one request may take together. A client is told within ten seconds that a service does not
 answer, while it still listens, and well before the gateway gives up after thirty."""
 
+JSON = "application/json"
+
 UNAVAILABLE_RETRY_AFTER_SECONDS = 5
 """When to ask again where nothing says how long a service will be away."""
 
-_REJECTED_STATUS: dict[str, HTTPStatus] = {
-    "empty_upload": HTTPStatus.BAD_REQUEST,
-    "upload_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    "unsupported_format": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    "unknown_preset": HTTPStatus.BAD_REQUEST,
-    "unknown_variants": HTTPStatus.BAD_REQUEST,
-    "invalid_recipe": HTTPStatus.BAD_REQUEST,
-    "invalid_upload": HTTPStatus.BAD_REQUEST,
-    "conflicting_parameters": HTTPStatus.BAD_REQUEST,
-    "invalid_idempotency_key": HTTPStatus.BAD_REQUEST,
-    "idempotency_key_reused": HTTPStatus.UNPROCESSABLE_ENTITY,
-    "image_deleted": HTTPStatus.GONE,
-    "invalid_process_at": HTTPStatus.BAD_REQUEST,
-    "invalid_delay": HTTPStatus.BAD_REQUEST,
-    "invalid_expires_at": HTTPStatus.BAD_REQUEST,
-    "invalid_move": HTTPStatus.BAD_REQUEST,
-    "invalid_limit": HTTPStatus.BAD_REQUEST,
-    "unknown_status": HTTPStatus.BAD_REQUEST,
-    "invalid_cursor": HTTPStatus.BAD_REQUEST,
-    "invalid_form": HTTPStatus.BAD_REQUEST,
-    "not_scheduled": HTTPStatus.CONFLICT,
+PROBLEMS: dict[str, tuple[HTTPStatus, str]] = {
+    "empty_upload": (HTTPStatus.BAD_REQUEST, "The upload is empty"),
+    "unknown_preset": (HTTPStatus.BAD_REQUEST, "Unknown preset"),
+    "unknown_variants": (HTTPStatus.BAD_REQUEST, "Unknown variants"),
+    "invalid_recipe": (HTTPStatus.BAD_REQUEST, "The recipe cannot be used"),
+    "conflicting_parameters": (HTTPStatus.BAD_REQUEST, "Parameters that exclude each other"),
+    "invalid_idempotency_key": (HTTPStatus.BAD_REQUEST, "Invalid Idempotency-Key"),
+    "invalid_process_at": (HTTPStatus.BAD_REQUEST, "Unusable process_at"),
+    "invalid_delay": (HTTPStatus.BAD_REQUEST, "Unusable delay"),
+    "invalid_expires_at": (HTTPStatus.BAD_REQUEST, "Unusable expires_at"),
+    "invalid_move": (HTTPStatus.BAD_REQUEST, "The body does not say when"),
+    "invalid_upload": (HTTPStatus.BAD_REQUEST, "The upload cannot be announced so"),
+    "invalid_form": (HTTPStatus.BAD_REQUEST, "The form cannot be used"),
+    "invalid_limit": (HTTPStatus.BAD_REQUEST, "Unusable limit"),
+    "unknown_status": (HTTPStatus.BAD_REQUEST, "Unknown status"),
+    "invalid_cursor": (HTTPStatus.BAD_REQUEST, "Unusable cursor"),
+    "unreadable_body": (HTTPStatus.BAD_REQUEST, "The body cannot be read"),
+    "unknown_parameter": (HTTPStatus.BAD_REQUEST, "Unknown parameter"),
+    "no_tenant": (HTTPStatus.FORBIDDEN, "The token names no tenant"),
+    "unknown_image": (HTTPStatus.NOT_FOUND, "Unknown image"),
+    "unknown_variant": (HTTPStatus.NOT_FOUND, "Unknown variant"),
+    "unknown_path": (HTTPStatus.NOT_FOUND, "Unknown path"),
+    "method_not_allowed": (HTTPStatus.METHOD_NOT_ALLOWED, "Method not allowed"),
+    "not_scheduled": (HTTPStatus.CONFLICT, "The image is not scheduled"),
+    "variant_not_ready": (HTTPStatus.CONFLICT, "The variant is not ready"),
+    "image_deleted": (HTTPStatus.GONE, "The image was deleted"),
+    "upload_too_large": (HTTPStatus.CONTENT_TOO_LARGE, "The upload is too large"),
+    "unsupported_format": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Not an image that can be developed"),
+    "unsupported_media_type": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body is of another media type"),
+    "idempotency_key_reused": (HTTPStatus.UNPROCESSABLE_CONTENT, "Idempotency-Key reused"),
+    "internal": (HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error"),
+    "unavailable": (HTTPStatus.SERVICE_UNAVAILABLE, "Temporarily unavailable"),
 }
-
-_TITLES: dict[str, str] = {
-    "empty_upload": "The upload is empty",
-    "unreadable_body": "The body cannot be read",
-    "upload_too_large": "The upload is too large",
-    "unsupported_format": "Not an image that can be developed",
-    "unknown_preset": "Unknown preset",
-    "unknown_variants": "Unknown variants",
-    "invalid_recipe": "The recipe cannot be used",
-    "invalid_upload": "The upload cannot be announced so",
-    "conflicting_parameters": "Parameters that exclude each other",
-    "invalid_idempotency_key": "Invalid Idempotency-Key",
-    "idempotency_key_reused": "Idempotency-Key reused",
-    "image_deleted": "The image was deleted",
-    "invalid_process_at": "Unusable process_at",
-    "invalid_delay": "Unusable delay",
-    "invalid_expires_at": "Unusable expires_at",
-    "invalid_move": "The body does not say when",
-    "invalid_limit": "Unusable limit",
-    "unknown_status": "Unknown status",
-    "invalid_cursor": "Unusable cursor",
-    "invalid_form": "The form cannot be used",
-    "not_scheduled": "The image is not scheduled",
-    "unknown_image": "Unknown image",
-    "unknown_variant": "Unknown variant",
-    "variant_not_ready": "The variant is not ready",
-    "unknown_path": "Unknown path",
-    "no_tenant": "The token names no tenant",
-    "method_not_allowed": "Method not allowed",
-    "unavailable": "Temporarily unavailable",
-    "internal": "Internal error",
-}
+"""Every problem by its code: its status and its title."""
 
 
 class Problem(Exception):
-    """An error answer; `code` is stable, `detail` says what to do, `errors` which fields are wrong, if any."""
+    """An error answer: `code` is one of PROBLEMS, `detail` says what to do, `errors` which fields are wrong, if any."""
 
     def __init__(
         self,
-        *,
-        status: HTTPStatus,
         code: str,
         detail: str,
+        *,
         headers: Mapping[str, str] | None = None,
         errors: Sequence[Mapping[str, str]] = (),
     ) -> None:
         super().__init__(detail)
-        self.status = status
         self.code = code
+        self.status, self.title = PROBLEMS[code]
         self.detail = detail
         self.headers = dict(headers or {})
         self.errors = errors
 
 
-def problem_response(problem: Problem, correlation_id: str) -> Response[str]:
-    """The answer for `problem`, in `application/problem+json`; the correlation id finds the request in the logs."""
-    body: dict[str, Any] = {
-        "type": f"urn:darkroom:problem:{problem.code.replace('_', '-')}",
-        "title": _TITLES[problem.code],
+def problem_type(code: str) -> str:
+    """The stable `type` of a problem (RFC 9457, section 3.1.1)."""
+    return f"urn:darkroom:problem:{code.replace('_', '-')}"
+
+
+class FieldErrorDocument(TypedDict):
+    """What is wrong with one field."""
+
+    field: Annotated[str, Field(description="Its path: `variants.2.width`.")]
+    message: str
+
+
+class ProblemDocument(TypedDict):
+    """An error (RFC 9457)."""
+
+    type: Annotated[str, Field(description="Stable: an URN that ends with the code.")]
+    title: str
+    status: int
+    detail: Annotated[str, Field(description="What to do, for people.")]
+    code: Annotated[str, Field(description="Stable: branch on it.")]
+    correlation_id: Annotated[str, Field(description="Finds the request in the operator's logs.")]
+    errors: NotRequired[list[FieldErrorDocument]]
+
+
+def problem_document(problem: Problem, correlation_id: str) -> ProblemDocument:
+    """What a client is told of `problem`; the correlation id finds the request in the logs."""
+    document: ProblemDocument = {
+        "type": problem_type(problem.code),
+        "title": problem.title,
         "status": problem.status.value,
         "detail": problem.detail,
         "code": problem.code,
         "correlation_id": correlation_id,
     }
     if problem.errors:
-        body["errors"] = list(problem.errors)
+        document["errors"] = [{"field": error["field"], "message": error["message"]} for error in problem.errors]
+    return document
+
+
+def problem_response(problem: Problem, correlation_id: str) -> Response[str]:
+    """The answer for `problem`, in `application/problem+json`."""
     return Response(
         status_code=problem.status.value,
         content_type="application/problem+json",
-        body=json.dumps(body),
+        body=json.dumps(problem_document(problem, correlation_id)),
         headers={"Cache-Control": "no-store", **problem.headers},
     )
 
@@ -132,11 +147,17 @@ def json_response(status: HTTPStatus, document: Mapping[str, Any], headers: Mapp
 
 
 class Router(APIGatewayHttpResolver):
-    """A router for HTTP API events (payload 2.0) that knows by which credential callers are let in."""
+    """A router for HTTP API events (payload 2.0) that knows by which credential callers are let in, and none of whose
+    answers a browser may take for something else than it says."""
 
     def __init__(self, access: AccessSettings) -> None:
         super().__init__()
         self.access = access
+
+    def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+        answer = super().resolve(event, context)
+        answer["headers"][NO_SNIFFING.name] = NO_SNIFFING.example
+        return answer
 
 
 def create_app() -> Router:
@@ -153,24 +174,15 @@ def create_app() -> Router:
 
     @app.exception_handler(InvalidFields)
     def _invalid_fields(error: InvalidFields) -> Response[str]:
-        return respond(
-            Problem(
-                status=_REJECTED_STATUS[error.code],
-                code=error.code,
-                detail=error.message,
-                errors=[asdict(problem) for problem in error.problems],
-            )
-        )
+        return respond(Problem(error.code, error.message, errors=[asdict(problem) for problem in error.problems]))
 
     @app.exception_handler(Rejected)
     def _rejected(error: Rejected) -> Response[str]:
-        return respond(Problem(status=_REJECTED_STATUS[error.code], code=error.code, detail=error.message))
+        return respond(Problem(error.code, error.message))
 
     @app.exception_handler(UnknownImage)
     def _unknown_image(_: UnknownImage) -> Response[str]:
-        return respond(
-            Problem(status=HTTPStatus.NOT_FOUND, code="unknown_image", detail="There is no image with this id.")
-        )
+        return respond(Problem("unknown_image", "There is no image with this id."))
 
     @app.exception_handler(Retryable)
     def _unavailable(error: Retryable) -> Response[str]:
@@ -178,25 +190,53 @@ def create_app() -> Router:
         retry_after_seconds = max(UNAVAILABLE_RETRY_AFTER_SECONDS, error.retry_after_seconds)
         return respond(
             Problem(
-                status=HTTPStatus.SERVICE_UNAVAILABLE,
-                code="unavailable",
-                detail="A service that this needs does not answer now. Send the same request again.",
+                "unavailable",
+                "A service that this needs does not answer now. Send the same request again.",
                 headers={"Retry-After": str(retry_after_seconds)},
             )
         )
 
+    @app.not_found
+    def _no_route(_: Exception) -> Response[str]:
+        request = app.current_event
+        methods = methods_of(request.path)
+        # What matches a route and came here has characters in it that neither an id nor a variant's name has.
+        if not methods or request.http_method in methods:
+            raise Problem(
+                "unknown_path",
+                "There is nothing at this path. GET /openapi.json tells what there is.",
+            )
+        allowed = ", ".join(methods)
+        raise Problem("method_not_allowed", f"This path takes {allowed}.", headers={"Allow": allowed})
+
     @app.exception_handler(Exception)
     def _internal(error: Exception) -> Response[str]:
         logger.exception("unexpected error", exc_info=error)
-        return respond(
-            Problem(
-                status=HTTPStatus.INTERNAL_SERVER_ERROR,
-                code="internal",
-                detail="Something unexpected happened here. Tell the operator the correlation id.",
-            )
-        )
+        return respond(Problem("internal", "Something unexpected happened here. Tell the operator the correlation id."))
 
     return app
+
+
+def handles[Handler: Callable[..., Response[str]]](app: Router, route: Route) -> Callable[[Handler], Handler]:
+    """Registers the decorated function for the route. Query parameters that the route does not have are refused: a
+    misspelt one would otherwise be ignored, and a photo developed at once that was to wait."""
+
+    def refuse_unknown_parameters(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
+        # A request may be signed in its query instead of a header
+        # (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html).
+        given = {name for name in app.current_event.query_string_parameters if not name.lower().startswith("x-amz-")}
+        if given <= route.query:
+            return next_middleware(app)
+        known = ", ".join(sorted(route.query))
+        raise Problem(
+            "unknown_parameter",
+            f"Only these parameters are known here: {known}." if known else "There are no parameters here.",
+        )
+
+    register: Callable[[Handler], Handler] = app.route(
+        rule=route.rule, method=route.method, middlewares=[refuse_unknown_parameters]
+    )
+    return register
 
 
 def _in_time(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[str]:
@@ -237,14 +277,25 @@ def _caller_of_token(claims: Mapping[str, str], access: AccessSettings) -> Calle
     tenant_id = claims.get(access.jwt_tenant_claim, "")
     if not is_tenant_id(tenant_id):
         raise Problem(
-            status=HTTPStatus.FORBIDDEN,
-            code="no_tenant",
-            detail=f"The token's claim {access.jwt_tenant_claim!r} names no tenant: that takes 1 to 128 letters, "
+            "no_tenant",
+            f"The token's claim {access.jwt_tenant_claim!r} names no tenant: that takes 1 to 128 letters, "
             "digits and . _ : | @ -, a letter or digit first.",
         )
     # The issuer decides who pays: a claim that is missing, or a word that nobody knows, gives nothing for free.
     tier = Tier.PAID if claims.get(access.jwt_tier_claim) == Tier.PAID else Tier.FREE
     return Caller(tenant_id=tenant_id, tier=tier, allowance=ALLOWANCES[tier])
+
+
+def json_body(app: Router) -> bytes:
+    """The body of a request that says something. Raises Problem (`unsupported_media_type`) where it says by its
+    `Content-Type` that it is no JSON."""
+    content_type = app.current_event.headers.get("content-type", JSON)
+    if content_type.partition(";")[0].strip().lower() != JSON:
+        # RFC 9110, section 15.5.16: in this answer Accept says what would have been taken.
+        raise Problem(
+            "unsupported_media_type", f"Send the body as JSON: Content-Type: {JSON}", headers={"Accept": JSON}
+        )
+    return raw_body(app)
 
 
 def raw_body(app: Router) -> bytes:
@@ -261,8 +312,4 @@ def raw_body(app: Router) -> bytes:
     try:
         return base64.b64decode(body, validate=True)
     except binascii.Error as error:
-        raise Problem(
-            status=HTTPStatus.BAD_REQUEST,
-            code="unreadable_body",
-            detail="The body is not base64 as the gateway sends it.",
-        ) from error
+        raise Problem("unreadable_body", "The body is not base64 as the gateway sends it.") from error

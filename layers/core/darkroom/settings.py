@@ -32,11 +32,15 @@ class Settings(BaseModel):
             raise MissingSettings(f"{cls.__name__}: {problems}. Set them in template.yaml.") from error
 
 
+type Access = Literal["anonymous", "iam", "keys", "jwt"]
+"""By which credential callers are let in: the template's parameter of that name."""
+
+
 class AccessSettings(Settings):
     """Whose requests the API answers: `access` is the credential that the gateway has seen, and the claims of a token
     say who its tenant is and what tier they have."""
 
-    access: Literal["anonymous", "iam", "keys", "jwt"]
+    access: Access
     jwt_tenant_claim: str = "sub"
     jwt_tier_claim: str = "tier"
 

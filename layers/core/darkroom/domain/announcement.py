@@ -10,9 +10,20 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from darkroom.domain.field_problems import FieldProblem, InvalidFields, in_words
 from darkroom.domain.order import Order, order_of
+from darkroom.domain.recipes import WHOLE
 from darkroom.domain.schedule import AT_ONCE, Timetable, read_timetable
 
 UNKNOWN_MEDIA_TYPE = "application/octet-stream"
+
+MAX_ANNOUNCEMENT_BYTES = 16_384
+"""Four times the longest recipe, so that one can be indented."""
+
+MAX_ANNOUNCED_BYTES = 10**15
+
+SHA256_PATTERN = "[0-9a-fA-F]{64}"
+
+MEDIA_TYPE_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}/[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}"
+"""RFC 6838, section 4.2, without parameters, which say nothing of a picture."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +54,9 @@ class InvalidUpload(InvalidFields):
 class _Written(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    size_bytes: Annotated[int, Field(alias="bytes", ge=1, le=10**15)]
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")]
-    # RFC 6838, section 4.2, without parameters, which say nothing of a picture.
-    content_type: Annotated[
-        str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}/[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}$")
-    ] = UNKNOWN_MEDIA_TYPE
+    size_bytes: Annotated[int, Field(alias="bytes", ge=1, le=MAX_ANNOUNCED_BYTES), WHOLE]
+    sha256: Annotated[str, StringConstraints(pattern=f"^{SHA256_PATTERN}$")]
+    content_type: Annotated[str, StringConstraints(pattern=f"^{MEDIA_TYPE_PATTERN}$")] = UNKNOWN_MEDIA_TYPE
     preset: str | None = None
     variants: tuple[str, ...] | None = None
     recipe: dict[str, Any] | None = None
@@ -62,6 +70,9 @@ def read_announcement(body: bytes) -> Announcement:
 
     Raises Rejected: `invalid_upload`, by field, and what `order_of` and `read_timetable` raise.
     """
+    if len(body) > MAX_ANNOUNCEMENT_BYTES:
+        told = f"has {len(body)} bytes, and {MAX_ANNOUNCEMENT_BYTES} are the most"
+        raise InvalidUpload((FieldProblem(field="body", message=told),))
     try:
         written = _Written.model_validate_json(body)
     except ValidationError as error:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import overload
 
 type Milliseconds = int
 """An instant: whole milliseconds since 1970-01-01T00:00:00Z. Every `*_at` and `*_until` of a row is one."""
+
+
+@overload
+def rfc3339(instant: Milliseconds) -> str: ...
+
+
+@overload
+def rfc3339(instant: Milliseconds | None) -> str | None: ...
 
 
 def rfc3339(instant: Milliseconds | None) -> str | None:

@@ -8,7 +8,17 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Strict, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Strict,
+    Tag,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from darkroom.domain.errors import Rejected
@@ -49,6 +59,11 @@ COUNTED_AS = (
 )
 """How `VariantSpec.work_pixels` counts, in words for whoever asked for too much."""
 
+VARIANT_NAME_PATTERN = "[a-z][a-z0-9_-]{0,31}"
+"""What the name of a variant matches."""
+
+_COLOUR_PATTERN = "#([0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
+
 FIELD_PROBLEM = "field_problem"
 """The type of an error about a whole model; its context names the `field` that it comes down to."""
 
@@ -73,6 +88,15 @@ def _kind_of_gravity(value: Any) -> str:
     return "focal point" if isinstance(value, FocalPoint | dict) else "compass point"
 
 
+def _as_int(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(_as_int)
+"""Takes 3.0 for 3: JSON has one kind of number, and to JSON Schema both are integers
+(https://json-schema.org/draft/2020-12/json-schema-core#section-4.2.3)."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -86,11 +110,16 @@ class FocalPoint(_Model):
 
 type Compass = Literal["centre", "north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest"]
 
-type _Gravity = Annotated[
+type Gravity = Annotated[
     Annotated[Compass, Tag("compass point")] | Annotated[FocalPoint, Tag("focal point")],
     Discriminator(_kind_of_gravity),
 ]
-type _Side = Annotated[int, Strict(), Field(ge=1, le=MAX_SIDE_PIXELS)]
+type Side = Annotated[int, Strict(), Field(ge=1, le=MAX_SIDE_PIXELS), WHOLE]
+
+
+def _sides(*names: str) -> dict[str, Any]:
+    """That these sides are given, in JSON Schema."""
+    return {"required": list(names), "properties": {name: {"type": "integer"} for name in names}}
 
 
 class VariantSpec(_Model):
@@ -106,25 +135,37 @@ class VariantSpec(_Model):
 
     `gravity` says what stays of the picture (`cover`) or where it sits (`contain`). `background` also shows through
     transparency where the format has none. `format` `auto` is PNG where something in the variant is transparent, JPEG
-    elsewhere. `quality` is the encoder's own scale, None its default (`DEFAULT_QUALITY`); PNG ignores it. `effort` None
+    elsewhere. `quality` is the encoder's own scale, null its default (`DEFAULT_QUALITY`); PNG ignores it. `effort` null
     is the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then the size.
     """
 
+    # What `_has_the_sides_that_it_needs` checks.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [_sides("width"), _sides("height")],
+            "if": {"properties": {"fit": {"const": "inside"}}},
+            "else": _sides("width", "height"),
+        }
+    )
     name: Annotated[
-        str, _matching(r"[a-z][a-z0-9_-]{0,31}", "must be 1 to 32 of a-z, 0-9, - and _, beginning with a letter")
+        str,
+        _matching(VARIANT_NAME_PATTERN, "must be 1 to 32 of a-z, 0-9, - and _, beginning with a letter"),
+        Field(json_schema_extra={"pattern": f"^{VARIANT_NAME_PATTERN}$"}),
     ]
-    width: _Side | None = None
-    height: _Side | None = None
+    width: Side | None = None
+    height: Side | None = None
     fit: Literal["inside", "cover", "contain", "exact"] = "inside"
-    gravity: _Gravity = "centre"
+    gravity: Gravity = "centre"
     enlarge: Annotated[bool, Strict()] = False
     background: Annotated[
-        str, _matching(r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{8})", "must be a colour: #7a8b5c, or #7a8b5cff with its alpha")
+        str,
+        _matching(_COLOUR_PATTERN, "must be a colour: #7a8b5c, or #7a8b5cff with its alpha"),
+        Field(json_schema_extra={"pattern": f"^{_COLOUR_PATTERN}$"}),
     ] = "#ffffff"
     format: Literal["auto", "jpeg", "png", "webp", "avif"] = "auto"
-    quality: Annotated[int, Strict(), Field(ge=1, le=100)] | None = None
+    quality: Annotated[int, Strict(), Field(ge=1, le=100), WHOLE] | None = None
     effort: Effort | None = None
-    max_bytes: Annotated[int, Strict(), Field(ge=1024)] | None = None
+    max_bytes: Annotated[int, Strict(), Field(ge=1024), WHOLE] | None = None
 
     @model_validator(mode="after")
     def _has_the_sides_that_it_needs(self) -> Self:
@@ -158,6 +199,12 @@ class Recipe(_Model):
     A row's recipe is read as it was written; `MAX_WORK_PIXELS` binds whoever writes a new one (`written_recipes`).
     """
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "description": "The variants of one image, each under a name of its own. They may come to "
+            f"{MAX_WORK_PIXELS / 1e6:.1f} megapixels of work. {COUNTED_AS}"
+        }
+    )
     variants: Annotated[tuple[VariantSpec, ...], Field(min_length=1, max_length=MAX_VARIANTS)]
 
     @model_validator(mode="after")

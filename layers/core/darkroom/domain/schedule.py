@@ -15,14 +15,20 @@ MAX_DELAY_SECONDS = 364 * 24 * 3600
 """The furthest ahead that an image can be scheduled: an execution that holds a batch lives a year in all
 (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)."""
 
+INSTANT_PATTERN = (
+    "([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+"""RFC 3339, section 5.6, with the zone that it asks for. What the pattern lets through may still be no date."""
+
+DURATION_PATTERN = r"P(?=.)([0-9]+W)?([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]+)?S)?)?"
+"""ISO 8601, without years and months: how long those are depends on where one begins to count."""
+
 PAST_TOLERANCE_SECONDS = 60
 """An instant that has just passed, by a client's clock or on the way here, means now."""
 
-# RFC 3339, section 5.6, with the zone that it asks for. What the pattern lets through may still be no date.
 # A plus sign that nobody has percent-encoded comes out of a query as a space.
-_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,6})?)([Zz]|[+ -]\d\d:\d\d)")
-# ISO 8601, without years and months: how long those are depends on where one begins to count.
-_DURATION = re.compile(r"P(?=.)(\d+W)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+([.,]\d+)?S)?)?")
+_INSTANT = re.compile(INSTANT_PATTERN.replace("[+-]", "[+ -]"))
+_DURATION = re.compile(DURATION_PATTERN)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _instants: TypeAdapter[datetime] = TypeAdapter(datetime)
@@ -110,7 +116,7 @@ def _instant(name: str, text: str) -> Milliseconds:
     if match is None:
         raise problem
     try:
-        instant = _instants.validate_python((match[1] + match[2].replace(" ", "+")).upper())
+        instant = _instants.validate_python((match[1] + match[3].replace(" ", "+")).upper())
         return -((_EPOCH - instant) // timedelta(milliseconds=1))  # rounded up: never early
     except (ValidationError, OverflowError):
         raise problem from None

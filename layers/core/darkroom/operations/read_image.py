@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status
 from darkroom.domain.status_document import (
+    ImageDocument,
+    StatusDocument,
     entity_tag,
+    image_document,
     matches_entity_tag,
     retry_after_seconds,
     status_document,
@@ -41,7 +43,7 @@ class StatusAnswer:
     """The document, or None where the client's copy is current (304), its entity tag, and when to ask again, None where
     the image has ended."""
 
-    document: dict[str, Any] | None
+    document: StatusDocument | ImageDocument | None
     entity_tag: str
     retry_after_seconds: int | None
 
@@ -65,14 +67,7 @@ def read_image(
     tag, again = entity_tag(image, now), retry_after_seconds(image, now)
     if matches_entity_tag(if_none_match, tag):
         return StatusAnswer(document=None, entity_tag=tag, retry_after_seconds=again)
-    document = status_document(image, outputs.url_of)
-    if with_source:
-        source = image.source
-        document["source"] = {
-            "media_type": source.media_type,
-            "bytes": source.size_bytes,
-            "sha256": source.sha256,
-        }
+    document = (image_document if with_source else status_document)(image, outputs.url_of)
     return StatusAnswer(document=document, entity_tag=tag, retry_after_seconds=again)
 
 

@@ -1,0 +1,344 @@
+"""openapi.json: the API in OpenAPI 3.1, made from the table of routes, the problems and the types of the documents."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any, TypedDict
+
+from pydantic import Field, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from darkroom.api import PROBLEMS, Problem, ProblemDocument, problem_document, problem_type
+from darkroom.domain.status_document import ImageDocument, StatusDocument, UploadDocument
+from darkroom.examples import examples_of
+from darkroom.forms import FILE_PART, FORM_MEDIA_TYPE
+from darkroom.routes import (
+    ALWAYS_HEADERS,
+    EVERYWHERE,
+    NOWHERE,
+    PROBLEM_HEADERS,
+    ROUTES,
+    Answer,
+    Body,
+    Header,
+    Parameter,
+    Route,
+)
+from darkroom.settings import Access
+
+type Json = dict[str, Any]
+
+
+class GatewayError(TypedDict):
+    """An error of API Gateway itself, whose form is not Darkroom's."""
+
+    message: Annotated[str, Field(description="For people; it may change.")]
+
+
+_DESCRIPTION = """\
+Post a photo, get `202 Accepted`, and it will be developed: nothing that was accepted is ever lost.
+
+Errors are `application/problem+json` (RFC 9457); branch on `code`. What API Gateway refuses by itself has its own form:
+`{"message": …}`. It has no route for methods but GET, HEAD, POST, PUT, PATCH and DELETE, and takes 10,240 bytes of
+request line and headers. Query parameters that are not described here are refused."""
+
+_SECURITY: dict[Access, dict[str, Json]] = {
+    "anonymous": {},
+    "keys": {"key": {"type": "http", "scheme": "bearer", "description": "An API key: `dr_…`."}},
+    "jwt": {
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "A token of the stack's identity provider.",
+        }
+    },
+    "iam": {
+        "sigv4": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "x-amazon-apigateway-authtype": "awsSigv4",
+            "description": "AWS Signature Version 4 for the service `execute-api`.",
+        }
+    },
+}
+"""How callers prove who they are, by how the stack was deployed."""
+
+_REFUSED_BY_GATEWAY: dict[Access, tuple[HTTPStatus, ...]] = {
+    "anonymous": (),
+    "keys": (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN),
+    "jwt": (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN),
+    "iam": (HTTPStatus.FORBIDDEN,),
+}
+"""How API Gateway answers a request without a good credential."""
+
+_REFUSED_BY_US: dict[Access, tuple[str, ...]] = {"anonymous": (), "keys": (), "jwt": ("no_tenant",), "iam": ()}
+"""The problems of a credential that the gateway has let through."""
+
+_FAILED_BY_GATEWAY = (
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+"""How API Gateway may answer any request by itself."""
+
+_GATEWAY_MESSAGES: dict[HTTPStatus, str] = {
+    HTTPStatus.UNAUTHORIZED: "Unauthorized",
+    HTTPStatus.FORBIDDEN: "Forbidden",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Request Entity Too Large",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too Many Requests",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "Request Header Fields Too Large",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Internal Server Error",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Service Unavailable",
+}
+"""What API Gateway says by itself
+(https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html)."""
+
+_DETAILS: dict[str, str] = {
+    "conflicting_parameters": "process_at names an instant and delay counts from now: send one of them.",
+    "empty_upload": "The body is empty. Send the file's bytes: curl --data-binary @photo.jpg",
+    "idempotency_key_reused": "This Idempotency-Key was used with another photo, preset or recipe. Use a new key.",
+    "image_deleted": "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again.",
+    "internal": "Something unexpected happened here. Tell the operator the correlation id.",
+    "invalid_cursor": "cursor is the `next` of an earlier page, as it was. Leave it out to begin.",
+    "invalid_delay": "A delay is at most P364D.",
+    "invalid_expires_at": "expires_at must lie after the image's time, and at most 364 days after it.",
+    "invalid_form": "It has no part `file`. Send the photo as the one part `file`: curl -F file=@photo.jpg",
+    "invalid_idempotency_key": "An Idempotency-Key is 1 to 255 printable ASCII characters.",
+    "invalid_limit": "limit is a whole number from 1 to 100.",
+    "invalid_move": "Say when: process_at with an instant, or delay with a duration.",
+    "invalid_process_at": "process_at must lie between now and 364 days from now.",
+    "invalid_upload": "The upload cannot be announced so. sha256: must be the file's SHA-256 in 64 hexadecimal digits.",
+    "no_tenant": "The token's claim 'sub' names no tenant: that takes 1 to 128 letters, digits and . _ : | @ -.",
+    "invalid_recipe": "The recipe cannot be used. variants.0.width: must be at most 8192.",
+    "method_not_allowed": "This path takes GET, PATCH, DELETE.",
+    "not_scheduled": "Only an image that is scheduled can be moved. This one is done.",
+    "unavailable": "A service that this needs does not answer now. Send the same request again.",
+    "unknown_image": "There is no image with this id.",
+    "unknown_parameter": "Only these parameters are known here: cursor, limit, status.",
+    "unknown_path": "There is nothing at this path.",
+    "unknown_preset": "There is no such preset. Known presets: avatar, standard.",
+    "unknown_status": "status is one or more of these, parted by commas: pending, processing, done.",
+    "unknown_variant": "The image has no such variant. It has: thumb, medium, large, webp.",
+    "unknown_variants": "There is no variant 'huge'. Known variants: thumb, medium, large, webp.",
+    "unreadable_body": "The body is not base64 as the gateway sends it.",
+    "unsupported_format": "The bytes are text, whatever the file is called. Send a JPEG, PNG, WebP or GIF image.",
+    "unsupported_media_type": "Send the body as JSON: Content-Type: application/json",
+    "upload_too_large": "The upload has 5242880 bytes; at most 4194304 can be sent in one request.",
+    "variant_not_ready": "The image is pending. See /images/{id}/status for why, or ask again when it is done.",
+}
+"""What each problem may say, as an example."""
+
+_FIELD_ERRORS = {
+    "invalid_recipe": [{"field": "variants.0.width", "message": "must be at most 8192"}],
+    "invalid_upload": [{"field": "sha256", "message": "must be the file's SHA-256 in 64 hexadecimal digits"}],
+}
+
+
+def document(access: Access) -> Json:
+    """The description of the API of a stack that was deployed with that access."""
+    components = _Components()
+    paths: Json = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, access, components)
+    responses = {code: _refusal(PROBLEMS[code][0], (code,), components) for code in NOWHERE}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Darkroom", "version": "1", "description": _DESCRIPTION},
+        "servers": [{"url": "/"}],
+        "security": [{name: []} for name in _SECURITY[access]],
+        "paths": paths,
+        "components": {
+            "responses": responses,
+            "headers": components.headers,
+            "examples": components.examples,
+            "schemas": components.schemas,
+            "securitySchemes": _SECURITY[access],
+        },
+    }
+
+
+class _JsonSchema(GenerateJsonSchema):
+    """Pydantic's schemas without a title for each field, which would repeat its name."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+class _Components:
+    """What operations refer to, by name; whatever is asked for is added."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Json] = {}
+        self.schemas: dict[str, Json] = {}
+        self.examples: dict[str, Json] = {}
+        self.headers: dict[str, Json] = {}
+
+    def schema_of(self, kind: Any) -> Json:
+        """The schema of a Python type, or a reference to it where it has a name."""
+        if id(kind) not in self._known:
+            adapter: TypeAdapter[Any] = TypeAdapter(kind)
+            schemas, definitions = TypeAdapter.json_schemas(
+                [("it", "validation", adapter)],
+                schema_generator=_JsonSchema,
+                ref_template="#/components/schemas/{model}",
+            )
+            self.schemas |= definitions.get("$defs", {})
+            self._known[id(kind)] = schemas["it", "validation"]
+        return self._known[id(kind)]
+
+    def examples_of(self, kind: Any) -> Json:
+        """References to the examples of a document."""
+        named = {f"{kind.__name__}.{name}": value for name, value in examples_of(kind).items()}
+        self.examples |= {name: {"value": value} for name, value in named.items()}
+        return {name.rpartition(".")[2]: {"$ref": f"#/components/examples/{name}"} for name in named}
+
+    def problem(self, code: str) -> Json:
+        """A reference to the schema of one problem."""
+        name = "".join(word.capitalize() for word in code.split("_")) + "Problem"
+        status, title = PROBLEMS[code]
+        self.schemas[name] = {
+            "title": title,
+            "allOf": [self.schema_of(ProblemDocument)],
+            "properties": {
+                "type": {"const": problem_type(code)},
+                "status": {"const": status.value},
+                "code": {"const": code},
+            },
+        }
+        self.examples[code] = {"summary": title, "value": _problem_example(code)}
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def header(self, header: Header, *, always: bool) -> Json:
+        """One header of an answer."""
+        described: Json = {
+            "description": header.description,
+            "required": always,
+            "schema": self.schema_of(header.kind),
+            "example": header.example,
+        }
+        if header not in ALWAYS_HEADERS or not always:
+            return described
+        self.headers[header.name] = described
+        return {"$ref": f"#/components/headers/{header.name}"}
+
+
+def _operation(route: Route, access: Access, components: _Components) -> Json:
+    operation: Json = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "description": route.description,
+        "parameters": [_parameter(parameter, components) for parameter in route.parameters],
+    }
+    if route.body is not None:
+        operation["requestBody"] = _body(route.body, components)
+    responses = {str(answer.status.value): _answer(answer, components) for answer in route.answers}
+    codes = (*route.problems, *EVERYWHERE)
+    gateways = {*_FAILED_BY_GATEWAY}
+    if route.is_open:
+        operation["security"] = []
+    else:
+        codes += _REFUSED_BY_US[access]
+        gateways |= {*_REFUSED_BY_GATEWAY[access]}
+    if route.body is not None:
+        gateways.add(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    for status in sorted(gateways | {PROBLEMS[code][0] for code in codes}):
+        own = tuple(code for code in codes if PROBLEMS[code][0] is status)
+        responses[str(status.value)] = _refusal(status, own, components, by_gateway=status in gateways)
+    operation["responses"] = responses
+    return operation
+
+
+def _parameter(parameter: Parameter, components: _Components) -> Json:
+    described: Json = {
+        "name": parameter.name,
+        "in": parameter.place,
+        "description": parameter.description,
+        "required": parameter.place == "path",
+    }
+    schema = components.schema_of(parameter.kind)
+    if parameter.media_type is not None:
+        return described | {"content": {parameter.media_type: {"schema": schema, "example": parameter.example}}}
+    if schema.get("type") == "array":
+        described |= {"style": "form", "explode": False}
+    return described | {"schema": schema, "example": parameter.example}
+
+
+def _body(body: Body, components: _Components) -> Json:
+    content: Json = {}
+    for media_type in body.media_types:
+        if body.kind is not None:
+            examples = {name: {"value": value} for name, value in body.examples.items()}
+            content[media_type] = {"schema": components.schema_of(body.kind), "examples": examples}
+        elif media_type == FORM_MEDIA_TYPE:
+            file: Json = {"type": "string", "contentMediaType": "application/octet-stream"}
+            content[media_type] = {
+                "schema": {
+                    "type": "object",
+                    "properties": {FILE_PART: file},
+                    "required": [FILE_PART],
+                    "additionalProperties": False,
+                },
+                "encoding": {FILE_PART: {"contentType": ", ".join(t for t in body.media_types if t != media_type)}},
+            }
+        else:
+            # The bytes themselves (https://spec.openapis.org/oas/v3.1.0#considerations-for-file-uploads).
+            content[media_type] = {}
+    return {"description": body.description, "required": True, "content": content}
+
+
+def _answer(answer: Answer, components: _Components) -> Json:
+    headers = (*answer.headers, *ALWAYS_HEADERS)
+    described: Json = {
+        "description": answer.description,
+        "headers": {header.name: components.header(header, always=header.always) for header in headers},
+    }
+    if answer.kind is None:
+        return described
+    examples = components.examples_of(answer.kind)
+    described["content"] = {"application/json": {"schema": components.schema_of(answer.kind), "examples": examples}}
+    if answer.kind in (StatusDocument, UploadDocument, ImageDocument):
+        described["links"] = {
+            route.name: {"operationId": route.name, "parameters": {"id": "$response.body#/id"}}
+            for route in ROUTES
+            if [parameter.name for parameter in route.parameters if parameter.place == "path"] == ["id"]
+        }
+    return described
+
+
+def _refusal(status: HTTPStatus, codes: tuple[str, ...], components: _Components, *, by_gateway: bool = False) -> Json:
+    """The answers of one status: problems of these codes, and what API Gateway says of itself."""
+    content: Json = {}
+    headers: Json = {}
+    if codes:
+        schemas = {code: components.problem(code) for code in codes}
+        one_of = {"oneOf": list(schemas.values()), "discriminator": _discriminator(schemas)}
+        content["application/problem+json"] = {
+            "schema": one_of if len(codes) > 1 else schemas[codes[0]],
+            "examples": {code: {"$ref": f"#/components/examples/{code}"} for code in codes},
+        }
+        for header in ALWAYS_HEADERS:
+            headers[header.name] = components.header(header, always=not by_gateway)
+        for code in codes:
+            for header in PROBLEM_HEADERS.get(code, ()):
+                always = header.always and len(codes) == 1 and not by_gateway
+                headers[header.name] = components.header(header, always=always)
+    if by_gateway:
+        message = _GATEWAY_MESSAGES[status]
+        content["application/json"] = {
+            "schema": components.schema_of(GatewayError),
+            "examples": {"gateway": {"summary": "API Gateway itself", "value": {"message": message}}},
+        }
+    told = [PROBLEMS[code][1] for code in codes] + ["API Gateway itself"] * by_gateway
+    return {"description": ". ".join(told) + ".", "headers": headers, "content": content}
+
+
+def _discriminator(schemas: dict[str, Json]) -> Json:
+    return {"propertyName": "code", "mapping": {code: schema["$ref"] for code, schema in schemas.items()}}
+
+
+def _problem_example(code: str) -> ProblemDocument:
+    problem = Problem(code, _DETAILS[code], errors=_FIELD_ERRORS.get(code, []))
+    return problem_document(problem, "T3stRequ3stId=")

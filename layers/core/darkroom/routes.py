@@ -1,0 +1,570 @@
+"""The one table of the API's routes: handlers register by it, refusals go by it, and openapi.json is made from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from pydantic import ConfigDict, Field
+
+from darkroom.domain.announcement import (
+    MAX_ANNOUNCED_BYTES,
+    MAX_ANNOUNCEMENT_BYTES,
+    MEDIA_TYPE_PATTERN,
+    SHA256_PATTERN,
+    UNKNOWN_MEDIA_TYPE,
+)
+from darkroom.domain.listing import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES, LISTED_STATUSES, MAX_PAGE_IMAGES
+from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
+from darkroom.domain.schedule import DURATION_PATTERN, INSTANT_PATTERN, MAX_DELAY_SECONDS
+from darkroom.domain.status_document import ImageDocument, ImageId, StatusDocument, UploadDocument
+
+EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
+"""The image of all examples."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """What a request may say in its path, its query or a header. `kind` is the Python type whose schema it keeps to;
+    `media_type` is set where the value is a document of its own."""
+
+    name: str
+    place: Literal["path", "query", "header"]
+    kind: Any
+    description: str
+    example: Any = None
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body:
+    """What a request may carry, in any of these media types: by `kind` where it is a document, otherwise bytes."""
+
+    description: str
+    media_types: tuple[str, ...]
+    kind: Any = None
+    examples: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """A header of an answer; one that is not in `always` is there where it makes sense."""
+
+    name: str
+    kind: Any
+    description: str
+    example: Any
+    always: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """An answer to a request that was not refused; `kind` is the type of its document, None where it has none."""
+
+    status: HTTPStatus
+    description: str
+    kind: Any = None
+    headers: tuple[Header, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """One method of one path: what it takes, how it answers, and by which problems' codes it may refuse."""
+
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    path: str
+    name: str
+    summary: str
+    description: str
+    answers: tuple[Answer, ...]
+    problems: tuple[str, ...]
+    parameters: tuple[Parameter, ...] = ()
+    body: Body | None = None
+    is_open: bool = False
+    """Whether it is answered to everybody, without a credential."""
+
+    @property
+    def rule(self) -> str:
+        """The path as Powertools writes it. The handler's argument is `image_id`: `id` is a word of Python's."""
+        return self.path.replace("{id}", "<image_id>").replace("{", "<").replace("}", ">")
+
+    @property
+    def query(self) -> frozenset[str]:
+        """The names of all query parameters."""
+        return frozenset(parameter.name for parameter in self.parameters if parameter.place == "query")
+
+
+def _header(name: str, kind: Any, description: str, example: Any, *, always: bool = True) -> Header:
+    return Header(name=name, kind=kind, description=description, example=example, always=always)
+
+
+CACHE_CONTROL = _header("Cache-Control", str, "Whether the answer may be kept.", "no-store")
+NO_SNIFFING = _header(
+    "X-Content-Type-Options", Literal["nosniff"], "The answer is of the type that it says.", "nosniff"
+)
+_LOCATION_OF_STATUS = _header(
+    "Location", str, "Where to ask how the image is doing, relative to the API's root.", f"/images/{EXAMPLE_ID}/status"
+)
+_LOCATION_OF_VARIANT = _header(
+    "Location",
+    Annotated[str, Field(json_schema_extra={"format": "uri"})],
+    "Where the variant lies, for anyone, for 15 minutes.",
+    f"https://darkroom-outputs.s3.us-east-1.amazonaws.com/outputs/{EXAMPLE_ID}/1/thumb?X-Amz-Signature=0a1b2c",
+)
+_RETRY_AFTER = _header("Retry-After", Annotated[int, Field(ge=1)], "When to ask again, in seconds.", 1)
+_RETRY_AFTER_WHILE_UNFINISHED = _header(
+    "Retry-After",
+    Annotated[int, Field(ge=1)],
+    "When to ask again, in seconds; absent once the image has ended.",
+    1,
+    always=False,
+)
+_ENTITY_TAG = _header(
+    "ETag",
+    Annotated[str, Field(pattern='^W/"[0-9]+-[0-9]+"$')],
+    "For If-None-Match. It changes with the image, and every five minutes so that no address in the document dies.",
+    'W/"3-5984172"',
+)
+_REPLAYED = _header(
+    "Idempotent-Replayed",
+    Literal["true"],
+    "Present where an earlier request with this key made the image.",
+    "true",
+    always=False,
+)
+
+ALWAYS_HEADERS = (CACHE_CONTROL, NO_SNIFFING)
+"""What every answer of a function has."""
+
+PROBLEM_HEADERS: dict[str, tuple[Header, ...]] = {
+    "method_not_allowed": (_header("Allow", str, "The methods that this path takes.", "GET, PATCH, DELETE"),),
+    "unavailable": (_RETRY_AFTER,),
+    "unsupported_media_type": (_header("Accept", str, "What the body may be.", "application/json"),),
+    "variant_not_ready": (_RETRY_AFTER_WHILE_UNFINISHED,),
+}
+"""What some problems say in headers beside."""
+
+EVERYWHERE = ("internal", "unknown_parameter")
+"""Problems that every route may have."""
+
+_ID = Parameter(name="id", place="path", kind=ImageId, description="The image's id.", example=EXAMPLE_ID)
+
+
+def _one_of(words: Iterable[str]) -> Any:
+    return Annotated[str, Field(json_schema_extra={"enum": list(dict.fromkeys(words))})]
+
+
+def _some_of(words: Iterable[str]) -> Any:
+    """A list of some of the words, which a query parts by commas."""
+    one: Any = {"type": "string", "enum": list(dict.fromkeys(words))}
+    return Annotated[list[str], Field(min_length=1, json_schema_extra={"items": one})]
+
+
+_Instant = Annotated[str, Field(json_schema_extra={"format": "date-time", "pattern": f"^{INSTANT_PATTERN}$"})]
+_Duration = Annotated[str, Field(json_schema_extra={"pattern": f"^{DURATION_PATTERN}$"})]
+
+_PresetName: Any = _one_of(PRESETS)
+_PresetVariants: Any = _some_of(spec.name for preset in PRESETS.values() for spec in preset.variants)
+
+_IDEMPOTENCY_KEY = Parameter(
+    name="Idempotency-Key",
+    place="header",
+    # Spaces around a header's value are not part of it (RFC 9110, section 5.5).
+    kind=Annotated[str, Field(pattern=r"^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$", max_length=255)],
+    description="The same key and request are the same image, whenever and however often they are sent.",
+    example="order-17",
+)
+_IF_NONE_MATCH = Parameter(
+    name="If-None-Match",
+    place="header",
+    kind=str,
+    description="The ETag of the copy that the client has: where it is current the answer is 304.",
+    example='W/"3-5984172"',
+)
+
+
+class PageDocument(TypedDict):
+    """Some of the tenant's images, newest first."""
+
+    images: list[StatusDocument]
+    next: Annotated[
+        str | None,
+        Field(description="The `cursor` of the next page; null where the list has ended."),
+    ]
+
+
+class Move(TypedDict, total=False):
+    """When a scheduled image is to be processed instead: `process_at` or `delay`; and `expires_at` if it changes."""
+
+    __pydantic_config__ = ConfigDict(  # type: ignore[misc]
+        extra="forbid", json_schema_extra={"oneOf": [{"required": ["process_at"]}, {"required": ["delay"]}]}
+    )
+    process_at: _Instant
+    delay: _Duration
+    expires_at: _Instant
+
+
+class Announcement(TypedDict):
+    """A file to come, and what is to become of it: `preset` with or without `variants`, or `recipe`; and when."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    bytes: Annotated[int, Field(ge=1, le=MAX_ANNOUNCED_BYTES, description="How big it is; a stack has its own limit.")]
+    sha256: Annotated[str, Field(pattern=f"^{SHA256_PATTERN}$", description="In hexadecimal, as sha256sum prints it.")]
+    content_type: NotRequired[
+        Annotated[
+            str,
+            Field(
+                json_schema_extra={"pattern": f"^{MEDIA_TYPE_PATTERN}$", "default": UNKNOWN_MEDIA_TYPE},
+                description="The form's field Content-Type. What the file is, its bytes say.",
+            ),
+        ]
+    ]
+    preset: NotRequired[_PresetName | None]
+    variants: NotRequired[_PresetVariants | None]
+    recipe: NotRequired[Recipe | None]
+    process_at: NotRequired[_Instant | None]
+    delay: NotRequired[_Duration | None]
+    expires_at: NotRequired[_Instant | None]
+
+
+_IN_SCHEDULE = f"at most {MAX_DELAY_SECONDS // 86_400} days ahead"
+
+POST_IMAGE = Route(
+    method="POST",
+    path="/images",
+    name="postImage",
+    summary="Upload a photo",
+    description=(
+        "Accepts a photo and promises that it will be developed. It is known by its bytes, not by its name or media "
+        "type. Send an Idempotency-Key, so that the request can be repeated safely."
+    ),
+    parameters=(
+        Parameter(
+            name="preset",
+            place="query",
+            kind=_PresetName,
+            description=f"A recipe by its name; `{DEFAULT_PRESET}` unless there is a `recipe`.",
+            example=DEFAULT_PRESET,
+        ),
+        Parameter(
+            name="variants",
+            place="query",
+            kind=_PresetVariants,
+            description="Only these of the preset's variants.",
+            example=["thumb", "webp"],
+        ),
+        Parameter(
+            name="recipe",
+            place="query",
+            kind=Recipe,
+            media_type="application/json",
+            description="A recipe of the client's own, in 4096 bytes, instead of `preset` and `variants`.",
+            example={"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover", "format": "webp"}]},
+        ),
+        Parameter(
+            name="process_at",
+            place="query",
+            kind=_Instant,
+            description=f"Not before this instant, {_IN_SCHEDULE}; a plus sign is written %2B.",
+            example="2027-03-01T09:00:00Z",
+        ),
+        Parameter(
+            name="delay",
+            place="query",
+            kind=_Duration,
+            description=f"Not before so long from now, {_IN_SCHEDULE}, instead of `process_at`: weeks, days, T, hours, "
+            "minutes, seconds.",
+            example="P2DT12H",
+        ),
+        Parameter(
+            name="expires_at",
+            place="query",
+            kind=_Instant,
+            description="An image that no worker has begun by then is `expired`.",
+            example="2027-03-02T09:00:00Z",
+        ),
+        _IDEMPOTENCY_KEY,
+    ),
+    body=Body(
+        description="The file's bytes, at most 4 MiB; or a form whose one part, `file`, has them.",
+        media_types=(
+            "image/jpeg",
+            "image/png",
+            "image/webp",
+            "image/gif",
+            "application/octet-stream",
+            "multipart/form-data",
+        ),
+    ),
+    answers=(
+        Answer(
+            status=HTTPStatus.ACCEPTED,
+            description="Accepted: it will be developed.",
+            kind=StatusDocument,
+            headers=(_LOCATION_OF_STATUS, _RETRY_AFTER, _REPLAYED),
+        ),
+    ),
+    problems=(
+        "empty_upload",
+        "unreadable_body",
+        "invalid_form",
+        "upload_too_large",
+        "unsupported_format",
+        "unknown_preset",
+        "unknown_variants",
+        "invalid_recipe",
+        "conflicting_parameters",
+        "invalid_process_at",
+        "invalid_delay",
+        "invalid_expires_at",
+        "invalid_idempotency_key",
+        "idempotency_key_reused",
+        "image_deleted",
+        "unavailable",
+    ),
+)
+
+POST_UPLOAD = Route(
+    method="POST",
+    path="/uploads",
+    name="postUpload",
+    summary="Announce a large file",
+    description=(
+        "Announces a file that is too large for a request. It will be developed once these bytes, and "
+        "no others, have been sent to S3 by the form in the answer. Repeated under the same Idempotency-Key it makes a "
+        "fresh form."
+    ),
+    parameters=(_IDEMPOTENCY_KEY,),
+    body=Body(
+        description=f"What is to come, in at most {MAX_ANNOUNCEMENT_BYTES} bytes.",
+        media_types=("application/json",),
+        kind=Announcement,
+        examples={
+            "photo": {"bytes": 18_204_113, "sha256": "9f2c6b7e41d05a83c7be19f4402d6a58e3b0c1f7a94d2e6b85037cfa61d9e824"}
+        },
+    ),
+    answers=(
+        Answer(
+            status=HTTPStatus.CREATED,
+            description="The image awaits its upload.",
+            kind=UploadDocument,
+            headers=(_LOCATION_OF_STATUS, _RETRY_AFTER, _REPLAYED),
+        ),
+        Answer(
+            status=HTTPStatus.ACCEPTED,
+            description="Announced earlier, with this key, and not awaited any more.",
+            kind=UploadDocument,
+            headers=(_LOCATION_OF_STATUS, _RETRY_AFTER, _REPLAYED),
+        ),
+    ),
+    problems=(
+        "unreadable_body",
+        "unsupported_media_type",
+        "invalid_upload",
+        "upload_too_large",
+        "unknown_preset",
+        "unknown_variants",
+        "invalid_recipe",
+        "conflicting_parameters",
+        "invalid_process_at",
+        "invalid_delay",
+        "invalid_expires_at",
+        "invalid_idempotency_key",
+        "idempotency_key_reused",
+        "image_deleted",
+        "unavailable",
+    ),
+)
+
+LIST_IMAGES = Route(
+    method="GET",
+    path="/images",
+    name="listImages",
+    summary="List images",
+    description=(
+        "All images that were not deleted, newest first; one that was accepted within the last second may be missing "
+        "yet. A page may have fewer images than `limit`, even none, and still not be the last: `next` tells."
+    ),
+    parameters=(
+        Parameter(
+            name="limit",
+            place="query",
+            kind=Annotated[int, Field(ge=1, le=MAX_PAGE_IMAGES)],
+            description=f"How many images a page has at most; {DEFAULT_PAGE_IMAGES} by default.",
+            example=50,
+        ),
+        Parameter(
+            name="status",
+            place="query",
+            kind=_some_of(LISTED_STATUSES),
+            description="Only images of these statuses.",
+            example=["pending", "processing"],
+        ),
+        Parameter(
+            name="cursor",
+            place="query",
+            kind=Annotated[str, Field(pattern=f"^{CURSOR_PATTERN}$")],
+            description="The `next` of the page before.",
+            example=f"01a1fd557a80{EXAMPLE_ID}",
+        ),
+    ),
+    answers=(Answer(status=HTTPStatus.OK, description="A page of the list.", kind=PageDocument),),
+    problems=("invalid_limit", "unknown_status", "invalid_cursor", "unavailable"),
+)
+
+GET_IMAGE = Route(
+    method="GET",
+    path="/images/{id}",
+    name="getImage",
+    summary="Read an image with the facts of its original",
+    description="The status document and `source`.",
+    parameters=(_ID, _IF_NONE_MATCH),
+    answers=(
+        Answer(
+            status=HTTPStatus.OK,
+            description="The image as it stands.",
+            kind=ImageDocument,
+            headers=(_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED),
+        ),
+        Answer(
+            status=HTTPStatus.NOT_MODIFIED,
+            description="The client's copy is current.",
+            headers=(_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED),
+        ),
+    ),
+    problems=("unknown_image", "unknown_path", "unavailable"),
+)
+
+GET_STATUS = Route(
+    method="GET",
+    path="/images/{id}/status",
+    name="getImageStatus",
+    summary="Ask how an image is doing",
+    description="The status document. Ask again after `Retry-After` seconds until there is none.",
+    parameters=(_ID, _IF_NONE_MATCH),
+    answers=(
+        Answer(
+            status=HTTPStatus.OK,
+            description="The image as it stands.",
+            kind=StatusDocument,
+            headers=(_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED),
+        ),
+        Answer(
+            status=HTTPStatus.NOT_MODIFIED,
+            description="The client's copy is current.",
+            headers=(_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED),
+        ),
+    ),
+    problems=("unknown_image", "unknown_path", "unavailable"),
+)
+
+GET_VARIANT = Route(
+    method="GET",
+    path="/images/{id}/variants/{name}",
+    name="getVariant",
+    summary="Fetch a variant",
+    description="Leads to the variant's bytes: `curl -L` fetches them.",
+    parameters=(
+        _ID,
+        Parameter(
+            name="name",
+            place="path",
+            kind=Annotated[str, Field(pattern=f"^{VARIANT_NAME_PATTERN}$")],
+            description="The variant's name.",
+            example="thumb",
+        ),
+    ),
+    answers=(
+        Answer(
+            status=HTTPStatus.TEMPORARY_REDIRECT, description="The variant lies there.", headers=(_LOCATION_OF_VARIANT,)
+        ),
+    ),
+    problems=("unknown_image", "unknown_variant", "unknown_path", "variant_not_ready", "unavailable"),
+)
+
+PATCH_IMAGE = Route(
+    method="PATCH",
+    path="/images/{id}",
+    name="moveImage",
+    summary="Move a scheduled image to another time",
+    description=f"Not before another instant, {_IN_SCHEDULE}, or now. As often as one likes, to the last second.",
+    parameters=(_ID,),
+    body=Body(
+        description="When instead, in at most 1024 bytes.",
+        media_types=("application/json",),
+        kind=Move,
+        examples={"instant": {"process_at": "2027-03-01T09:00:00+01:00"}, "delay": {"delay": "PT2H"}},
+    ),
+    answers=(Answer(status=HTTPStatus.OK, description="The image as it stands now.", kind=StatusDocument),),
+    problems=(
+        "unreadable_body",
+        "unsupported_media_type",
+        "invalid_move",
+        "invalid_process_at",
+        "invalid_delay",
+        "invalid_expires_at",
+        "conflicting_parameters",
+        "unknown_image",
+        "unknown_path",
+        "not_scheduled",
+        "unavailable",
+    ),
+)
+
+DELETE_IMAGE = Route(
+    method="DELETE",
+    path="/images/{id}",
+    name="deleteImage",
+    summary="Withdraw an image",
+    description=(
+        "Cancels what has not ended; the original and all variants are removed within minutes. It leaves the list. One "
+        "that was cancelled can still be read and says so, any other is unknown from then on. Again: 204."
+    ),
+    parameters=(_ID,),
+    answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Withdrawn."),),
+    problems=("unknown_image", "unknown_path", "unavailable"),
+)
+
+GET_OPENAPI = Route(
+    method="GET",
+    path="/openapi.json",
+    name="getOpenapi",
+    summary="Read this description of the API",
+    description="OpenAPI 3.1, made from the table that the handlers go by.",
+    answers=(
+        Answer(
+            status=HTTPStatus.OK,
+            description="This document.",
+            kind=Annotated[dict[str, Any], Field(json_schema_extra={"required": ["openapi", "info", "paths"]})],
+        ),
+    ),
+    problems=(),
+    is_open=True,
+)
+
+ROUTES = (
+    POST_IMAGE,
+    POST_UPLOAD,
+    LIST_IMAGES,
+    GET_IMAGE,
+    GET_STATUS,
+    GET_VARIANT,
+    PATCH_IMAGE,
+    DELETE_IMAGE,
+    GET_OPENAPI,
+)
+"""Every route of the API, in the order in which a client meets them."""
+
+NOWHERE = ("unknown_path", "method_not_allowed")
+"""What whatever no route takes is answered by."""
+
+_PATHS = tuple((re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))), route.method) for route in ROUTES)
+
+
+def methods_of(path: str) -> tuple[str, ...]:
+    """The methods that the path of a request takes; none where there is nothing at it."""
+    return tuple(method for pattern, method in _PATHS if pattern.fullmatch(path))

@@ -1,0 +1,94 @@
+"""Whether an answer is one that openapi.json tells of: status, media type, headers and every field of its document."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema_rs
+
+from darkroom.openapi import document
+from darkroom.settings import Access
+
+GATEWAYS_OWN = frozenset({"content-type", "content-length", "date", "apigw-requestid"})
+"""Headers that no description needs to name."""
+
+
+@functools.cache
+def described(access: Access = "anonymous") -> dict[str, Any]:
+    """The description of the API."""
+    return document(access)
+
+
+@functools.cache
+def _closed_components(access: Access) -> dict[str, Any]:
+    """The components with schemas that allow no field beside those that they name: an answer may have no other."""
+    components = copy.deepcopy(described(access)["components"])
+    for name, schema in components["schemas"].items():
+        if ("properties" in schema or "allOf" in schema) and name != "ProblemDocument":  # what others are made of
+            schema["unevaluatedProperties"] = False
+    return dict(components)
+
+
+def misfits(value: Any, schema: Mapping[str, Any], access: Access = "anonymous") -> list[str]:
+    """What in the value is not as the schema has it."""
+    whole = {**schema, "components": _closed_components(access)}
+    validator = jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
+    return [f"{list(error.instance_path)}: {error.message}" for error in validator.iter_errors(value)]
+
+
+def resolved(node: Mapping[str, Any], access: Access = "anonymous") -> Any:
+    """What a reference to a component leads to, or the node itself."""
+    if "$ref" not in node:
+        return node
+    found: Any = described(access)
+    for step in node["$ref"].removeprefix("#/").split("/"):
+        found = found[step]
+    return found
+
+
+def operation_of(method: str, path: str, access: Access = "anonymous") -> dict[str, Any] | None:
+    """The operation that a request meets, None where none is described."""
+    for template, operations in described(access)["paths"].items():
+        if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path) and method.lower() in operations:
+            operation: dict[str, Any] = operations[method.lower()]
+            return operation
+    return None
+
+
+def assert_described(
+    method: str, path: str, *, access: Access, status: int, headers: Mapping[str, str], body: str | None
+) -> None:
+    """Fails where openapi.json has no such answer to such a request."""
+    operation = operation_of(method, path, access)
+    asked = f"{method} {path} → {status}"
+    if operation is None:
+        response = described(access)["components"]["responses"][
+            "unknown_path" if status == 404 else "method_not_allowed"
+        ]
+    else:
+        assert str(status) in operation["responses"], f"{asked} is not in openapi.json"
+        response = operation["responses"][str(status)]
+    _assert_headers(asked, access, response["headers"], {name.lower(): value for name, value in headers.items()})
+    media_type = next((value for name, value in headers.items() if name.lower() == "content-type"), None)
+    if not body:
+        assert "content" not in response, f"{asked}: openapi.json promises a document"
+        return
+    assert media_type in response.get("content", {}), f"{asked}: {media_type} is not in openapi.json"
+    wrong = misfits(json.loads(body), response["content"][media_type]["schema"], access)
+    assert not wrong, f"{asked}: {wrong}"
+
+
+def _assert_headers(asked: str, access: Access, known: Mapping[str, Any], given: Mapping[str, str]) -> None:
+    known = {name.lower(): resolved(header, access) for name, header in known.items()}
+    assert given.keys() <= known.keys() | GATEWAYS_OWN, f"{asked}: headers that openapi.json does not name"
+    for name, header in known.items():
+        if name in given:
+            value: Any = int(given[name]) if header["schema"].get("type") == "integer" else given[name]
+            assert not misfits(value, header["schema"], access), f"{asked}: {name}"
+        else:
+            assert not header["required"], f"{asked}: no {name}"

@@ -1,0 +1,211 @@
+"""openapi.json: valid, complete, and told by the functions as they are."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any, get_args
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from checks.expand_template import ROOT, expanded_template, raw_template
+from darkroom import openapi
+from darkroom.api import PROBLEMS, problem_type
+from darkroom.routes import EVERYWHERE, NOWHERE, ROUTES
+from darkroom.settings import Access
+from tests.conformity import described, misfits, resolved
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, http_event, load
+
+ACCESSES = get_args(Access.__value__)
+API_FUNCTIONS = ("submit_image", "begin_upload", "read_image", "move_image", "delete_image")
+
+
+def operations(access: Access = "anonymous") -> dict[str, dict[str, Any]]:
+    """Every operation of the document, as "GET /images"."""
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in described(access)["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_the_document_is_openapi_3_1(access: Access) -> None:
+    assert [error.message for error in OpenAPIV31SpecValidator(described(access)).iter_errors()] == []
+
+
+def test_it_is_served(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = call(load("read_image", aws, monkeypatch), http_event("GET", "/openapi.json"))
+    assert json.loads(answer["body"]) == json.loads(json.dumps(described()))
+
+
+def test_it_names_the_routes_of_the_template_and_no_others() -> None:
+    body = expanded_template()["Resources"]["Api"]["Properties"]["Body"]
+    routed = {f"{method.upper()} {path}" for path, methods in body["paths"].items() for method in methods}
+    anything_else = {f"{method} {path}" for method in METHODS for path in ("/", "/{path+}")}
+    assert routed == operations().keys() | anything_else
+
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+def test_each_route_is_handled_by_the_function_to_which_the_template_sends_it(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = {
+        (event["Properties"]["Method"], event["Properties"]["Path"]): resource["Properties"]["CodeUri"]
+        for resource in raw_template()["Resources"].values()
+        if resource["Type"] == "AWS::Serverless::Function"
+        for event in resource["Properties"].get("Events", {}).values()
+        if event["Type"] == "HttpApi"
+    }
+    handled = {
+        (route.method, route.rule.pattern): name
+        for name in API_FUNCTIONS
+        for app in [load(name, aws, monkeypatch).app]
+        for route in [*app._static_routes, *app._dynamic_routes]
+    }
+    assert len(handled) == len(ROUTES)
+    for route in ROUTES:
+        (name,) = {
+            name
+            for (method, pattern), name in handled.items()
+            if method == route.method and pattern == app_pattern(route.rule)
+        }
+        assert sent[route.method, route.path] == f"functions/{name}/", route.name
+
+
+def app_pattern(rule: str) -> str:
+    """What Powertools makes of a rule."""
+    from aws_lambda_powertools.event_handler import APIGatewayHttpResolver  # noqa: PLC0415
+
+    pattern: str = APIGatewayHttpResolver._compile_regex(rule).pattern
+    return pattern
+
+
+def test_every_problem_is_told_with_its_code_type_and_status() -> None:
+    components = described("jwt")["components"]  # no other has `no_tenant`
+    named = {code for route in ROUTES for code in route.problems} | {*EVERYWHERE, *NOWHERE, "no_tenant"}
+    assert named == PROBLEMS.keys(), "each is some route's"
+    for code, (status, _) in PROBLEMS.items():
+        schema = components["schemas"]["".join(word.capitalize() for word in code.split("_")) + "Problem"]
+        assert {name: value["const"] for name, value in schema["properties"].items()} == {
+            "type": problem_type(code),
+            "status": status.value,
+            "code": code,
+        }
+        assert components["examples"][code]["value"]["code"] == code
+    assert openapi._DETAILS.keys() == PROBLEMS.keys()
+
+
+def test_every_route_tells_of_its_problems_by_status() -> None:
+    for route in ROUTES:
+        responses = operations()[f"{route.method} {route.path}"]["responses"]
+        told = {
+            code: int(status)
+            for status, response in responses.items()
+            for code in response.get("content", {}).get("application/problem+json", {}).get("examples", ())
+        }
+        assert told == {code: PROBLEMS[code][0].value for code in (*route.problems, *EVERYWHERE)}
+
+
+def test_every_answer_of_a_function_forbids_sniffing_and_says_whether_it_may_be_kept() -> None:
+    for operation in operations().values():
+        for status, response in operation["responses"].items():
+            if "application/json" in response.get("content", {}) and int(status) >= HTTPStatus.BAD_REQUEST:
+                continue  # API Gateway's own
+            assert {"Cache-Control", "X-Content-Type-Options"} <= response["headers"].keys()
+
+
+def test_what_api_gateway_answers_by_itself_is_told() -> None:
+    def gateways(access: Access) -> dict[str, set[str]]:
+        return {
+            f"{method.upper()} {path}": {
+                status
+                for status, response in operation["responses"].items()
+                if "GatewayError" in str(response.get("content", {}).get("application/json", {}).get("schema"))
+            }
+            for path, methods in described(access)["paths"].items()
+            for method, operation in methods.items()
+        }
+
+    assert gateways("anonymous")["GET /images/{id}"] == {"429", "431", "500", "503"}
+    assert gateways("iam")["GET /images/{id}"] == {"403", "429", "431", "500", "503"}
+    assert gateways("keys")["GET /images/{id}"] == {"401", "403", "429", "431", "500", "503"}
+    assert gateways("jwt")["GET /openapi.json"] == {"429", "431", "500", "503"}
+    assert gateways("iam")["POST /images"] == {"403", "413", "429", "431", "500", "503"}
+
+
+def test_whoever_may_call_is_told_for_every_access_of_the_template() -> None:
+    assert set(ACCESSES) == set(raw_template()["Parameters"]["Access"]["AllowedValues"])
+    for access in ACCESSES:
+        assert bool(described(access)["security"]) == (access != "anonymous")
+        opened = [label for label, operation in operations(access).items() if operation.get("security") == []]
+        assert opened == ["GET /openapi.json"]
+
+
+def test_a_token_without_a_tenant_is_told_of_where_tokens_are_asked_for() -> None:
+    for access in ACCESSES:
+        told = {
+            label
+            for label, operation in operations(access).items()
+            if "no_tenant"
+            in operation["responses"]
+            .get("403", {})
+            .get("content", {})
+            .get("application/problem+json", {})
+            .get("examples", ())
+        }
+        asked = {f"{route.method} {route.path}" for route in ROUTES if not route.is_open}
+        assert told == (asked if access == "jwt" else set())
+
+
+def test_every_example_is_one_of_its_schema() -> None:
+    checked = 0
+    for label, operation in operations().items():
+        contents = [operation.get("requestBody", {}).get("content", {})]
+        for response in operation["responses"].values():
+            contents.append(response.get("content", {}))
+            for name, header in response.get("headers", {}).items():
+                assert not misfits(resolved(header)["example"], resolved(header)["schema"]), f"{label}: {name}"
+        for parameter in operation["parameters"]:
+            held = parameter.get("content", {}).get("application/json", parameter)
+            assert not misfits(held["example"], held["schema"]), f"{label}: {parameter['name']}"
+        for content in contents:
+            for media_type, held in content.items():
+                for name, example in held.get("examples", {}).items():
+                    wrong = misfits(resolved(example)["value"], held["schema"])
+                    assert not wrong, f"{label}: {media_type} {name}: {wrong}"
+                    checked += 1
+    assert checked > 50
+
+
+def test_every_document_has_an_example() -> None:
+    for label, operation in operations().items():
+        for status, response in operation["responses"].items():
+            for media_type, content in response.get("content", {}).items():
+                assert content["examples"] or label == "GET /openapi.json", f"{label} {status} {media_type}"
+
+
+def test_everything_that_is_referred_to_is_there() -> None:
+    def references(node: Any) -> set[str]:
+        if isinstance(node, dict):
+            own = {node["$ref"]} if isinstance(node.get("$ref"), str) else set()
+            return own.union(*(references(value) for value in node.values()))
+        if isinstance(node, list):
+            return set().union(*(references(value) for value in node))
+        return set()
+
+    referred = references(described())
+    for reference in referred:
+        resolved({"$ref": reference})
+    components = described()["components"]
+    used = {reference.split("/")[-1] for reference in referred if reference.startswith("#/components/schemas/")}
+    assert components["schemas"].keys() == used, "and nothing that nobody refers to"
+
+
+def test_the_readme_names_every_problem() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [code for code in PROBLEMS if f"`{code}`" not in readme] == []
