@@ -250,6 +250,18 @@ def test_gap_stock_does_not_read_the_cors_configuration_of_a_template(
         assert http.options(f"{stock_url(stock, name)}/images", headers=PREFLIGHT).status_code == 403
 
 
+def test_gap_stock_adds_cors_headers_also_where_nobody_asks_for_them(stock: EmulatorServer, http: httpx.Client) -> None:
+    url = routed_by_hand(stock, CorsConfiguration={"AllowOrigins": ["*"]})
+    assert http.get(f"{url}/images").headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_a_request_without_an_origin_gets_no_cors_headers(emulator: EmulatorServer, http: httpx.Client) -> None:
+    with stack(emulator, echo_api({"$default": {}}, {"x-amazon-apigateway-cors": {**CORS, "allowOrigins": ["*"]}})):
+        url = f"{emulator.front_url}/images"
+        assert not [name for name in http.get(url).headers if name.startswith("access-control-")]
+        assert http.get(url, headers=PREFLIGHT).headers["Access-Control-Allow-Origin"] == "*"
+
+
 def test_a_preflight_is_answered_by_the_gateway(emulator: EmulatorServer, http: httpx.Client) -> None:
     with stack(emulator, echo_api({"$default": {}}, {"x-amazon-apigateway-cors": CORS})):
         answer = http.options(f"{emulator.front_url}/images", headers=PREFLIGHT)
@@ -293,12 +305,12 @@ def test_cors_may_be_configured_beside_the_body(emulator: EmulatorServer, http: 
 # http_api_integration
 
 
-def routed_by_hand(server: EmulatorServer) -> str:
+def routed_by_hand(server: EmulatorServer, **properties: Any) -> str:
     """Create an API without a body, which stock MiniStack can route too, and return its URL."""
     api_gateway = server.client("apigatewayv2")
     with_function = echo_api({})["Echo"]["Properties"]["Code"]["ZipFile"]
     arn = create_function(server, f"echo-{os.urandom(4).hex()}", with_function)
-    api_id = api_gateway.create_api(Name="by hand", ProtocolType="HTTP", Target=arn)["ApiId"]
+    api_id = api_gateway.create_api(Name="by hand", ProtocolType="HTTP", Target=arn, **properties)["ApiId"]
     integration = api_gateway.create_integration(
         ApiId=api_id, IntegrationType="AWS_PROXY", IntegrationUri=arn, PayloadFormatVersion="2.0"
     )

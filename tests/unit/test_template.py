@@ -21,6 +21,7 @@ from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
 from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
+from darkroom.routes import PROBLEM_HEADERS, ROUTES
 from darkroom.settings import AccessSettings, InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")
@@ -384,6 +385,32 @@ def test_no_route_stands_in_the_way_of_a_browsers_preflight_request(access: str)
     # Where no route takes OPTIONS the gateway answers it itself; one that does, by name or ANY, asks for the credential
     # (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html).
     assert not [route for route in routes(access) if route.split()[0] in ("OPTIONS", "ANY") or "$default" in route]
+
+
+def test_no_website_may_call_the_api_unless_it_is_named() -> None:
+    template = expanded_template()
+    parameter = template["Parameters"]["AllowedOrigins"]
+    assert parameter["Default"] == ""
+    decides, cors, otherwise = template["Resources"]["Api"]["Properties"]["Body"]["x-amazon-apigateway-cors"]["Fn::If"]
+    empty = {"Fn::Equals": [{"Fn::Join": ["", {"Ref": "AllowedOrigins"}]}, ""]}
+    assert template["Conditions"][decides] == {"Fn::Not": [empty]}
+    assert cors["allowOrigins"] == {"Ref": "AllowedOrigins"} and otherwise == {"Ref": "AWS::NoValue"}
+    uploads = template["Resources"]["UploadsBucket"]["Properties"]["CorsConfiguration"]["Fn::If"]
+    assert (uploads[0], uploads[2]) == (decides, otherwise)
+    assert [rule["AllowedOrigins"] for rule in uploads[1]["CorsRules"]] == [{"Ref": "AllowedOrigins"}]
+    pattern = re.compile(parameter["AllowedPattern"])
+    assert all(map(pattern.search, ["", "*", "https://app.example.com", "http://localhost:5173"]))
+    assert not any(map(pattern.search, ["app.example.com", "https://*.example.com", "https://a.example/", "https://"]))
+
+
+def test_scripts_of_a_website_may_send_and_see_what_the_api_takes_and_tells() -> None:
+    cors = expanded_template()["Resources"]["Api"]["Properties"]["Body"]["x-amazon-apigateway-cors"]["Fn::If"][1]
+    assert set(cors["allowMethods"]) == {route.method for route in ROUTES}
+    sent = {parameter.name.lower() for route in ROUTES for parameter in route.parameters if parameter.place == "header"}
+    assert set(cors["allowHeaders"]) == {"authorization", "content-type", *sent}
+    told = {header.name.lower() for route in ROUTES for answer in route.answers for header in answer.headers}
+    told |= {header.name.lower() for headers in PROBLEM_HEADERS.values() for header in headers}
+    assert set(cors["exposeHeaders"]) == told
 
 
 def test_anonymous_access_is_what_it_says() -> None:

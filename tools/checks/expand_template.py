@@ -107,6 +107,8 @@ def _holds(condition: Any, access: str) -> bool:
     match condition:
         case {"Fn::Equals": [{"Ref": "Access"}, value]}:
             return bool(value == access)
+        case {"Fn::Equals": [{"Fn::Join": ["", {"Ref": name}]}, value]}:  # a list that nobody has filled
+            return bool(raw_template()["Parameters"][name]["Default"] == value)
         case {"Fn::Not": [inner]}:
             return not _holds(inner, access)
         case _:

@@ -1,9 +1,11 @@
 """Answers CORS preflights as an HTTP API does, and routes OPTIONS like any other method where CORS is not configured.
 
 Gap: MiniStack answers every OPTIONS request itself, with 403 where the API has no CORS configuration or the origin is
-not allowed, and reads the configuration of a raw `AWS::ApiGatewayV2::Api` only in lower camel case.
+not allowed, reads the configuration of a raw `AWS::ApiGatewayV2::Api` only in lower camel case, and where every origin
+is allowed adds CORS headers to all answers.
 AWS: with a CORS configuration the gateway answers the preflight with 204, and an origin that is not allowed gets no
-CORS headers; without one OPTIONS is an ordinary request, whose route decides.
+CORS headers; without one OPTIONS is an ordinary request, whose route decides. "To return CORS headers, your request
+must contain an origin header."
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html
 """
 
@@ -26,6 +28,7 @@ def apply(emulator: Emulator) -> None:
     replace(api_gateway, "_match_route", _with_method_at(1))
     replace(api_gateway, "_invoke_lambda_proxy", _with_method_at(4))
     replace(api_gateway, "_cors_preflight_response", _answer_preflight)
+    replace(api_gateway, "_cors_response_headers", _only_with_an_origin)
     replace_resource_handler(_API, "create", _with_camel_case_cors_at(1))
     replace_resource_handler(_API, "update", _with_camel_case_cors_at(2))
 
@@ -55,6 +58,13 @@ def _answer_preflight(answer: Any) -> Any:
         return (204, {}, b"") if status == 403 else (status, headers, body)
 
     return answer_preflight
+
+
+def _only_with_an_origin(build: Any) -> Any:
+    def cors_response_headers(configuration: dict[str, Any], origin: str) -> Any:
+        return build(configuration, origin) if origin else {}
+
+    return cors_response_headers
 
 
 def _with_camel_case_cors_at(position: int) -> Any:
