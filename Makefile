@@ -45,7 +45,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## The whole system on the embedded stack
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
-.PHONY: bench-engine bench-delay fuzz prove
+.PHONY: bench-engine bench-delay fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory beside Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
@@ -55,6 +55,9 @@ bench-delay: setup ## What delays cost: counted requests at list prices, beside 
 
 fuzz: setup ## Damaged and hostile files through the engine, in processes with little memory (LONG=1: the published count)
 	@exec $(DEV)/python -m benchmarks.fuzz
+
+fuzz-api: setup ## Requests of every kind to the API, each answer compared with openapi.json (LONG=1: the published count)
+	@exec $(DEV)/python -m benchmarks.fuzz_api
 
 prove: setup ## The proof: crashes at every pair of calls, random histories, killed processes, removed guards (LONG=1: the published counts)
 	@exec $(DEV)/python -m benchmarks.prove $(PART)

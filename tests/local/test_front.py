@@ -121,6 +121,16 @@ def test_a_body_above_10_mb_is_the_gateways_own_413(api_url: str, http: httpx.Cl
     assert (answer.status_code, answer.text) == (413, '{"message":"Request Entity Too Large"}')
 
 
+@pytest.mark.parametrize(("path_bytes", "header_bytes"), [(10_300, 0), (0, 10_300), (5_200, 5_200)])
+def test_a_head_above_10240_bytes_is_the_gateways_own_431(
+    api_url: str, http: httpx.Client, path_bytes: int, header_bytes: int
+) -> None:
+    url = f"{api_url}/images/7?a={'x' * path_bytes}"
+    answer = http.get(url, headers={"X-Custom": "y" * header_bytes})
+    assert (answer.status_code, answer.text) == (431, '{"message":"Request Header Fields Too Large"}')
+    assert http.get(f"{api_url}/images/7?a={'x' * 5_000}", headers={"X-Custom": "y" * 4_900}).status_code == 200
+
+
 def test_requests_are_served_side_by_side(api_url: str, http: httpx.Client) -> None:
     with ThreadPoolExecutor(8) as clients:
         answers = list(clients.map(lambda number: http.get(f"{api_url}/images/{number}"), range(32)))

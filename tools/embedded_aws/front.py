@@ -24,6 +24,10 @@ _logger = logging.getLogger(__name__)
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html (payload size, not adjustable)
 MAXIMUM_PAYLOAD_BYTES = 10 * 1024 * 1024
 
+# "Total combined size of request line and header values" (the same page). AWS does not document the answer; it is 431
+# (RFC 6585, section 5) in the gateway's own form.
+MAXIMUM_HEAD_BYTES = 10_240
+
 # RFC 9110, section 7.6.1: these speak about one connection and are never passed on.
 _HOP_BY_HOP = frozenset(
     [
@@ -49,7 +53,12 @@ async def front(scope: Scope, receive: Receive, send: Send) -> None:
     else:
         with suppress(ClientGone):
             body = await _read_body(receive)
-            await _send(send, _message(413, "Request Entity Too Large") if body is None else await _answer(scope, body))
+            if _head_bytes(scope) > MAXIMUM_HEAD_BYTES:
+                await _send(send, _message(431, "Request Header Fields Too Large"))
+            elif body is None:
+                await _send(send, _message(413, "Request Entity Too Large"))
+            else:
+                await _send(send, await _answer(scope, body))
 
 
 class ClientGone(Exception):
@@ -62,6 +71,13 @@ async def _live(receive: Receive, send: Send) -> None:
         await send({"type": f"lifespan.{event}.complete"})
         if event == "shutdown":
             return
+
+
+def _head_bytes(scope: Scope) -> int:
+    """The size of the request line and all headers' values."""
+    path, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
+    line = f"{scope['method']}  HTTP/1.1\r\n".encode() + path + (b"?" + query if query else b"")
+    return len(line) + sum(len(value) for _, value in scope["headers"])
 
 
 async def _read_body(receive: Receive) -> bytes | None:
