@@ -104,9 +104,14 @@ def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -
 
 def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_of_this_stacks_bucket_alone() -> None:
     bucket = expanded_template()["Resources"]["UploadsBucket"]
-    (policy,) = resources("AWS::SQS::QueuePolicy").values()
-    (statement,) = policy["PolicyDocument"]["Statement"]
-    assert (policy["Queues"], statement["Action"]) == ([{"Ref": "UploadQueue"}], "sqs:SendMessage")
+    allowing = [
+        (policy["Queues"], statement)
+        for policy in resources("AWS::SQS::QueuePolicy").values()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    ]
+    ((queues, statement),) = allowing
+    assert (queues, statement["Action"]) == ([{"Ref": "UploadQueue"}], "sqs:SendMessage")
     assert statement["Principal"] == {"Service": "s3.amazonaws.com"}
     name, parts = bucket["Properties"]["BucketName"]["Fn::Sub"]
     assert statement["Condition"] == {
@@ -251,6 +256,60 @@ def test_every_function_folder_has_a_resource_an_event_and_a_test_and_nothing_el
 @pytest.mark.parametrize("folder", FUNCTION_FOLDERS)
 def test_a_function_is_one_file(folder: str) -> None:
     assert [path.name for path in (ROOT / "functions" / folder).iterdir() if path.name != "__pycache__"] == ["app.py"]
+
+
+def policies_of(name: str) -> list[dict[str, Any]]:
+    """The statements of the one policy that a bucket, a queue or a topic has."""
+    found = [
+        policy["PolicyDocument"]["Statement"]
+        for kind, attached in (
+            ("AWS::S3::BucketPolicy", "Bucket"),
+            ("AWS::SQS::QueuePolicy", "Queues"),
+            ("AWS::SNS::TopicPolicy", "Topics"),
+        )
+        for policy in resources(kind).values()
+        if name in {referred(reference) for reference in as_list(policy[attached])}
+    ]
+    assert len(found) == 1, f"{name} needs one policy: a second one would take the first one's place"
+    (statements_of_it,) = found
+    assert isinstance(statements_of_it, list)
+    return statements_of_it
+
+
+NEEDING_TLS = {
+    **dict.fromkeys(resources("AWS::S3::Bucket"), "s3:*"),
+    **dict.fromkeys(QUEUES, "sqs:*"),
+    **dict.fromkeys(resources("AWS::SNS::Topic"), "sns:Publish"),
+}
+"""What refuses plain http, with the actions that its service's policies can name."""
+
+
+@pytest.mark.parametrize("name", NEEDING_TLS)
+def test_buckets_queues_and_topics_refuse_plain_http(name: str) -> None:
+    (denied,) = [statement for statement in policies_of(name) if statement["Effect"] == "Deny"]
+    whole = [{"Fn::GetAtt": [name, "Arn"]}, {"Fn::Sub": f"${{{name}.Arn}}/*"}]
+    assert (denied["Principal"], denied["Action"]) == ("*", NEEDING_TLS[name])
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    if name.endswith("Bucket"):
+        assert denied["Resource"] == whole, "the bucket and what lies in it"
+    else:
+        assert denied["Resource"] in ("*", whole[0])
+
+
+def test_a_retained_bucket_keeps_its_policy() -> None:
+    template = expanded_template()["Resources"]
+    for policy in (resource for resource in template.values() if resource["Type"] == "AWS::S3::BucketPolicy"):
+        bucket = template[referred(policy["Properties"]["Bucket"])]
+        assert policy["DeletionPolicy"] == bucket["DeletionPolicy"] == "RetainExceptOnCreate"
+
+
+@pytest.mark.parametrize("name", resources("AWS::SNS::Topic"))
+def test_alarms_of_this_account_alone_may_publish_from_outside(name: str) -> None:
+    (allowed,) = [statement for statement in policies_of(name) if statement["Effect"] == "Allow"]
+    assert (allowed["Principal"], allowed["Action"]) == ({"Service": "cloudwatch.amazonaws.com"}, "sns:Publish")
+    assert allowed["Condition"]["StringEquals"] == {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+    (source,) = allowed["Condition"]["ArnLike"]["aws:SourceArn"].values()
+    assert source == "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:*"
 
 
 def statements() -> list[tuple[str, dict[str, Any]]]:
