@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,10 @@ import boto3
 import pytest
 from moto import mock_aws
 from samtranslator.yaml_helper import yaml_parse
+
+from darkroom.aws.tenants_table import TenantsTable
+from darkroom.domain.tenants import Tenant, Tier
+from darkroom.operations.create_key import create_key
 
 TEMPLATE = yaml_parse((Path(__file__).parents[2] / "template.yaml").read_text())
 REGION = "us-east-1"
@@ -103,6 +108,15 @@ def aws(ambient: None) -> Iterator[Aws]:
             hold_queue_url=_queue("hold-queue", {"VisibilityTimeout": "420"}),
             upload_queue_url=_lane("upload"),
         )
+
+
+@pytest.fixture
+def bearer(aws: Aws) -> dict[str, str]:
+    """The credential of a tenant that pays."""
+    tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+    tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
+    key, _ = create_key("acme", label=None, tenants=tenants, clock=lambda: 1, randomness=random.Random(7).randbytes)
+    return {"authorization": f"Bearer {key}"}
 
 
 def _state_machine() -> str:

@@ -521,6 +521,28 @@ def test_every_function_logs_to_a_group_that_forgets(name: str) -> None:
     assert resources("AWS::Logs::LogGroup")[group or ""]["RetentionInDays"] == 30
 
 
+def test_the_gateways_log_has_no_header_no_query_and_no_path_that_a_client_sent() -> None:
+    logged = raw_template()["Resources"]["Api"]["Properties"]["AccessLogSettings"]["Format"]
+    assert set(re.findall(r"\$context\.([\w.]+)", logged)) == {
+        "requestId",
+        "requestTime",
+        "identity.sourceIp",
+        "authorizer.tenant_id",
+        "authorizer.key_id",  # which is no secret: keys are listed and revoked by it
+        "httpMethod",
+        "routeKey",
+        "status",
+        "responseLatency",
+        "responseLength",
+        "error.message",
+    }
+
+
+def test_no_function_is_told_to_log_its_events() -> None:
+    variables = {name for function in FUNCTIONS.values() for name in function["Environment"]["Variables"]}
+    assert variables & {"POWERTOOLS_LOGGER_LOG_EVENT", "POWERTOOLS_DEV", "POWERTOOLS_DEBUG"} == set()
+
+
 def test_only_the_transcoder_has_the_imaging_layer() -> None:
     layers = {name: {referred(layer) or "" for layer in function["Layers"]} for name, function in FUNCTIONS.items()}
     with_imaging = {name for name, ids in layers.items() if any(layer.startswith("ImagingLayer") for layer in ids)}

@@ -156,6 +156,7 @@ class Router(APIGatewayHttpResolver):
 
     def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         answer = super().resolve(event, context)
+        # Here and not in a middleware, which errors go past.
         answer["headers"][NO_SNIFFING.name] = NO_SNIFFING.example
         return answer
 
