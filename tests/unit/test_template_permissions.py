@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,9 +203,36 @@ def needed(folder: str) -> set[Grant]:
     return grants
 
 
-def granted(folder: str) -> set[Grant]:
-    """What the function's role allows beside what Lambda itself needs."""
-    role = "".join(word.capitalize() for word in folder.split("_")) + "FunctionRole"
+def needed_by_lambda(folder: str) -> set[Grant]:
+    """What Lambda asks of AWS on the function's behalf: for its log, its traces, and the queues that it takes from.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/lambda-intro-execution-role.html and
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html#events-sqs-permissions
+    """
+    name = name_of(folder)
+    queues = {
+        _text(source["EventSourceArn"])
+        for source in resources("AWS::Lambda::EventSourceMapping").values()
+        if source["FunctionName"] == {"Ref": f"{name}Function"}
+    }
+    return {
+        *((f"logs:{action}", f"${{{name}Logs.Arn}}") for action in ("CreateLogStream", "PutLogEvents")),
+        *((f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords")),
+        *(
+            (f"sqs:{action}", queue)
+            for queue in queues
+            for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+        ),
+    }
+
+
+def name_of(folder: str) -> str:
+    """submit_image → SubmitImage."""
+    return "".join(word.capitalize() for word in folder.split("_"))
+
+
+def granted(role: str) -> set[Grant]:
+    """What a role allows."""
     return {
         (action, _text(resource))
         for policy in resources("AWS::IAM::Role")[role]["Policies"]
@@ -233,7 +261,20 @@ def _text(resource: Any) -> str:
 @pytest.mark.parametrize("folder", FUNCTION_FOLDERS)
 def test_a_role_allows_what_its_function_calls_and_nothing_else(folder: str) -> None:
     assert needed(folder), "the reading has found nothing, so something was renamed"
-    assert granted(folder) - BEYOND_THE_CODE.get(folder, set()) == needed(folder)
+    allowed = needed(folder) | needed_by_lambda(folder) | BEYOND_THE_CODE.get(folder, set())
+    assert granted(f"{name_of(folder)}FunctionRole") == allowed
+
+
+def test_the_state_machine_may_do_what_its_definition_does_and_nothing_else() -> None:
+    definition = (ROOT / "statemachines" / "hold_batch.asl.yaml").read_text()
+    assert set(re.findall(r"Resource: (\S+)", definition)) == {
+        "${ReleaseImagesFunctionArn}",
+        "arn:${Partition}:states:::sqs:sendMessage",
+    }
+    assert granted("HoldBatchStateMachineRole") == {
+        ("lambda:InvokeFunction", "${ReleaseImagesFunction.Arn}"),
+        ("sqs:SendMessage", "${HoldDeadLetters.Arn}"),
+    }
 
 
 def test_buckets_are_listed_under_the_functions_own_prefix_alone() -> None:
