@@ -135,11 +135,8 @@ def test_the_name_of_the_uploads_bucket_is_one_that_s3_takes_in_every_stack() ->
 
 
 def test_what_was_uploaded_for_nobody_is_forgotten_but_no_sooner_than_a_dead_letter_of_it() -> None:
-    rules = {
-        rule["Id"]: rule for rule in resources("AWS::S3::Bucket")["UploadsBucket"]["LifecycleConfiguration"]["Rules"]
-    }
-    assert rules["ForgetOrphans"]["ExpirationInDays"] * 86_400 > QUEUES["UploadDeadLetters"]["MessageRetentionPeriod"]
-    assert rules["AbortAbandonedUploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    rule = lifecycle("UploadsBucket")["ForgetOrphans"]
+    assert rule["ExpirationInDays"] * 86_400 > QUEUES["UploadDeadLetters"]["MessageRetentionPeriod"]
 
 
 def test_every_choice_of_formats_is_one_that_the_settings_take() -> None:
@@ -212,7 +209,7 @@ def test_a_release_has_room_in_the_delay_that_a_lane_can_hold() -> None:
 
 
 def test_holds_outlive_the_longest_delay() -> None:
-    (rule,) = resources("AWS::S3::Bucket")["HoldsBucket"]["LifecycleConfiguration"]["Rules"]
+    rule = lifecycle("HoldsBucket")["ForgetOrphans"]
     assert rule["ExpirationInDays"] * 86_400 > MAX_DELAY_SECONDS + 14 * 86_400
 
 
@@ -676,9 +673,32 @@ def test_originals_are_versioned_because_rows_pin_a_version() -> None:
     assert resources("AWS::S3::Bucket")["OriginalsBucket"]["VersioningConfiguration"]["Status"] == "Enabled"
 
 
+def lifecycle(bucket: str) -> dict[str, dict[str, Any]]:
+    """A bucket's rules by what they are called; all of them are in force, for the whole bucket."""
+    rules = resources("AWS::S3::Bucket")[bucket]["LifecycleConfiguration"]["Rules"]
+    assert all(rule["Status"] == "Enabled" and not {"Prefix", "TagFilters"} & rule.keys() for rule in rules)
+    return {rule["Id"]: rule for rule in rules}
+
+
+@pytest.mark.parametrize("name", resources("AWS::S3::Bucket"))
+def test_half_an_upload_is_paid_for_a_day_at_most(name: str) -> None:
+    rule = lifecycle(name)["AbortAbandonedUploads"]
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+
+
+@pytest.mark.parametrize("name", ["OriginalsBucket", "OutputsBucket"])
+def test_what_a_row_vouches_for_never_expires_by_itself(name: str) -> None:
+    done = {key for rule in lifecycle(name).values() for key in rule} - {"Id", "Status"}
+    assert done <= {"AbortIncompleteMultipartUpload", "ExpiredObjectDeleteMarker"}
+
+
 @pytest.mark.parametrize("name", resources("AWS::S3::Bucket"))
 def test_no_bucket_is_public(name: str) -> None:
-    assert set(resources("AWS::S3::Bucket")[name]["PublicAccessBlockConfiguration"].values()) == {True}
+    blocked = resources("AWS::S3::Bucket")[name]["PublicAccessBlockConfiguration"]
+    assert (len(blocked), set(blocked.values())) == (4, {True})
+    assert resources("AWS::S3::Bucket")[name]["OwnershipControls"] == {
+        "Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    }
 
 
 def test_the_indexes_are_those_that_the_code_reads() -> None:
