@@ -231,12 +231,13 @@ def name_of(folder: str) -> str:
     return "".join(word.capitalize() for word in folder.split("_"))
 
 
-def granted(role: str) -> set[Grant]:
-    """What a role allows."""
+def granted(role: str, without: str | None = None) -> set[Grant]:
+    """What a role allows, but for one statement."""
     return {
         (action, _text(resource))
         for policy in resources("AWS::IAM::Role")[role]["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]
+        if without is None or statement["Sid"] != without
         for action in _listed(statement["Action"])
         for resource in _listed(statement["Resource"])
     }

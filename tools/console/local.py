@@ -46,6 +46,13 @@ class Access(StrEnum):
     KEYS = "keys"
 
 
+class Encryption(StrEnum):
+    """Whose key encrypts what is kept."""
+
+    AWS = "aws"
+    CUSTOMER = "customer"
+
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -71,6 +78,12 @@ def up(
     access: Annotated[
         Access, typer.Option(help="Whom the API answers: everybody, or who has an API key. `stack.json` holds one.")
     ] = Access.ANONYMOUS,
+    encryption: Annotated[
+        Encryption, typer.Option(help="Whose key encrypts what is kept: AWS's, or one that the stack makes.")
+    ] = Encryption.AWS,
+    enforce_iam: Annotated[
+        bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do what its role allows, as on AWS.")
+    ] = False,
 ) -> None:
     """Start the stack: emulator, sam build, sam deploy. It serves until Ctrl-C, which stops all of it.
 
@@ -88,7 +101,13 @@ def up(
         try:
             with (
                 _failures_explained(state),
-                local_stack(state, access=access.value, interrupts=interrupts, step=_Steps(out)) as (stack, emulator),
+                local_stack(
+                    state,
+                    parameters={"Access": access.value, "Encryption": encryption.value},
+                    enforce_iam=enforce_iam,
+                    interrupts=interrupts,
+                    step=_Steps(out),
+                ) as (stack, emulator),
             ):
                 _introduce(out, state, stack)
                 if develop is not None:

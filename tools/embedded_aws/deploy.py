@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ _CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts
 
 
 def deploy(
-    state: State, template: Path, *, access: str, interrupts: Interrupts, show: Callable[[str], None]
+    state: State, template: Path, *, parameters: Mapping[str, str], interrupts: Interrupts, show: Callable[[str], None]
 ) -> dict[str, str]:
     """Run `sam deploy` with a built template and return the stack's outputs; raises CommandFailed."""
     cloudformation = boto3.client("cloudformation", config=_CLIENT)
@@ -49,7 +49,7 @@ def deploy(
     try:
         run(
             "sam deploy",
-            [paths.SAM, "deploy", "--template-file", template, *sam_options(Access=access)],
+            [paths.SAM, "deploy", "--template-file", template, *sam_options(**parameters)],
             environment=sam_environment(state),
             folder=state.sam,
             log=state.logs / "deploy.log",

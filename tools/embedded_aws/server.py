@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         data_dir=options.data_dir.resolve(),
         clock={name: os.environ[name] for name in clock.VARIABLES if name in os.environ},
     )
-    _isolate_environment(emulator, port=gateway.getsockname()[1])
+    _isolate_environment(emulator, port=gateway.getsockname()[1], enforce_iam=options.enforce_iam)
     if not options.stock:
         apply_corrections(emulator, without=options.without)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -60,6 +60,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gateway-port", type=int, default=0, help="the port of AWS's services (default: a free one)")
     parser.add_argument(
         "--front-port", type=int, default=0, help="the port of the deployed HTTP API (default: a free one)"
+    )
+    parser.add_argument(
+        "--enforce-iam", action="store_true", help="check signatures, and evaluate policies; `local` is the root user"
     )
     parser.add_argument("--stock", action="store_true", help="MiniStack as it is, without a shim or guard")
     parser.add_argument("--without", action="append", default=[], choices=NAMES, metavar="NAME", help="leave one out")
@@ -85,7 +88,7 @@ def _url(listener: socket.socket) -> str:
     return f"http://{host}:{port}"
 
 
-def _isolate_environment(emulator: Emulator, *, port: int) -> None:
+def _isolate_environment(emulator: Emulator, *, port: int, enforce_iam: bool) -> None:
     """Leave MiniStack nothing of the machine's environment, and nothing to open beside our two ports.
 
     MiniStack reads most of this when it is imported, so that none of it may be imported before.
@@ -93,6 +96,8 @@ def _isolate_environment(emulator: Emulator, *, port: int) -> None:
     for folder in ("tmp", "s3"):
         (emulator.data_dir / folder).mkdir(parents=True, exist_ok=True)
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LOG_LEVEL") if name in os.environ}
+    # The one key that MiniStack takes for the account's root where it checks signatures; otherwise any will do.
+    root = "local" if enforce_iam else "test"
     os.environ.clear()
     os.environ.update(
         kept,
@@ -102,8 +107,9 @@ def _isolate_environment(emulator: Emulator, *, port: int) -> None:
         MINISTACK_HOST="localhost",
         MINISTACK_REGION=_REGION,
         AWS_DEFAULT_REGION=_REGION,
-        AWS_ACCESS_KEY_ID="test",
-        AWS_SECRET_ACCESS_KEY="test",  # noqa: S106  # MiniStack checks no signatures.
+        AUTH=str(enforce_iam).lower(),
+        AWS_ACCESS_KEY_ID=root,
+        AWS_SECRET_ACCESS_KEY=root,
         DOCKER_HOST="unix:///nonexistent.sock",
         IOT_MTLS_ENABLED="0",
         SFTP_ENABLED="0",

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +20,11 @@ from embedded_aws.stack import RunningStack
 # Opens a step by its name; what it gives shows a line about how the step is getting on.
 Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 
-ANONYMOUS, KEYS = "anonymous", "keys"
-"""The values of the template's `Access` with which it runs here; the others need what is outside of this machine."""
+KEYS = "keys"
+"""The value of the template's `Access` that takes a key."""
+
+CHOSEN = ("Access", "Encryption")
+"""The template's parameters that may be chosen here; a redeployment finds them in the outputs."""
 
 _POLL_SECONDS = 0.02
 _SERVE_SECONDS = 0.2
@@ -38,21 +41,22 @@ class Emulator:
 
 @contextmanager
 def local_stack(
-    state: State, *, access: str = ANONYMOUS, interrupts: Interrupts, step: Step
+    state: State, *, parameters: Mapping[str, str], enforce_iam: bool = False, interrupts: Interrupts, step: Step
 ) -> Iterator[tuple[RunningStack, Emulator]]:
     """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures.
 
-    `access` is the template's parameter: with KEYS the stack's own key is in stack.json.
+    `parameters` are the template's, as far as they are not samconfig.toml's: with `Access` = KEYS the stack's own key
+    is in stack.json. With `enforce_iam` each function may do what its role allows.
     """
     with stack.held(state), _session(state):
         with step("environments") as show:
             _make_environments(state, interrupts, show)
-        with _emulator(state, interrupts, step) as emulator, _published(state):
+        with _emulator(state, enforce_iam, interrupts, step) as emulator, _published(state):
             environment.write_aws_config(state, emulator.gateway_url)
             serving = RunningStack(
                 api_url=emulator.front_url, aws_endpoint_url=emulator.gateway_url, clock_file=str(state.clock)
             )
-            serving = _build_and_deploy(state, serving, access, interrupts, step)
+            serving = _build_and_deploy(state, serving, parameters, interrupts, step)
             stack.publish(state, serving)
             yield serving, emulator
 
@@ -60,8 +64,8 @@ def local_stack(
 def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> RunningStack:
     """Build and deploy into the stack that runs; raises Interrupted and any of the failures."""
     serving = stack.running(state)
-    access = KEYS if serving.api_key is not None else ANONYMOUS
-    serving = _build_and_deploy(state, serving, access, interrupts, step)
+    parameters = {name: serving.outputs[name] for name in CHOSEN}
+    serving = _build_and_deploy(state, serving, parameters, interrupts, step)
     stack.running(state)  # a stack that stopped meanwhile must not be announced again
     stack.publish(state, serving)
     return serving
@@ -75,7 +79,7 @@ def serve(emulator: Emulator, interrupts: Interrupts) -> None:
 
 
 def _build_and_deploy(
-    state: State, serving: RunningStack, access: str, interrupts: Interrupts, step: Step
+    state: State, serving: RunningStack, parameters: Mapping[str, str], interrupts: Interrupts, step: Step
 ) -> RunningStack:
     with stack.deploying(state, interrupts.pause):
         # Looked at before the build reads the files, so that an edit meanwhile counts as one after it.
@@ -84,11 +88,11 @@ def _build_and_deploy(
             unchanged = deployed.unchanged(sources)
             template = build(state, interrupts=interrupts, show=show, deployed_layers=unchanged)
         with step("deploy") as show:
-            outputs = deploy(state, template, access=access, interrupts=interrupts, show=show)
+            outputs = deploy(state, template, parameters=parameters, interrupts=interrupts, show=show)
             deployed.write_after(state, sources, template)
         with step("API answers"):
             api_key = serving.api_key
-            if access == KEYS and api_key is None:
+            if outputs["Access"] == KEYS and api_key is None:
                 api_key = make_first_key(outputs["TenantsTableName"], interrupts)
             await_answer(serving.api_url, interrupts, api_key)
     return replace(serving, outputs=outputs, api_key=api_key)
@@ -129,11 +133,12 @@ def _published(state: State) -> Iterator[None]:
 
 
 @contextmanager
-def _emulator(state: State, interrupts: Interrupts, step: Step) -> Iterator[Emulator]:
+def _emulator(state: State, enforce_iam: bool, interrupts: Interrupts, step: Step) -> Iterator[Emulator]:
     command: list[str | Path] = [
         *(paths.EMULATOR_PYTHON, "-m", "embedded_aws.server"),
         *("--ready-file", state.ready_file, "--data-dir", state.emulator_data),
         *("--function-python", paths.FUNCTION_PYTHON),
+        *(["--enforce-iam"] if enforce_iam else []),
     ]
     clock.set_ahead(state.clock, 0)
     variables = environment.child_environment(state, PYTHONPATH=str(paths.TOOLS), PYTHONUNBUFFERED="1")

@@ -18,4 +18,7 @@ SHIMS = (
     "function_metrics",
     "execution_metrics",
     "http_api_metrics",
+    "secure_transport",  # these three matter only where IAM is evaluated
+    "requested_permissions",
+    "customer_keys",
 )

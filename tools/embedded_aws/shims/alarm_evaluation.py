@@ -322,8 +322,11 @@ def _act(alarm: Mapping[str, Any], old_state: State, new_state: State, reason: s
     region = _region_name(responses.get_region())
     subject = f'{new_state}: "{alarm["AlarmName"]}" in {region}'[:100]
     message = json.dumps(_notification(alarm, old_state, new_state, reason, region))
+    sns, source = internals("services.sns"), (alarm["AlarmArn"], responses.get_account_id())
     for action in filter(cloudwatch._is_sns_action_arn, alarm.get(_ACTIONS[new_state]) or []):
-        internals("services.sns")._fanout(action, responses.new_uuid(), message, subject)
+        if not sns.topic_policy_allows(action, "cloudwatch.amazonaws.com", *source):
+            continue  # only where IAM is evaluated: everybody may otherwise
+        sns._fanout(action, responses.new_uuid(), message, subject)
         cloudwatch._history_entries().append(
             {
                 "AlarmName": alarm["AlarmName"],

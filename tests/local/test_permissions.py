@@ -1,0 +1,442 @@
+"""Roles, keys and TLS by IAM's own evaluation: every function can do its work, and nothing that is not its work.
+
+The stack runs with IAM enforced and everything encrypted with a key of its own. The roles' statements are held to the
+code by tests/unit/test_template_permissions.py; here they are held to what a call with them gets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import botocore.session
+import httpx
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from checks.expand_template import resources
+from tests.local.local_stack import LocalStack, wait_until
+from tests.pictures import jpeg
+from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
+
+ROLES = [*(f"{name_of(folder)}FunctionRole" for folder in FUNCTION_FOLDERS), "HoldBatchStateMachineRole"]
+PHOTO = jpeg(320, 240)
+
+
+@dataclass(kw_only=True)
+class Guarded:
+    """The stack, and what its roles may do in it."""
+
+    stack: LocalStack
+    _physical: dict[str, str] = field(default_factory=dict)
+    _root: dict[str, Any] = field(default_factory=dict)
+
+    def physical(self, logical_id: str) -> str:
+        """A resource's physical id."""
+        if not self._physical:
+            found = self.root("cloudformation").describe_stack_resources(StackName=self.stack.document["stack_name"])
+            self._physical |= {it["LogicalResourceId"]: it["PhysicalResourceId"] for it in found["StackResources"]}
+        return self._physical[logical_id]
+
+    def root(self, service: str) -> Any:
+        """A client with the rights of the account."""
+        if service not in self._root:
+            self._root[service] = self.stack.client(service)
+        return self._root[service]
+
+    def as_role(self, role: str) -> Callable[[str], Any]:
+        """Clients with the rights of a role."""
+        arn = self.root("iam").get_role(RoleName=role)["Role"]["Arn"]
+        lent = self.root("sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
+        session = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
+        made = boto3.session.Session(
+            botocore_session=session,
+            aws_access_key_id=lent["AccessKeyId"],
+            aws_secret_access_key=lent["SecretAccessKey"],
+            aws_session_token=lent["SessionToken"],
+            region_name=self.stack.document["region"],
+        )
+        config = Config(
+            ignore_configured_endpoint_urls=True, retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}
+        )
+        clients: dict[str, Any] = {}
+
+        def client(service: str) -> Any:
+            if service not in clients:
+                endpoint = self.stack.document["aws_endpoint_url"]
+                clients[service] = made.client(service, endpoint_url=endpoint, config=config)
+            return clients[service]
+
+        return client
+
+    def invoked(self, function: str, event: Any) -> Any:
+        """What a function answers; raises AssertionError where it fails."""
+        answer = self.root("lambda").invoke(FunctionName=self.physical(function), Payload=json.dumps(event).encode())
+        said = json.loads(answer["Payload"].read())
+        assert "FunctionError" not in answer, said
+        return said
+
+    def logged(self) -> Iterator[str]:
+        """Every line that a function has logged."""
+        logs = self.root("logs")
+        for group in logs.describe_log_groups()["logGroups"]:
+            for event in logs.filter_log_events(logGroupName=group["logGroupName"])["events"]:
+                yield event["message"]
+
+
+@pytest.fixture(scope="module")
+def guarded(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A stack in which IAM is evaluated, and all is encrypted with its own key."""
+    made = LocalStack(state=tmp_path_factory.mktemp("guarded") / "state")
+    made.borrow_downloads(stack.state)
+    with made.serving("--access", "keys", "--encryption", "customer", "--enforce-iam"):
+        yield Guarded(stack=made)
+
+
+# ── The work ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_image_goes_its_whole_way_by_the_functions_own_rights(guarded: Guarded) -> None:
+    stack = guarded.stack
+    assert stack.darkroom("tenants", "add", "acme", "--tier", "paid").returncode == 0
+    made = stack.darkroom("keys", "create", "acme").stdout
+    paid = next(line for line in made.splitlines() if line.startswith("dr_"))
+    for lane, key in (("slow", stack.document["api_key"]), ("fast", paid)):
+        with httpx.Client(
+            base_url=stack.api_url, headers={"Authorization": f"Bearer {key}"}, trust_env=False, timeout=60
+        ) as api:
+            _in_a_request(guarded, api, lane)
+            _by_form(api)
+            _held(guarded, api)
+    _archived(guarded)
+    refused = [line for line in guarded.logged() if "AccessDenied" in line or "not authorized" in line]
+    assert refused == []
+
+
+def _in_a_request(guarded: Guarded, api: httpx.Client, lane: str) -> None:
+    answer = api.post("/images", params={"variants": "thumb"}, content=PHOTO)
+    image_id = answer.json()["id"]
+    assert answer.json()["lane"] == lane
+    _ended(api, image_id)
+    variant = httpx.get(api.get(f"/images/{image_id}/variants/thumb").headers["location"], trust_env=False)
+    assert (variant.status_code, variant.headers["content-type"]) == (200, "image/jpeg")
+    outputs = guarded.root("s3").head_object(
+        Bucket=guarded.physical("OutputsBucket"), Key=f"outputs/{image_id}/1/thumb.jpg"
+    )
+    assert outputs["ServerSideEncryption"] == "aws:kms"
+    # Withdrawn, its objects go with the next sweeps.
+    assert api.delete(f"/images/{image_id}").status_code == 204
+    wait_until(lambda: _swept(guarded, image_id), "the image's objects are removed", seconds=120)
+
+
+def _ended(api: httpx.Client, image_id: str) -> None:
+    def status() -> bool:
+        document = api.get(f"/images/{image_id}/status").json()
+        assert document["status"] != "failed", document["error"]
+        return bool(document["status"] == "done")
+
+    wait_until(status, f"image {image_id} is done", seconds=120)
+
+
+def _swept(guarded: Guarded, image_id: str) -> bool:
+    guarded.invoked("SweepDueImagesFunction", {})
+    s3 = guarded.root("s3")
+    originals = s3.list_object_versions(Bucket=guarded.physical("OriginalsBucket"), Prefix=f"originals/{image_id}")
+    outputs = s3.list_objects_v2(Bucket=guarded.physical("OutputsBucket"), Prefix=f"outputs/{image_id}/")
+    return not originals.get("Versions") and outputs["KeyCount"] == 0
+
+
+def _by_form(api: httpx.Client) -> None:
+    announced = {"bytes": len(PHOTO), "sha256": hashlib.sha256(PHOTO).hexdigest(), "variants": "thumb"}
+    begun = api.post("/uploads", json=announced).json()
+    form = begun["upload"]
+    sent = httpx.post(form["url"], data=form["fields"], files={"file": PHOTO}, trust_env=False, timeout=60)
+    assert sent.status_code == 204, sent.text
+    _ended(api, begun["id"])
+
+
+def _held(guarded: Guarded, api: httpx.Client) -> None:
+    later = api.post("/images", params={"variants": "thumb", "delay": "P2D"}, content=jpeg(60, 40)).json()["id"]
+    assert api.patch(f"/images/{later}", json={"delay": "PT25M"}).status_code == 200
+    bucket = guarded.physical("HoldsBucket")
+
+    def batch() -> Any:
+        listed = guarded.root("s3").list_objects_v2(Bucket=bucket, Prefix="holds/").get("Contents", [])
+        return listed[0]["Key"] if listed else None
+
+    key = wait_until(batch, "the image is held", seconds=120)
+    event = {"key": key, "position": 0, "wake_at": "2026-01-01T00:00:00Z", "begins_at": None}
+    assert guarded.invoked("ReleaseImagesFunction", event)["done"]
+    assert api.delete(f"/images/{later}").status_code == 204
+
+
+def _archived(guarded: Guarded) -> None:
+    letters = guarded.physical("SlowDeadLetters")
+    guarded.root("sqs").send_message(QueueUrl=letters, MessageBody="a letter of somebody else's")
+    assert guarded.invoked("ArchiveDeadLettersFunction", {})["incomplete"] == []
+
+
+# ── What each role may do, and may not ───────────────────────────────────────────────────────────────────────────────
+
+BEYOND: frozenset[Grant] = frozenset(
+    {
+        *((f"dynamodb:{action}", f"${{{table}.Arn}}") for action in ("Scan", "DeleteItem", "DescribeTable")
+          for table in ("ImagesTable", "TenantsTable", "CalendarTable")),
+        *((f"dynamodb:{action}", "${TenantsTable.Arn}") for action in ("PutItem", "UpdateItem")),
+        *((f"s3:{action}", f"${{{bucket}.Arn}}/elsewhere") for action in ("GetObject", "PutObject", "DeleteObject")
+          for bucket in ("UploadsBucket", "OriginalsBucket", "OutputsBucket", "HoldsBucket")),
+        *((f"s3:{action}", f"${{{bucket}.Arn}}") for action in ("GetBucketPolicy", "DeleteBucketPolicy")
+          for bucket in ("UploadsBucket", "OriginalsBucket", "OutputsBucket", "HoldsBucket")),
+        ("s3:GetObject", "${DeadLetterArchiveBucket.Arn}/*"),
+        ("sqs:PurgeQueue", "${FastQueue.Arn}"),
+        ("sqs:SetQueueAttributes", "${UploadQueue.Arn}"),
+        ("sns:Publish", "${CriticalAlarms}"),
+        ("kms:Decrypt", "${Key.Arn}"),
+        ("kms:ScheduleKeyDeletion", "${Key.Arn}"),
+        ("kms:PutKeyPolicy", "${Key.Arn}"),
+        ("lambda:InvokeFunction", "${SubmitImageFunction.Arn}"),
+        ("lambda:GetFunction", "${ReleaseImagesFunction.Arn}"),
+        ("logs:FilterLogEvents", "${SubmitImageLogs.Arn}"),
+        ("iam:PutRolePolicy", "${SubmitImageFunctionRole.Arn}"),
+        ("iam:CreateUser", "*"),
+        ("sts:AssumeRole", "${SubmitImageFunctionRole.Arn}"),
+    }
+)  # fmt: skip
+"""What nobody's work takes, and what somebody who has taken over a function would like."""
+
+
+def evaluated(grants: set[Grant]) -> set[Grant]:
+    """Those that a call can try here: the emulator knows no X-Ray."""
+    return {grant for grant in grants if not grant[0].startswith("xray:")}
+
+
+UNIVERSE = frozenset(evaluated(set().union(*(granted(role) for role in ROLES)))) | BEYOND
+NOTHING = "nothing-of-this-name"
+KEYS = {
+    "ImagesTable": {"image_id": {"S": NOTHING}},
+    "TenantsTable": {"id": {"S": NOTHING}},
+    "IdempotencyTable": {"id": {"S": NOTHING}},
+    "CalendarTable": {"lane": {"S": NOTHING}},
+}
+NEVER = {"ConditionExpression": "attribute_exists(nothing)"}
+"""A condition that no item meets: the call is judged by IAM, and changes nothing."""
+
+
+def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None:
+    """Make a call that needs exactly this permission, and changes nothing that anybody looks at."""
+    action, target = grant
+    logical = re.sub(r"^(?:arn:.*:)?\$\{(\w+)(?:\.\w+)?\}.*", r"\1", target)
+    below = target.partition("}/")[2]
+    service, name = action.split(":")
+    match service:
+        case "dynamodb":
+            table, key = guarded.physical(logical), KEYS[logical]
+            calls: dict[str, Callable[[], Any]] = {
+                "GetItem": lambda: client(service).get_item(TableName=table, Key=key),
+                "BatchGetItem": lambda: client(service).batch_get_item(RequestItems={table: {"Keys": [key]}}),
+                "PutItem": lambda: client(service).put_item(TableName=table, Item=key, **NEVER),
+                "UpdateItem": lambda: client(service).update_item(
+                    TableName=table, Key=key, UpdateExpression="SET nothing = :one",
+                    ExpressionAttributeValues={":one": {"S": "1"}}, **NEVER,
+                ),
+                "DeleteItem": lambda: client(service).delete_item(TableName=table, Key=key, **NEVER),
+                "Query": lambda: client(service).query(
+                    TableName=table, IndexName=below.removeprefix("index/"),
+                    KeyConditionExpression=f"{below.removeprefix('index/')}_shard = :one",
+                    ExpressionAttributeValues={":one": {"S": "1"}},
+                ),
+                "Scan": lambda: client(service).scan(TableName=table, Limit=1),
+                "DescribeTable": lambda: client(service).describe_table(TableName=table),
+            }  # fmt: skip
+        case "s3":
+            bucket, at = guarded.physical(logical), below.replace("*", NOTHING)
+            prefix = f"{logical.removesuffix('Bucket').lower()}/{NOTHING}"
+            calls = {
+                "GetObject": lambda: client(service).get_object(Bucket=bucket, Key=at),
+                "GetObjectVersion": lambda: client(service).get_object(Bucket=bucket, Key=at, VersionId=uuid4().hex),
+                "PutObject": lambda: client(service).put_object(Bucket=bucket, Key=at, Body=b"", IfMatch='"none"'),
+                "DeleteObject": lambda: client(service).delete_object(Bucket=bucket, Key=at),
+                "DeleteObjectVersion": lambda: client(service).delete_object(
+                    Bucket=bucket, Key=at, VersionId=uuid4().hex
+                ),
+                "ListBucket": lambda: client(service).list_objects_v2(Bucket=bucket, Prefix=prefix),
+                "ListBucketVersions": lambda: client(service).list_object_versions(Bucket=bucket, Prefix=prefix),
+                "GetBucketPolicy": lambda: client(service).get_bucket_policy(Bucket=bucket),
+                "DeleteBucketPolicy": lambda: client(service).delete_bucket_policy(Bucket=bucket),
+            }
+        case "sqs":
+            url = guarded.physical(logical)
+            receipt = {"QueueUrl": url, "ReceiptHandle": NOTHING}
+            calls = {
+                "SendMessage": lambda: client(service).send_message(QueueUrl=url, MessageBody=""),
+                "ReceiveMessage": lambda: client(service).receive_message(
+                    QueueUrl=url, VisibilityTimeout=0, MaxNumberOfMessages=1
+                ),
+                "DeleteMessage": lambda: client(service).delete_message(**receipt),
+                "ChangeMessageVisibility": lambda: client(service).change_message_visibility(
+                    **receipt, VisibilityTimeout=0
+                ),
+                "GetQueueAttributes": lambda: client(service).get_queue_attributes(QueueUrl=url),
+                "PurgeQueue": lambda: client(service).purge_queue(QueueUrl=url),
+                "SetQueueAttributes": lambda: client(service).set_queue_attributes(
+                    QueueUrl=url, Attributes={"Policy": ""}
+                ),
+            }
+        case "states":
+            machine = guarded.physical("HoldBatchStateMachine")
+            execution = f"{machine.replace(':stateMachine:', ':execution:')}:{NOTHING}"
+            calls = {
+                "StartExecution": lambda: client("stepfunctions").start_execution(
+                    stateMachineArn=machine, input="no JSON"
+                ),
+                "DescribeExecution": lambda: client("stepfunctions").describe_execution(executionArn=execution),
+            }
+        case "logs":
+            group = {"logGroupName": guarded.physical(logical)}
+            calls = {
+                "CreateLogStream": lambda: client(service).create_log_stream(**group, logStreamName=NOTHING),
+                "PutLogEvents": lambda: client(service).put_log_events(
+                    **group, logStreamName="none", logEvents=[{"timestamp": 1, "message": "one"}]
+                ),
+                "FilterLogEvents": lambda: client(service).filter_log_events(**group),
+            }
+        case "lambda":
+            function = guarded.physical(logical)
+            calls = {
+                "InvokeFunction": lambda: client(service).invoke(FunctionName=function, InvocationType="DryRun"),
+                "GetFunction": lambda: client(service).get_function(FunctionName=function),
+            }
+        case "kms":
+            key_id = guarded.physical(logical)
+            sealed = guarded.root("kms").encrypt(KeyId=key_id, Plaintext=b"secret")["CiphertextBlob"]
+            calls = {
+                "Decrypt": lambda: client(service).decrypt(CiphertextBlob=sealed, KeyId=key_id),
+                "ScheduleKeyDeletion": lambda: client(service).schedule_key_deletion(KeyId=key_id),
+                "PutKeyPolicy": lambda: client(service).put_key_policy(KeyId=key_id, Policy="{}"),
+            }
+        case "sns":
+            calls = {"Publish": lambda: client(service).publish(TopicArn=guarded.physical(logical), Message="one")}
+        case "iam" | "sts":
+            role = "" if target == "*" else guarded.physical(logical)
+            calls = {
+                "PutRolePolicy": lambda: client(service).put_role_policy(
+                    RoleName=role, PolicyName="all", PolicyDocument="{}"
+                ),
+                "CreateUser": lambda: client(service).create_user(UserName=NOTHING),
+                "AssumeRole": lambda: client(service).assume_role(
+                    RoleArn=f"arn:aws:iam::000000000000:role/{role}", RoleSessionName="one"
+                ),
+            }
+        case _:
+            raise NotImplementedError(f"{action}: say here which call needs it")
+    calls[name]()
+
+
+def is_refused(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> bool:
+    """Whether IAM refuses the call; what a service thinks of the call otherwise is no matter."""
+    try:
+        called(guarded, client, grant)
+    except ClientError as error:
+        return "not authorized to perform" in error.response["Error"].get("Message", "")
+    return False
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_can_do_what_it_is_for_and_nothing_else_that_anybody_can(guarded: Guarded, role: str) -> None:
+    client = guarded.as_role(guarded.physical(role))
+    own = evaluated(granted(role))
+    assert {grant for grant in UNIVERSE if is_refused(guarded, client, grant)} == UNIVERSE - own
+
+
+@pytest.fixture
+def copy(guarded: Guarded) -> Iterator[Callable[[str, str | None], Callable[[str], Any]]]:
+    """Clients with the rights of a role less one statement (None: less the key's policy)."""
+    iam, name = guarded.root("iam"), f"copy-{uuid4().hex[:8]}"
+    trust = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::000000000000:root"}, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
+    key_policy = guarded.physical("UseOfTheKey")
+
+    def without(role: str, sid: str | None) -> Callable[[str], Any]:
+        source = guarded.physical(role)
+        (policy_name,) = iam.list_role_policies(RoleName=source)["PolicyNames"]
+        document = iam.get_role_policy(RoleName=source, PolicyName=policy_name)["PolicyDocument"]
+        kept = [statement for statement in document["Statement"] if statement["Sid"] != sid]
+        iam.put_role_policy(
+            RoleName=name, PolicyName="copied", PolicyDocument=json.dumps({**document, "Statement": kept})
+        )
+        if sid is not None:
+            iam.attach_role_policy(RoleName=name, PolicyArn=key_policy)
+        return guarded.as_role(name)
+
+    yield without
+    if iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:
+        iam.detach_role_policy(RoleName=name, PolicyArn=key_policy)
+    iam.delete_role_policy(RoleName=name, PolicyName="copied")
+    iam.delete_role(RoleName=name)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_statement_is_missed(
+    guarded: Guarded, copy: Callable[[str, str | None], Callable[[str], Any]], role: str
+) -> None:
+    (policy,) = resources("AWS::IAM::Role")[role]["Policies"]
+    for statement in policy["PolicyDocument"]["Statement"]:
+        lost = evaluated(granted(role) - granted(role, without=statement["Sid"]))
+        client = copy(role, statement["Sid"])
+        assert {grant for grant in lost if not is_refused(guarded, client, grant)} == set(), statement["Sid"]
+        assert lost or statement["Sid"] == "Trace"
+
+
+ENCRYPTED = ("Item", "Query", "GetObject", "GetObjectVersion", "PutObject", "SendMessage", "ReceiveMessage")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_without_the_key_a_role_reads_and_writes_nothing(
+    guarded: Guarded, copy: Callable[[str, str | None], Callable[[str], Any]], role: str
+) -> None:
+    client = copy(role, None)
+    own = {grant for grant in evaluated(granted(role)) if grant[0].endswith(ENCRYPTED)}
+    assert {grant for grant in own if not is_refused(guarded, client, grant)} == set()
+
+
+# ── TLS ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def in_plain_http(client: Any) -> Any:
+    """The client, as one that speaks plain http to AWS."""
+
+    def say_so(request: Any, **_: object) -> None:
+        request.headers["X-Forwarded-Proto"] = "http"
+
+    client.meta.events.register("before-send", say_so)
+    return client
+
+
+@pytest.mark.parametrize(
+    ("role", "grant"),
+    [
+        ("SubmitImageFunctionRole", ("s3:GetObject", "${OriginalsBucket.Arn}/originals/*")),
+        ("SubmitImageFunctionRole", ("sqs:SendMessage", "${FastQueue.Arn}")),
+        ("AdmitUploadFunctionRole", ("sqs:ReceiveMessage", "${UploadQueue.Arn}")),
+        ("SweepDueImagesFunctionRole", ("sqs:GetQueueAttributes", "${HoldDeadLetters.Arn}")),
+    ],
+)
+def test_what_is_allowed_is_refused_in_plain_http(guarded: Guarded, role: str, grant: Grant) -> None:
+    client = guarded.as_role(guarded.physical(role))
+    assert not is_refused(guarded, client, grant)
+    in_plain_http(client(grant[0].split(":")[0]))
+    assert is_refused(guarded, client, grant)
+
+
+def test_not_even_the_account_publishes_in_plain_http(guarded: Guarded) -> None:
+    grant = ("sns:Publish", "${WarningAlarms}")
+    assert not is_refused(guarded, guarded.stack.client, grant)
+    plain = in_plain_http(guarded.stack.client("sns"))
+    assert is_refused(guarded, lambda _: plain, grant)

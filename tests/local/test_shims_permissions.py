@@ -1,0 +1,227 @@
+"""What IAM's evaluation lacks on stock MiniStack, and what the shims make of it: TLS, batches, customers' keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import botocore.session
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from tests.local.emulator_server import ACCOUNT_ID, REGION, EmulatorServer, emulator_server
+
+ROOT = f"arn:aws:iam::{ACCOUNT_ID}:root"
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServer]:
+    """The emulator with all its shims and guards, and IAM evaluated."""
+    with emulator_server(tmp_path_factory.mktemp("enforcing"), "--enforce-iam") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServer]:
+    """MiniStack as it is, with IAM evaluated."""
+    with emulator_server(tmp_path_factory.mktemp("stock-enforcing"), "--stock", "--enforce-iam") as server:
+        yield server
+
+
+def client(server: EmulatorServer, service: str, lent: dict[str, str] | None = None, *, plain: bool = False) -> Any:
+    """A client with a role's credentials, or with the account's; `plain` speaks http to AWS."""
+    session = boto3.session.Session(
+        botocore_session=botocore.session.Session({"profile": (None, None, None, None)}),
+        aws_access_key_id=lent["AccessKeyId"] if lent else "local",
+        aws_secret_access_key=lent["SecretAccessKey"] if lent else "local",
+        aws_session_token=lent["SessionToken"] if lent else None,
+        region_name=REGION,
+    )
+    made: Any = session.client(
+        service,  # type: ignore[call-overload]  # any service
+        endpoint_url=server.gateway_url,
+        config=Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True),
+    )
+    if plain:
+        made.meta.events.register(
+            "before-send", lambda request, **_: request.headers.add_header("X-Forwarded-Proto", "http")
+        )
+    return made
+
+
+def role(server: EmulatorServer, *statements: dict[str, Any]) -> dict[str, str]:
+    """The credentials of a new role with these rights."""
+    iam, name = client(server, "iam"), f"role-{uuid4().hex[:8]}"
+    trust = document({"Effect": "Allow", "Principal": {"AWS": ROOT}, "Action": "sts:AssumeRole"})
+    arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    iam.put_role_policy(RoleName=name, PolicyName="rights", PolicyDocument=document(*statements))
+    lent: dict[str, str] = client(server, "sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
+    return lent
+
+
+def document(*statements: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+
+
+def allow(*actions: str) -> dict[str, Any]:
+    return {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
+
+
+def bucket(server: EmulatorServer, **encryption: Any) -> str:
+    """A new bucket, with an object in it."""
+    s3, name = client(server, "s3"), f"bucket-{uuid4().hex[:8]}"
+    s3.create_bucket(Bucket=name)
+    if encryption:
+        rule = {"ApplyServerSideEncryptionByDefault": encryption}
+        s3.put_bucket_encryption(Bucket=name, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    s3.put_object(Bucket=name, Key="one", Body=b"one")
+    return name
+
+
+def refusing_plain_http(server: EmulatorServer) -> str:
+    name = bucket(server)
+    refusal = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [f"arn:aws:s3:::{name}", f"arn:aws:s3:::{name}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    client(server, "s3").put_bucket_policy(Bucket=name, Policy=document(refusal))
+    return name
+
+
+# secure_transport
+
+
+def test_gap_stock_takes_every_request_for_one_in_plain_http(stock: EmulatorServer) -> None:
+    name = refusing_plain_http(stock)
+    with pytest.raises(ClientError, match="explicit deny"):
+        client(stock, "s3", role(stock, allow("s3:*"))).get_object(Bucket=name, Key="one")
+
+
+def test_a_request_comes_by_tls_unless_it_says_otherwise(emulator: EmulatorServer) -> None:
+    name, lent = refusing_plain_http(emulator), role(emulator, allow("s3:*"))
+    assert client(emulator, "s3", lent).get_object(Bucket=name, Key="one")["Body"].read() == b"one"
+    with pytest.raises(ClientError, match="explicit deny"):
+        client(emulator, "s3", lent, plain=True).get_object(Bucket=name, Key="one")
+
+
+# requested_permissions
+
+
+def batch(server: EmulatorServer) -> Any:
+    url = client(server, "sqs").create_queue(QueueName=f"queue-{uuid4().hex[:8]}")["QueueUrl"]
+    sqs = client(server, "sqs", role(server, allow("sqs:SendMessage")))
+    return sqs.send_message_batch(QueueUrl=url, Entries=[{"Id": "1", "MessageBody": "one"}])
+
+
+def test_gap_stock_asks_for_a_permission_that_does_not_exist(stock: EmulatorServer) -> None:
+    with pytest.raises(ClientError, match="not authorized to perform: sqs:SendMessageBatch"):
+        batch(stock)
+
+
+def test_a_batch_needs_the_permission_of_the_single_action(emulator: EmulatorServer) -> None:
+    assert len(batch(emulator)["Successful"]) == 1
+
+
+def stream(server: EmulatorServer) -> None:
+    """Write to a log group by a policy that names it as AWS says."""
+    group = f"group-{uuid4().hex[:8]}"
+    client(server, "logs").create_log_group(logGroupName=group)
+    (made,) = client(server, "logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+    lent = role(server, {**allow("logs:CreateLogStream"), "Resource": made["logGroupArn"] + ":*"})
+    client(server, "logs", lent).create_log_stream(logGroupName=group, logStreamName="one")
+
+
+def test_gap_stock_does_not_know_a_log_group_by_the_name_that_policies_have_for_it(stock: EmulatorServer) -> None:
+    with pytest.raises(ClientError, match="not authorized to perform: logs:CreateLogStream"):
+        stream(stock)
+
+
+def test_a_log_group_is_named_with_all_that_is_in_it(emulator: EmulatorServer) -> None:
+    stream(emulator)
+
+
+# customer_keys
+
+
+def key(server: EmulatorServer, *services: str) -> str:
+    """A new key, whose policy leaves it to IAM and names these services."""
+    account = {"Effect": "Allow", "Principal": {"AWS": ROOT}, "Action": "kms:*", "Resource": "*"}
+    named = [{**allow("kms:GenerateDataKey", "kms:Decrypt"), "Principal": {"Service": service}} for service in services]
+    arn: str = client(server, "kms").create_key(Policy=document(account, *named))["KeyMetadata"]["Arn"]
+    return arn
+
+
+def stores(server: EmulatorServer, lent: dict[str, str]) -> list[str]:
+    """The stores, all encrypted with one key, that refuse these credentials."""
+    arn, name = key(server), f"store-{uuid4().hex[:8]}"
+    encrypted = bucket(server, SSEAlgorithm="aws:kms", KMSMasterKeyID=arn)
+    url = client(server, "sqs").create_queue(QueueName=name, Attributes={"KmsMasterKeyId": arn})["QueueUrl"]
+    client(server, "dynamodb").create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        SSESpecification={"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": arn},
+    )
+    calls = {
+        "put": lambda: client(server, "s3", lent).put_object(Bucket=encrypted, Key="two", Body=b"two"),
+        "get": lambda: client(server, "s3", lent).get_object(Bucket=encrypted, Key="one"),
+        "send": lambda: client(server, "sqs", lent).send_message(QueueUrl=url, MessageBody="one"),
+        "receive": lambda: client(server, "sqs", lent).receive_message(QueueUrl=url),
+        "row": lambda: client(server, "dynamodb", lent).get_item(TableName=name, Key={"id": {"S": "1"}}),
+    }
+    refused = []
+    for call, make in calls.items():
+        try:
+            make()
+        except ClientError as error:
+            assert "not authorized" in str(error)
+            refused.append(call)
+    return refused
+
+
+STORES = allow("s3:*", "sqs:*", "dynamodb:*")
+VIA = {
+    "StringEquals": {"kms:ViaService": [f"{service}.{REGION}.amazonaws.com" for service in ("s3", "sqs", "dynamodb")]}
+}
+
+
+def test_gap_stock_lets_everybody_use_a_stores_key(stock: EmulatorServer) -> None:
+    assert stores(stock, role(stock, STORES)) == []
+
+
+def test_whoever_may_not_use_the_key_gets_nothing_from_a_store(emulator: EmulatorServer) -> None:
+    assert stores(emulator, role(emulator, STORES)) == ["put", "get", "send", "receive", "row"]
+    assert stores(emulator, role(emulator, STORES, allow("kms:Decrypt"))) == ["put", "send"]
+    both = {**allow("kms:Decrypt", "kms:GenerateDataKey"), "Condition": VIA}
+    assert stores(emulator, role(emulator, STORES, both)) == []
+
+
+def notified(server: EmulatorServer, *services: str) -> None:
+    """Have S3 tell an encrypted queue, whose own policy lets it."""
+    sqs, arn = client(server, "sqs"), key(server, *services)
+    url = sqs.create_queue(QueueName=f"queue-{uuid4().hex[:8]}", Attributes={"KmsMasterKeyId": arn})["QueueUrl"]
+    told = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    allowed = {**allow("sqs:SendMessage"), "Principal": {"Service": "s3.amazonaws.com"}}
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": document(allowed)})
+    configuration = {"QueueArn": told, "Events": ["s3:ObjectCreated:*"]}
+    client(server, "s3").put_bucket_notification_configuration(
+        Bucket=bucket(server), NotificationConfiguration={"QueueConfigurations": [configuration]}
+    )
+
+
+def test_gap_stock_lets_every_service_use_a_queues_key(stock: EmulatorServer) -> None:
+    notified(stock)
+
+
+def test_a_service_needs_the_keys_policy_to_name_it(emulator: EmulatorServer) -> None:
+    with pytest.raises(ClientError, match="Unable to validate"):
+        notified(emulator)
+    notified(emulator, "s3.amazonaws.com")
