@@ -233,6 +233,13 @@ def test_a_photo_sent_as_text_is_refused_and_not_mangled_in_silence(functions: F
     problem(call(functions.submit_image, event), 415, "unsupported_format")
 
 
+@pytest.mark.parametrize("body", ["/9j/4", "/9j/ 4AA", "/9j/*A==", "é"])
+def test_a_body_that_is_not_the_gateways_base64_is_refused(functions: Functions, body: str) -> None:
+    event = http_event("POST", "/images", headers={"content-type": "image/jpeg"})
+    event |= {"body": body, "isBase64Encoded": True}
+    problem(call(functions.submit_image, event), 400, "unreadable_body")
+
+
 @pytest.mark.parametrize("path", ["/images/" + "0" * 26, "/images/unknown", "/images/%2e%2e%2f", "/images/ü"])
 @pytest.mark.parametrize("suffix", ["", "/status", "/variants/webp"])
 def test_unknown_and_malformed_ids_are_404(functions: Functions, path: str, suffix: str) -> None:
