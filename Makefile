@@ -45,13 +45,16 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## The whole system on the embedded stack
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
-.PHONY: bench-engine bench-delay fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory beside Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
 
 bench-delay: setup ## What delays cost: counted requests at list prices, beside other ways to wait (LONG=1: a million of every load)
 	@exec $(DEV)/python -m benchmarks.delay
+
+bench-api: setup ## What POST /images takes: our own time, the SDK's, the wait for AWS; and cold functions (LONG=1: more requests)
+	@exec $(DEV)/python -m benchmarks.api
 
 fuzz: setup ## Damaged and hostile files through the engine, in processes with little memory (LONG=1: the published count)
 	@exec $(DEV)/python -m benchmarks.fuzz

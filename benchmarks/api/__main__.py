@@ -1,0 +1,182 @@
+"""What POST /images takes, split into our own time, the SDK's and the wait for AWS; and what a cold function adds.
+
+    python -m benchmarks.api [--requests 500] [--no-init]
+
+The handler of submit_image runs warm in a process of its own, with the deployed function's environment, against the
+embedded stack. Our own time is what is left when the SDK's calls are taken away, and the parsing of the event, which on
+AWS the runtime client does before the handler begins. The wait is the embedded stack's and says nothing of AWS: there
+it is what S3, DynamoDB and SQS take in the region. Prints a table and writes build/reports/api.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import json
+import os
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PIL import Image
+
+from benchmarks.prove.serving import serving
+from benchmarks.prove.stack import Stack
+from benchmarks.report import ROOT, Goal, write_report
+from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
+from embedded_aws import environment
+from embedded_aws.paths import State
+
+STATE = ROOT / "build" / "bench-api" / "stack"
+EVENT = ROOT / "events" / "submit_image.json"
+INIT_REPORT = ROOT / "build" / "reports" / "init.json"
+
+OWN_P99_LIMIT_MILLISECONDS = 10.0
+WARM = 50
+SIZES = (30_000, 300_000, 1_000_000, 4_000_000)
+"""Of the files, in bytes: an avatar, a website's picture, a phone's photo, and the most that fits into a request."""
+
+UPLOADER = Caller(
+    tenant_id="bench",
+    tier=Tier.PAID,
+    allowance=Allowance(requests_per_second=MAX_REQUESTS_PER_SECOND, burst=MAX_BURST),
+    key_id="bench",
+)
+"""A tenant that may ask for more than this does."""
+
+PARTS = ("own", "reading", "sdk", "waiting", "total")
+
+
+def photo(size: int) -> bytes:
+    """A JPEG of about that size: noise, whose bytes grow with its area."""
+    width = max(16, round((size / 1.1) ** 0.5))
+    pixels = Image.frombytes("L", (width, width), os.urandom(width * width))
+    file = io.BytesIO()
+    pixels.save(file, "JPEG", quality=92)
+    return file.getvalue()
+
+
+def events(size: int, count: int) -> list[str]:
+    """Uploads of one photo, each a new image, as the gateway hands them on."""
+    event = json.loads(EVENT.read_text())
+    body = photo(size)
+    event["headers"].pop("idempotency-key")
+    event["headers"]["content-length"] = str(len(body))
+    event["requestContext"]["authorizer"] = {"lambda": context_of(UPLOADER)}
+    event["body"] = base64.b64encode(body).decode()
+    return [json.dumps(event)] * count
+
+
+def deployed_environment(stack: Stack, function: str) -> dict[str, str]:
+    """What the deployed function finds in its environment, and the way to the stack."""
+    name = stack.physical_id(function)
+    configuration = stack.client("lambda").get_function_configuration(FunctionName=name)
+    return environment.child_environment(
+        State(folder=stack.state),
+        **configuration["Environment"]["Variables"] | {"ACCESS": "keys"},
+        AWS_LAMBDA_FUNCTION_NAME=name,
+        PYTHONPATH=os.environ["PYTHONPATH"],
+        POWERTOOLS_TRACE_DISABLED="true",  # X-Ray's daemon is a part of Lambda
+    )
+
+
+def measured(stack: Stack, size: int, requests: int) -> list[dict[str, Any]]:
+    """Each request's parts, in milliseconds."""
+    job = {"warm": WARM, "events": events(size, WARM + requests)}
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.api.probe", "submit_image"],
+        cwd=ROOT,
+        env=deployed_environment(stack, "SubmitImageFunction"),
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"the handler did not run:\n{done.stderr[-4000:]}")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    for row in rows:
+        row["own"] = row["total"] - row["reading"] - row["sdk"] - row["waiting"]
+    return rows
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The smallest value that so many of all do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-round(share * 100) * len(ordered) // 100) - 1)]
+
+
+def summary(size: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The row of one size: p50 and p99 of each part, how often each call was made, and its p50."""
+    calls: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        for name, took in row["calls"]:
+            calls[name].append(took)
+    return {
+        "bytes": size,
+        "requests": len(rows),
+        "statuses": dict(Counter(str(row["status"]) for row in rows)),
+        **{f"{part}_p{round(100 * share)}_ms": quantile([row[part] for row in rows], share)
+           for part in PARTS for share in (0.5, 0.99)},
+        "calls": {
+            name: {"each_request": len(took) / len(rows), "p50_ms": quantile(took, 0.5)}
+            for name, took in sorted(calls.items())
+        },
+    }  # fmt: skip
+
+
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The table of all sizes."""
+    print(f"{'POST /images, ms':<20}" + "".join(f"{part:>18}" for part in PARTS))
+    print(f"{'bytes':<20}" + f"{'p50':>10}{'p99':>8}" * len(PARTS))
+    for row in rows:
+        cells = (f"{row[f'{part}_p50_ms']:>10.2f}{row[f'{part}_p99_ms']:>8.2f}" for part in PARTS)
+        print(f"{row['bytes']:<20,}" + "".join(cells))
+    print("\nown: ours; reading: the event's JSON; sdk: botocore's work; waiting: for the embedded stack")
+    for name, call in rows[0]["calls"].items():
+        print(f"{name:<24}{call['each_request']:>6.2f} a request, {call['p50_ms']:>7.2f} ms p50, sdk and wait")
+
+
+def initialised() -> list[dict[str, Any]]:
+    """Each function's cold initialisation, from its own bundle."""
+    INIT_REPORT.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "checks.initialise_functions", "--runs", "5", "--report", str(INIT_REPORT)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    rows: list[dict[str, Any]] = json.loads(INIT_REPORT.read_text())["rows"]
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures, prints and writes the report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.api", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--requests", type=int, default=2000 if os.environ.get("LONG") == "1" else 500)
+    parser.add_argument("--no-init", action="store_true", help="leave the cold starts out")
+    options = parser.parse_args(arguments)
+    with serving(STATE) as stack:
+        rows = [summary(size, measured(stack, size, options.requests)) for size in SIZES]
+    show(rows)
+    refused = sum(count for row in rows for status, count in row["statuses"].items() if status != "202")
+    cold = [] if options.no_init else initialised()
+    goals = [
+        *(
+            Goal(
+                name=f"p99 of our own time for {row['bytes']:,} bytes, ms",
+                value=row["own_p99_ms"],
+                limit=OWN_P99_LIMIT_MILLISECONDS,
+                at_least=False,
+            )
+            for row in rows
+        ),
+        Goal(name="uploads that were not accepted", value=refused, limit=0, at_least=False),
+    ]
+    write_report("api", seed=None, rows=[*rows, *cold], goals=goals)
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

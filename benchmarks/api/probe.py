@@ -1,0 +1,121 @@
+"""Runs a function's handler warm in this process, as Lambda's runtime client does, and times each request's parts.
+
+    python -m benchmarks.api.probe FUNCTION < job.json
+
+The job is a JSON document: `events`, JSON texts of events that are each handled once, and `warm`, how many of them come
+before the clock counts. Writes one JSON line for each of the others: `status`, `total`, `reading`, `sdk` and `waiting`,
+in milliseconds, and `calls`, the milliseconds of each call to AWS by its name.
+
+The times are a wall clock's, by two marks in botocore: its client's call and, within it, the HTTP request. What lies
+between them is the SDK's work (parameters, signature, the answer's parsing), what lies outside is our own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import botocore.client
+import botocore.httpsession
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Marks:
+    """What the calls of one request have taken so far, in seconds."""
+
+    calling: float = 0.0
+    waiting: float = 0.0
+    calls: list[tuple[str, float]] = field(default_factory=list)
+
+
+marks = Marks()
+
+
+class Context:
+    """A Lambda context with as much as the handlers read."""
+
+    function_name = "bench"
+    memory_limit_in_mb = 512
+    aws_request_id = "1b7b0f0e-0000-4000-8000-000000000001"
+    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:bench"
+
+    @staticmethod
+    def get_remaining_time_in_millis() -> int:
+        """The function's whole timeout."""
+        return 29_000
+
+
+def mark_calls() -> None:
+    """Have botocore tell `marks` how long its calls take, and how long they wait for an answer."""
+    client: Any = botocore.client.BaseClient
+    session: Any = botocore.httpsession.URLLib3Session
+    make_call, send = client._make_api_call, session.send
+
+    def timed_call(self: Any, operation: str, parameters: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return make_call(self, operation, parameters)
+        finally:
+            took = time.perf_counter() - started
+            marks.calling += took
+            marks.calls.append((operation, took))
+
+    def timed_send(self: Any, request: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return send(self, request)
+        finally:
+            marks.waiting += time.perf_counter() - started
+
+    client._make_api_call, session.send = timed_call, timed_send
+
+
+def load(function: str) -> Any:
+    """functions/<function>/app.py as Lambda imports it."""
+    sys.path.insert(0, str(ROOT / "functions" / function))
+    return importlib.import_module("app")
+
+
+def handle(handler: Callable[[Any, Any], Any], text: str) -> dict[str, Any]:
+    """One request: what the runtime client reads, and what the handler makes of it."""
+    marks.calling, marks.waiting, marks.calls = 0.0, 0.0, []
+    started = time.perf_counter()
+    event = json.loads(text)
+    read = time.perf_counter()
+    answer = handler(event, Context())
+    ended = time.perf_counter()
+    return {
+        "status": answer["statusCode"],
+        "total": 1000 * (ended - started),
+        "reading": 1000 * (read - started),
+        "sdk": 1000 * (marks.calling - marks.waiting),
+        "waiting": 1000 * marks.waiting,
+        "calls": [(name, 1000 * took) for name, took in marks.calls],
+    }
+
+
+def main() -> int:
+    """Handles the job's events; returns the exit status."""
+    job = json.load(sys.stdin)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the function's own log goes there
+    mark_calls()
+    app = load(sys.argv[1])
+    for number, text in enumerate(job["events"]):
+        found = handle(app.handler, text)
+        if number >= job["warm"]:
+            print(json.dumps(found), file=out, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
