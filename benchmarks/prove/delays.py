@@ -29,12 +29,15 @@ from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
 from darkroom.domain.presets import PRESETS
 from darkroom.domain.schedule import Timetable, appoint
+from darkroom.domain.tenants import Tier
+from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.enqueue import enqueue_in_time, seconds_until
 from darkroom.operations.hold_images import hold_images
 from darkroom.operations.move_image import move_image
 from darkroom.operations.release_images import ReleaseStores, release_images
 from darkroom.operations.sweep_due_images import Stores, sweep_due_images
+from tests.fakes.admission import FakeDepths, FakeTimesheets
 from tests.fakes.stores import (
     FakeAlarms,
     FakeCalendar,
@@ -248,6 +251,7 @@ class Simulation:
         self.rows = Rows(self)
         self.holds = Objects(self)
         self.calendar = FakeCalendar()
+        self.admission = AdmissionControl(depths=FakeDepths(), timesheets=FakeTimesheets(), clock=lambda: self.now)
         self.lanes = Queues(self)
         self.hold_queue = Holding(self)
         self.alarms = Wakings(self)
@@ -339,9 +343,11 @@ class Simulation:
                 image_id,
                 Timetable(process_at=process_at),
                 tenant_id="default",
+                tier=Tier.FREE,
                 images=self.struck_rows,
                 lanes=self.struck_lanes,
                 hold_queue=self.struck_hold_queue,
+                admission=self.admission,
                 clock=lambda: self.now,
             )
             self.wanted[image_id] = moved.process_at or self.now
@@ -603,7 +609,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
     for name, lane in LANES.items():
-        LANES[name] = replace(lane, release_per_second=lane.release_per_second * options.pace)
+        LANES[name] = replace(lane, concurrency=round(lane.concurrency * options.pace))
     started = time.monotonic()
     simulation = Simulation(seed=options.seed, images=options.images, days=options.days)
     simulation.run()

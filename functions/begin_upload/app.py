@@ -11,7 +11,16 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import caller_of, correlation_id_of, create_app, handles, json_body, json_response
+from darkroom.api import (
+    announce_allowance,
+    caller_of,
+    correlation_id_of,
+    create_app,
+    handles,
+    hold_to_allowance,
+    json_body,
+    json_response,
+)
 from darkroom.domain.announcement import read_announcement
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.status_document import (
@@ -23,6 +32,7 @@ from darkroom.domain.status_document import (
     status_path,
 )
 from darkroom.operations.begin_upload import Announced, begin_upload
+from darkroom.operations.take_token import take_token
 from darkroom.ports import UploadForm
 from darkroom.routes import POST_UPLOAD
 from darkroom.telemetry import logger, metrics, tracer
@@ -35,7 +45,10 @@ app = create_app()
 @tracer.capture_method(capture_response=False)
 def post_upload() -> Response[str]:
     caller = caller_of(app)
+    announce_allowance(app, caller)
     ports.admit()
+    taken = take_token(caller, buckets=ports.token_buckets, clock=wiring.clock)
+    hold_to_allowance(app, caller, taken, wiring.clock())
     begun = begin_upload(
         Announced(
             announcement=read_announcement(json_body(app)),
@@ -47,6 +60,7 @@ def post_upload() -> Response[str]:
         max_bytes=ports.max_bytes,
         images=ports.images,
         uploads=ports.uploads,
+        admission=ports.admission,
         clock=wiring.clock,
         randomness=wiring.randomness,
     )

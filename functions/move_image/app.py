@@ -12,11 +12,20 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import caller_of, create_app, handles, json_body, json_response
+from darkroom.api import (
+    announce_allowance,
+    caller_of,
+    create_app,
+    handles,
+    hold_to_allowance,
+    json_body,
+    json_response,
+)
 from darkroom.domain.errors import Rejected
 from darkroom.domain.schedule import Timetable, read_timetable
 from darkroom.domain.status_document import status_document
 from darkroom.operations.move_image import move_image
+from darkroom.operations.take_token import take_token
 from darkroom.routes import PATCH_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
@@ -32,13 +41,18 @@ MAX_BODY_BYTES = 1024
 @handles(app, PATCH_IMAGE)
 def patch(image_id: str) -> Response[str]:
     caller = caller_of(app)
+    announce_allowance(app, caller)
+    taken = take_token(caller, buckets=ports.token_buckets, clock=wiring.clock)
+    hold_to_allowance(app, caller, taken, wiring.clock())
     image = move_image(
         image_id,
         _timetable(json_body(app)),
         tenant_id=caller.tenant_id,
+        tier=caller.tier,
         images=ports.images,
         lanes=ports.lanes,
         hold_queue=ports.hold_queue,
+        admission=ports.admission,
         clock=wiring.clock,
     )
     logger.info("moved", extra={"image_id": image_id, "schedule": image.schedule})

@@ -11,11 +11,21 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import caller_of, correlation_id_of, create_app, handles, json_response, raw_body
+from darkroom.api import (
+    announce_allowance,
+    caller_of,
+    correlation_id_of,
+    create_app,
+    handles,
+    hold_to_allowance,
+    json_response,
+    raw_body,
+)
 from darkroom.domain.schedule import read_timetable
 from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
 from darkroom.forms import file_in_form, is_form
 from darkroom.operations.submit_image import Upload, submit_image
+from darkroom.operations.take_token import take_token
 from darkroom.routes import POST_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
@@ -29,8 +39,12 @@ def post_image() -> Response[str]:
     request = app.current_event
     query = request.query_string_parameters
     content_type = request.headers.get("content-type", "")
-    caller, body = caller_of(app), raw_body(app)
+    caller = caller_of(app)
+    announce_allowance(app, caller)
     ports.admit()
+    taken = take_token(caller, buckets=ports.token_buckets, clock=wiring.clock)
+    hold_to_allowance(app, caller, taken, wiring.clock())
+    body = raw_body(app)
     accepted = submit_image(
         Upload(
             body=file_in_form(body, content_type) if is_form(content_type) else body,
@@ -50,6 +64,7 @@ def post_image() -> Response[str]:
         originals=ports.originals,
         lanes=ports.lanes,
         hold_queue=ports.hold_queue,
+        admission=ports.admission,
         clock=wiring.clock,
         randomness=wiring.randomness,
     )

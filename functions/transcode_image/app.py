@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple, NoReturn
 
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -16,12 +16,14 @@ from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.message import read_message
 from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
 from darkroom.operations.enqueue import seconds_until
+from darkroom.operations.hand_in_timesheets import Tally, hand_in_timesheets
 from darkroom.operations.transcode_image import Delivery, Early, Finished, TryAgain, transcode_image
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.transcode_image()
 # A handler that raises because every record failed counts as a function error, and Lambda slows the whole lane down.
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+tally = Tally()
 
 
 COSTLIEST_IMAGE_MILLISECONDS = 30_000
@@ -44,8 +46,18 @@ class PutOff(NamedTuple):
     cause: Retryable
 
 
-@tracer.capture_method(capture_response=False)
 def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
+    began, is_settled = wiring.clock(), False
+    try:
+        settle(record, lambda_context)
+        is_settled = True
+    finally:
+        if (lane := _lane_of(record)) is not None:
+            tally.count(lane, is_settled=is_settled, busy_milliseconds=wiring.clock() - began)
+
+
+@tracer.capture_method(capture_response=False)
+def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
     logger.remove_keys(["image_id", "lane", "run"])  # of the batch's record before this one
     logger.set_correlation_id(None)
     receive_count = int(record.attributes.approximate_receive_count)
@@ -127,6 +139,27 @@ def _deliver(delivery: Delivery, lambda_context: LambdaContext) -> Finished | Tr
         return PutOff(delay_seconds=OUTAGE.delay_seconds(delivery.receive_count, random.random()), cause=outage)
 
 
+def _lane_of(record: SQSRecord) -> str | None:
+    """The lane whose queue the record came from, whatever its body says."""
+    queue = record.event_source_arn.rpartition(":")[2]
+    return next((lane for lane, url in ports.queue_urls.items() if url.rpartition("/")[2] == queue), None)
+
+
+def _hand_in(lambda_context: LambdaContext) -> None:
+    """Tells admission how fast the lanes drain, when there is enough to tell."""
+    try:
+        with wiring.within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
+            handed_in = hand_in_timesheets(tally, timesheets=ports.timesheets, clock=wiring.clock)
+    except Exception:  # the deliveries are settled: to raise would have all of them come again
+        logger.exception("the timesheet could not be handed in")
+        return
+    for lane, work in handed_in.items():
+        drain = ports.service[lane].concurrency * work.settled * 1000 / work.busy_milliseconds
+        dimensions = {"service": logger.service, "lane": lane}
+        with single_metric("DrainPerSecond", MetricUnit.CountPerSecond, drain, default_dimensions=dimensions):
+            pass
+
+
 def _come_back(record: SQSRecord, lane: str, delay_seconds: int, cause: Exception) -> NoReturn:
     """Reports the record as failed, so that its message comes back, after `delay_seconds`."""
     try:
@@ -148,6 +181,6 @@ _METRICS = {
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return dict(
-        process_partial_response(event=event, record_handler=record_handler, processor=processor, context=context)
-    )
+    answer = process_partial_response(event=event, record_handler=record_handler, processor=processor, context=context)
+    _hand_in(context)
+    return dict(answer)

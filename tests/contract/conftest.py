@@ -31,6 +31,8 @@ class Aws:
     idempotency_table: str
     calendar_table: str
     uploads_bucket: str
+    token_buckets_table: str
+    timesheets_table: str
     originals_bucket: str
     outputs_bucket: str
     archive_bucket: str
@@ -61,6 +63,10 @@ class Aws:
             "HOLD_QUEUE_URL": self.hold_queue_url,
             "UPLOAD_QUEUE_URL": self.upload_queue_url,
             "CALENDAR_TABLE": self.calendar_table,
+            "TOKEN_BUCKETS_TABLE": self.token_buckets_table,
+            "TIMESHEETS_TABLE": self.timesheets_table,
+            "FAST_CONCURRENCY": "20",
+            "SLOW_CONCURRENCY": "10",
             "HOLDS_BUCKET": self.holds_bucket,
             "HOLD_STATE_MACHINE": self.hold_state_machine,
             "DEAD_LETTER_QUEUES": ",".join(f"{name}={url}" for name, url in self.dead_letter_urls.items()),
@@ -97,6 +103,8 @@ def aws(ambient: None) -> Iterator[Aws]:
             idempotency_table=_table("IdempotencyTable"),
             calendar_table=_table("CalendarTable"),
             uploads_bucket="uploads",
+            token_buckets_table=_table("TokenBucketsTable"),
+            timesheets_table=_table("TimesheetsTable"),
             originals_bucket="originals",
             outputs_bucket="outputs",
             archive_bucket="archive",

@@ -61,8 +61,8 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     wire = Wire()
     watch = clients.watch
 
-    def watch_both(client: BaseClient) -> None:
-        watch(client)
+    def watch_both(client: BaseClient, **options: bool) -> None:
+        watch(client, **options)
         wire.watch(client)
 
     monkeypatch.setattr(clients, "monotonic", lambda: wire.now)
@@ -132,9 +132,9 @@ def silence(wire: Wire, serve: Callable[..., Server], monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("service", "headers", "attempts"),
     [
-        ("s3", {}, [("PutObject", 4.0)]),
+        ("s3", {}, [("GetQueueAttributes", 0.5), ("PutObject", 4.0)]),
         ("dynamodb", {"idempotency_key": "order-17"}, [("GetItem", 1.5)] * 2),
-        ("dynamodb", {}, [("PutObject", 4.0), ("PutItem", 1.5), ("PutItem", 1.5)]),
+        ("dynamodb", {}, [("GetQueueAttributes", 0.5), ("PutObject", 4.0), ("PutItem", 1.5), ("PutItem", 1.5)]),
     ],
     ids=["S3", "DynamoDB before S3", "DynamoDB after S3"],
 )
@@ -166,7 +166,13 @@ def test_an_upload_is_accepted_and_due_at_once_when_only_the_queue_never_answers
     answer = post(submit_image)
 
     assert answer["statusCode"] == 202
-    assert wire.attempts == [("PutObject", 4.0), ("PutItem", 1.5), ("SendMessage", 3.0), ("UpdateItem", 1.5)]
+    assert wire.attempts == [
+        ("GetQueueAttributes", 0.5),
+        ("PutObject", 2.5),
+        ("PutItem", 1.5),
+        ("SendMessage", 3.0),
+        ("UpdateItem", 1.5),
+    ]
     assert wire.now < 10
     assert is_due_at_once(aws)
 

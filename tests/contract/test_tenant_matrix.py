@@ -151,6 +151,7 @@ def sent(city: City, route: Route, image_id: str, headers: dict[str, str], query
     answer = city.gateway.request(route.method, addressed(route, image_id) + query, body=body, headers=headers)
     if isinstance(answer.body, dict):
         answer.body.pop("correlation_id", None)
+    answer.headers.pop("RateLimit", None)  # what is left to the caller itself: each request takes some of it
     return answer
 
 
@@ -213,6 +214,33 @@ def test_anothers_image_is_no_different_from_none(city: City) -> None:
                 tagged = me.bearer | {"if-none-match": "*"}
                 assert sent(city, route, image_id, tagged) == unknown, "nor does a validator tell"
     assert city.everything() == before
+
+
+COSTING = ("POST /images", "POST /uploads", "PATCH /images/{id}")
+"""Routes whose requests cost their tenant a token."""
+
+
+def buckets(city: City) -> dict[str, str]:
+    """How each tenant's bucket stands."""
+    items = boto3.client("dynamodb").scan(TableName=city.gateway.aws.token_buckets_table)["Items"]
+    return {item["tenant_id"]["S"]: item["tat"]["N"] for item in items}
+
+
+def test_a_token_is_taken_from_the_bucket_of_whose_credential_it_is_and_no_other(city: City) -> None:
+    before = buckets(city)
+    assert before.keys() == {"acme", "globex"}
+    for route in ROUTES:
+        for headers in city.shut.values():
+            sent(city, route, city.globex.scheduled, headers)
+    assert buckets(city) == before, "a credential that opens nothing takes none"
+    asking = [route for route in ROUTES if name_of(route) in COSTING]
+    assert len(asking) == len(COSTING)
+    for route in asking:
+        before = buckets(city)
+        sent(city, route, city.globex.scheduled, forged(city))
+        after = buckets(city)
+        assert int(after["acme"]) > int(before["acme"]), name_of(route)
+        assert after["globex"] == before["globex"], name_of(route)
 
 
 def forged(city: City) -> dict[str, str]:

@@ -12,12 +12,14 @@ from darkroom.domain.image import Image
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.tenants import Tier
+from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.admit_upload import Admission, Desk, admit_upload
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.sweep_due_images import Stores, Sweep, oldest_unfinished_seconds, sweep_due_images
 from darkroom.operations.transcode_image import Delivery, Early, Finished, TryAgain, transcode_image
+from tests.fakes.admission import FakeDepths, FakeTimesheets
 from tests.fakes.stores import (
     FakeCalendar,
     FakeDeadLetters,
@@ -49,9 +51,14 @@ class World:
     calendar: Any = field(default_factory=FakeCalendar)
     dead_letters: Any = field(default_factory=FakeDeadLetters)
     once: Any = field(default_factory=FakeOnce)
+    depths: Any = field(default_factory=FakeDepths)
+    timesheets: Any = field(default_factory=FakeTimesheets)
     limits: Limits = field(default_factory=Limits)
     now: int = 1_795_251_600_000
     requests: int = 0
+
+    def __post_init__(self) -> None:
+        self.admission = AdmissionControl(depths=self.depths, timesheets=self.timesheets, clock=self.clock)
 
     def clock(self) -> int:
         return self.now
@@ -76,6 +83,7 @@ class World:
             originals=self.originals,
             lanes=self.lanes,
             hold_queue=self.hold_queue,
+            admission=self.admission,
             clock=self.clock,
             randomness=self.randomness,
         )
@@ -96,6 +104,7 @@ class World:
             max_bytes=self.limits.max_bytes,
             images=self.images,
             uploads=self.uploads,
+            admission=self.admission,
             clock=self.clock,
             randomness=self.randomness,
         )

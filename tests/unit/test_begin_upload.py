@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status
 from darkroom.domain.limits import Limits
@@ -147,3 +147,27 @@ def test_a_time_that_is_past_is_refused_and_one_to_come_is_kept() -> None:
         world.begin(PHOTO, process_at="2020-01-01T00:00:00Z")
     assert refusal.value.code == "invalid_process_at"
     assert world.begin(PHOTO, delay="PT1H").image.process_at == world.now + 3_600_000
+
+
+def test_a_full_lane_turns_new_announcements_away_but_no_repetition_and_nothing_that_was_announced() -> None:
+    world = World()
+    begun = world.begin(PHOTO, idempotency_key="k")
+    world.depths.depths["slow"] = 10**6
+    world.advance(60)
+    with pytest.raises(TurnedAway) as refusal:
+        world.begin(PHOTO, idempotency_key="another")
+    assert refusal.value.code == "overloaded"
+    assert len(world.images.rows) == 1
+    assert world.begin(PHOTO, idempotency_key="k").form is not None
+    assert begun.form is not None
+    world.uploads.upload(begun.form, PHOTO)
+    assert world.admit(begun.image.image_id).outcome == "admitted"
+    assert len(world.lanes.sent) == 1
+
+
+def test_what_is_announced_for_a_time_after_the_backlog_is_let_in() -> None:
+    world = World()
+    world.depths.depths["slow"] = 1200  # ten minutes, by the rate that the lane surely keeps
+    with pytest.raises(TurnedAway):
+        world.begin(PHOTO, delay="PT9M")
+    assert world.begin(PHOTO, delay="PT10M").form is not None

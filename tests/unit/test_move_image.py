@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.image import Status
 from darkroom.domain.schedule import Timetable, read_timetable
+from darkroom.domain.tenants import Tier
 from darkroom.operations.move_image import move_image
 from darkroom.operations.read_image import UnknownImage
 from tests.fakes import World
@@ -26,9 +27,11 @@ def moved(world: World, image_id: str, tenant_id: str = "default", **times: str)
         image_id,
         read_timetable(**times),
         tenant_id=tenant_id,
+        tier=Tier.FREE,
         images=world.images,
         lanes=world.lanes,
         hold_queue=world.hold_queue,
+        admission=world.admission,
         clock=world.clock,
     )
 
@@ -164,3 +167,15 @@ def test_a_claim_that_came_between_wins_over_the_move() -> None:
 
 def test_a_timetable_of_nothing_is_at_once() -> None:
     assert Timetable() == read_timetable()
+
+
+def test_a_move_into_a_full_lane_is_turned_away_and_leaves_the_image_as_it_was() -> None:
+    world = World()
+    image_id = scheduled(world, delay="PT2H")
+    before = world.row(image_id)
+    world.depths.depths["slow"] = 1200  # ten minutes, by the rate that the lane surely keeps
+    world.advance(60)
+    with pytest.raises(TurnedAway):
+        moved(world, image_id, delay="PT0S")
+    assert world.row(image_id) == before
+    assert moved(world, image_id, delay="PT1H").status is Status.SCHEDULED

@@ -1,7 +1,7 @@
 """Releasing a batch: only what still waits for this time goes, as far as its lane has room, and may go twice."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, UnreadableBatch
 from darkroom.domain.image import Status
-from darkroom.domain.lanes import SLOW
+from darkroom.domain.lanes import LANES, SLOW, Lane, lanes_with
 from darkroom.operations.release_images import TURNS_AHEAD_SECONDS, Released, ReleaseStores, release_images
 from tests.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 from tests.unit.test_hold import NOW, entry
@@ -29,6 +29,7 @@ class Plane:
     holds: Any = field(default_factory=FakeHolds)
     calendar: Any = field(default_factory=FakeCalendar)
     now: int = NOW
+    service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
     out_of_time: Callable[[], bool] = lambda: False
 
     def store(self, *entries: Entry, level: str = "release", key: str = "key") -> None:
@@ -55,6 +56,7 @@ class Plane:
                 holds=self.holds,
                 calendar=self.calendar,
                 clock=lambda: self.now,
+                service=self.service,
             ),
             out_of_time=self.out_of_time,
         )
@@ -162,6 +164,15 @@ def test_many_of_the_same_time_come_one_after_the_other_as_their_lane_can_take_t
         in_turn = 1000 * number / SLOW.release_per_second
         assert in_turn <= instant <= in_turn + 2000, "never before its turn, and no later than seconds are whole"
     assert plane.turns < 5, "one turn sends ten minutes of them"  # type: ignore[attr-defined]
+
+
+def test_a_lane_with_more_workers_takes_them_faster() -> None:
+    count = 5 * FULL_BUCKET
+    plane = Plane(service=lanes_with({"fast": 20, "slow": 40}))
+    plane.store(*(entry(number, 300) for number in range(count)))
+    last = finished(plane)[-1][1]
+    in_turn = 1000 * (count - 1) / SLOW.release_per_second / 4
+    assert in_turn <= last <= in_turn + 2000
 
 
 def test_100_000_images_take_few_turns_and_little_of_an_executions_history() -> None:

@@ -33,9 +33,6 @@ FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() i
 OPEN_ROUTES = frozenset({"GET /openapi.json"})
 """Routes that anybody may call in every environment."""
 
-COSTLIEST_PHOTO_SECONDS = 5
-"""What the costliest recipe takes for a photo; the floors of the lanes' rates are by it."""
-
 WILDCARDS_WITH_A_REASON: dict[str, str] = {
     "xray:PutTraceSegments": "X-Ray has no resources",
     "xray:PutTelemetryRecords": "X-Ray has no resources",
@@ -49,6 +46,15 @@ def dead_letter_queues() -> dict[str, str]:
         for name, queue in QUEUES.items()
         if (target := referred(queue.get("RedrivePolicy", {}).get("deadLetterTargetArn"))) is not None
     }
+
+
+def concurrency(source: dict[str, Any]) -> tuple[int, ...]:
+    """How many workers an event source may have: as many as it says, or what its parameter allows and defaults to."""
+    told = source["ScalingConfig"]["MaximumConcurrency"]
+    if isinstance(told, int):
+        return (told,)
+    parameter = raw_template()["Parameters"][told["Ref"]]
+    return parameter["MinValue"], parameter["Default"], parameter["MaxValue"]
 
 
 def folder_of(logical_id: str) -> str:
@@ -157,7 +163,7 @@ def test_every_sqs_source_reports_batch_item_failures(name: str) -> None:
 def test_a_source_is_one_that_lambda_accepts(name: str) -> None:
     source = SOURCES[name]
     assert source["BatchSize"] <= 10 or source.get("MaximumBatchingWindowInSeconds", 0) >= 1
-    assert 2 <= source["ScalingConfig"]["MaximumConcurrency"] <= 1000
+    assert all(2 <= workers <= 1000 for workers in concurrency(source))
 
 
 def test_decode_batches_are_small() -> None:
@@ -171,11 +177,7 @@ def test_decode_batches_are_small() -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_reserved_concurrency_holds_the_sum_of_the_lanes_maxima_or_is_unset(name: str) -> None:
-    maxima = [
-        source["ScalingConfig"]["MaximumConcurrency"]
-        for source in SOURCES.values()
-        if referred(source["FunctionName"]) == name
-    ]
+    maxima = [max(concurrency(source)) for source in SOURCES.values() if referred(source["FunctionName"]) == name]
     reserved = FUNCTIONS[name].get("ReservedConcurrentExecutions")
     assert reserved is None or reserved >= sum(maxima)
 
@@ -221,11 +223,15 @@ def test_every_lane_has_its_queue_dead_letters_and_source(lane: str) -> None:
 
 
 @pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
-def test_a_lane_drains_at_least_as_fast_as_the_sweeper_believes(lane: Lane) -> None:
+def test_a_lane_has_the_workers_that_the_functions_are_told(lane: Lane) -> None:
+    parameter = f"{lane.name.capitalize()}Concurrency"
     (source,) = [
         source for source in SOURCES.values() if referred(source["EventSourceArn"]) == f"{lane.name.capitalize()}Queue"
     ]
-    assert lane.drain_floor_per_second == source["ScalingConfig"]["MaximumConcurrency"] / COSTLIEST_PHOTO_SECONDS
+    assert source["ScalingConfig"]["MaximumConcurrency"] == {"Ref": parameter}
+    assert raw_template()["Parameters"][parameter]["Default"] == lane.concurrency
+    for function in FUNCTIONS.values():
+        assert function["Environment"]["Variables"][f"{lane.name.upper()}_CONCURRENCY"] == {"Ref": parameter}
 
 
 def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_after() -> None:
@@ -574,6 +580,7 @@ def test_scripts_of_a_website_may_send_and_see_what_the_api_takes_and_tells() ->
     sent = {parameter.name.lower() for route in ROUTES for parameter in route.parameters if parameter.place == "header"}
     assert set(cors["allowHeaders"]) == {"authorization", "content-type", *sent}
     told = {header.name.lower() for route in ROUTES for answer in route.answers for header in answer.headers}
+    told |= {header.name.lower() for route in ROUTES for header in route.headers}
     told |= {header.name.lower() for headers in PROBLEM_HEADERS.values() for header in headers}
     assert set(cors["exposeHeaders"]) == told
 

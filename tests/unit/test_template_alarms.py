@@ -21,6 +21,7 @@ OWN = {"Fn::Sub": "Darkroom/${AWS::StackName}"}
 
 TOPICS = {
     "Late": "WarningAlarms",
+    "Shed": "WarningAlarms",
     "Errors": "WarningAlarms",
     "Throttles": "WarningAlarms",
     "Expiring": "WarningAlarms",

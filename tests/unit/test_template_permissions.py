@@ -29,6 +29,9 @@ ADAPTERS = {
     "upload_queue": ("queues", "SqsUploadQueue"),
     "holds": ("holds", "HoldsBucket"),
     "calendar": ("calendar", "ReleaseCalendar"),
+    "depths": ("queues", "LaneDepths"),
+    "timesheets": ("timesheets_table", "TimesheetsTable"),
+    "buckets": ("token_buckets_table", "TokenBucketsTable"),
     "alarms": ("holds", "HoldExecutions"),
     "dead_letters": ("dead_letters", "DeadLetterQueues"),
     "tenants": ("tenants_table", "TenantsTable"),
@@ -46,6 +49,9 @@ RESOURCES = {
     "upload_queue": {"${UploadQueue.Arn}"},
     "holds": {"${HoldsBucket.Arn}/holds/*"},
     "calendar": {"${CalendarTable.Arn}"},
+    "depths": {"${FastQueue.Arn}", "${SlowQueue.Arn}"},
+    "timesheets": {"${TimesheetsTable.Arn}"},
+    "buckets": {"${TokenBucketsTable.Arn}"},
     "alarms": {"${HoldBatchStateMachine}"},
     "dead_letters": {f"${{{name}DeadLetters.Arn}}" for name in ("Fast", "Slow", "Hold", "Upload")},
     "tenants": {"${TenantsTable.Arn}"},
@@ -195,7 +201,7 @@ def needed(folder: str) -> set[Grant]:
                 on = {resource.split("/")[0] for resource in RESOURCES[port]}
             elif action == "states:DescribeExecution":
                 on = {EXECUTIONS}
-            elif action == "dynamodb:Query":
+            elif action == "dynamodb:Query" and method in INDEXES:
                 on = {f"${{ImagesTable.Arn}}/index/{INDEXES[method]}"}
             else:
                 on = RESOURCES[port]

@@ -35,7 +35,7 @@ from benchmarks.prove.crashing.stores import REGION, Stores, change_visibility, 
 from benchmarks.prove.crashing.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Caller, context_of
+from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, context_of
 
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
 MINUTE = 60_000
@@ -49,7 +49,7 @@ _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
 _MOTO = BotocoreStubber.__call__
 
 
-WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, key_id="00000000")
+WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, allowance=ALLOWANCES[Tier.FREE], key_id="00000000")
 """A caller of the default tenant, which pays nothing."""
 
 

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 import pybase64
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from pydantic import Field
 
 from darkroom.aws.clients import within
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.field_problems import InvalidFields
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, caller_from, is_tenant_id
+from darkroom.domain.token_bucket import Take, limit_field, policy_field, seconds_to_next, tokens_left
 from darkroom.operations.read_image import UnknownImage
 from darkroom.routes import NO_SNIFFING, Route, methods_of
 from darkroom.settings import AccessSettings
@@ -65,6 +68,8 @@ PROBLEMS: dict[str, tuple[HTTPStatus, str]] = {
     "unsupported_format": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Not an image that can be developed"),
     "unsupported_media_type": (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body is of another media type"),
     "idempotency_key_reused": (HTTPStatus.UNPROCESSABLE_CONTENT, "Idempotency-Key reused"),
+    "too_many_requests": (HTTPStatus.TOO_MANY_REQUESTS, "Too many requests"),
+    "overloaded": (HTTPStatus.TOO_MANY_REQUESTS, "More to do than can be done in time"),
     "internal": (HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error"),
     "unavailable": (HTTPStatus.SERVICE_UNAVAILABLE, "Temporarily unavailable"),
 }
@@ -148,16 +153,21 @@ def json_response(status: HTTPStatus, document: Mapping[str, Any], headers: Mapp
 
 class Router(APIGatewayHttpResolver):
     """A router for HTTP API events (payload 2.0) that knows by which credential callers are let in, and none of whose
-    answers a browser may take for something else than it says."""
+    answers a browser may take for something else than it says.
+
+    `answer_headers` are what the answer to the current request carries whatever it is, a problem too.
+    """
 
     def __init__(self, access: AccessSettings) -> None:
         super().__init__()
         self.access = access
+        self.answer_headers: dict[str, str] = {}
 
     def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+        self.answer_headers = {NO_SNIFFING.name: NO_SNIFFING.example}
         answer = super().resolve(event, context)
         # Here and not in a middleware, which errors go past.
-        answer["headers"][NO_SNIFFING.name] = NO_SNIFFING.example
+        answer["headers"] |= self.answer_headers
         return answer
 
 
@@ -196,6 +206,18 @@ def create_app() -> Router:
                 headers={"Retry-After": str(retry_after_seconds)},
             )
         )
+
+    @app.exception_handler(TurnedAway)
+    def _turned_away(error: TurnedAway) -> Response[str]:
+        tier = caller_of(app).tier
+        logger.info("turned away", extra={"reason": error.code, "retry_after_seconds": error.retry_after_seconds})
+        dimensions = {"service": logger.service, "reason": error.code, "tier": tier.value}
+        with single_metric("RequestsTurnedAway", MetricUnit.Count, 1, default_dimensions=dimensions):
+            pass
+        if "RateLimit" in app.answer_headers and (allowance := caller_of(app).allowance) is not None:
+            # Whatever is left of the allowance, nothing of it is of use before that.
+            app.answer_headers["RateLimit"] = limit_field(0, allowance, wait_seconds=error.retry_after_seconds)
+        return respond(Problem(error.code, error.message, headers={"Retry-After": str(error.retry_after_seconds)}))
 
     @app.not_found
     def _no_route(_: Exception) -> Response[str]:
@@ -266,6 +288,37 @@ def caller_of(app: Router) -> Caller:
             caller = NOBODY_IN_PARTICULAR
     logger.append_keys(tenant_id=caller.tenant_id, **({} if caller.key_id is None else {"key_id": caller.key_id}))
     return caller
+
+
+def announce_allowance(app: Router, caller: Caller) -> None:
+    """Tells the client in its answer, whatever that will be, how much its tenant may ask for."""
+    if caller.allowance is not None:
+        app.answer_headers["RateLimit-Policy"] = policy_field(caller.allowance)
+
+
+def hold_to_allowance(app: Router, caller: Caller, taken: Take | None, now: Milliseconds) -> None:
+    """Raises TurnedAway (`too_many_requests`) where there was no token for the request; tells the client what is left.
+
+    `taken` is None where that is not known: the request is then served.
+    """
+    allowance = caller.allowance
+    if allowance is None:
+        return
+    if taken is None:
+        logger.warning("the tenant's bucket does not answer")
+        with single_metric("AllowancesUnknown", MetricUnit.Count, 1, default_dimensions={"service": logger.service}):
+            pass
+        return
+    wait_seconds = seconds_to_next(taken.tat, allowance, now * 1000)
+    left = tokens_left(taken.tat, allowance, now * 1000) if taken.is_taken else 0
+    app.answer_headers["RateLimit"] = limit_field(left, allowance, wait_seconds=wait_seconds)
+    if not taken.is_taken:
+        raise TurnedAway(
+            "too_many_requests",
+            f"This tenant may send {allowance.requests_per_second} requests a second, and {allowance.burst} at once. "
+            f"Send the same request again after {max(1, wait_seconds)} seconds.",
+            retry_after_seconds=max(1, wait_seconds),
+        )
 
 
 def _passed(word: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from darkroom.domain.status_document import ImageDocument, StatusDocument, Uploa
 from darkroom.examples import examples_of
 from darkroom.forms import FILE_PART, FORM_MEDIA_TYPE
 from darkroom.routes import (
+    ALLOWANCE_HEADERS,
     ALWAYS_HEADERS,
     EVERYWHERE,
     NOWHERE,
@@ -115,6 +116,10 @@ _DETAILS: dict[str, str] = {
     "invalid_recipe": "The recipe cannot be used. variants.0.width: must be at most 8192.",
     "method_not_allowed": "This path takes GET, PATCH, DELETE.",
     "not_scheduled": "Only an image that is scheduled can be moved. This one is done.",
+    "overloaded": "There is more to do than can be done in time. Send the same request again after 300 seconds: by "
+    "then what waits now will have been developed.",
+    "too_many_requests": "This tenant may send 10 requests a second, and 50 at once. Send the same request again after "
+    "1 seconds.",
     "unavailable": "A service that this needs does not answer now. Send the same request again.",
     "unknown_image": "There is no image with this id.",
     "unknown_parameter": "Only these parameters are known here: cursor, limit, status.",
@@ -219,7 +224,8 @@ class _Components:
             "schema": self.schema_of(header.kind),
             "example": header.example,
         }
-        if header not in ALWAYS_HEADERS or not always:
+        is_shared = always if header in ALWAYS_HEADERS else header in ALLOWANCE_HEADERS
+        if not is_shared:
             return described
         self.headers[header.name] = described
         return {"$ref": f"#/components/headers/{header.name}"}
@@ -234,7 +240,7 @@ def _operation(route: Route, access: Access, components: _Components) -> Json:
     }
     if route.body is not None:
         operation["requestBody"] = _body(route.body, components)
-    responses = {str(answer.status.value): _answer(answer, components) for answer in route.answers}
+    responses = {str(answer.status.value): _answer(answer, route.headers, components) for answer in route.answers}
     codes = (*route.problems, *EVERYWHERE)
     gateways = {*_FAILED_BY_GATEWAY}
     if route.is_open:
@@ -246,7 +252,9 @@ def _operation(route: Route, access: Access, components: _Components) -> Json:
         gateways.add(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     for status in sorted(gateways | {PROBLEMS[code][0] for code in codes}):
         own = tuple(code for code in codes if PROBLEMS[code][0] is status)
-        responses[str(status.value)] = _refusal(status, own, components, by_gateway=status in gateways)
+        responses[str(status.value)] = _refusal(
+            status, own, components, headers=route.headers, by_gateway=status in gateways
+        )
     operation["responses"] = responses
     return operation
 
@@ -289,8 +297,8 @@ def _body(body: Body, components: _Components) -> Json:
     return {"description": body.description, "required": True, "content": content}
 
 
-def _answer(answer: Answer, components: _Components) -> Json:
-    headers = (*answer.headers, *ALWAYS_HEADERS)
+def _answer(answer: Answer, of_route: tuple[Header, ...], components: _Components) -> Json:
+    headers = (*answer.headers, *of_route, *ALWAYS_HEADERS)
     described: Json = {
         "description": answer.description,
         "headers": {header.name: components.header(header, always=header.always) for header in headers},
@@ -308,10 +316,18 @@ def _answer(answer: Answer, components: _Components) -> Json:
     return described
 
 
-def _refusal(status: HTTPStatus, codes: tuple[str, ...], components: _Components, *, by_gateway: bool = False) -> Json:
-    """The answers of one status: problems of these codes, and what API Gateway says of itself."""
+def _refusal(
+    status: HTTPStatus,
+    codes: tuple[str, ...],
+    components: _Components,
+    *,
+    headers: tuple[Header, ...] = (),
+    by_gateway: bool = False,
+) -> Json:
+    """The answers of one status: problems of these codes, which may have these headers beside their own, and what API
+    Gateway says of itself."""
     content: Json = {}
-    headers: Json = {}
+    described: Json = {}
     if codes:
         schemas = {code: components.problem(code) for code in codes}
         one_of = {"oneOf": list(schemas.values()), "discriminator": _discriminator(schemas)}
@@ -319,12 +335,12 @@ def _refusal(status: HTTPStatus, codes: tuple[str, ...], components: _Components
             "schema": one_of if len(codes) > 1 else schemas[codes[0]],
             "examples": {code: {"$ref": f"#/components/examples/{code}"} for code in codes},
         }
-        for header in ALWAYS_HEADERS:
-            headers[header.name] = components.header(header, always=not by_gateway)
+        for header in (*headers, *ALWAYS_HEADERS):
+            described[header.name] = components.header(header, always=header.always and not by_gateway)
         for code in codes:
             for header in PROBLEM_HEADERS.get(code, ()):
                 always = header.always and len(codes) == 1 and not by_gateway
-                headers[header.name] = components.header(header, always=always)
+                described[header.name] = components.header(header, always=always)
     if by_gateway:
         message = _GATEWAY_MESSAGES[status]
         content["application/json"] = {
@@ -332,7 +348,7 @@ def _refusal(status: HTTPStatus, codes: tuple[str, ...], components: _Components
             "examples": {"gateway": {"summary": "API Gateway itself", "value": {"message": message}}},
         }
     told = [PROBLEMS[code][1] for code in codes] + ["API Gateway itself"] * by_gateway
-    return {"description": ". ".join(told) + ".", "headers": headers, "content": content}
+    return {"description": ". ".join(told) + ".", "headers": described, "content": content}
 
 
 def _discriminator(schemas: dict[str, Json]) -> Json:

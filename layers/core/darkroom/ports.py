@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from darkroom.domain.admission import Work
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.dead_letter import Move
 from darkroom.domain.hold import Turn
@@ -13,7 +14,8 @@ from darkroom.domain.image import Image, Variant
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.listing import Place
 from darkroom.domain.message import Message
-from darkroom.domain.tenants import Tenant
+from darkroom.domain.tenants import Allowance, Tenant
+from darkroom.domain.token_bucket import Microseconds, Take
 
 type Clock = Callable[[], Milliseconds]
 """Tells the current instant."""
@@ -179,6 +181,33 @@ class Lanes(Protocol):
 
     def backlog(self, lane: str) -> int:
         """About how many messages wait in the lane, those not counted that a worker has or that are still hidden."""
+
+
+class Depths(Protocol):
+    """How full the lanes are. Raises Retryable, within about a second, where a queue does not answer."""
+
+    def depth(self, lane: str) -> int:
+        """About how many messages wait in the lane or are in a worker's hands; those not counted whose time is still to
+        come."""
+
+
+class Timesheets(Protocol):
+    """What the workers of each lane did, minute by minute. Every method raises Retryable, within about two seconds,
+    where the table cannot answer; what was to be added is lost then."""
+
+    def add(self, lane: str, work: Work, now: Milliseconds) -> None:
+        """Adds to what was done in the minute of `now`."""
+
+    def latest(self, lane: str, now: Milliseconds) -> Sequence[Work]:
+        """What was done in the last few minutes of the last day in which anything was, newest first; perhaps seconds
+        out of date."""
+
+
+class TokenBuckets(Protocol):
+    """Each tenant's bucket of requests. Raises Retryable, within about two seconds, where the table cannot answer."""
+
+    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds) -> Take:
+        """Takes a token as `token_bucket.take` does, so that of many that ask at once none is forgotten."""
 
 
 class Calendar(Protocol):

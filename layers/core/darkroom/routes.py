@@ -22,6 +22,7 @@ from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
 from darkroom.domain.schedule import DURATION_PATTERN, INSTANT_PATTERN, MAX_DELAY_SECONDS
 from darkroom.domain.status_document import ImageDocument, ImageId, StatusDocument, UploadDocument
+from darkroom.domain.token_bucket import POLICY
 
 EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
 """The image of all examples."""
@@ -84,6 +85,8 @@ class Route:
     problems: tuple[str, ...]
     parameters: tuple[Parameter, ...] = ()
     body: Body | None = None
+    headers: tuple[Header, ...] = ()
+    """What any of its answers may have, a refusal too."""
     is_open: bool = False
     """Whether it is answered to everybody, without a credential."""
 
@@ -137,11 +140,32 @@ _REPLAYED = _header(
     always=False,
 )
 
+ALLOWANCE_HEADERS = (
+    _header(
+        "RateLimit-Policy",
+        Annotated[str, Field(pattern=f'^"{POLICY}";q=[0-9]+;w=[0-9]+$')],
+        "How many requests the tenant may send at once (q), and in how many seconds they come back (w), as in "
+        "draft-ietf-httpapi-ratelimit-headers; absent where callers are not told apart.",
+        f'"{POLICY}";q=50;w=5',
+        always=False,
+    ),
+    _header(
+        "RateLimit",
+        Annotated[str, Field(pattern=f'^"{POLICY}";r=[0-9]+;t=[0-9]+$')],
+        "How many requests are left to the tenant (r), to be spent over that many seconds (t).",
+        f'"{POLICY}";r=42;t=5',
+        always=False,
+    ),
+)
+"""What answers say of the tenant's allowance where a request costs some of it."""
+
 ALWAYS_HEADERS = (CACHE_CONTROL, NO_SNIFFING)
 """What every answer of a function has."""
 
 PROBLEM_HEADERS: dict[str, tuple[Header, ...]] = {
     "method_not_allowed": (_header("Allow", str, "The methods that this path takes.", "GET, PATCH, DELETE"),),
+    "overloaded": (_RETRY_AFTER,),
+    "too_many_requests": (_RETRY_AFTER,),
     "unavailable": (_RETRY_AFTER,),
     "unsupported_media_type": (_header("Accept", str, "What the body may be.", "application/json"),),
     "variant_not_ready": (_RETRY_AFTER_WHILE_UNFINISHED,),
@@ -324,8 +348,11 @@ POST_IMAGE = Route(
         "invalid_idempotency_key",
         "idempotency_key_reused",
         "image_deleted",
+        "too_many_requests",
+        "overloaded",
         "unavailable",
     ),
+    headers=ALLOWANCE_HEADERS,
 )
 
 POST_UPLOAD = Route(
@@ -376,8 +403,11 @@ POST_UPLOAD = Route(
         "invalid_idempotency_key",
         "idempotency_key_reused",
         "image_deleted",
+        "too_many_requests",
+        "overloaded",
         "unavailable",
     ),
+    headers=ALLOWANCE_HEADERS,
 )
 
 LIST_IMAGES = Route(
@@ -511,8 +541,11 @@ PATCH_IMAGE = Route(
         "unknown_image",
         "unknown_path",
         "not_scheduled",
+        "too_many_requests",
+        "overloaded",
         "unavailable",
     ),
+    headers=ALLOWANCE_HEADERS,
 )
 
 DELETE_IMAGE = Route(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from darkroom.domain.lanes import FAST, SLOW, Lane, lanes_with
 from darkroom.domain.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
 
 
@@ -50,6 +51,18 @@ class LaneSettings(Settings):
 
     fast_queue_url: str
     slow_queue_url: str
+
+
+class ConcurrencySettings(Settings):
+    """How many workers each lane has at most: `MaximumConcurrency` of its event source."""
+
+    fast_concurrency: int = Field(ge=2, le=1000)
+    slow_concurrency: int = Field(ge=2, le=1000)
+
+    @property
+    def service(self) -> Mapping[str, Lane]:
+        """What each lane is deployed with."""
+        return lanes_with({FAST.name: self.fast_concurrency, SLOW.name: self.slow_concurrency})
 
 
 class QueueSettings(LaneSettings):
@@ -115,7 +128,14 @@ class AuthorizeRequestSettings(Settings):
     tenants_table: str
 
 
-class SubmitImageSettings(QueueSettings, InputSettings):
+class AdmissionSettings(LaneSettings, ConcurrencySettings):
+    """What decides whether work is let in."""
+
+    token_buckets_table: str
+    timesheets_table: str
+
+
+class SubmitImageSettings(AdmissionSettings, QueueSettings, InputSettings):
     """What `submit_image` needs."""
 
     images_table: str
@@ -123,7 +143,7 @@ class SubmitImageSettings(QueueSettings, InputSettings):
     outputs_bucket: str
 
 
-class BeginUploadSettings(Settings):
+class BeginUploadSettings(AdmissionSettings):
     """What `begin_upload` needs; `max_upload_bytes` is the largest file that may be announced."""
 
     images_table: str
@@ -141,13 +161,14 @@ class AdmitUploadSettings(QueueSettings, InputSettings):
     upload_queue_url: str
 
 
-class TranscodeImageSettings(LaneSettings, LimitSettings):
+class TranscodeImageSettings(LaneSettings, ConcurrencySettings, LimitSettings):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 
     images_table: str
     originals_bucket: str
     outputs_bucket: str
     idempotency_table: str
+    timesheets_table: str
     visibility_seconds: int = Field(ge=1)
 
 
@@ -169,7 +190,7 @@ class DeadLetterSettings(Settings):
     dead_letter_queues: Annotated[dict[str, str], BeforeValidator(_named)] = Field(min_length=1)
 
 
-class SweepDueImagesSettings(QueueSettings, DeadLetterSettings):
+class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings):
     """What `sweep_due_images` needs."""
 
     images_table: str
@@ -193,7 +214,7 @@ class DeleteImageSettings(Settings):
     images_table: str
 
 
-class MoveImageSettings(QueueSettings):
+class MoveImageSettings(AdmissionSettings, QueueSettings):
     """What `move_image` needs."""
 
     images_table: str
@@ -207,7 +228,7 @@ class HoldImagesSettings(LaneSettings):
     hold_state_machine: str
 
 
-class ReleaseImagesSettings(QueueSettings):
+class ReleaseImagesSettings(QueueSettings, ConcurrencySettings):
     """What `release_images` needs."""
 
     images_table: str

@@ -14,12 +14,15 @@ from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue, hide_for
+from darkroom.aws.queues import LaneDepths, LaneQueues, SqsHoldQueue, SqsUploadQueue, hide_for
 from darkroom.aws.tenants_table import TenantsTable
+from darkroom.aws.timesheets_table import TimesheetsTable
+from darkroom.aws.token_buckets_table import TokenBucketsTable
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import FAST, SLOW
+from darkroom.domain.lanes import FAST, SLOW, Lane
 from darkroom.domain.limits import InputFormat, Limits
+from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.admit_upload import Desk
 from darkroom.operations.release_images import ReleaseStores
 from darkroom.operations.sweep_due_images import Stores
@@ -35,9 +38,12 @@ from darkroom.ports import (
     Originals,
     Outputs,
     Tenants,
+    Timesheets,
+    TokenBuckets,
     Uploads,
 )
 from darkroom.settings import (
+    AdmissionSettings,
     AdmitUploadSettings,
     ArchiveDeadLettersSettings,
     AuthorizeRequestSettings,
@@ -72,6 +78,20 @@ def _queue_urls(settings: LaneSettings) -> dict[str, str]:
     return {FAST.name: settings.fast_queue_url, SLOW.name: settings.slow_queue_url}
 
 
+def _admission(settings: AdmissionSettings) -> AdmissionControl:
+    return AdmissionControl(
+        depths=LaneDepths(clients.impatient_sqs_client(), _queue_urls(settings)),
+        timesheets=TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table),
+        clock=clock,
+        service=settings.service,
+    )
+
+
+def _token_buckets(settings: AdmissionSettings) -> TokenBuckets:
+    # On a client of its own: a tenant that is throttled at its own bucket must not open everybody's circuit.
+    return TokenBucketsTable(clients.impatient_dynamodb_client(), settings.token_buckets_table)
+
+
 def authorize_request() -> Tenants:
     """The port of `authorize_request`, by the function's environment."""
     settings = AuthorizeRequestSettings.read()
@@ -89,6 +109,8 @@ class SubmitImage:
     outputs: Outputs
     lanes: Lanes
     hold_queue: HoldQueue
+    admission: AdmissionControl
+    token_buckets: TokenBuckets
     input_formats: frozenset[InputFormat]
     admit: Callable[[], None]
     """Raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then."""
@@ -104,6 +126,8 @@ def submit_image() -> SubmitImage:
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         lanes=LaneQueues(sqs, _queue_urls(settings)),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        admission=_admission(settings),
+        token_buckets=_token_buckets(settings),
         input_formats=settings.input_formats,
         admit=circuits.admission(
             circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
@@ -118,6 +142,8 @@ class BeginUpload:
     images: Images
     uploads: Uploads
     outputs: Outputs
+    admission: AdmissionControl
+    token_buckets: TokenBuckets
     max_bytes: int
     admit: Callable[[], None]
     """Raises Retryable while DynamoDB is known not to answer: nothing is begun then."""
@@ -131,6 +157,8 @@ def begin_upload() -> BeginUpload:
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
+        admission=_admission(settings),
+        token_buckets=_token_buckets(settings),
         max_bytes=settings.max_upload_bytes,
         admit=circuits.admission(circuits.of_dynamodb(dynamodb, settings.images_table)),
     )
@@ -183,6 +211,8 @@ class TranscodeImage:
     visibility_seconds: int
     sqs: SQSClient
     queue_urls: Mapping[str, str]
+    timesheets: Timesheets
+    service: Mapping[str, Lane]
 
     def hide_for(self, lane: str, receipt_handle: str, seconds: int) -> None:
         """Lets the message come back to its lane after `seconds`. Raises Retryable where it comes back by itself."""
@@ -208,6 +238,8 @@ def transcode_image() -> TranscodeImage:
         visibility_seconds=settings.visibility_seconds,
         sqs=clients.sqs_client(),
         queue_urls=_queue_urls(settings),
+        timesheets=TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table),
+        service=settings.service,
     )
 
 
@@ -246,6 +278,8 @@ class MoveImage:
     outputs: Outputs
     lanes: Lanes
     hold_queue: HoldQueue
+    admission: AdmissionControl
+    token_buckets: TokenBuckets
 
 
 def move_image() -> MoveImage:
@@ -258,6 +292,8 @@ def move_image() -> MoveImage:
         outputs=OutputsBucket(clients.s3_client(), settings.outputs_bucket),
         lanes=LaneQueues(sqs, _queue_urls(settings)),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        admission=_admission(settings),
+        token_buckets=_token_buckets(settings),
     )
 
 
@@ -291,6 +327,7 @@ def release_images() -> ReleaseStores:
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
         calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
         clock=clock,
+        service=settings.service,
     )
 
 
@@ -309,6 +346,7 @@ def sweep_due_images() -> Stores:
         calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
         dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues),
         clock=clock,
+        service=settings.service,
     )
 
 

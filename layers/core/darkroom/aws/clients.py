@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -60,8 +61,14 @@ CONTINUE_SECONDS = 1.0
 LEAST_READING_SECONDS = 0.5
 """An attempt that could not wait even that long for its answer is not begun."""
 
+# For what can be done without: it is not worth a client's time, and a repetition would take a second token.
+_IMPATIENT: Any = {"read_timeout": 0.5, "retries": {"mode": "standard", "total_max_attempts": 1}}
+
 KEPT_BACK_SECONDS = 2.5
 """What other calls leave of the time to `_LAST_CALLS`: one attempt of such a call."""
+
+KEPT_BACK_FROM_HINTS_SECONDS = 6.0
+"""What calls that can be done without leave to all others: they are begun in a request's first second alone."""
 
 _LAST_CALLS = frozenset({"UpdateItem", "ChangeMessageVisibility"})
 """What makes sure of an image whatever came before: its row's last write, and when its message comes back."""
@@ -85,6 +92,20 @@ def sqs_client_without_retries() -> SQSClient:
     """An SQS client that tries each call once, for what a repetition after a lost answer would double."""
     client = boto3.client("sqs", config=_SQS.merge(Config(retries={"mode": "standard", "total_max_attempts": 1})))
     watch(client)
+    return client
+
+
+def impatient_dynamodb_client() -> DynamoDBClient:
+    """A DynamoDB client that tries each call once and for about 1.5 seconds at most, for what can be done without."""
+    client = boto3.client("dynamodb", config=_DYNAMODB.merge(Config(**_IMPATIENT)))
+    watch(client, is_hint=True)
+    return client
+
+
+def impatient_sqs_client() -> SQSClient:
+    """An SQS client that tries each call once and for about 1.5 seconds at most, for what can be done without."""
+    client = boto3.client("sqs", config=_SQS.merge(Config(**_IMPATIENT)))
+    watch(client, is_hint=True)
     return client
 
 
@@ -121,28 +142,31 @@ def within(seconds: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
-def _reading_seconds(operation: str, later_seconds: float = 0.0) -> float | None:
+def _reading_seconds(operation: str, later_seconds: float = 0.0, *, is_hint: bool = False) -> float | None:
     """How long an attempt that begins `later_seconds` from now may wait for its answer; None is as long as it likes."""
     deadline = _deadline.get()
     if deadline is None:
         return None
     before_reading = CONNECT_SECONDS + (CONTINUE_SECONDS if operation == "PutObject" else 0.0)
     kept_back = 0.0 if operation in _LAST_CALLS else KEPT_BACK_SECONDS
+    if is_hint:
+        kept_back = KEPT_BACK_FROM_HINTS_SECONDS
     return deadline - monotonic() - later_seconds - before_reading - kept_back
 
 
-def watch(client: BaseClient) -> None:
-    """Holds a client's calls to the time that `within` gives them, and its answers to the length that they state."""
+def watch(client: BaseClient, *, is_hint: bool = False) -> None:
+    """Holds a client's calls to the time that `within` gives them, and its answers to the length that they state;
+    `is_hint` is whether all of them can be done without."""
     service = client.meta.service_model.service_id.hyphenize()
     events: Any = client.meta.events  # whose stubs know no handler that returns something
-    events.register_first(f"before-send.{service}", _bound_attempt)
+    events.register_first(f"before-send.{service}", partial(_bound_attempt, is_hint=is_hint))
     events.register_first(f"needs-retry.{service}", _judge_answer)
     events.register_first(f"after-call.{service}", _refuse_cut_answer)
 
 
-def _bound_attempt(request: Any, event_name: str, **_: object) -> None:
+def _bound_attempt(request: Any, event_name: str, *, is_hint: bool, **_: object) -> None:
     operation = event_name.rpartition(".")[2]
-    reading = _reading_seconds(operation)
+    reading = _reading_seconds(operation, is_hint=is_hint)
     if reading is None:
         return
     if reading < LEAST_READING_SECONDS:

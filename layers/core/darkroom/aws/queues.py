@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _BATCH = 10
 """The most messages that one call sends."""
 
+_IN_THE_LANE: Sequence[Any] = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+"""What waits and what is in hand. SQS counts roughly, and a minute behind where much comes at once
+(https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html)."""
+
 _SENDINGS = 3
 """How often the entries of a batch that SQS reports as failed are sent again before the rest is left."""
 
@@ -57,6 +61,19 @@ class LaneQueues:
                 QueueUrl=self._queue_urls[lane], AttributeNames=["ApproximateNumberOfMessages"]
             )
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+
+
+class LaneDepths:
+    """Keeps the `Depths` port with the lanes' queues."""
+
+    def __init__(self, client: SQSClient, queue_urls: Mapping[str, str]) -> None:
+        self._client = client
+        self._queue_urls = queue_urls
+
+    def depth(self, lane: str) -> int:
+        with retryable("reading the lane's depth"):
+            answer = self._client.get_queue_attributes(QueueUrl=self._queue_urls[lane], AttributeNames=_IN_THE_LANE)
+        return sum(int(answer["Attributes"][name]) for name in _IN_THE_LANE)
 
 
 class SqsHoldQueue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from darkroom.domain.image import (
@@ -19,7 +20,7 @@ from darkroom.domain.image import (
     never_came,
 )
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS
 
 MAX_PAUSE_SECONDS = 3600
@@ -75,9 +76,16 @@ class LookForUpload:
 type Duty = Rescue | Wait | Bury | Remove | LookForUpload | GiveUp | Expire | NothingToDo
 
 
-def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0, releasing_until: Milliseconds = 0) -> Duty:
-    """What a due row asks for; `backlog` is how many messages wait in its lane, and `releasing_until` how
-    long releases have reserved it.
+def look_at_due(
+    image: Image,
+    *,
+    now: Milliseconds,
+    backlog: int = 0,
+    releasing_until: Milliseconds = 0,
+    service: Mapping[str, Lane] = LANES,
+) -> Duty:
+    """What a due row asks for; `backlog` is how many messages wait in its lane, `releasing_until` how long releases
+    have reserved it, and `service` what each lane is deployed with.
 
     Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
     duplicates stay few. Sweeps are not attempts.
@@ -98,7 +106,7 @@ def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0, releasing_
         return LookForUpload(came=came, never_came=never_came(image, now=now))
     if image.process_at is not None and image.process_at > now:
         # Its message could not be sent when it was scheduled or moved. The next look is the one that every image gets.
-        after_its_time = image.process_at + 2 * LANES[image.lane].sla_seconds * 1000
+        after_its_time = image.process_at + 2 * service[image.lane].sla_seconds * 1000
         later = replace(image, due_at=_no_later(after_its_time, image), enqueued_at=image.process_at, rescues=0)
         return Rescue(image=later)
     if image.status is Status.PROCESSING and not lease_lapsed(image, now):
@@ -109,7 +117,10 @@ def look_at_due(image: Image, *, now: Milliseconds, backlog: int = 0, releasing_
         # Its turn may be yet to come: nobody overtakes releases that are paced for the lane's sake.
         look_at = min(releasing_until + SWEEP_INTERVAL_SECONDS * 1000, now + MAX_PAUSE_SECONDS * 1000)
         return Wait(image=replace(image, due_at=_no_later(look_at, image)))
-    if image.status is not Status.PROCESSING and (remaining := _wait_explained_seconds(image, now, backlog)) > 0:
+    if (
+        image.status is not Status.PROCESSING
+        and (remaining := _wait_explained_seconds(image, now, backlog, service[image.lane])) > 0
+    ):
         pause_seconds = min(max(remaining, SWEEP_INTERVAL_SECONDS), MAX_PAUSE_SECONDS)
         return Wait(image=replace(image, due_at=_no_later(now + int(pause_seconds * 1000), image)))
     pushed_out = _pushed_out(image, now)
@@ -134,12 +145,12 @@ def _pushed_out(image: Image, now: Milliseconds) -> Image:
     return replace(image, due_at=now + pause_seconds * 1000, rescues=image.rescues + 1)
 
 
-def _wait_explained_seconds(image: Image, now: Milliseconds, backlog: int) -> float:
+def _wait_explained_seconds(image: Image, now: Milliseconds, backlog: int, lane: Lane) -> float:
     """How much longer a message sent at `enqueued_at` may well wait: what is before it, by the rate that its lane
     surely keeps (Little's law), less what it has waited."""
     if image.enqueued_at is None or not backlog:
         return 0.0
-    return backlog / LANES[image.lane].drain_floor_per_second - (now - image.enqueued_at) / 1000
+    return backlog / lane.drain_floor_per_second - (now - image.enqueued_at) / 1000
 
 
 def _without_objects(image: Image, now: Milliseconds) -> Image:

@@ -27,6 +27,19 @@ class Rejected(Exception):
         self.message = message
 
 
+class TurnedAway(Exception):
+    """Nothing is wrong with the request, there is too much now: send the same again after `retry_after_seconds`.
+
+    `code` says whose too much it is: `too_many_requests` (the tenant's own) or `overloaded` (everybody's).
+    """
+
+    def __init__(self, code: str, message: str, *, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retry_after_seconds = retry_after_seconds
+
+
 # Any other exception is a bug: the work is retried, and after the last attempt the image is `failed` with INTERNAL.
 INTERNAL = "internal"
 """The `error.code` of an image whose processing kept failing for reasons that are not the image's."""

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from darkroom.domain.recipes import Effort
 from darkroom.domain.tenants import Tier
+
+COSTLIEST_PHOTO_SECONDS = 5.0
+"""How long a worker is busy with a photo and the costliest recipe."""
+
+USUAL_PHOTO_SECONDS = 0.25
+"""How long it is with a photo and the preset `standard`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
     """One queue's service level. `sla_seconds` is the p99 from acceptance to a terminal state; `effort` is how long its
-    encoders may look for smaller files where a recipe does not say; `drain_floor_per_second` is the rate of images that
-    its workers keep even where every one takes the five seconds of the costliest recipe for a photo;
-    `release_per_second` is how many scheduled images of the same time may come to it, so that live ones have room."""
+    encoders may look for smaller files where a recipe does not say; `concurrency` is how many workers it has at most,
+    unless its stack was deployed with another number."""
 
     name: str
     sla_seconds: int
     effort: Effort
-    drain_floor_per_second: float
-    release_per_second: float
+    concurrency: int
+
+    @property
+    def drain_floor_per_second(self) -> float:
+        """The rate of images that its workers keep even where every one takes the costliest recipe."""
+        return self.concurrency / COSTLIEST_PHOTO_SECONDS
+
+    @property
+    def release_per_second(self) -> float:
+        """How many scheduled images of the same time may come to it, so that live ones have room: half of what its
+        workers do with usual photos."""
+        return self.concurrency / USUAL_PHOTO_SECONDS / 2
 
 
-# The floors are MaximumConcurrency of the lane's event source, in template.yaml, over those five seconds; releases may
-# take half of what as many workers do with photos that take a quarter of a second.
-FAST = Lane(name="fast", sla_seconds=30, effort="fast", drain_floor_per_second=4.0, release_per_second=40.0)
-SLOW = Lane(name="slow", sla_seconds=600, effort="balanced", drain_floor_per_second=2.0, release_per_second=20.0)
+FAST = Lane(name="fast", sla_seconds=30, effort="fast", concurrency=20)
+SLOW = Lane(name="slow", sla_seconds=600, effort="balanced", concurrency=10)
 
 LANES = {lane.name: lane for lane in (FAST, SLOW)}
+
+
+def lanes_with(concurrency: Mapping[str, int]) -> Mapping[str, Lane]:
+    """The lanes, each with as many workers as it was deployed with."""
+    return {name: replace(lane, concurrency=concurrency[name]) for name, lane in LANES.items()}
 
 
 _LANE_OF_TIER = {Tier.FREE: SLOW, Tier.PAID: FAST}

@@ -82,20 +82,24 @@ class Tenant:
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who sent a request, by its credential alone; `key_id` names the API key, where it was one."""
+    """Who sent a request, by its credential alone; `key_id` names the API key, where it was one. `allowance` is None
+    where no credential tells tenants apart: there is nobody to be fair to."""
 
     tenant_id: str
     tier: Tier
-    allowance: Allowance
+    allowance: Allowance | None
     key_id: str | None = None
 
 
-NOBODY_IN_PARTICULAR = Caller(tenant_id=DEFAULT_TENANT, tier=Tier.FREE, allowance=ALLOWANCES[Tier.FREE])
+NOBODY_IN_PARTICULAR = Caller(tenant_id=DEFAULT_TENANT, tier=Tier.FREE, allowance=None)
 """The caller whose credential names no tenant."""
 
 
 def context_of(caller: Caller) -> dict[str, Any]:
-    """What the authorizer of API keys hands on, through the gateway, to the functions behind it."""
+    """What the authorizer of API keys hands on, through the gateway, to the functions behind it. Raises ValueError for
+    a caller without an allowance, who has no key either."""
+    if caller.allowance is None:
+        raise ValueError(f"{caller.tenant_id} is a tenant by no key")
     return {
         "tenant_id": caller.tenant_id,
         "tier": caller.tier.value,

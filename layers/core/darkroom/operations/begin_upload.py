@@ -12,6 +12,7 @@ from darkroom.domain.lanes import lane_for
 from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of
 from darkroom.domain.schedule import appoint
 from darkroom.domain.tenants import Tier
+from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.enqueue import DUE_FENCE
 from darkroom.ports import Clock, Fenced, Images, Randomness, UploadForm, Uploads
 
@@ -46,6 +47,7 @@ def begin_upload(
     max_bytes: int,
     images: Images,
     uploads: Uploads,
+    admission: AdmissionControl,
     clock: Clock,
     randomness: Randomness,
 ) -> Begun:
@@ -53,7 +55,9 @@ def begin_upload(
 
     The row comes first: no upload can come before its image is known. Whoever repeats the request under the same key is
     given a fresh form, and has as long as at first. Raises Rejected (`upload_too_large`, `invalid_idempotency_key`,
-    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), and Retryable where the table cannot answer.
+    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
+    too much to do, unless it repeats an earlier announcement under its key, and Retryable where the table cannot
+    answer. What was announced is let in when it comes.
     """
     announcement = announced.announcement
     check_idempotency_key(announced.idempotency_key)
@@ -74,11 +78,13 @@ def begin_upload(
 
     now = clock()
     appointment = appoint(announcement.timetable, now=now)
+    lane = lane_for(announced.tier).name
+    admission.admit(lane, announced.tier, process_at=appointment.process_at)
     row = await_upload(
         accept(
             image_id=image_id,
             tenant_id=announced.tenant_id,
-            lane=lane_for(announced.tier).name,
+            lane=lane,
             preset=announcement.order.preset,
             recipe=announcement.order.recipe,
             fingerprint=fingerprint,

@@ -9,6 +9,8 @@ from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status, move
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.schedule import Timetable, appoint
+from darkroom.domain.tenants import Tier
+from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.enqueue import enqueue_in_time
 from darkroom.operations.read_image import UnknownImage
 from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes
@@ -22,16 +24,18 @@ def move_image(
     timetable: Timetable,
     *,
     tenant_id: str,
+    tier: Tier,
     images: Images,
     lanes: Lanes,
     hold_queue: HoldQueue,
+    admission: AdmissionControl,
     clock: Clock,
 ) -> Image:
     """Gives the image the time that is asked for, and returns its row; an `expires_at` that is not named stays.
 
     The row comes first, so that nothing is begun before the new time; then the message. Raises Rejected
-    (`not_scheduled`, `invalid_move`, and what `appoint` raises), UnknownImage, and Retryable where the table cannot
-    answer or the row keeps changing.
+    (`not_scheduled`, `invalid_move`, and what `appoint` raises), UnknownImage, TurnedAway (`overloaded`) where it
+    would come to a lane that has too much to do, and Retryable where the table cannot answer or the row keeps changing.
     """
     if timetable.process_at is None and timetable.delay_milliseconds is None:
         raise Rejected("invalid_move", "Say when: process_at with an instant, or delay with a duration.")
@@ -43,8 +47,10 @@ def move_image(
             raise Rejected(
                 "not_scheduled", f"Only an image that is scheduled can be moved. This one is {image.status}."
             )
+        after = moved(image, timetable, now=clock())
+        admission.admit(image.lane, tier, process_at=after.process_at)
         try:
-            written = images.change(image, moved(image, timetable, now=clock()), fence=("version",))
+            written = images.change(image, after, fence=("version",))
         except Fenced:
             continue
         enqueue_in_time(written, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)

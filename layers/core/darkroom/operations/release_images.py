@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import batched
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, Turn, is_near, read_batch
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import LANES, Lane
 from darkroom.operations.enqueue import seconds_until
 from darkroom.ports import Calendar, Clock, HoldQueue, Holds, Images, Lanes
 
@@ -48,7 +48,7 @@ class Released:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseStores:
-    """What a release reads and writes."""
+    """What a release reads and writes, and what each lane is deployed with: it is paced by that."""
 
     images: Images
     lanes: Lanes
@@ -56,6 +56,7 @@ class ReleaseStores:
     holds: Holds
     calendar: Calendar
     clock: Clock
+    service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
 
 
 def release_images(
@@ -120,7 +121,7 @@ class _Release:
 
     def takes_turns(self, chunk: Sequence[Entry]) -> bool:
         """Whether those of one chunk follow each other faster than their lane is to take them."""
-        return self.is_large and chunk[-1].process_at - chunk[0].process_at < _length(chunk[0], len(chunk))
+        return self.is_large and chunk[-1].process_at - chunk[0].process_at < self._length(chunk[0], len(chunk))
 
     def go_on_from_where_another_died(self) -> None:
         """Whatever has had its turn is not given another: its message is in the lane, and the turn would stay empty."""
@@ -149,7 +150,7 @@ class _Release:
         if self.begins_at is None and self.takes_turns(chunk):
             reserves_at = chunk[0].process_at - TURNS_AHEAD_SECONDS * 1000
             return _whole_second(reserves_at) if reserves_at > self.stores.clock() else None
-        return self._too_far(_turns(chunk, self.begins_at))
+        return self._too_far(self._turns(chunk, self.begins_at))
 
     def settle(self, chunk: Sequence[Entry]) -> Milliseconds | None:
         """Sends or holds what of the chunk is still wanted; or returns when its turn can be waited for."""
@@ -158,7 +159,7 @@ class _Release:
         begins_at = self.begins_at
         if begins_at is None and wanted and self.takes_turns(chunk):
             begins_at = self._take_turn(wanted)
-        turns = _turns(wanted, begins_at)
+        turns = self._turns(wanted, begins_at)
         wake_at = self._too_far(turns) if self.batch.is_release else None
         if wake_at is not None:
             return wake_at
@@ -166,7 +167,7 @@ class _Release:
         self.stale += len(chunk) - len(wanted)
         self.position += len(chunk)
         if self.begins_at is not None and wanted:
-            self.begins_at = turns[-1] + _length(wanted[-1], 1)
+            self.begins_at = turns[-1] + self._length(wanted[-1], 1)
         return None
 
     def _send(self, wanted: Sequence[Entry], turns: Sequence[Milliseconds]) -> None:
@@ -196,10 +197,10 @@ class _Release:
         if self._turn is not None and self._turn.position == self.position:
             return self._turn.begins_at
         begins_at = self._reserve(wanted[0], len(wanted))
-        if self._too_far(_turns(wanted, begins_at)) is not None:
+        if self._too_far(self._turns(wanted, begins_at)) is not None:
             # So many are ahead that all that are left reserve their turns now: they need not ask again and again.
             left = len(self.batch.entries) - self.position - len(wanted)
-            begins_at = self._reserve(wanted[-1], left) - _length(wanted[0], len(wanted))
+            begins_at = self._reserve(wanted[-1], left) - self._length(wanted[0], len(wanted))
             self.begins_at = begins_at
         turn = Turn(position=self.position, begins_at=begins_at, is_of_all_left=self.begins_at is not None)
         self.stores.calendar.note_turn(self.key, turn)
@@ -210,7 +211,7 @@ class _Release:
         return self.stores.calendar.reserve(
             first.message.lane,
             not_before=max(first.process_at, self.stores.clock()),
-            milliseconds=_length(first, count),
+            milliseconds=self._length(first, count),
         )
 
     def _too_far(self, turns: Sequence[Milliseconds]) -> Milliseconds | None:
@@ -220,20 +221,19 @@ class _Release:
         # Later than it could be, so that it sends the more; and no later than keeps the lead of a release.
         return _whole_second(max(turns[0] - RELEASE.lead_seconds * 1000, turns[-1] - LANE_DELAY_SECONDS * 1000))
 
+    def _length(self, entry: Entry, count: int) -> Milliseconds:
+        """How long the entry's lane takes for so many."""
+        return round(1000 * count / self.stores.service[entry.message.lane].release_per_second)
 
-def _length(entry: Entry, count: int) -> Milliseconds:
-    """How long the entry's lane takes for so many."""
-    return round(1000 * count / LANES[entry.message.lane].release_per_second)
-
-
-def _turns(entries: Sequence[Entry], begins_at: Milliseconds | None) -> list[Milliseconds]:
-    """When each comes to its lane: at its time, or one after the other where they have turns from `begins_at` on."""
-    turns: list[Milliseconds] = []
-    for entry in entries:
-        turns.append(entry.process_at if begins_at is None else max(entry.process_at, begins_at))
-        if begins_at is not None:
-            begins_at = turns[-1] + _length(entry, 1)
-    return turns
+    def _turns(self, entries: Sequence[Entry], begins_at: Milliseconds | None) -> list[Milliseconds]:
+        """When each comes to its lane: at its time, or one after the other where they have turns from `begins_at`
+        on."""
+        turns: list[Milliseconds] = []
+        for entry in entries:
+            turns.append(entry.process_at if begins_at is None else max(entry.process_at, begins_at))
+            if begins_at is not None:
+                begins_at = turns[-1] + self._length(entry, 1)
+        return turns
 
 
 def is_awaited(entry: Entry, image: Image | None) -> bool:

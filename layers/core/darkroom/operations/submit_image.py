@@ -14,6 +14,7 @@ from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of, key_reused, order_of
 from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
 from darkroom.domain.tenants import Tier
+from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.enqueue import enqueue_in_time
 from darkroom.ports import Clock, HoldQueue, Images, Lanes, Originals, Randomness
 
@@ -59,6 +60,7 @@ def submit_image(
     originals: Originals,
     lanes: Lanes,
     hold_queue: HoldQueue,
+    admission: AdmissionControl,
     clock: Clock,
     randomness: Randomness,
 ) -> Accepted:
@@ -66,7 +68,8 @@ def submit_image(
 
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
     `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `invalid_idempotency_key`,
-    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), and Retryable where the store or the table
+    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
+    too much to do, unless it repeats an earlier upload under its key, and Retryable where the store or the table
     cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is due, the sweeper sends.
     """
     check_idempotency_key(upload.idempotency_key)
@@ -86,6 +89,8 @@ def submit_image(
     now = clock()
     # After the look at an earlier request: a time that was to come then may have passed since.
     appointment = appoint(upload.timetable, now=now)
+    lane = lane_for(upload.tier).name
+    admission.admit(lane, upload.tier, process_at=appointment.process_at)
     original = originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can meet another original under its id: an earlier upload put it and got no row, or is about to.
@@ -93,7 +98,7 @@ def submit_image(
     row = accept(
         image_id=image_id,
         tenant_id=upload.tenant_id,
-        lane=lane_for(upload.tier).name,
+        lane=lane,
         preset=order.preset,
         recipe=order.recipe,
         fingerprint=fingerprint,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from darkroom.domain.dead_letter import explanation_of
@@ -11,7 +11,7 @@ from darkroom.domain.due import Bury, LookForUpload, Remove, Rescue, Wait, burie
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, Expire, GiveUp, Image, Letter, NothingToDo, Status, message_for
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.operations.enqueue import DUE_FENCE, enqueue_in_time, remind
 from darkroom.ports import (
@@ -56,7 +56,7 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True)
 class Stores:
-    """The ports that a sweep works with."""
+    """The ports that a sweep works with, and what each lane is deployed with."""
 
     images: Images
     uploads: Uploads
@@ -68,6 +68,7 @@ class Stores:
     calendar: Calendar
     dead_letters: DeadLetters
     clock: Clock
+    service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
 
 
 def sweep_due_images(stores: Stores, *, out_of_time: Callable[[], bool]) -> Sweep:
@@ -123,6 +124,7 @@ class _Round:
                 now=clock(),
                 backlog=self._backlog(before.lane),
                 releasing_until=self._releasing_until(before.lane) if before.status is Status.SCHEDULED else 0,
+                service=self._stores.service,
             )
             match duty:
                 case NothingToDo(reason=reason):

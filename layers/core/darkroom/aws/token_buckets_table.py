@@ -1,0 +1,79 @@
+"""The token buckets: one item a tenant that has asked lately, changed by one conditional write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, retryable
+from darkroom.domain.errors import Retryable
+from darkroom.domain.tenants import Allowance
+from darkroom.domain.token_bucket import Microseconds, Take, interval_of, latest_tat
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_TRIES = 3
+"""Between the two writes of one try the bucket may become full, or be used; three times in a row it does not."""
+
+_FORGET_AFTER_SECONDS = 3600
+"""A bucket whose instant has passed is a full one, and as good as none."""
+
+
+class TokenBucketsTable:
+    """Keeps the `TokenBuckets` port with a DynamoDB table."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
+        self._client = client
+        self._table_name = table_name
+
+    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds) -> Take:
+        interval, latest = interval_of(allowance), latest_tat(allowance, now)
+        # Past any instant that this write can leave behind.
+        forget_at = (latest + interval) // 1_000_000 + _FORGET_AFTER_SECONDS
+        common = {":interval": interval, ":now": now, ":forget_at": forget_at}
+        for _ in range(_TRIES):
+            # Of many requests at once all add to it, and none loses a race for it.
+            stood = self._update(
+                tenant_id,
+                "SET tat = tat + :interval, forget_at = :forget_at",
+                "tat > :now AND tat <= :latest",
+                common | {":latest": latest},
+            )
+            if isinstance(stood, Take):
+                return stood
+            if stood is not None and stood > latest:
+                return Take(is_taken=False, tat=stood)
+            if stood is None or stood <= now:
+                refilled = self._update(
+                    tenant_id,
+                    "SET tat = :now + :interval, forget_at = :forget_at",
+                    "attribute_not_exists(tat) OR tat <= :now",
+                    common,
+                )
+                if isinstance(refilled, Take):
+                    return refilled
+        raise Retryable(f"the bucket of {tenant_id} changed under every attempt")
+
+    def _update(
+        self, tenant_id: str, expression: str, condition: str, values: dict[str, int]
+    ) -> Take | Microseconds | None:
+        """The token that was taken; or, where the condition did not hold, the instant that stood there, if any."""
+        try:
+            with retryable("taking a token"):
+                answer = self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"tenant_id": {"S": tenant_id}},
+                    UpdateExpression=expression,
+                    ConditionExpression=condition,
+                    ExpressionAttributeValues={name: {"N": str(value)} for name, value in values.items()},
+                    ReturnValues="UPDATED_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            stood = error.response.get("Item", {}).get("tat")  # type: ignore[attr-defined]
+            return None if stood is None else int(stood["N"])
+        return Take(is_taken=True, tat=int(answer["Attributes"]["tat"]["N"]))

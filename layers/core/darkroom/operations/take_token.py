@@ -1,0 +1,22 @@
+"""Taking a token out of a tenant's bucket for one request."""
+
+from __future__ import annotations
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.tenants import Caller
+from darkroom.domain.token_bucket import Take
+from darkroom.ports import Clock, TokenBuckets
+
+
+def take_token(caller: Caller, *, buckets: TokenBuckets, clock: Clock) -> Take | None:
+    """What came of it; None where the caller is held to no allowance, or where its bucket cannot be asked now.
+
+    A bucket that does not answer stops nobody: it is there for fairness, and a request that cannot be served will find
+    that out by itself.
+    """
+    if caller.allowance is None:
+        return None
+    try:
+        return buckets.take(caller.tenant_id, caller.allowance, clock() * 1000)
+    except Retryable:
+        return None

@@ -1,0 +1,126 @@
+"""The door of the lanes: how often it looks, what it counts by itself, and that nothing that is broken shuts it."""
+
+from typing import Any
+
+import pytest
+
+from darkroom.domain.admission import LOOK_SECONDS, Work
+from darkroom.domain.errors import Retryable, TurnedAway
+from darkroom.domain.lanes import lanes_with
+from darkroom.domain.tenants import Tier
+from darkroom.operations.admit_image import AdmissionControl
+from tests.fakes.admission import FakeDepths, FakeTimesheets
+
+START = 1_795_251_600_000
+
+
+class House:
+    """A door, a clock, and what lies behind it: by 10 workers and a second an image the mark of `slow` is 6,000."""
+
+    def __init__(self, depth: int = 0, **concurrency: int) -> None:
+        self.now = START
+        self.depths: Any = FakeDepths({"slow": depth})
+        self.timesheets: Any = FakeTimesheets()
+        self.timesheets.add("slow", Work(settled=60, busy_milliseconds=60_000), START)
+        service = lanes_with({"fast": 20, "slow": 10} | concurrency)
+        self.admission = AdmissionControl(
+            depths=self.depths, timesheets=self.timesheets, clock=lambda: self.now, service=service
+        )
+
+    def admits(self, tier: Tier = Tier.FREE, process_at: int | None = None) -> int | None:
+        """None for yes, and otherwise when to come back."""
+        try:
+            self.admission.admit("slow", tier, process_at=process_at)
+        except TurnedAway as refusal:
+            assert refusal.code == "overloaded" and str(refusal.retry_after_seconds) in refusal.message
+            return refusal.retry_after_seconds
+        return None
+
+
+def test_a_lane_with_room_lets_in_and_one_without_says_how_long_its_backlog_takes() -> None:
+    assert House(2999).admits() is None
+    assert House(3000).admits() == 300
+    assert House(3000).admits(Tier.PAID) is None
+    assert House(6001).admits(Tier.PAID) == 601
+
+
+def test_the_drain_is_by_the_workers_that_the_lane_was_deployed_with() -> None:
+    assert House(3000, slow=20).admits() is None
+    assert House(3000, slow=2).admits() == 1500
+
+
+def test_a_process_looks_at_a_lane_every_five_seconds_at_most() -> None:
+    house = House(100)
+    for _ in range(3):
+        house.admits()
+        house.now += LOOK_SECONDS * 1000 // 3
+    assert house.depths.looks == 1
+    house.now = START + LOOK_SECONDS * 1000
+    house.admits()
+    assert house.depths.looks == 2
+
+
+def test_what_it_has_let_in_since_is_added_to_what_it_saw() -> None:
+    house = House(2999)
+    assert [house.admits(), house.admits()] == [None, 300]
+    assert house.depths.looks == 1
+
+
+def test_who_lets_in_a_fiftieth_of_the_mark_looks_again_before_its_time() -> None:
+    house = House(100)
+    for _ in range(121):
+        house.admits()
+    assert house.depths.looks == 1
+    house.admits()
+    assert house.depths.looks == 2
+
+
+def test_a_clock_that_was_set_back_does_not_keep_it_from_looking() -> None:
+    house = House(100)
+    house.admits()
+    house.now -= 3_600_000
+    house.admits()
+    assert house.depths.looks == 2
+
+
+def test_an_image_that_is_due_later_is_not_counted_among_those_of_now() -> None:
+    house = House(2999)
+    assert house.admits(process_at=START + 60_000) is None
+    assert house.admits() is None, "the one before took no place"
+    assert house.admits(process_at=START + 299_000) == 300
+    assert house.admits(process_at=START + 300_000) is None
+
+
+def test_an_idle_lane_asks_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(10)
+    monkeypatch.setattr(house.timesheets, "latest", lambda lane, now: pytest.fail("nobody waits"))
+    assert house.admits() is None
+
+
+class Silent:
+    """A queue, or a table, that does not answer; `asked` counts how often somebody waited for it."""
+
+    asked = 0
+
+    def depth(self, lane: str) -> int:
+        self.asked += 1
+        raise Retryable("reading the lane's depth: timeout")
+
+    def latest(self, lane: str, now: int) -> list[Work]:
+        raise Retryable("reading the timesheet: timeout")
+
+
+def test_a_queue_that_does_not_answer_turns_nobody_away_and_is_asked_as_seldom_as_one_that_does() -> None:
+    house = House(10**6)
+    assert house.admits() is not None
+    house.now += LOOK_SECONDS * 1000
+    silent = house.admission.depths = Silent()
+    assert [house.admits(tier) for tier in (Tier.FREE, Tier.PAID, Tier.FREE)] == [None, None, None]
+    assert silent.asked == 1
+
+
+def test_without_timesheets_the_drain_is_the_one_that_the_lane_surely_keeps() -> None:
+    house = House(600)
+    house.admission.timesheets = Silent()  # type: ignore[assignment]
+    assert house.admits() == 300
+    assert House(600).admits() is None

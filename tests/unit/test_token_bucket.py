@@ -1,0 +1,101 @@
+"""Allowances as token buckets: never more than was allowed, waits that are exact, and what clients are told."""
+
+import pytest
+
+from darkroom.domain.tenants import Allowance
+from darkroom.domain.token_bucket import (
+    Take,
+    interval_of,
+    limit_field,
+    policy_field,
+    seconds_to_next,
+    take,
+    tokens_left,
+)
+
+NOW = 1_795_251_600_000_000
+FREE = Allowance(requests_per_second=10, burst=50)
+
+
+def taken(allowance: Allowance, instants: list[int]) -> int:
+    """How many requests at these instants got a token."""
+    tat, count = None, 0
+    for instant in instants:
+        answer = take(tat, allowance, instant)
+        tat, count = answer.tat, count + answer.is_taken
+    return count
+
+
+def test_a_full_bucket_has_a_burst_and_not_one_more() -> None:
+    assert taken(FREE, [NOW] * 60) == 50
+
+
+@pytest.mark.parametrize(
+    "allowance", [FREE, Allowance(requests_per_second=3, burst=1), Allowance(requests_per_second=10_000, burst=7)]
+)
+def test_over_time_there_is_a_burst_and_the_rate_and_not_one_more(allowance: Allowance) -> None:
+    seconds, per_second = 3, 4 * allowance.requests_per_second
+    instants = [NOW + second * 1_000_000 // per_second for second in range(seconds * per_second)]
+    allowed = allowance.burst + seconds * allowance.requests_per_second
+    assert allowed - 2 <= taken(allowance, instants) <= allowed
+
+
+def test_who_keeps_to_the_rate_is_never_turned_away() -> None:
+    assert taken(FREE, [NOW + number * 100_000 for number in range(500)]) == 500
+    assert taken(Allowance(requests_per_second=3, burst=1), [NOW + number * 333_334 for number in range(50)]) == 50
+
+
+def test_a_refusal_takes_nothing() -> None:
+    empty = NOW + 50 * interval_of(FREE)
+    assert take(empty, FREE, NOW) == Take(is_taken=False, tat=empty)
+    assert seconds_to_next(empty, FREE, NOW) == 1, "a tenth of a second, rounded up"
+
+
+def test_the_wait_is_exact_and_no_longer() -> None:
+    slow = Allowance(requests_per_second=1, burst=1)
+    tat = take(None, slow, NOW).tat
+    for later, seconds in ((0, 1), (1, 1), (999_999, 1), (1_000_000, 0)):
+        assert seconds_to_next(tat, slow, NOW + later) == seconds
+        assert take(tat, slow, NOW + later).is_taken == (seconds == 0)
+
+
+def test_a_bucket_fills_up_to_a_burst_however_long_nobody_comes() -> None:
+    tat = take(None, FREE, NOW).tat
+    assert [tokens_left(tat, FREE, NOW + later) for later in (0, 99_999, 100_000, 10**12)] == [49, 49, 50, 50]
+    assert taken(FREE, [NOW] * 50 + [NOW + 10**12] * 60) == 100
+
+
+def test_an_allowance_that_was_lowered_counts_from_then_on() -> None:
+    tat = NOW + 50 * interval_of(FREE)
+    lower = Allowance(requests_per_second=1, burst=1)
+    assert (take(tat, lower, NOW).is_taken, tokens_left(tat, lower, NOW), seconds_to_next(tat, lower, NOW)) == (
+        False,
+        0,
+        5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("allowance", "field"),
+    [
+        (FREE, '"tenant";q=50;w=5'),
+        (Allowance(requests_per_second=3, burst=10), '"tenant";q=10;w=4'),
+        (Allowance(requests_per_second=100, burst=1), '"tenant";q=1;w=1'),
+    ],
+)
+def test_the_policy_says_the_burst_and_when_it_is_whole_again(allowance: Allowance, field: str) -> None:
+    assert policy_field(allowance) == field
+
+
+@pytest.mark.parametrize(
+    ("left", "wait_seconds", "field"),
+    [
+        (50, 0, '"tenant";r=50;t=5'),
+        (25, 0, '"tenant";r=25;t=3'),
+        (1, 0, '"tenant";r=1;t=1'),
+        (0, 0, '"tenant";r=0;t=1'),
+        (0, 7, '"tenant";r=0;t=7'),
+    ],
+)
+def test_what_is_left_is_told_with_the_time_in_which_to_use_no_more(left: int, wait_seconds: int, field: str) -> None:
+    assert limit_field(left, FREE, wait_seconds=wait_seconds) == field
