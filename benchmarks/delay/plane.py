@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from benchmarks.delay.prices import AWS_CALL_MILLISECONDS, BATCH
+from benchmarks.delay.ways import AWS_CALL_MILLISECONDS, BATCH
 from darkroom.domain.hold import Entry, Turn
 from darkroom.domain.image import Image, Source, accept
 from darkroom.domain.instants import Milliseconds

@@ -1,8 +1,4 @@
-"""List prices, and what each way to wait asks AWS for. Everything is US dollars, us-east-1, without any free tier.
-
-Prices as of November 2026: https://aws.amazon.com/sqs/pricing, /s3/pricing, /step-functions/pricing,
-/dynamodb/pricing/on-demand, /lambda/pricing, /eventbridge/pricing.
-"""
+"""What each way to wait asks AWS for, in the words of the price list."""
 
 from __future__ import annotations
 
@@ -10,30 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-PER_MILLION = {
-    "SQS requests": 0.40,
-    "S3 puts": 5.00,
-    "S3 gets": 0.40,
-    "S3 deletes": 0.0,
-    "Step Functions transitions": 25.00,
-    "DynamoDB read units": 0.125,
-    "DynamoDB write units": 0.625,
-    "Lambda requests": 0.20,
-    "Lambda GB-milliseconds": 0.0133334,  # arm64, $0.0000133334 a GB-second
-    "Scheduler invocations": 1.00,
-}
-
 AWS_CALL_MILLISECONDS = 10.0
 """What one call to SQS, S3, DynamoDB or Step Functions takes within a region: the time that a function waits for it."""
 
 LANE_DELAY_SECONDS = 900
 BATCH = 10
 MONTH_SECONDS = 30 * 24 * 3600
-
-
-def cost(counts: Counter[str]) -> float:
-    """What the requests cost."""
-    return sum(PER_MILLION[name] * count for name, count in counts.items()) / 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
