@@ -1,0 +1,1 @@
+"""Measures what admission promises, against the local stack: honest waits in a burst, and quiet among noisy tenants."""

@@ -1,0 +1,130 @@
+"""A local stack that asks for keys, with two workers a lane, and tenants whose allowances the benchmark chooses."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image as Picture
+
+from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, configuration, configure
+from benchmarks.prove.stack import Stack
+from benchmarks.report import ROOT
+from darkroom.domain.image import Image
+from embedded_aws.processes import Child
+
+STATE = ROOT / "build" / "admission" / "stack"
+WORKERS = 2
+
+_INJECTED = Path(__file__).with_name("injected")
+_START_SECONDS, _STOP_SECONDS = 600, 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is uploaded, and what is to be made of it."""
+
+    body: bytes
+    recipe: str
+
+
+def _crop(width: int, height: int) -> bytes:
+    file = io.BytesIO()
+    with Picture.open(ROOT / "tests" / "photos" / "seeding-16mp.jpg") as photo:
+        photo.crop((1000, 800, 1000 + 2 * width, 800 + 2 * height)).resize((width, height)).save(
+            file, "JPEG", quality=85
+        )
+    return file.getvalue()
+
+
+def heavy_work() -> Work:
+    """A part of a real photo that a worker takes about a second for: two of them develop well under five a second."""
+    sizes = ((960, 720), (800, 600))
+    variants = ", ".join(
+        f'{{"name": "avif{number}", "width": {width}, "height": {height}, "format": "avif"}}'
+        for number, (width, height) in enumerate(sizes)
+    )
+    return Work(body=_crop(960, 720), recipe=f'{{"variants": [{variants}]}}')
+
+
+def light_work() -> Work:
+    """A small part of a real photo, of which a worker does many a second."""
+    return Work(body=_crop(320, 240), recipe='{"variants": [{"name": "webp", "width": 320, "format": "webp"}]}')
+
+
+@contextmanager
+def serving() -> Iterator[Stack]:
+    """A local stack of this checkout that asks for keys, with a state folder of its own."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    stack_file = STATE / "stack.json"
+    stack_file.unlink(missing_ok=True)
+    with Child(
+        [ROOT / "darkroom", "local", "up", "--access", "keys"],
+        environment={**os.environ, "DARKROOM_STATE_DIR": str(STATE)},
+        folder=ROOT,
+        log=STATE / "terminal.log",
+        grace_seconds=_STOP_SECONDS,
+    ) as child:
+        deadline = time.monotonic() + _START_SECONDS
+        while not stack_file.exists():
+            if child.exit_status is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"The local stack did not start:\n{child.log.read_text()}")
+            time.sleep(0.1)
+        yield Stack(state=STATE)
+
+
+def have_two_workers_a_lane(stack: Stack, *, slow_sla_seconds: int | None) -> None:
+    """Give each lane two workers, as a deployment with `FastConcurrency=2 SlowConcurrency=2` does; and where it is
+    said, the slow lane a service level other than the product's."""
+    client = stack.client("lambda")
+    mappings = client.list_event_source_mappings(FunctionName=stack.physical_id("TranscodeImageFunction"))
+    for mapping in mappings["EventSourceMappings"]:
+        client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": WORKERS})
+    for function in FUNCTIONS:
+        changed = configuration(stack, function)
+        variables = {**changed["Environment"]["Variables"]}
+        variables |= {"FAST_CONCURRENCY": str(WORKERS), "SLOW_CONCURRENCY": str(WORKERS)}
+        if function == ACCEPTOR and slow_sla_seconds is not None:
+            variables |= {"PYTHONPATH": str(_INJECTED), "BENCH_SLOW_SLA_SECONDS": str(slow_sla_seconds)}
+            changed["Handler"] = "shortened.handler"
+        configure(stack, function, changed | {"Environment": {"Variables": variables}})
+
+
+def key_of_tenant(stack: Stack, tenant: str, *, tier: str, requests_per_second: int, burst: int) -> str:
+    """A key of a tenant, which is made."""
+    limits = ("--requests-per-second", str(requests_per_second), "--burst", str(burst))
+    added = stack.darkroom("tenants", "add", tenant, "--tier", tier, *limits)
+    made = stack.darkroom("keys", "create", tenant)
+    key = re.search(r"\bdr_\w+", made)
+    if key is None:
+        raise RuntimeError(f"There is no key for {tenant}:\n{added}{made}")
+    return key[0]
+
+
+def rows_of(stack: Stack, tenant: str, *, since: int) -> dict[str, Image]:
+    """The tenant's images that were accepted since that instant."""
+    return {row.image_id: row for row in stack.rows() if row.tenant_id == tenant and row.created_at >= since}
+
+
+def settled_rows(stack: Stack, tenant: str, *, since: int, patience_seconds: float) -> dict[str, Image]:
+    """The same, once all of them have come to their end. Raises TimeoutError where they do not within that time."""
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        rows = rows_of(stack, tenant, since=since)
+        left = sum(not row.status.is_terminal for row in rows.values())
+        if not left:
+            return rows
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{left} of {len(rows)} images of {tenant} have not come to their end")
+        time.sleep(1)
+
+
+def now() -> int:
+    """This instant, as the functions on this machine tell it."""
+    return time.time_ns() // 1_000_000
