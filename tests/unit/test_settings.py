@@ -1,9 +1,12 @@
 """What the environment says to each function."""
 
+from dataclasses import replace
+
 import pytest
 
+from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
-from darkroom.settings import InputSettings, LimitSettings, MissingSettings
+from darkroom.settings import ConcurrencySettings, InputSettings, LaneSettings, LimitSettings, MissingSettings
 
 
 def test_without_settings_an_original_is_held_to_the_limits_of_the_domain() -> None:
@@ -69,3 +72,27 @@ def test_formats_beside_the_standard_ones_are_a_list(written: str, extra: set[st
 def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
     with pytest.raises(MissingSettings, match=name):
         LimitSettings.read({name: value})
+
+
+LANE_VARIABLES = {"FAST_QUEUE_URL": "f", "SLOW_QUEUE_URL": "s", "FAST_CONCURRENCY": "7", "SLOW_CONCURRENCY": "3"}
+
+
+def test_every_lane_has_its_queue_and_its_workers() -> None:
+    assert LaneSettings.read(LANE_VARIABLES).queue_urls == {"fast": "f", "slow": "s"}
+    service = ConcurrencySettings.read(LANE_VARIABLES).service
+    assert {name: lane.concurrency for name, lane in service.items()} == {"fast": 7, "slow": 3}
+
+
+def test_a_row_is_all_that_another_lane_needs_beside_its_slice_of_the_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LANES, "night", replace(SLOW, name="night", tiers=frozenset(), concurrency=2))
+    with pytest.raises(MissingSettings, match=r"LaneSettings: NIGHT_QUEUE_URL: Field required\. Set"):
+        LaneSettings.read(LANE_VARIABLES)
+    variables = {**LANE_VARIABLES, "NIGHT_QUEUE_URL": "n", "NIGHT_CONCURRENCY": "4"}
+    assert LaneSettings.read(variables).queue_urls["night"] == "n"
+    assert ConcurrencySettings.read(variables).service["night"].concurrency == 4
+
+
+@pytest.mark.parametrize("workers", ["1", "1001", "many", ""])
+def test_a_number_of_workers_that_lambda_would_refuse_is_told_by_its_variable(workers: str) -> None:
+    with pytest.raises(MissingSettings, match="ConcurrencySettings: SLOW_CONCURRENCY: "):
+        ConcurrencySettings.read({**LANE_VARIABLES, "SLOW_CONCURRENCY": workers})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, TypeIs
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from darkroom.domain.lanes import FAST, SLOW, Lane, lanes_with
+from darkroom.domain.lanes import LANES, Lane, lanes_with
 from darkroom.domain.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
 
 
@@ -16,21 +17,55 @@ class MissingSettings(RuntimeError):
     """The function was deployed without a setting that it needs, or with an unusable one."""
 
 
+@dataclass(frozen=True)
+class OfEachLane:
+    """Marks a field that has a value for each lane, from a variable that begins with the lane's name:
+    `FAST_QUEUE_URL`."""
+
+    suffix: str
+
+    def variable(self, lane: str) -> str:
+        """The environment variable of that lane."""
+        return f"{lane}_{self.suffix}".upper()
+
+
 class Settings(BaseModel):
-    """Settings whose names are those of the environment variables, in lower case."""
+    """Settings whose names are those of the environment variables, in lower case, but for those `OfEachLane`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """The settings in `environment`. Raises MissingSettings, naming every variable that is missing or unusable."""
+        given: dict[str, Any] = {n: environment[n.upper()] for n in cls.model_fields if n.upper() in environment}
+        problems = []
+        for name, each in cls._of_each_lane().items():
+            variables = {lane: each.variable(lane) for lane in LANES}
+            given[name] = {lane: environment[said] for lane, said in variables.items() if said in environment}
+            problems += [f"{said}: Field required" for said in variables.values() if said not in environment]
         try:
-            return cls.model_validate(
-                {name: environment[name.upper()] for name in cls.model_fields if name.upper() in environment}
-            )
+            settings = cls.model_validate(given)
         except ValidationError as error:
-            problems = "; ".join(f"{str(e['loc'][0]).upper()}: {e['msg']}" for e in error.errors())
-            raise MissingSettings(f"{cls.__name__}: {problems}. Set them in template.yaml.") from error
+            problems += [f"{cls._variable(e['loc'])}: {e['msg']}" for e in error.errors()]
+        else:
+            if not problems:
+                return settings
+        raise MissingSettings(f"{cls.__name__}: {'; '.join(problems)}. Set them in template.yaml.")
+
+    @classmethod
+    def _of_each_lane(cls) -> dict[str, OfEachLane]:
+        marks = {name: next(filter(_is_mark, field.metadata), None) for name, field in cls.model_fields.items()}
+        return {name: mark for name, mark in marks.items() if mark is not None}
+
+    @classmethod
+    def _variable(cls, location: tuple[int | str, ...]) -> str:
+        name = str(location[0])
+        each = cls._of_each_lane().get(name)
+        return name.upper() if each is None else each.variable(str(location[1]))
+
+
+def _is_mark(metadata: Any) -> TypeIs[OfEachLane]:
+    return isinstance(metadata, OfEachLane)
 
 
 type Access = Literal["anonymous", "iam", "keys", "jwt"]
@@ -49,20 +84,18 @@ class AccessSettings(Settings):
 class LaneSettings(Settings):
     """Where the lanes are."""
 
-    fast_queue_url: str
-    slow_queue_url: str
+    queue_urls: Annotated[Mapping[str, str], OfEachLane("QUEUE_URL")]
 
 
 class ConcurrencySettings(Settings):
     """How many workers each lane has at most: `MaximumConcurrency` of its event source."""
 
-    fast_concurrency: int = Field(ge=2, le=1000)
-    slow_concurrency: int = Field(ge=2, le=1000)
+    concurrency: Annotated[Mapping[str, Annotated[int, Field(ge=2, le=1000)]], OfEachLane("CONCURRENCY")]
 
     @property
     def service(self) -> Mapping[str, Lane]:
         """What each lane is deployed with."""
-        return lanes_with({FAST.name: self.fast_concurrency, SLOW.name: self.slow_concurrency})
+        return lanes_with(self.concurrency)
 
 
 class QueueSettings(LaneSettings):

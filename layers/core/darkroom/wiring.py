@@ -20,7 +20,7 @@ from darkroom.aws.timesheets_table import TimesheetsTable
 from darkroom.aws.token_buckets_table import TokenBucketsTable
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import FAST, SLOW, Lane
+from darkroom.domain.lanes import Lane
 from darkroom.domain.limits import InputFormat, Limits
 from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.admit_upload import Desk
@@ -50,7 +50,6 @@ from darkroom.settings import (
     BeginUploadSettings,
     DeleteImageSettings,
     HoldImagesSettings,
-    LaneSettings,
     MoveImageSettings,
     ReadImageSettings,
     ReleaseImagesSettings,
@@ -74,13 +73,9 @@ randomness = secrets.token_bytes
 within = clients.within
 
 
-def _queue_urls(settings: LaneSettings) -> dict[str, str]:
-    return {FAST.name: settings.fast_queue_url, SLOW.name: settings.slow_queue_url}
-
-
 def _admission(settings: AdmissionSettings) -> AdmissionControl:
     return AdmissionControl(
-        depths=LaneDepths(clients.impatient_sqs_client(), _queue_urls(settings)),
+        depths=LaneDepths(clients.impatient_sqs_client(), settings.queue_urls),
         timesheets=TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table),
         clock=clock,
         service=settings.service,
@@ -124,7 +119,7 @@ def submit_image() -> SubmitImage:
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
-        lanes=LaneQueues(sqs, _queue_urls(settings)),
+        lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         admission=_admission(settings),
         token_buckets=_token_buckets(settings),
@@ -183,7 +178,7 @@ def admit_upload() -> AdmitUpload:
             images=ImagesTable(dynamodb, settings.images_table),
             uploads=UploadsBucket(s3, settings.uploads_bucket),
             originals=OriginalsBucket(s3, settings.originals_bucket),
-            lanes=LaneQueues(sqs, _queue_urls(settings)),
+            lanes=LaneQueues(sqs, settings.queue_urls),
             hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
             clock=clock,
             input_formats=settings.input_formats,
@@ -237,7 +232,7 @@ def transcode_image() -> TranscodeImage:
         ),
         visibility_seconds=settings.visibility_seconds,
         sqs=clients.sqs_client(),
-        queue_urls=_queue_urls(settings),
+        queue_urls=settings.queue_urls,
         timesheets=TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table),
         service=settings.service,
     )
@@ -290,7 +285,7 @@ def move_image() -> MoveImage:
     return MoveImage(
         images=ImagesTable(dynamodb, settings.images_table),
         outputs=OutputsBucket(clients.s3_client(), settings.outputs_bucket),
-        lanes=LaneQueues(sqs, _queue_urls(settings)),
+        lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         admission=_admission(settings),
         token_buckets=_token_buckets(settings),
@@ -310,7 +305,7 @@ def hold_images() -> HoldImages:
     """The ports of `hold_images`, by the function's environment."""
     settings = HoldImagesSettings.read()
     return HoldImages(
-        lanes=LaneQueues(clients.sqs_client(), _queue_urls(settings)),
+        lanes=LaneQueues(clients.sqs_client(), settings.queue_urls),
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
         alarms=HoldExecutions(clients.step_functions_client(), settings.hold_state_machine),
     )
@@ -322,7 +317,7 @@ def release_images() -> ReleaseStores:
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
     return ReleaseStores(
         images=ImagesTable(dynamodb, settings.images_table),
-        lanes=LaneQueues(sqs, _queue_urls(settings)),
+        lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
         calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
@@ -340,7 +335,7 @@ def sweep_due_images() -> Stores:
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
-        lanes=LaneQueues(sqs, _queue_urls(settings)),
+        lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url),
         calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
