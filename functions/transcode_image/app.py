@@ -65,6 +65,10 @@ def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
     try:
         message = read_message(record.body)
         logger.append_keys(image_id=message.image_id, lane=message.lane, run=message.run)
+        if _lane_of(record) not in (message.lane, None):
+            # Put there by hand, or sent wrong: it is developed all the same, by workers that others wait for.
+            logger.warning("a message of another lane", extra={"queue": record.event_source_arn})
+            metrics.add_metric("DeliveriesMisrouted", MetricUnit.Count, 1)
         outcome = _deliver(
             Delivery(
                 message=message,
@@ -161,9 +165,10 @@ def _hand_in(lambda_context: LambdaContext) -> None:
 
 
 def _come_back(record: SQSRecord, lane: str, delay_seconds: int, cause: Exception) -> NoReturn:
-    """Reports the record as failed, so that its message comes back, after `delay_seconds`."""
+    """Reports the record as failed, so that its message comes back, after `delay_seconds`, to where it came from: the
+    image's `lane`, as a rule."""
     try:
-        ports.hide_for(lane, record.receipt_handle, delay_seconds)
+        ports.hide_for(_lane_of(record) or lane, record.receipt_handle, delay_seconds)
     except Retryable as error:
         logger.warning("the message comes back after its visibility timeout", extra={"cause": str(error)})
     raise cause

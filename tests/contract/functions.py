@@ -100,11 +100,11 @@ def received(queue_url: str) -> dict[str, Any]:
     messages = sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10, AttributeNames=["All"]).get(
         "Messages", []
     )
-    return {"Records": [record(message) for message in messages]}
+    return {"Records": [record(message, queue=queue_url.rpartition("/")[2]) for message in messages]}
 
 
-def record(message: Any) -> dict[str, Any]:
-    """One record of an SQS event, from a received message."""
+def record(message: Any, queue: str) -> dict[str, Any]:
+    """One record of an SQS event, from a message received from that queue."""
     return {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],
@@ -113,6 +113,6 @@ def record(message: Any) -> dict[str, Any]:
         "messageAttributes": {},
         "md5OfBody": message["MD5OfBody"],
         "eventSource": "aws:sqs",
-        "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:slow",
+        "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",
         "awsRegion": "us-east-1",
     }

@@ -22,6 +22,7 @@ from darkroom.domain.image import Image, Status
 from darkroom.settings import MissingSettings, SubmitImageSettings
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load, received
+from tests.contract.test_metrics import emitted
 from tests.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg(320, 240)
@@ -502,6 +503,39 @@ def test_a_failed_attempt_comes_back_after_its_backoff(functions: Functions, mon
         }
     ]
     assert functions.row(image_id).status is Status.PENDING
+
+
+def misrouted(functions: Functions) -> dict[str, Any]:
+    """The event by which the fast lane's queue hands out what was sent to the slow lane's."""
+    (sent,) = received(functions.aws.slow_queue_url)["Records"]
+    boto3.client("sqs").send_message(QueueUrl=functions.aws.fast_queue_url, MessageBody=sent["body"])
+    return received(functions.aws.fast_queue_url)
+
+
+def test_a_message_in_another_lanes_queue_is_developed_and_counted(
+    functions: Functions, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image_id = document(functions.post())["id"]
+    assert call(functions.transcode_image, misrouted(functions)) == {"batchItemFailures": []}
+    assert functions.row(image_id).status is Status.DONE
+    counted = {name for name, _ in emitted(capsys.readouterr().out)}
+    assert "DeliveriesMisrouted" in counted
+    functions.post()
+    functions.work()
+    assert "DeliveriesMisrouted" not in {name for name, _ in emitted(capsys.readouterr().out)}
+
+
+def test_a_message_in_another_lanes_queue_comes_back_there(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions.post()
+    event = misrouted(functions)
+    hidden: list[str] = []
+    ports = functions.transcode_image.ports
+    monkeypatch.setattr(ports.sqs, "change_message_visibility", lambda **asked: hidden.append(asked["QueueUrl"]))
+    monkeypatch.setattr(ports.originals, "get", lambda *_: 1 / 0)
+    call(functions.transcode_image, event)
+    assert hidden == [functions.aws.fast_queue_url]
 
 
 def test_a_receipt_that_is_no_longer_known_changes_nothing(

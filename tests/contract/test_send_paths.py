@@ -90,7 +90,7 @@ class Post:
             "Attributes": {"ApproximateReceiveCount": "1"},
             "MD5OfBody": "",
         }
-        assert self.invoke("admit_upload", {"Records": [record(message)]}) == {"batchItemFailures": []}
+        assert self.invoke("admit_upload", {"Records": [record(message, queue="upload")]}) == {"batchItemFailures": []}
 
     def move(self, image_id: str, delay: str) -> None:
         event = http_event("PATCH", f"/images/{image_id}", body=json.dumps({"delay": delay}).encode())
