@@ -40,6 +40,10 @@ class FakeImages:
         found = {image_id: self.get(image_id) for image_id in image_ids}
         return {image_id: image for image_id, image in found.items() if image is not None}
 
+    def known(self, image_ids: Sequence[str]) -> frozenset[str]:
+        assert len(image_ids) <= 100
+        return frozenset(image_id for image_id in image_ids if image_id in self.rows)
+
     def create(self, image: Image) -> Image:
         return self.rows.setdefault(image.image_id, image)
 

@@ -7,7 +7,19 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from console import capacity, dead_letters, delays, display, download, keys, local, status, tenants, upload
+from console import (
+    capacity,
+    dead_letters,
+    delays,
+    display,
+    download,
+    keys,
+    local,
+    orphans,
+    status,
+    tenants,
+    upload,
+)
 from console.client import ApiError
 
 _HELP = """Develop photos: send them, see how they get on, fetch the results.
@@ -62,6 +74,7 @@ app.command("status", epilog=status.EPILOG)(status.command)
 app.command("download", epilog=download.EPILOG)(download.command)
 app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
+app.add_typer(orphans.app, name="orphans")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.command("capacity", epilog=capacity.EPILOG)(capacity.command)

@@ -23,6 +23,7 @@ from console.target import local_stack
 from darkroom.aws.clients import watch
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterMoves, DeadLetterQueues
 from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.original_versions import OriginalVersionsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.errors import Retryable
@@ -87,6 +88,11 @@ class Stack:
     def images(self) -> ImagesTable:
         """The rows."""
         return ImagesTable(self.client("dynamodb"), self._resource("ImagesTable"))
+
+    @property
+    def original_versions(self) -> OriginalVersionsBucket:
+        """The originals with all their versions."""
+        return OriginalVersionsBucket(self.client("s3"), self._resource("OriginalsBucket"))
 
     @property
     def dead_letters(self) -> DeadLetterQueues:

@@ -74,6 +74,9 @@ class Images(Protocol):
     def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image]:
         """The rows as of now, by their ids, of those that there are; at most 100 ids."""
 
+    def known(self, image_ids: Sequence[str]) -> frozenset[str]:
+        """Which of the ids have a row as of now (a consistent read), whatever it says; at most 100 ids."""
+
     def create(self, image: Image) -> Image:
         """Puts the row unless its id has one; returns the row that the id has then: this one or the earlier one."""
 
@@ -112,6 +115,49 @@ class Originals(Protocol):
 
     def delete(self, image_id: str) -> None:
         """Removes every version of the image's original; a missing one is as good as removed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredVersion:
+    """One version of an object in the originals' bucket, or a delete marker on it (`is_marker`), which has no bytes.
+
+    `image_id` is None where `key` is none that an original has. `is_latest` is whether whoever names no version meets
+    this one.
+    """
+
+    key: str
+    image_id: str | None
+    version_id: str
+    stored_at: Milliseconds
+    size_bytes: int
+    is_marker: bool
+    is_latest: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionPage:
+    """Some versions, in the order of their keys; the list goes on behind `next`, None where it has ended. The versions
+    of one object may lie on both sides of it."""
+
+    versions: tuple[StoredVersion, ...]
+    next: tuple[str, str] | None
+
+
+class OriginalVersions(Protocol):
+    """The originals' bucket as it lies there, for operators and not for requests. Every method raises Retryable where
+    the store cannot answer."""
+
+    def page(self, after: tuple[str, str] | None) -> VersionPage:
+        """Up to 1,000 versions and delete markers of all that is there, from the first or from behind `after` on."""
+
+    def hide(self, image_ids: Sequence[str]) -> Mapping[str, str]:
+        """Puts a delete marker on each image's original, and returns the markers' version ids by image. From then on
+        `Originals.put_if_absent` does not meet it; who knows its version can read it. At most 1,000 images; a
+        repetition puts markers on markers."""
+
+    def remove(self, versions: Sequence[tuple[str, str]]) -> None:
+        """Removes versions (image, version id) for good, and no others; a missing one is as good as removed. At most
+        1,000."""
 
 
 @dataclass(frozen=True, kw_only=True)

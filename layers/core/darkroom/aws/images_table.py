@@ -105,17 +105,22 @@ class ImagesTable:
         return None if item is None else from_item(item)
 
     def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image]:
+        return {image.image_id: image for image in map(from_item, self._batch(image_ids))}
+
+    def known(self, image_ids: Sequence[str]) -> frozenset[str]:
+        # Nothing else of the row: one that a newer version wrote may be unreadable here, and is there all the same.
+        return frozenset(item["image_id"]["S"] for item in self._batch(image_ids, ProjectionExpression="image_id"))
+
+    def _batch(self, image_ids: Sequence[str], **projection: str) -> list[Item]:
         keys: Any = [{"image_id": {"S": image_id}} for image_id in dict.fromkeys(image_ids)]
-        found: dict[str, Image] = {}
+        found: list[Item] = []
         for _ in range(_BATCH_READS):
             if not keys:
                 break
+            wanted: Any = {"Keys": keys, "ConsistentRead": True, **projection}
             with retryable("reading image rows"):
-                answer = self._client.batch_get_item(
-                    RequestItems={self._table_name: {"Keys": keys, "ConsistentRead": True}}
-                )
-            items: Any = answer["Responses"].get(self._table_name, [])
-            found |= {image.image_id: image for image in map(from_item, items)}
+                answer = self._client.batch_get_item(RequestItems={self._table_name: wanted})
+            found += answer["Responses"].get(self._table_name, [])
             # A batch may be read in part, with a 200.
             left: Any = answer.get("UnprocessedKeys", {})
             keys = left.get(self._table_name, {}).get("Keys", [])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
+from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Variant
 from darkroom.ports import StoredOriginal, StoredOutput
 
@@ -28,21 +29,19 @@ class OriginalsBucket:
 
     def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
         stored = _put_if_absent(
-            self._client, self._bucket_name, _original_key(image_id), body, sha256=sha256, media_type=media_type
+            self._client, self._bucket_name, original_key(image_id), body, sha256=sha256, media_type=media_type
         )
         return StoredOriginal(version_id=stored.version_id, sha256=stored.sha256, size_bytes=stored.size_bytes)
 
     def get(self, image_id: str, version_id: str) -> bytes:
         with retryable("fetching the original"):
-            answer = self._client.get_object(
-                Bucket=self._bucket_name, Key=_original_key(image_id), VersionId=version_id
-            )
+            answer = self._client.get_object(Bucket=self._bucket_name, Key=original_key(image_id), VersionId=version_id)
             return answer["Body"].read()
 
     def delete(self, image_id: str) -> None:
         with retryable("removing the original"):
             pages = self._client.get_paginator("list_object_versions").paginate(
-                Bucket=self._bucket_name, Prefix=_original_key(image_id)
+                Bucket=self._bucket_name, Prefix=original_key(image_id)
             )
             for page in pages:
                 for version in [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]:
@@ -91,7 +90,8 @@ class OutputsBucket:
         )
 
 
-def _original_key(image_id: str) -> str:
+def original_key(image_id: str) -> str:
+    """Where an image's original lies."""
     return f"originals/{image_id}"
 
 
@@ -123,8 +123,13 @@ def _put_if_absent(
     else:
         return _Stored(version_id=answer.get("VersionId", ""), sha256=sha256, size_bytes=len(body))
     # The key is taken: by an earlier request or worker, or by this one's own attempt whose answer was lost.
-    with retryable(f"looking at {key}"):
-        head = client.head_object(Bucket=bucket_name, Key=key, ChecksumMode="ENABLED")
+    try:
+        with retryable(f"looking at {key}"):
+            head = client.head_object(Bucket=bucket_name, Key=key, ChecksumMode="ENABLED")
+    except ClientError as error:
+        if code_of(error) != "404":
+            raise
+        raise Retryable(f"storing {key}: what was there has just gone") from error
     return _Stored(
         version_id=head.get("VersionId", ""), sha256=_hex_of(head["ChecksumSHA256"]), size_bytes=head["ContentLength"]
     )

@@ -1,0 +1,164 @@
+"""Finding originals without a row: what a request stored before it died, and no request came back for.
+
+Only originals can become orphans. `submit_image` stores one and then writes the row; everything else is stored for a
+row that is there: `admit_upload` and workers read theirs first, and a row goes only as a tombstone, 60 days after all
+that lay under it was removed. An original belongs to one image, whose id is its key, so no other row can mean it; and
+whatever the row of that id says (withdrawn, expired, of another version of the object), it is no orphan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import batched, groupby
+
+from darkroom.domain.instants import Milliseconds
+from darkroom.operations.patience import Patience
+from darkroom.ports import Clock, Images, OriginalVersions, StoredVersion
+
+LEAST_AGE_SECONDS = 3600
+"""The age from which on the row of an original is no longer on its way. The request that stored it writes it within its
+function's timeout, half a minute; and S3's clock and the operator's are at most 15 minutes apart, or S3 would refuse
+the operator's requests (RequestTimeTooSkewed)."""
+
+HELD = 100_000
+"""How many orphans one look keeps in memory, some 100 MB; all of them are counted."""
+
+TOLD_KEYS = 20
+
+_CHUNK = 100
+"""Rows that are asked for at once: as many as BatchGetItem takes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Orphan:
+    """An original without a row, with all its versions, and the delete markers that lie on them."""
+
+    image_id: str
+    versions: tuple[StoredVersion, ...]
+    markers: tuple[StoredVersion, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """What all versions weigh together."""
+        return sum(version.size_bytes for version in self.versions)
+
+    @property
+    def stored_at(self) -> Milliseconds:
+        """When the first version was stored."""
+        return min(version.stored_at for version in self.versions)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether a delete marker lies on it: a removal was begun, or somebody deleted it by hand."""
+        return any(marker.is_latest for marker in self.markers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What lies in the originals' bucket.
+
+    `originals` counts those that were looked at, and `young` those without a row that are too young to be orphans.
+    `orphans` and `size_bytes` are of all orphans, `held` the first of them by their ids. `foreign` counts objects whose
+    keys no original has; `foreign_keys` are the first of these.
+    """
+
+    originals: int
+    orphans: int
+    size_bytes: int
+    oldest_at: Milliseconds | None
+    young: int
+    held: tuple[Orphan, ...]
+    foreign: int
+    foreign_keys: tuple[str, ...]
+
+    @property
+    def without_row(self) -> int:
+        """How many originals have no row, of whatever age."""
+        return self.orphans + self.young
+
+
+def list_orphans(
+    *,
+    older_than_seconds: float,
+    images: Images,
+    originals: OriginalVersions,
+    clock: Clock,
+    patience: Patience,
+    on_look: Callable[[int, int], None] = lambda looked_at, without_row: None,
+) -> Look:
+    """Looks at all that lies in the originals' bucket, and for each image's original whether it has a row.
+
+    An orphan is older than `older_than_seconds` in every version. `on_look` is told how many originals were looked at,
+    and how many of them have no row. Raises ValueError for an age under `LEAST_AGE_SECONDS`, and Retryable where a
+    store cannot answer for minutes.
+    """
+    if older_than_seconds < LEAST_AGE_SECONDS:
+        raise ValueError(f"an original's row may be on its way for {LEAST_AGE_SECONDS} seconds")
+    stored_before = clock() - int(older_than_seconds * 1000)
+    looked_at = orphans = size_bytes = young = foreign = 0
+    oldest_at: Milliseconds | None = None
+    held: list[Orphan] = []
+    foreign_keys: list[str] = []
+
+    def of_images() -> Iterator[Orphan]:
+        nonlocal foreign
+        for lying in _objects(originals, patience):
+            versions = tuple(version for version in lying if not version.is_marker)
+            if not versions:
+                continue  # a delete marker of nothing weighs nothing, and a lifecycle rule forgets it
+            image_id = versions[0].image_id
+            if image_id is None:
+                foreign += 1
+                if len(foreign_keys) < TOLD_KEYS:
+                    foreign_keys.append(versions[0].key)
+                continue
+            yield Orphan(
+                image_id=image_id,
+                versions=versions,
+                markers=tuple(version for version in lying if version.is_marker),
+            )
+
+    for chunk in batched(of_images(), _CHUNK, strict=False):
+        known = patience(images.known, [one.image_id for one in chunk])
+        for one in chunk:
+            if one.image_id in known:
+                continue
+            if max(version.stored_at for version in one.versions) > stored_before:
+                young += 1
+                continue
+            orphans += 1
+            size_bytes += one.size_bytes
+            oldest_at = min(one.stored_at, oldest_at or one.stored_at)
+            if len(held) < HELD:
+                held.append(one)
+        looked_at += len(chunk)
+        on_look(looked_at, orphans + young)
+    return Look(
+        originals=looked_at,
+        orphans=orphans,
+        size_bytes=size_bytes,
+        oldest_at=oldest_at,
+        young=young,
+        held=tuple(held),
+        foreign=foreign,
+        foreign_keys=tuple(foreign_keys),
+    )
+
+
+def _objects(originals: OriginalVersions, patience: Patience) -> Iterator[list[StoredVersion]]:
+    """Each object with all its versions, which may be on several pages."""
+    after: tuple[str, str] | None = None
+    begun: list[StoredVersion] = []
+    while True:
+        page = patience(originals.page, after)
+        for key, versions in groupby(page.versions, key=lambda version: version.key):
+            if begun and begun[0].key != key:
+                yield begun
+                begun = []
+            begun += versions
+        after = page.next
+        if after is None:
+            break
+    if begun:
+        yield begun

@@ -1,0 +1,116 @@
+"""Removing originals without a row, so that none is removed that a row vouches for, whenever that row is written.
+
+Age alone does not say so. A request under an Idempotency-Key may be repeated days later: it finds the original that the
+first one stored, takes it over as it lies there, and writes the row that pins its version. Therefore:
+
+1. A delete marker is put on each orphan. From then on a repetition does not meet it: its own bytes become a new version
+   (`If-None-Match` holds where "the current object version is a delete marker",
+   https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html). Nothing is lost by that: rows pin
+   versions, and a version is read whether a marker lies on it or not.
+2. Two minutes pass. Whoever met the orphan before the marker has written the row by then or never will.
+3. The rows are read again, consistently. Without a row, the versions that were listed go, and no others: one that has
+   come since is somebody's. Where there is a row now, the marker goes instead.
+
+So a row pins either a version that came after the first look, which is never touched, or one that was met before the
+marker, and then step 3 sees it. Versions go before markers: the other way round they could be met in between.
+Whoever dies anywhere leaves orphans that are hidden; a repetition finds them and goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import batched
+
+from darkroom.operations.list_orphans import Look, Orphan
+from darkroom.operations.patience import Patience
+from darkroom.ports import Images, OriginalVersions
+
+HIDDEN_SECONDS = 120
+"""How long orphans are hidden before they are looked at again: twice the timeout of any function that stores originals,
+and of the gateway's 30 seconds four times."""
+
+MOST_WITHOUT_ROW, MOST_SHARE_WITHOUT_ROW = 100, 0.05
+"""More originals without a row than both say are not what dying requests leave: the table has lost rows."""
+
+_CHUNK = 100
+"""Rows that are asked for at once: as many as BatchGetItem takes."""
+
+
+class TableSeemsLost(Exception):
+    """So many originals have no row that the rows are what is missing. Nothing was changed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """What became of the orphans: how many are gone with how many bytes, and how many have a row now and stay. Not
+    `complete` where the end was asked for before; what is left is hidden at most."""
+
+    removed: int
+    size_bytes: int
+    vouched_for: int
+    complete: bool
+
+
+def table_seems_lost(look: Look) -> bool:
+    """Whether more originals have no row than dying requests leave: over a hundred and over a twentieth, or all."""
+    if look.without_row == look.originals:
+        return look.originals > 0
+    return look.without_row > max(MOST_WITHOUT_ROW, MOST_SHARE_WITHOUT_ROW * look.originals)
+
+
+def remove_orphans(
+    look: Look,
+    *,
+    table_is_whole: bool,
+    images: Images,
+    originals: OriginalVersions,
+    patience: Patience,
+    on_progress: Callable[[str, int, int], None] = lambda doing, done, total: None,
+) -> Removal:
+    """Removes the orphans that `look` holds, with all their versions, but for those that have got a row.
+
+    `on_progress` is told what is done, how much of it, and of how
+    much. Raises TableSeemsLost, unless the operator says that `table_is_whole`, and Retryable where a store cannot
+    answer for minutes: what is gone is gone, and a repetition goes on from there.
+    """
+    if table_seems_lost(look) and not table_is_whole:
+        raise TableSeemsLost
+    removed = size_bytes = vouched_for = 0
+
+    def removal(*, complete: bool) -> Removal:
+        return Removal(removed=removed, size_bytes=size_bytes, vouched_for=vouched_for, complete=complete)
+
+    markers: dict[str, str] = {}
+    for number, chunk in enumerate(batched(look.held, _CHUNK, strict=False), start=1):
+        if patience.stop():
+            return removal(complete=False)
+        visible = [one.image_id for one in chunk if not one.is_hidden]
+        markers |= patience(originals.hide, visible)
+        on_progress("hiding", min(number * _CHUNK, len(look.held)), len(look.held))
+
+    for waited_seconds in range(HIDDEN_SECONDS if look.held else 0):
+        if patience.stop():
+            return removal(complete=False)
+        on_progress("waiting", waited_seconds, HIDDEN_SECONDS)
+        patience.pause(1)
+
+    for chunk in batched(look.held, _CHUNK, strict=False):
+        if patience.stop():
+            return removal(complete=False)
+        known = patience(images.known, [one.image_id for one in chunk])
+        gone = [one for one in chunk if one.image_id not in known]
+        doomed = [(one.image_id, version.version_id) for one in gone for version in one.versions]
+        for group in (doomed, _markers_on(chunk, markers)):
+            for some in batched(group, 1000, strict=False):
+                patience(originals.remove, some)
+        removed += len(gone)
+        size_bytes += sum(one.size_bytes for one in gone)
+        vouched_for += len(chunk) - len(gone)
+        on_progress("removing", removed + vouched_for, len(look.held))
+    return removal(complete=True)
+
+
+def _markers_on(orphans: tuple[Orphan, ...], put: dict[str, str]) -> list[tuple[str, str]]:
+    found = [(one.image_id, marker.version_id) for one in orphans for marker in one.markers]
+    return found + [(one.image_id, put[one.image_id]) for one in orphans if one.image_id in put]

@@ -1,0 +1,231 @@
+"""The originals' bucket with all its versions: what the fake that the removal of orphans is tested on does, S3 does."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+import time_machine
+from botocore.exceptions import ClientError
+
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OriginalsBucket
+from darkroom.aws.original_versions import OriginalVersionsBucket
+from darkroom.domain.errors import Retryable
+from darkroom.operations.list_orphans import list_orphans
+from darkroom.operations.patience import Patience
+from darkroom.operations.remove_orphans import remove_orphans
+from darkroom.ports import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
+from tests.contract.conftest import Aws
+from tests.contract.test_holds import spy
+from tests.fakes import FakeImages, FakeVersionedOriginals
+from tests.unit.test_image import pending
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+FIRST, SECOND, THIRD = "0" * 26, "1" * 26, "2" * 26
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+@pytest.fixture
+def clock() -> Iterator[Any]:
+    """A clock that each call moves by a second: moto orders versions by their times."""
+    with time_machine.travel("2026-11-21T09:00:00Z", tick=False) as clock:
+        yield clock
+
+
+class Bucket:
+    """Both ports over one bucket, and the rows beside it."""
+
+    def __init__(self, kind: str, aws: Aws, clock: Any) -> None:
+        self._clock = clock
+        self.originals: Originals
+        self.versions: OriginalVersions
+        self.images: Images
+        if kind == "fake":
+            self.originals = self.versions = FakeVersionedOriginals(clock=now)
+            self.images = FakeImages()
+        else:
+            client = boto3.client("s3")
+            self.originals = OriginalsBucket(client, aws.originals_bucket)
+            self.versions = OriginalVersionsBucket(client, aws.originals_bucket)
+            self.images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+
+    def put(self, image_id: str, body: bytes = b"photo") -> StoredOriginal:
+        self._clock.shift(1)
+        sha256 = hashlib.sha256(body).hexdigest()
+        return self.originals.put_if_absent(image_id, body, sha256=sha256, media_type="image/jpeg")
+
+    def hide(self, *image_ids: str) -> dict[str, str]:
+        self._clock.shift(1)
+        return dict(self.versions.hide(image_ids))
+
+    def all(self) -> list[StoredVersion]:
+        found: list[StoredVersion] = []
+        after, pages = None, 0
+        while pages == 0 or after is not None:
+            page = self.versions.page(after)
+            found += page.versions
+            after, pages = page.next, pages + 1
+        return found
+
+
+@BOTH
+def test_all_versions_and_markers_are_listed_by_their_keys(kind: str, aws: Aws, clock: Any) -> None:
+    bucket = Bucket(kind, aws, clock)
+    assert bucket.all() == []
+    bucket.put(SECOND, b"another")
+    first = bucket.put(FIRST)
+    stored_at = now()
+    marker = bucket.hide(FIRST)[FIRST]
+    old, new = sorted((one for one in bucket.all() if one.image_id == FIRST), key=lambda one: one.stored_at)
+    assert old == StoredVersion(
+        key=f"originals/{FIRST}",
+        image_id=FIRST,
+        version_id=first.version_id,
+        stored_at=stored_at,
+        size_bytes=5,
+        is_marker=False,
+        is_latest=False,
+    )
+    assert (new.version_id, new.is_marker, new.is_latest, new.size_bytes) == (marker, True, True, 0)
+    assert [one.image_id for one in bucket.all()] == [FIRST, FIRST, SECOND]
+
+
+@BOTH
+def test_a_hidden_original_is_read_by_its_version_and_not_taken_over(kind: str, aws: Aws, clock: Any) -> None:
+    bucket = Bucket(kind, aws, clock)
+    hidden = bucket.put(FIRST)
+    assert bucket.put(FIRST) == hidden
+    bucket.hide(FIRST)
+    again = bucket.put(FIRST)
+    assert again.version_id != hidden.version_id
+    assert bucket.put(FIRST) == again
+    assert {bucket.originals.get(FIRST, one.version_id) for one in (hidden, again)} == {b"photo"}
+
+
+@BOTH
+def test_versions_are_removed_and_no_others(kind: str, aws: Aws, clock: Any) -> None:
+    bucket = Bucket(kind, aws, clock)
+    first, second = bucket.put(FIRST), bucket.put(SECOND)
+    marker = bucket.hide(FIRST)[FIRST]
+    again = bucket.put(FIRST)
+    for _ in range(2):
+        bucket.versions.remove([(FIRST, first.version_id), (FIRST, marker)])
+    assert {one.version_id for one in bucket.all()} == {again.version_id, second.version_id}
+    assert bucket.put(FIRST) == again
+
+
+@BOTH
+def test_an_original_without_its_marker_is_met_again(kind: str, aws: Aws, clock: Any) -> None:
+    bucket = Bucket(kind, aws, clock)
+    first = bucket.put(FIRST)
+    bucket.versions.remove([*bucket.hide(FIRST).items()])
+    assert bucket.put(FIRST) == first
+
+
+@BOTH
+def test_nothing_is_hidden_and_removed_where_nothing_is_named(kind: str, aws: Aws, clock: Any) -> None:
+    bucket = Bucket(kind, aws, clock)
+    bucket.put(FIRST)
+    assert bucket.hide() == {}
+    bucket.versions.remove([])
+    assert len(bucket.all()) == 1
+
+
+@BOTH
+def test_known_are_the_ids_that_have_a_row(kind: str, aws: Aws, clock: Any) -> None:
+    images = Bucket(kind, aws, clock).images
+    images.create(pending(image_id=FIRST))
+    assert images.known([FIRST, SECOND, FIRST]) == {FIRST}
+    assert images.known([]) == frozenset()
+
+
+def test_a_row_that_cannot_be_read_is_there_all_the_same(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    client.put_item(TableName=aws.images_table, Item={"image_id": {"S": FIRST}, "status": {"S": "invented later"}})
+    asked = spy(client, "BatchGetItem", lambda arguments, call: call(arguments))
+    assert ImagesTable(client, aws.images_table).known([FIRST]) == {FIRST}
+    assert asked[0]["RequestItems"][aws.images_table]["ConsistentRead"]
+
+
+def test_a_row_that_a_batch_leaves_out_is_not_taken_for_missing(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    spy(client, "BatchGetItem", lambda asked, _: {"Responses": {}, "UnprocessedKeys": asked["RequestItems"]})
+    with pytest.raises(Retryable):
+        ImagesTable(client, aws.images_table).known([FIRST])
+
+
+def test_pages_end_anywhere(aws: Aws, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = Bucket("aws", aws, clock)
+    for image_id in (FIRST, SECOND, THIRD):
+        bucket.put(image_id)
+    bucket.hide(SECOND)
+    client = boto3.client("s3")
+    pages = spy(client, "ListObjectVersions", lambda arguments, call: call(arguments | {"MaxKeys": 1}))
+    bucket.versions = OriginalVersionsBucket(client, aws.originals_bucket)
+    assert [one.image_id for one in bucket.all()] == [FIRST, SECOND, SECOND, THIRD]
+    assert len(pages) == 4
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [("SlowDown", Retryable), ("InternalError", Retryable), ("AccessDenied", ClientError)]
+)
+def test_what_s3_could_not_remove_of_many_is_told(aws: Aws, clock: Any, code: str, error: type[Exception]) -> None:
+    client = boto3.client("s3")
+    refused = {"Errors": [{"Key": f"originals/{FIRST}", "Code": code, "Message": "…"}]}
+    spy(client, "DeleteObjects", lambda *_: refused)
+    versions = OriginalVersionsBucket(client, aws.originals_bucket)
+    with pytest.raises(error, match=code):
+        versions.hide([FIRST])
+    with pytest.raises(error, match=code):
+        versions.remove([(FIRST, "v1")])
+
+
+def test_an_original_that_goes_while_it_is_looked_at_is_for_the_client_to_send_again(aws: Aws, clock: Any) -> None:
+    bucket = Bucket("aws", aws, clock)
+    bucket.put(FIRST)
+    client = boto3.client("s3")
+
+    def hidden_first(arguments: dict[str, Any], call: Any) -> Any:
+        bucket.hide(FIRST)
+        return call(arguments)
+
+    spy(client, "HeadObject", hidden_first)
+    sha256 = hashlib.sha256(b"photo").hexdigest()
+    with pytest.raises(Retryable, match="has just gone"):
+        OriginalsBucket(client, aws.originals_bucket).put_if_absent(
+            FIRST, b"photo", sha256=sha256, media_type="image/jpeg"
+        )
+
+
+@BOTH
+def test_orphans_are_found_and_removed_and_nothing_else(kind: str, aws: Aws, clock: Any) -> None:
+    bucket = Bucket(kind, aws, clock)
+    kept = bucket.put(FIRST)
+    bucket.images.create(pending(image_id=FIRST))
+    bucket.put(SECOND)
+    clock.shift(3 * 24 * 3600)
+    bucket.put(THIRD)
+    patience = Patience(pause=clock.shift, stop=lambda: False)
+    look = list_orphans(
+        older_than_seconds=2 * 24 * 3600,
+        images=bucket.images,
+        originals=bucket.versions,
+        clock=now,
+        patience=patience,
+    )
+    assert ([one.image_id for one in look.held], look.young, look.originals) == ([SECOND], 1, 3)
+    removal = remove_orphans(
+        look, table_is_whole=False, images=bucket.images, originals=bucket.versions, patience=patience
+    )
+    assert (removal.removed, removal.size_bytes) == (1, 5)
+    assert [one.image_id for one in bucket.all()] == [FIRST, THIRD]
+    assert bucket.originals.get(FIRST, kept.version_id) == b"photo"

@@ -1,0 +1,86 @@
+"""The originals' bucket with versions and delete markers, in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.instants import Milliseconds
+from darkroom.ports import Clock, StoredOriginal, StoredVersion, VersionPage
+
+
+@dataclass
+class _Version:
+    version_id: str
+    body: bytes | None  # None is a delete marker
+    stored_at: Milliseconds
+
+
+@dataclass
+class FakeVersionedOriginals:
+    """The `Originals` and the `OriginalVersions` port, over one list of versions a key, the oldest first."""
+
+    clock: Clock
+    page_size: int = 3
+    kept: dict[str, list[_Version]] = field(default_factory=dict)
+    made: int = 0
+
+    def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
+        versions = self.kept.get(f"originals/{image_id}", [])
+        if not versions or versions[-1].body is None:
+            versions = [self.lie_down(f"originals/{image_id}", body)]
+        current = versions[-1]
+        stored = current.body or b""
+        return StoredOriginal(
+            version_id=current.version_id, sha256=hashlib.sha256(stored).hexdigest(), size_bytes=len(stored)
+        )
+
+    def get(self, image_id: str, version_id: str) -> bytes:
+        (body,) = [one.body for one in self.kept[f"originals/{image_id}"] if one.version_id == version_id]
+        assert body is not None
+        return body
+
+    def delete(self, image_id: str) -> None:
+        self.kept.pop(f"originals/{image_id}", None)
+
+    def page(self, after: tuple[str, str] | None) -> VersionPage:
+        listed = [
+            StoredVersion(
+                key=key,
+                image_id=name if key.startswith("originals/") and is_image_id(name) else None,
+                version_id=one.version_id,
+                stored_at=one.stored_at,
+                size_bytes=len(one.body or b""),
+                is_marker=one.body is None,
+                is_latest=one is versions[-1],
+            )
+            for key, versions in sorted(self.kept.items())
+            for name in [key.removeprefix("originals/")]
+            for one in reversed(versions)
+        ]
+        places = [(one.key, one.version_id) for one in listed]
+        begin = 0 if after is None else places.index(after) + 1
+        page = tuple(listed[begin : begin + self.page_size])
+        return VersionPage(
+            versions=page,
+            next=(page[-1].key, page[-1].version_id) if begin + self.page_size < len(listed) else None,
+        )
+
+    def hide(self, image_ids: Sequence[str]) -> Mapping[str, str]:
+        return {image_id: self.lie_down(f"originals/{image_id}", None).version_id for image_id in image_ids}
+
+    def remove(self, versions: Sequence[tuple[str, str]]) -> None:
+        for image_id, version_id in versions:
+            key = f"originals/{image_id}"
+            self.kept[key] = [one for one in self.kept.get(key, []) if one.version_id != version_id]
+            if not self.kept[key]:
+                del self.kept[key]
+
+    def lie_down(self, key: str, body: bytes | None) -> _Version:
+        """One more version of `key`, whatever lies there."""
+        self.made += 1
+        version = _Version(version_id=f"v{self.made}", body=body, stored_at=self.clock())
+        self.kept.setdefault(key, []).append(version)
+        return version

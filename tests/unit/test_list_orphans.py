@@ -1,0 +1,178 @@
+"""Finding originals without a row: what counts as one, and what is never taken for one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from checks.expand_template import resources
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import delete
+from darkroom.operations import list_orphans as module
+from darkroom.operations.list_orphans import LEAST_AGE_SECONDS, Look, list_orphans
+from darkroom.operations.patience import PAUSES_SECONDS, Patience
+from darkroom.operations.remove_orphans import HIDDEN_SECONDS
+from tests.fakes import FakeVersionedOriginals, World
+from tests.pictures import jpeg
+
+PHOTO = jpeg(32, 24)
+DAY = 24 * 3600
+TWO_DAYS = 2 * DAY
+
+
+def a_world() -> World:
+    world = World()
+    world.originals = FakeVersionedOriginals(clock=world.clock)
+    return world
+
+
+def orphaned(world: World, *keys: str) -> list[str]:
+    """Originals whose requests, under those keys, died before they wrote a row."""
+    ids = [world.submit(PHOTO, idempotency_key=key).image.image_id for key in keys]
+    for image_id in ids:
+        del world.images.rows[image_id]
+    return ids
+
+
+def look(world: World, *, older_than_seconds: float = TWO_DAYS, **more: Any) -> Look:
+    return list_orphans(
+        older_than_seconds=older_than_seconds,
+        images=world.images,
+        originals=world.originals,
+        clock=world.clock,
+        patience=Patience(pause=lambda _: None, stop=lambda: False),
+        **more,
+    )
+
+
+def ids_of(found: Look) -> set[str]:
+    return {orphan.image_id for orphan in found.held}
+
+
+def test_an_original_without_a_row_is_an_orphan_with_its_weight_and_its_age() -> None:
+    world = a_world()
+    first = orphaned(world, "a")
+    stored_at = world.now
+    world.advance(DAY)
+    second = orphaned(world, "b")
+    world.submit(PHOTO)
+    world.advance(3 * DAY)
+    found = look(world)
+    assert ids_of(found) == {*first, *second}
+    assert (found.originals, found.orphans, found.young) == (3, 2, 0)
+    assert (found.size_bytes, found.oldest_at) == (2 * len(PHOTO), stored_at)
+
+
+def test_whatever_its_row_says_an_original_with_a_row_is_none() -> None:
+    world = a_world()
+    withdrawn = world.submit(PHOTO).image
+    world.images.rows[withdrawn.image_id] = delete(withdrawn, now=world.now)
+    other = world.submit(PHOTO).image
+    source = replace(other.source, version_id="another version")
+    world.images.rows[other.image_id] = replace(other, source=source)
+    world.advance(90 * DAY)
+    assert (look(world).originals, look(world).without_row) == (2, 0)
+
+
+def test_what_is_too_young_in_any_version_is_counted_apart() -> None:
+    world = a_world()
+    (old, new) = orphaned(world, "old", "new")
+    world.advance(TWO_DAYS - 1)
+    assert (look(world).orphans, look(world).young) == (0, 2)
+    world.originals.lie_down(f"originals/{new}", PHOTO)
+    world.advance(1)
+    found = look(world)
+    assert (ids_of(found), found.young, found.without_row) == ({old}, 1, 2)
+
+
+def test_no_age_is_taken_at_which_a_row_may_be_on_its_way() -> None:
+    world = a_world()
+    assert look(world, older_than_seconds=LEAST_AGE_SECONDS).orphans == 0
+    with pytest.raises(ValueError, match="3600"):
+        look(world, older_than_seconds=LEAST_AGE_SECONDS - 1)
+
+
+def test_requests_end_long_before_these_times() -> None:
+    functions = resources("AWS::Lambda::Function")
+    storing = ("SubmitImageFunction", "AdmitUploadFunction")
+    longest_seconds = max(functions[name]["Timeout"] for name in storing)
+    skew_seconds = 15 * 60
+    assert 2 * longest_seconds <= HIDDEN_SECONDS
+    assert 2 * (longest_seconds + skew_seconds) <= LEAST_AGE_SECONDS
+
+
+def test_objects_that_are_no_originals_are_told_and_no_orphans() -> None:
+    world = a_world()
+    keys = ["notes.txt", "originals/", "originals/NOT-AN-ID", f"originals/{'0' * 26}/copy", f"other/{'0' * 26}"]
+    for key in keys:
+        world.originals.lie_down(key, b"x")
+    world.advance(9 * DAY)
+    found = look(world)
+    assert (found.originals, found.orphans, found.foreign) == (0, 0, 5)
+    assert sorted(found.foreign_keys) == sorted(keys)
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3, 1000])
+def test_the_versions_of_one_original_are_one_orphan_wherever_pages_end(page_size: int) -> None:
+    world = a_world()
+    ids = orphaned(world, *"abcde")
+    for image_id in ids:
+        world.originals.lie_down(f"originals/{image_id}", PHOTO)
+    world.originals.hide(ids[:2])
+    world.originals.hide(["7" * 26])
+    world.originals.page_size = page_size
+    world.advance(9 * DAY)
+    found = look(world)
+    assert (found.originals, found.orphans) == (5, 5), "a marker on nothing is nothing"
+    assert {len(orphan.versions) for orphan in found.held} == {2}
+    assert {orphan.image_id for orphan in found.held if orphan.is_hidden} == set(ids[:2])
+
+
+def test_all_are_counted_and_the_first_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HELD", 2)
+    world = a_world()
+    ids = orphaned(world, *"abcde")
+    world.advance(9 * DAY)
+    found = look(world)
+    assert (found.orphans, ids_of(found)) == (5, set(sorted(ids)[:2]))
+
+
+def test_progress_is_told_by_the_hundred() -> None:
+    world = a_world()
+    orphaned(world, *(str(number) for number in range(130)))
+    told: list[tuple[int, int]] = []
+    look(world, on_look=lambda *counts: told.append(counts))
+    assert told == [(100, 100), (130, 130)]
+
+
+def test_throttles_are_waited_out_and_an_outage_is_not_waited_for_for_ever() -> None:
+    world = a_world()
+    orphaned(world, "a")
+    world.advance(9 * DAY)
+    known, pauses = world.images.known, list[float]()
+    failing = 3
+
+    def throttled(image_ids: Sequence[str]) -> frozenset[str]:
+        if len(pauses) < failing:
+            raise Retryable("reading image rows: ThrottlingException", retry_after_seconds=3)
+        return known(image_ids)  # type: ignore[no-any-return]
+
+    world.images.known = throttled
+    patience = Patience(pause=pauses.append, stop=lambda: False)
+    arguments: dict[str, Any] = {"images": world.images, "originals": world.originals, "clock": world.clock}
+    found = list_orphans(older_than_seconds=TWO_DAYS, patience=patience, **arguments)
+    assert (found.orphans, pauses) == (1, [3, 3, 4])
+    failing = 99
+    pauses.clear()
+    with pytest.raises(Retryable):
+        list_orphans(older_than_seconds=TWO_DAYS, patience=patience, **arguments)
+    assert len(pauses) == len(PAUSES_SECONDS)
+    with pytest.raises(Retryable):
+        list_orphans(
+            older_than_seconds=TWO_DAYS,
+            patience=Patience(pause=pytest.fail, stop=lambda: True),  # type: ignore[arg-type]
+            **arguments,
+        )
