@@ -8,10 +8,19 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.emulator_server import ENVIRONMENTS, REPOSITORY, EmulatorServer, create_function, wait_until
+from tests.local.emulator_server import (
+    ENVIRONMENTS,
+    REPOSITORY,
+    EmulatorServer,
+    create_function,
+    stack,
+    update_stack,
+    wait_until,
+)
 from tests.local.queues import Queue, dead_letter, queue, queue_with_dead_letters
 
 pytest_plugins = ("tests.local.emulator_fixtures",)
@@ -442,3 +451,40 @@ def test_a_batch_is_whole_before_its_event_is_larger_than_a_function_takes(
     sizes = batches_of(queue(emulator), tmp_path, [body] * 8, BatchSize=100, MaximumBatchingWindowInSeconds=2)
     assert sum(messages for messages, _ in sizes) == 8 and len(sizes) == 2
     assert all(size_bytes <= 6 * 1024 * 1024 for _, size_bytes in sizes)
+
+
+# mapping_concurrency
+
+
+def mapping_of_a_stack(source: Queue, folder: Path, workers: str) -> dict[str, Any]:
+    """A stack's event source mapping, with a concurrency as a parameter gives it."""
+    name = f"counter-{uuid4().hex[:8]}"
+    create_function(source.server, name, COUNT, Environment={"Variables": {"FOLDER": str(folder)}})
+    scaling = {"MaximumConcurrency": workers}
+    properties = {"EventSourceArn": source.arn, "FunctionName": name, "BatchSize": 1, "ScalingConfig": scaling}
+    return {"Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": properties}}
+
+
+def workers_of(source: Queue) -> list[Any]:
+    # As it stands in the answer: the SDK makes a number of it.
+    url = f"{source.server.gateway_url}/2015-03-31/event-source-mappings/"
+    mappings = httpx.get(url, params={"EventSourceArn": source.arn}, trust_env=False).json()["EventSourceMappings"]
+    return [mapping["ScalingConfig"]["MaximumConcurrency"] for mapping in mappings]
+
+
+def test_gap_stock_takes_the_concurrency_of_a_parameter_for_text(stock: EmulatorServer, tmp_path: Path) -> None:
+    some = queue(stock)
+    with stack(stock, mapping_of_a_stack(some, tmp_path, "2")):
+        assert workers_of(some) == ["2"]  # which no poll survives: it is compared with a number
+
+
+def test_a_mappings_concurrency_may_come_from_a_parameter(emulator: EmulatorServer, tmp_path: Path) -> None:
+    some = queue(emulator)
+    resources = mapping_of_a_stack(some, tmp_path, "2")
+    with stack(emulator, resources) as name:
+        assert workers_of(some) == [2]
+        some.send("one")
+        wait_until(lambda: some.counts() == (0, 0), "the message is taken")
+        resources["Mapping"]["Properties"]["ScalingConfig"] = {"MaximumConcurrency": "3"}
+        update_stack(emulator, name, resources)
+        assert workers_of(some) == [3]

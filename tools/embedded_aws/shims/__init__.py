@@ -10,6 +10,7 @@ SHIMS = (
     "queue_metrics",
     "queue_atomicity",  # its lock encloses what the shims of SQS before it do
     "batching_window",
+    "mapping_concurrency",
     "state_machine_yaml",
     "execution_names",
     "wait_states",

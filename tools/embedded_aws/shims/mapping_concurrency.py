@@ -1,0 +1,43 @@
+"""Takes the concurrency of an event source mapping from a parameter of the stack.
+
+Gap: MiniStack keeps what a template's `Ref` of a parameter gives, which is text, and then fails to compare it with a
+number whenever it polls: no message of the queue is ever handed on.
+AWS: a parameter's value becomes a string where it is used, also that of type Number, and CloudFormation turns it into
+what the property is; `MaximumConcurrency` is an integer.
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-section-structure.html
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
+"""
+
+from typing import Any
+
+from embedded_aws.corrections import Emulator
+from embedded_aws.ministack_internals import replace_resource_handler
+
+_MAPPING = "AWS::Lambda::EventSourceMapping"
+
+
+def apply(emulator: Emulator) -> None:
+    """Make it a number wherever a stack makes or changes a mapping."""
+    replace_resource_handler(_MAPPING, "create", _creating)
+    replace_resource_handler(_MAPPING, "update", _updating)
+
+
+def _creating(create: Any) -> Any:
+    def create_mapping(logical_id: str, properties: dict[str, Any], stack_name: str) -> Any:
+        return create(logical_id, _with_a_number(properties), stack_name)
+
+    return create_mapping
+
+
+def _updating(update: Any) -> Any:
+    def update_mapping(physical_id: str, old: dict[str, Any], new: dict[str, Any], stack_name: str) -> Any:
+        return update(physical_id, old, _with_a_number(new), stack_name)
+
+    return update_mapping
+
+
+def _with_a_number(properties: dict[str, Any]) -> dict[str, Any]:
+    scaling = properties.get("ScalingConfig")
+    if not scaling or "MaximumConcurrency" not in scaling:
+        return properties
+    return {**properties, "ScalingConfig": {**scaling, "MaximumConcurrency": int(scaling["MaximumConcurrency"])}}
