@@ -9,11 +9,12 @@ from uuid import uuid4
 
 import boto3
 import botocore.session
+import httpx
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tests.local.emulator_server import ACCOUNT_ID, REGION, EmulatorServer, emulator_server
+from tests.local.emulator_server import ACCOUNT_ID, REGION, EmulatorServer, emulator_server, stack, update_stack
 
 ROOT = f"arn:aws:iam::{ACCOUNT_ID}:root"
 
@@ -47,10 +48,12 @@ def client(server: EmulatorServer, service: str, lent: dict[str, str] | None = N
         config=Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True),
     )
     if plain:
-        made.meta.events.register(
-            "before-send", lambda request, **_: request.headers.add_header("X-Forwarded-Proto", "http")
-        )
+        made.meta.events.register("before-send", _in_plain_http)
     return made
+
+
+def _in_plain_http(request: Any, **_: object) -> None:
+    request.headers["X-Forwarded-Proto"] = "http"
 
 
 def role(server: EmulatorServer, *statements: dict[str, Any]) -> dict[str, str]:
@@ -158,6 +161,15 @@ def key(server: EmulatorServer, *services: str) -> str:
     return arn
 
 
+def by_form(s3: Any, bucket_name: str) -> None:
+    """Upload by a form that the client signs."""
+    form = s3.generate_presigned_post(bucket_name, "three")
+    sent = httpx.post(form["url"], data=form["fields"], files={"file": b"three"}, trust_env=False)
+    if sent.status_code == 403:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not authorized"}}, "PostObject")
+    assert sent.status_code == 204, sent.text
+
+
 def stores(server: EmulatorServer, lent: dict[str, str]) -> list[str]:
     """The stores, all encrypted with one key, that refuse these credentials."""
     arn, name = key(server), f"store-{uuid4().hex[:8]}"
@@ -172,6 +184,7 @@ def stores(server: EmulatorServer, lent: dict[str, str]) -> list[str]:
     )
     calls = {
         "put": lambda: client(server, "s3", lent).put_object(Bucket=encrypted, Key="two", Body=b"two"),
+        "form": lambda: by_form(client(server, "s3", lent), encrypted),
         "get": lambda: client(server, "s3", lent).get_object(Bucket=encrypted, Key="one"),
         "send": lambda: client(server, "sqs", lent).send_message(QueueUrl=url, MessageBody="one"),
         "receive": lambda: client(server, "sqs", lent).receive_message(QueueUrl=url),
@@ -198,8 +211,8 @@ def test_gap_stock_lets_everybody_use_a_stores_key(stock: EmulatorServer) -> Non
 
 
 def test_whoever_may_not_use_the_key_gets_nothing_from_a_store(emulator: EmulatorServer) -> None:
-    assert stores(emulator, role(emulator, STORES)) == ["put", "get", "send", "receive", "row"]
-    assert stores(emulator, role(emulator, STORES, allow("kms:Decrypt"))) == ["put", "send"]
+    assert stores(emulator, role(emulator, STORES)) == ["put", "form", "get", "send", "receive", "row"]
+    assert stores(emulator, role(emulator, STORES, allow("kms:Decrypt"))) == ["put", "form", "send"]
     both = {**allow("kms:Decrypt", "kms:GenerateDataKey"), "Condition": VIA}
     assert stores(emulator, role(emulator, STORES, both)) == []
 
@@ -225,3 +238,65 @@ def test_a_service_needs_the_keys_policy_to_name_it(emulator: EmulatorServer) ->
     with pytest.raises(ClientError, match="Unable to validate"):
         notified(emulator)
     notified(emulator, "s3.amazonaws.com")
+
+
+# stack_encryption
+
+AES = {
+    "BucketEncryption": {
+        "ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]
+    }
+}
+
+
+def of_a_stack(bucket: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
+    """A bucket and a table with these properties more."""
+    needed = {
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+    }
+    return {
+        "Bucket": {"Type": "AWS::S3::Bucket", "Properties": bucket},
+        "Table": {"Type": "AWS::DynamoDB::Table", "Properties": {**needed, **table}},
+    }
+
+
+def with_key(arn: str) -> dict[str, Any]:
+    """The stack, encrypted with that key."""
+    rule = {
+        "BucketKeyEnabled": True,
+        "ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": arn},
+    }
+    return of_a_stack(
+        {"BucketEncryption": {"ServerSideEncryptionConfiguration": [rule]}},
+        {"SSESpecification": {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": arn}},
+    )
+
+
+def keys_of(server: EmulatorServer, name: str) -> list[str | None]:
+    """The keys of the stack's bucket and of its table."""
+    found = client(server, "cloudformation").describe_stack_resources(StackName=name)["StackResources"]
+    physical = {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in found}
+    encryption = client(server, "s3").get_bucket_encryption(Bucket=physical["Bucket"])
+    (rule,) = encryption["ServerSideEncryptionConfiguration"]["Rules"]
+    table = client(server, "dynamodb").describe_table(TableName=physical["Table"])["Table"]
+    return [
+        rule["ApplyServerSideEncryptionByDefault"].get("KMSMasterKeyID"),
+        table.get("SSEDescription", {}).get("KMSMasterKeyArn"),
+    ]
+
+
+def test_gap_stock_forgets_how_a_stack_is_encrypted(stock: EmulatorServer) -> None:
+    with stack(stock, with_key(key(stock))) as name:
+        assert keys_of(stock, name) == [None, None]
+
+
+def test_a_stacks_buckets_and_tables_are_encrypted_as_it_says(emulator: EmulatorServer) -> None:
+    first, second = key(emulator), key(emulator)
+    with stack(emulator, with_key(first)) as name:
+        assert keys_of(emulator, name) == [first, first]
+        update_stack(emulator, name, with_key(second))
+        assert keys_of(emulator, name) == [second, second]
+        update_stack(emulator, name, of_a_stack(AES, {}))
+        assert keys_of(emulator, name) == [None, None]

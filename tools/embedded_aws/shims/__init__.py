@@ -19,7 +19,8 @@ SHIMS = (
     "function_metrics",
     "execution_metrics",
     "http_api_metrics",
-    "secure_transport",  # these three matter only where IAM is evaluated
+    "secure_transport",  # these four matter only where IAM is evaluated
     "requested_permissions",
     "customer_keys",
+    "stack_encryption",
 )
