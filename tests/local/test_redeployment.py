@@ -35,9 +35,9 @@ def http() -> Iterator[httpx.Client]:
 
 
 def test_an_edited_handler_is_live(edited: LocalStack, http: httpx.Client) -> None:
-    edit(edited.checkout / "functions" / "read_image" / "app.py", "There is nothing at this path", "Nothing lives here")
+    edit(edited.checkout / "functions" / "read_image" / "app.py", "max-age=300", "max-age=301")
     deploy(edited)
-    assert "Nothing lives here" in http.get(f"{edited.api_url}/nowhere").json()["detail"]
+    assert http.get(f"{edited.api_url}/openapi.json").headers["Cache-Control"] == "private, max-age=301"
 
 
 def test_an_edited_preset_is_live(edited: LocalStack, tmp_path: Path) -> None:
