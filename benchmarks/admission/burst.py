@@ -48,6 +48,8 @@ def measure(stack: Stack, burst: Burst) -> tuple[list[dict[str, Any]], list[Goal
     limits = {"requests_per_second": MAX_REQUESTS_PER_SECOND, "burst": MAX_BURST}
     crowd = Client(stack.api_url, key_of_tenant(stack, "crowd", tier="free", **limits), work)
     patron = Client(stack.api_url, key_of_tenant(stack, "patron", tier="paid", **limits), work)
+    for client in (crowd, patron):
+        client.warm_up()
     began = now()
     drain = calibrate(stack, crowd)
     print(f"two workers drain {drain:.2f} images a second (measured in {(now() - began) / 1000:.0f} s)", flush=True)
