@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.admission import burst, neighbours
-from benchmarks.admission.stage import have_two_workers_a_lane, serving
+from benchmarks.admission.stage import STATE, have_two_workers_a_lane
+from benchmarks.prove.serving import serving
 from benchmarks.report import Goal, write_report
 from darkroom.domain.lanes import SLOW
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts = options.parts or PARTS
     rows: list[dict[str, Any]] = []
     goals: list[Goal] = []
-    with serving() as stack:
+    with serving(STATE, "--access", "keys") as stack:
         is_shortened = options.sla_seconds != SLOW.sla_seconds
         have_two_workers_a_lane(stack, slow_sla_seconds=options.sla_seconds if is_shortened else None)
         # The neighbours come first: they need lanes in which nobody waits, and leave them so.

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +14,11 @@ from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, configuration, conf
 from benchmarks.prove.stack import Stack
 from benchmarks.report import ROOT
 from darkroom.domain.image import Image
-from embedded_aws.processes import Child
 
 STATE = ROOT / "build" / "admission" / "stack"
 WORKERS = 2
 
 _INJECTED = Path(__file__).with_name("injected")
-_START_SECONDS, _STOP_SECONDS = 600, 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,27 +51,6 @@ def heavy_work() -> Work:
 def light_work() -> Work:
     """A small part of a real photo, of which a worker does many a second."""
     return Work(body=_crop(320, 240), recipe='{"variants": [{"name": "webp", "width": 320, "format": "webp"}]}')
-
-
-@contextmanager
-def serving() -> Iterator[Stack]:
-    """A local stack of this checkout that asks for keys, with a state folder of its own."""
-    STATE.mkdir(parents=True, exist_ok=True)
-    stack_file = STATE / "stack.json"
-    stack_file.unlink(missing_ok=True)
-    with Child(
-        [ROOT / "darkroom", "local", "up", "--access", "keys"],
-        environment={**os.environ, "DARKROOM_STATE_DIR": str(STATE)},
-        folder=ROOT,
-        log=STATE / "terminal.log",
-        grace_seconds=_STOP_SECONDS,
-    ) as child:
-        deadline = time.monotonic() + _START_SECONDS
-        while not stack_file.exists():
-            if child.exit_status is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"The local stack did not start:\n{child.log.read_text()}")
-            time.sleep(0.1)
-        yield Stack(state=STATE)
 
 
 def have_two_workers_a_lane(stack: Stack, *, slow_sla_seconds: int | None) -> None:

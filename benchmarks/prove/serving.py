@@ -1,4 +1,4 @@
-"""Runs a local stack of this checkout for a proof, with a state folder of its own."""
+"""Runs a local stack of this checkout for a proof or a measurement, with a state folder of its own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _STOP_SECONDS = 20
 
 
 @contextmanager
-def serving(state: Path) -> Iterator[Stack]:
-    """Start a stack whose state lies in that folder, and stop it at the end of the block."""
+def serving(state: Path, *options: str) -> Iterator[Stack]:
+    """Start a stack whose state lies in that folder, with these options of `darkroom local up`, and stop it at the end
+    of the block."""
     state.mkdir(parents=True, exist_ok=True)
     stack_file = state / "stack.json"
     stack_file.unlink(missing_ok=True)
     with Child(
-        [ROOT / "darkroom", "local", "up"],
+        [ROOT / "darkroom", "local", "up", *options],
         environment={**os.environ, "DARKROOM_STATE_DIR": str(state)},
         folder=ROOT,
         log=state / "terminal.log",

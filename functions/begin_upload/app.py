@@ -32,7 +32,6 @@ from darkroom.domain.status_document import (
     status_path,
 )
 from darkroom.operations.begin_upload import Announced, begin_upload
-from darkroom.operations.take_token import take_token
 from darkroom.ports import UploadForm
 from darkroom.routes import POST_UPLOAD
 from darkroom.telemetry import logger, metrics, tracer
@@ -47,8 +46,7 @@ def post_upload() -> Response[str]:
     caller = caller_of(app)
     announce_allowance(app, caller)
     ports.admit()
-    taken = take_token(caller, buckets=ports.token_buckets, clock=wiring.clock)
-    hold_to_allowance(app, caller, taken, wiring.clock())
+    hold_to_allowance(app, caller, buckets=ports.token_buckets, clock=wiring.clock)
     begun = begin_upload(
         Announced(
             announcement=read_announcement(json_body(app)),

@@ -22,10 +22,9 @@ from darkroom.api import (
     json_response,
 )
 from darkroom.domain.errors import Rejected
-from darkroom.domain.schedule import Timetable, read_timetable
+from darkroom.domain.schedule import MAX_MOVE_BYTES, Timetable, read_timetable
 from darkroom.domain.status_document import status_document
 from darkroom.operations.move_image import move_image
-from darkroom.operations.take_token import take_token
 from darkroom.routes import PATCH_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
@@ -34,16 +33,12 @@ app = create_app()
 
 FIELDS = ("process_at", "delay", "expires_at")
 
-MAX_BODY_BYTES = 1024
-"""Three words and their names take a fifth of it."""
-
 
 @handles(app, PATCH_IMAGE)
 def patch(image_id: str) -> Response[str]:
     caller = caller_of(app)
     announce_allowance(app, caller)
-    taken = take_token(caller, buckets=ports.token_buckets, clock=wiring.clock)
-    hold_to_allowance(app, caller, taken, wiring.clock())
+    hold_to_allowance(app, caller, buckets=ports.token_buckets, clock=wiring.clock)
     image = move_image(
         image_id,
         _timetable(json_body(app)),
@@ -62,7 +57,7 @@ def patch(image_id: str) -> Response[str]:
 
 def _timetable(body: bytes) -> Timetable:
     try:
-        words = json.loads(body) if len(body) <= MAX_BODY_BYTES else None
+        words = json.loads(body) if len(body) <= MAX_MOVE_BYTES else None
     except (ValueError, RecursionError):  # no JSON, or a thousand brackets
         words = None
     if (
@@ -72,7 +67,7 @@ def _timetable(body: bytes) -> Timetable:
     ):
         raise Rejected(
             "invalid_move",
-            f"The body is a JSON object of strings, in at most {MAX_BODY_BYTES} bytes, that says when: "
+            f"The body is a JSON object of strings, in at most {MAX_MOVE_BYTES} bytes, that says when: "
             '{"process_at": "2027-03-01T09:00:00Z"} or {"delay": "PT2H"}, and expires_at if it is to change.',
         )
     return read_timetable(**words)

@@ -25,7 +25,6 @@ from darkroom.domain.schedule import read_timetable
 from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
 from darkroom.forms import file_in_form, is_form
 from darkroom.operations.submit_image import Upload, submit_image
-from darkroom.operations.take_token import take_token
 from darkroom.routes import POST_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
@@ -42,8 +41,7 @@ def post_image() -> Response[str]:
     caller = caller_of(app)
     announce_allowance(app, caller)
     ports.admit()
-    taken = take_token(caller, buckets=ports.token_buckets, clock=wiring.clock)
-    hold_to_allowance(app, caller, taken, wiring.clock())
+    hold_to_allowance(app, caller, buckets=ports.token_buckets, clock=wiring.clock)
     body = raw_body(app)
     accepted = submit_image(
         Upload(

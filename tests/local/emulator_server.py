@@ -135,6 +135,16 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
     return value
 
 
+def in_plain_http(client: Any) -> Any:
+    """The client, as one that speaks plain http to AWS."""
+
+    def say_so(request: Any, **_: object) -> None:
+        request.headers["X-Forwarded-Proto"] = "http"
+
+    client.meta.events.register("before-send", say_so)
+    return client
+
+
 @contextmanager
 def stack(server: EmulatorServer, resources: dict[str, Any]) -> Iterator[str]:
     """Create a stack of these resources, and delete it afterwards."""

@@ -23,6 +23,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from checks.expand_template import resources
+from tests.local.emulator_server import in_plain_http
 from tests.local.local_stack import LocalStack, wait_until
 from tests.pictures import jpeg
 from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
@@ -412,16 +413,6 @@ def test_without_the_key_a_role_reads_and_writes_nothing(
 
 
 # ── TLS ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def in_plain_http(client: Any) -> Any:
-    """The client, as one that speaks plain http to AWS."""
-
-    def say_so(request: Any, **_: object) -> None:
-        request.headers["X-Forwarded-Proto"] = "http"
-
-    client.meta.events.register("before-send", say_so)
-    return client
 
 
 @pytest.mark.parametrize(

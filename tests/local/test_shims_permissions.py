@@ -14,7 +14,15 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tests.local.emulator_server import ACCOUNT_ID, REGION, EmulatorServer, emulator_server, stack, update_stack
+from tests.local.emulator_server import (
+    ACCOUNT_ID,
+    REGION,
+    EmulatorServer,
+    emulator_server,
+    in_plain_http,
+    stack,
+    update_stack,
+)
 
 ROOT = f"arn:aws:iam::{ACCOUNT_ID}:root"
 
@@ -48,12 +56,8 @@ def client(server: EmulatorServer, service: str, lent: dict[str, str] | None = N
         config=Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True),
     )
     if plain:
-        made.meta.events.register("before-send", _in_plain_http)
+        in_plain_http(made)
     return made
-
-
-def _in_plain_http(request: Any, **_: object) -> None:
-    request.headers["X-Forwarded-Proto"] = "http"
 
 
 def role(server: EmulatorServer, *statements: dict[str, Any]) -> dict[str, str]:

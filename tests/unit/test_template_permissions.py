@@ -129,9 +129,11 @@ def module(path: Path) -> Module:
         node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }
     imports = {
-        alias.asname or alias.name: CORE / "operations" / f"{node.module.rsplit('.', 1)[1]}.py"
+        alias.asname or alias.name: CORE.joinpath(*node.module.split(".")[1:]).with_suffix(".py")
         for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("darkroom.operations.")
+        if isinstance(node, ast.ImportFrom)
+        and node.module
+        and node.module.startswith(("darkroom.operations.", "darkroom.api"))
         for alias in node.names
     }
     return Module(definitions=definitions, imports=imports)

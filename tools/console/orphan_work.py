@@ -36,14 +36,9 @@ def list_(stack: Stack, *, older_than: str, as_json: bool) -> None:
         display.print_json(_document(look))
         return
     out = display.output()
-    if not look.orphans:
-        display.line(out, _nothing(look), style="green")
-        _print_remarks(out, look, older_than)
+    if _told_nothing(out, look, older_than):
         return
-    display.line(out, f"{_told(look, stack)}.", style="bold")
-    _print_remarks(out, look, older_than)
-    _print_table(out, look, stack)
-    display.line(out)
+    _print_look(out, look, stack, older_than)
     display.line(out, f"What removing them would do:  {_command(stack, older_than)}")
 
 
@@ -51,14 +46,9 @@ def tell_removal(stack: Stack, *, older_than: str, table_is_whole: bool) -> None
     """`orphans remove` without --yes."""
     look = _look(stack, older_than)
     out = display.output()
-    if not look.orphans:
-        display.line(out, f"Nothing to remove. {_nothing(look)}", style="green")
-        _print_remarks(out, look, older_than)
+    if _told_nothing(out, look, older_than, before="Nothing to remove. "):
         return
-    display.line(out, f"{_told(look, stack)}. They would be removed. Nothing was changed.", style="bold")
-    _print_remarks(out, look, older_than)
-    _print_table(out, look, stack)
-    display.line(out)
+    _print_look(out, look, stack, older_than, verdict=" They would be removed. Nothing was changed.")
     if table_seems_lost(look) and not table_is_whole:
         display.line(out, _refusal(look, stack, older_than), style="yellow")
         return
@@ -69,9 +59,7 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
     """`orphans remove --yes`."""
     look = _look(stack, older_than)
     out = display.output()
-    if not look.orphans:
-        display.line(out, f"Nothing to remove. {_nothing(look)}", style="green")
-        _print_remarks(out, look, older_than)
+    if _told_nothing(out, look, older_than, before="Nothing to remove. "):
         return
 
     so_far = ""
@@ -170,7 +158,19 @@ def _print_remarks(out: Console, look: Look, older_than: str) -> None:
         )
 
 
-def _print_table(out: Console, look: Look, stack: Stack) -> None:
+def _told_nothing(out: Console, look: Look, older_than: str, *, before: str = "") -> bool:
+    """Whether there are no orphans, which is then said."""
+    if look.orphans:
+        return False
+    display.line(out, f"{before}{_nothing(look)}", style="green")
+    _print_remarks(out, look, older_than)
+    return True
+
+
+def _print_look(out: Console, look: Look, stack: Stack, older_than: str, *, verdict: str = "") -> None:
+    """What there is, with the first of it in a table."""
+    display.line(out, f"{_told(look, stack)}.{verdict}", style="bold")
+    _print_remarks(out, look, older_than)
     display.line(out)
     display.table(
         out,
@@ -189,6 +189,7 @@ def _print_table(out: Console, look: Look, stack: Stack) -> None:
     )
     if look.orphans > _SHOWN:
         display.line(out, f"  … and {look.orphans - _SHOWN:,} more.")
+    display.line(out)
 
 
 def _refusal(look: Look, stack: Stack, older_than: str) -> str:

@@ -18,10 +18,11 @@ from pydantic import Field
 from darkroom.aws.clients import within
 from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.field_problems import InvalidFields
-from darkroom.domain.instants import Milliseconds
 from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, caller_from, is_tenant_id
-from darkroom.domain.token_bucket import Take, limit_field, policy_field, seconds_to_next, tokens_left
+from darkroom.domain.token_bucket import limit_field, policy_field, seconds_to_next, tokens_left
 from darkroom.operations.read_image import UnknownImage
+from darkroom.operations.take_token import take_token
+from darkroom.ports import Clock, TokenBuckets
 from darkroom.routes import NO_SNIFFING, Route, methods_of
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger
@@ -296,11 +297,10 @@ def announce_allowance(app: Router, caller: Caller) -> None:
         app.answer_headers["RateLimit-Policy"] = policy_field(caller.allowance)
 
 
-def hold_to_allowance(app: Router, caller: Caller, taken: Take | None, now: Milliseconds) -> None:
-    """Raises TurnedAway (`too_many_requests`) where there was no token for the request; tells the client what is left.
-
-    `taken` is None where that is not known: the request is then served.
-    """
+def hold_to_allowance(app: Router, caller: Caller, *, buckets: TokenBuckets, clock: Clock) -> None:
+    """Takes a token for the request, and tells the client what is left. Raises TurnedAway (`too_many_requests`) where
+    there is none; where the tenant's bucket does not answer, the request is served."""
+    taken, now = take_token(caller, buckets=buckets, clock=clock), clock()
     allowance = caller.allowance
     if allowance is None:
         return

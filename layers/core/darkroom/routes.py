@@ -20,7 +20,7 @@ from darkroom.domain.announcement import (
 from darkroom.domain.listing import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES, LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
-from darkroom.domain.schedule import DURATION_PATTERN, INSTANT_PATTERN, MAX_DELAY_SECONDS
+from darkroom.domain.schedule import DURATION_PATTERN, INSTANT_PATTERN, MAX_DELAY_SECONDS, MAX_MOVE_BYTES
 from darkroom.domain.status_document import ImageDocument, ImageId, StatusDocument, UploadDocument
 from darkroom.domain.token_bucket import POLICY
 
@@ -257,6 +257,33 @@ class Announcement(TypedDict):
 
 _IN_SCHEDULE = f"at most {MAX_DELAY_SECONDS // 86_400} days ahead"
 
+_OF_EVERY_ORDER = (
+    "unknown_preset",
+    "unknown_variants",
+    "invalid_recipe",
+    "conflicting_parameters",
+    "invalid_process_at",
+    "invalid_delay",
+    "invalid_expires_at",
+    "invalid_idempotency_key",
+    "idempotency_key_reused",
+    "image_deleted",
+    "too_many_requests",
+    "overloaded",
+    "unavailable",
+)
+"""The problems of whatever asks for an image to be developed, large or small."""
+
+
+def _as_it_stands(kind: type) -> tuple[Answer, ...]:
+    """The answers to whoever asks how an image is doing, and may have asked before."""
+    headers = (_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED)
+    return (
+        Answer(status=HTTPStatus.OK, description="The image as it stands.", kind=kind, headers=headers),
+        Answer(status=HTTPStatus.NOT_MODIFIED, description="The client's copy is current.", headers=headers),
+    )
+
+
 POST_IMAGE = Route(
     method="POST",
     path="/images",
@@ -338,19 +365,7 @@ POST_IMAGE = Route(
         "invalid_form",
         "upload_too_large",
         "unsupported_format",
-        "unknown_preset",
-        "unknown_variants",
-        "invalid_recipe",
-        "conflicting_parameters",
-        "invalid_process_at",
-        "invalid_delay",
-        "invalid_expires_at",
-        "invalid_idempotency_key",
-        "idempotency_key_reused",
-        "image_deleted",
-        "too_many_requests",
-        "overloaded",
-        "unavailable",
+        *_OF_EVERY_ORDER,
     ),
     headers=ALLOWANCE_HEADERS,
 )
@@ -393,19 +408,7 @@ POST_UPLOAD = Route(
         "unsupported_media_type",
         "invalid_upload",
         "upload_too_large",
-        "unknown_preset",
-        "unknown_variants",
-        "invalid_recipe",
-        "conflicting_parameters",
-        "invalid_process_at",
-        "invalid_delay",
-        "invalid_expires_at",
-        "invalid_idempotency_key",
-        "idempotency_key_reused",
-        "image_deleted",
-        "too_many_requests",
-        "overloaded",
-        "unavailable",
+        *_OF_EVERY_ORDER,
     ),
     headers=ALLOWANCE_HEADERS,
 )
@@ -453,19 +456,7 @@ GET_IMAGE = Route(
     summary="Read an image with the facts of its original",
     description="The status document and `source`.",
     parameters=(_ID, _IF_NONE_MATCH),
-    answers=(
-        Answer(
-            status=HTTPStatus.OK,
-            description="The image as it stands.",
-            kind=ImageDocument,
-            headers=(_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED),
-        ),
-        Answer(
-            status=HTTPStatus.NOT_MODIFIED,
-            description="The client's copy is current.",
-            headers=(_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED),
-        ),
-    ),
+    answers=_as_it_stands(ImageDocument),
     problems=("unknown_image", "unknown_path", "unavailable"),
 )
 
@@ -476,19 +467,7 @@ GET_STATUS = Route(
     summary="Ask how an image is doing",
     description="The status document. Ask again after `Retry-After` seconds until there is none.",
     parameters=(_ID, _IF_NONE_MATCH),
-    answers=(
-        Answer(
-            status=HTTPStatus.OK,
-            description="The image as it stands.",
-            kind=StatusDocument,
-            headers=(_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED),
-        ),
-        Answer(
-            status=HTTPStatus.NOT_MODIFIED,
-            description="The client's copy is current.",
-            headers=(_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED),
-        ),
-    ),
+    answers=_as_it_stands(StatusDocument),
     problems=("unknown_image", "unknown_path", "unavailable"),
 )
 
@@ -524,7 +503,7 @@ PATCH_IMAGE = Route(
     description=f"Not before another instant, {_IN_SCHEDULE}, or now. As often as one likes, to the last second.",
     parameters=(_ID,),
     body=Body(
-        description="When instead, in at most 1024 bytes.",
+        description=f"When instead, in at most {MAX_MOVE_BYTES} bytes.",
         media_types=("application/json",),
         kind=Move,
         examples={"instant": {"process_at": "2027-03-01T09:00:00+01:00"}, "delay": {"delay": "PT2H"}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, TypeIs
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -54,18 +54,14 @@ class Settings(BaseModel):
 
     @classmethod
     def _of_each_lane(cls) -> dict[str, OfEachLane]:
-        marks = {name: next(filter(_is_mark, field.metadata), None) for name, field in cls.model_fields.items()}
-        return {name: mark for name, mark in marks.items() if mark is not None}
+        fields = cls.model_fields.items()
+        return {name: mark for name, field in fields for mark in field.metadata if isinstance(mark, OfEachLane)}
 
     @classmethod
     def _variable(cls, location: tuple[int | str, ...]) -> str:
         name = str(location[0])
         each = cls._of_each_lane().get(name)
         return name.upper() if each is None else each.variable(str(location[1]))
-
-
-def _is_mark(metadata: Any) -> TypeIs[OfEachLane]:
-    return isinstance(metadata, OfEachLane)
 
 
 type Access = Literal["anonymous", "iam", "keys", "jwt"]

@@ -15,6 +15,9 @@ MAX_DELAY_SECONDS = 364 * 24 * 3600
 """The furthest ahead that an image can be scheduled: an execution that holds a batch lives a year in all
 (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)."""
 
+MAX_MOVE_BYTES = 1024
+"""What a request to move an image may have: its three words and their names take a fifth of it."""
+
 INSTANT_PATTERN = (
     "([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )

@@ -26,7 +26,7 @@ HELD = 100_000
 
 TOLD_KEYS = 20
 
-_CHUNK = 100
+ROWS_AT_ONCE = 100
 """Rows that are asked for at once: as many as BatchGetItem takes."""
 
 
@@ -119,7 +119,7 @@ def list_orphans(
                 markers=tuple(version for version in lying if version.is_marker),
             )
 
-    for chunk in batched(of_images(), _CHUNK, strict=False):
+    for chunk in batched(of_images(), ROWS_AT_ONCE, strict=False):
         known = patience(images.known, [one.image_id for one in chunk])
         for one in chunk:
             if one.image_id in known:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import batched
 
-from darkroom.operations.list_orphans import Look, Orphan
+from darkroom.operations.list_orphans import ROWS_AT_ONCE, Look, Orphan
 from darkroom.operations.patience import Patience
 from darkroom.ports import Images, OriginalVersions
 
@@ -32,9 +32,6 @@ and of the gateway's 30 seconds four times."""
 
 MOST_WITHOUT_ROW, MOST_SHARE_WITHOUT_ROW = 100, 0.05
 """More originals without a row than both say are not what dying requests leave: the table has lost rows."""
-
-_CHUNK = 100
-"""Rows that are asked for at once: as many as BatchGetItem takes."""
 
 
 class TableSeemsLost(Exception):
@@ -70,9 +67,9 @@ def remove_orphans(
 ) -> Removal:
     """Removes the orphans that `look` holds, with all their versions, but for those that have got a row.
 
-    `on_progress` is told what is done, how much of it, and of how
-    much. Raises TableSeemsLost, unless the operator says that `table_is_whole`, and Retryable where a store cannot
-    answer for minutes: what is gone is gone, and a repetition goes on from there.
+    `on_progress` is told what is done, how much of it, and of how much. Raises TableSeemsLost, unless the operator says
+    that `table_is_whole`, and Retryable where a store cannot answer for minutes: what is gone is gone, and a repetition
+    goes on from there.
     """
     if table_seems_lost(look) and not table_is_whole:
         raise TableSeemsLost
@@ -82,12 +79,12 @@ def remove_orphans(
         return Removal(removed=removed, size_bytes=size_bytes, vouched_for=vouched_for, complete=complete)
 
     markers: dict[str, str] = {}
-    for number, chunk in enumerate(batched(look.held, _CHUNK, strict=False), start=1):
+    for number, chunk in enumerate(batched(look.held, ROWS_AT_ONCE, strict=False), start=1):
         if patience.stop():
             return removal(complete=False)
         visible = [one.image_id for one in chunk if not one.is_hidden]
         markers |= patience(originals.hide, visible)
-        on_progress("hiding", min(number * _CHUNK, len(look.held)), len(look.held))
+        on_progress("hiding", min(number * ROWS_AT_ONCE, len(look.held)), len(look.held))
 
     for waited_seconds in range(HIDDEN_SECONDS if look.held else 0):
         if patience.stop():
@@ -95,7 +92,7 @@ def remove_orphans(
         on_progress("waiting", waited_seconds, HIDDEN_SECONDS)
         patience.pause(1)
 
-    for chunk in batched(look.held, _CHUNK, strict=False):
+    for chunk in batched(look.held, ROWS_AT_ONCE, strict=False):
         if patience.stop():
             return removal(complete=False)
         known = patience(images.known, [one.image_id for one in chunk])
