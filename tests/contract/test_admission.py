@@ -82,9 +82,21 @@ def test_two_that_find_a_bucket_full_at_once_take_a_token_each(aws: Aws) -> None
             TokenBucketsTable(boto3.client("dynamodb"), aws.token_buckets_table).take("acme", allowance, NOW * 1000)
 
     allowance = Allowance(requests_per_second=10, burst=5)
-    client.meta.events.register("after-call.dynamodb.UpdateItem", another_comes)  # between the two writes
+    client.meta.events.register("before-call.dynamodb.UpdateItem", another_comes)
     take = TokenBucketsTable(client, aws.token_buckets_table).take("acme", allowance, NOW * 1000)
     assert (take.is_taken, take.tat) == (True, NOW * 1000 + 2 * interval_of(allowance))
+
+
+def test_a_token_costs_one_write_in_a_burst_and_now_and_then(aws: Aws) -> None:
+    client, writes = boto3.client("dynamodb"), []
+    client.meta.events.register("before-call.dynamodb.UpdateItem", lambda **_: writes.append("write"))
+    buckets, allowance = TokenBucketsTable(client, aws.token_buckets_table), Allowance(requests_per_second=10, burst=3)
+    takes = [buckets.take("acme", allowance, now) for now in (NOW * 1000 + hours * 3_600_000_000 for hours in range(5))]
+    assert (len(writes), all(take.is_taken for take in takes)) == (5, True)
+    writes.clear()
+    at_once = [buckets.take("globex", allowance, NOW * 1000).is_taken for _ in range(4)]
+    assert at_once == [True, True, True, False]
+    assert len(writes) == 4
 
 
 @BOTH
