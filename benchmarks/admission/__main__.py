@@ -6,10 +6,11 @@
 `burst`: two workers a lane, and a free tenant that sends ten times what the slow lane drains (measured first) for 30
 seconds, three times, while a paying tenant sends a little. Every answer is 202 or 429, whatever was accepted is done
 within its lane's service level, the median `Retry-After` is what the backlog really took, and the paying tenant is
-served while the free one is turned away. The free tenants' mark is five minutes of drain, and such a burst brings no
-more than that: so many are uploaded before it that the mark is reached in its middle.
+served while the free one is turned away. The free tenants' mark is five minutes of drain, which is more than such a
+burst brings: it begins when as many uploads at the same rate have filled the lane up to the mark.
 
-`neighbours`: a tenant that sends a hundred times as much as another; both are held to the same allowance.
+`neighbours`: a tenant that sends a hundred times as much as each of ten others in its lane; all are held to the same
+allowance.
 
 Writes build/reports/admission.json. Exits with 1 where an answer was not 202 or 429, or an accepted image was lost.
 """
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=SLOW.sla_seconds,
         help=f"the slow lane's service level ({SLOW.sla_seconds}, the product's; a shorter one makes a short trial)",
     )
-    parser.add_argument("--quiet-seconds", type=float, default=60, help="each stretch of the quiet tenant (60)")
+    parser.add_argument("--quiet-seconds", type=float, default=100, help="each stretch of the quiet tenants (100)")
     options = parser.parse_args(arguments)
     parts = options.parts or PARTS
     rows: list[dict[str, Any]] = []

@@ -30,6 +30,8 @@ PATRONS_PER_SECOND = 0.5
 """What the paying tenant sends meanwhile: small photos, for its own lane's workers share this machine's processors with
 those of the slow lane, which on AWS they do not."""
 
+_FILLED_AT_ONCE_SECONDS = 5
+
 EXPECTED = (httpx.codes.ACCEPTED, httpx.codes.TOO_MANY_REQUESTS)
 
 
@@ -48,8 +50,6 @@ def measure(stack: Stack, burst: Burst) -> tuple[list[dict[str, Any]], list[Goal
     limits = {"requests_per_second": MAX_REQUESTS_PER_SECOND, "burst": MAX_BURST}
     crowd = Client(stack.api_url, key_of_tenant(stack, "crowd", tier="free", **limits), heavy_work())
     patron = Client(stack.api_url, key_of_tenant(stack, "patron", tier="paid", **limits), light_work())
-    for client in (crowd, patron):
-        client.warm_up()
     began = now()
     drain = calibrate(stack, crowd)
     print(f"two workers drain {drain:.2f} images a second (measured in {(now() - began) / 1000:.0f} s)", flush=True)
@@ -74,16 +74,17 @@ def drain_of(rows: Mapping[str, Image]) -> float:
 
 
 def _run(stack: Stack, crowd: Client, patron: Client, *, burst: Burst, number: int, drain: float) -> dict[str, Any]:
+    for client in (crowd, patron):
+        client.warm_up()  # also after a run: whoever was idle through it is gone
     rate = TIMES_THE_DRAIN * drain
-    mark = SHARES[Tier.FREE] * drain * burst.sla_seconds
-    # So that the burst comes to the free tenants' mark when half of it is over, where it does not sooner by itself.
-    before = max(0.0, mark - (rate - drain) * burst.seconds / 2)
-    print(f"run {number}: {rate:.0f} uploads a second for {burst.seconds:g} s after {before:.0f} others", flush=True)
+    print(
+        f"run {number}: {rate:.0f} uploads a second until one is turned away, and then for {burst.seconds:g} s",
+        flush=True,
+    )
     began = now()
-    answers: list[Answer] = []
     with patron.uploading(PATRONS_PER_SECOND) as patrons_answers:
-        if before:
-            answers += crowd.upload_at(per_second=rate, seconds=before / rate)
+        answers = fill(crowd, rate, most=2 * SHARES[Tier.FREE] * drain * burst.sla_seconds)
+        before = len(answers)
         burst_began = time.monotonic()
         answers += crowd.upload_at(per_second=rate, seconds=burst.seconds)
         burst_seconds = time.monotonic() - burst_began
@@ -105,7 +106,7 @@ def _run(stack: Stack, crowd: Client, patron: Client, *, burst: Burst, number: i
         "drain_in_the_run": round(drain_of(crowds), 2),
         "uploads_per_second": round(rate, 1),
         "burst_seconds": round(burst_seconds, 1),
-        "uploads_before": round(before),
+        "uploads_before": before,
         "answers": _told(answers),
         "patrons_answers": _told(patrons_answers),
         "unexpected": sum(one.status not in EXPECTED for one in (*answers, *patrons_answers)),
@@ -120,6 +121,14 @@ def _run(stack: Stack, crowd: Client, patron: Client, *, burst: Burst, number: i
         "patrons_while_shed": len(patrons_then),
         "patrons_refused_while_shed": len(patrons_then) - len(accepted(patrons_then)),
     }
+
+
+def fill(crowd: Client, rate: float, *, most: float) -> list[Answer]:
+    """Uploads at that rate until one is turned away, or as many as a lane that drains as measured would never take."""
+    answers: list[Answer] = []
+    while not shed(answers) and len(answers) < most:
+        answers += crowd.upload_at(per_second=rate, seconds=_FILLED_AT_ONCE_SECONDS)
+    return answers
 
 
 def _told(answers: Sequence[Answer]) -> dict[str, int]:

@@ -54,7 +54,7 @@ class Client:
         """Sends the photo once."""
         sent_at = now()
         try:
-            response = self._http.post("/images", params={"recipe": self._work.recipe}, content=self._work.body)
+            response = self._http.post("/images", params=self._work.parameters, content=self._work.body)
         except httpx.TransportError:
             return Answer(sent_at=sent_at, answered_at=now(), status=0)
         document = response.json()
@@ -69,14 +69,8 @@ class Client:
         )
 
     def upload_at(self, per_second: float, seconds: float) -> list[Answer]:
-        """Sends photos at that rate for so long; each at its own time, or as soon after it as one of the connections
-        is free. Returns when all are answered."""
-        began, answers = time.monotonic(), []
-        with ThreadPoolExecutor(CLIENTS) as pool:
-            for number in range(max(1, round(per_second * seconds))):
-                time.sleep(max(0.0, began + number / per_second - time.monotonic()))
-                answers.append(pool.submit(self.upload))
-        return [answer.result() for answer in answers]
+        """Sends photos at that rate for so long, and returns when all are answered."""
+        return upload_in_turns([self], per_second, seconds)
 
     @contextmanager
     def uploading(self, per_second: float) -> Iterator[list[Answer]]:
@@ -100,6 +94,17 @@ class Client:
         finally:
             over.set()
             thread.join()
+
+
+def upload_in_turns(clients: Sequence[Client], per_second: float, seconds: float) -> list[Answer]:
+    """Sends photos at that rate in all for so long, a client after the other; each photo at its own time, or as soon
+    after it as one of the connections is free. Returns when all are answered."""
+    began, answers = time.monotonic(), []
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        for number in range(max(1, round(per_second * seconds))):
+            time.sleep(max(0.0, began + number / per_second - time.monotonic()))
+            answers.append(pool.submit(clients[number % len(clients)].upload))
+    return [answer.result() for answer in answers]
 
 
 def accepted(answers: Sequence[Answer]) -> list[Answer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, configuration, conf
 from benchmarks.prove.stack import Stack
 from benchmarks.report import ROOT
 from darkroom.domain.image import Image
+from darkroom.domain.presets import DEFAULT_PRESET
 
 STATE = ROOT / "build" / "admission" / "stack"
 WORKERS = 2
@@ -23,10 +25,10 @@ _INJECTED = Path(__file__).with_name("injected")
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is uploaded, and what is to be made of it."""
+    """What is uploaded, and the parameters that say what is to be made of it."""
 
     body: bytes
-    recipe: str
+    parameters: Mapping[str, str]
 
 
 def _crop(width: int, height: int) -> bytes:
@@ -48,12 +50,18 @@ def heavy_work() -> Work:
         f'{{"name": "avif{width}", "width": {width}, "height": {width * 3 // 4}, "format": "avif"}}'
         for width in range(960, 660, -40)
     )
-    return Work(body=_crop(960, 720), recipe=f'{{"variants": [{variants}]}}')
+    return Work(body=_crop(960, 720), parameters={"recipe": f'{{"variants": [{variants}]}}'})
+
+
+def usual_work() -> Work:
+    """A website's photo, of which everything is made that usually is."""
+    return Work(body=_crop(1600, 1200), parameters={"preset": DEFAULT_PRESET})
 
 
 def light_work() -> Work:
     """A small part of a real photo, of which a worker does many a second."""
-    return Work(body=_crop(320, 240), recipe='{"variants": [{"name": "webp", "width": 320, "format": "webp"}]}')
+    recipe = '{"variants": [{"name": "webp", "width": 320, "format": "webp"}]}'
+    return Work(body=_crop(320, 240), parameters={"recipe": recipe})
 
 
 def have_two_workers_a_lane(stack: Stack, *, slow_sla_seconds: int | None) -> None:
