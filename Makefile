@@ -56,7 +56,7 @@ bench-delay: setup ## What delays cost: counted requests at list prices, beside 
 bench-api: setup ## What POST /images takes: our own time, the SDK's, the wait for AWS; and cold functions (LONG=1: more requests)
 	@exec $(DEV)/python -m benchmarks.api
 
-bench-admission: setup ## What full lanes and noisy tenants do to whom: bursts and neighbours on the local stack, 25 minutes
+bench-admission: setup ## What full lanes and noisy tenants do to whom: bursts and neighbours on the local stack, 30 minutes
 	@exec $(DEV)/python -m benchmarks.admission
 
 fuzz: setup ## Damaged and hostile files through the engine, in processes with little memory (LONG=1: the published count)

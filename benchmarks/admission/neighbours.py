@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from benchmarks.admission.load import Answer, Client, accepted, upload_in_turns
@@ -53,7 +54,11 @@ def measure(stack: Stack, seconds: float) -> tuple[list[dict[str, Any]], list[Go
         rows.append({"part": "neighbours", "stretch": number + 1, **row})
         print(f"stretch {number + 1}: {row}", flush=True)
     alone, in_company_too = p99(waits[False]), p99(waits[True])
-    print(f"p99 of the quiet tenants' waits: {alone:.2f} s alone, {in_company_too:.2f} s in company", flush=True)
+    print(
+        f"quiet tenants' waits, p50 and p99: {median(waits[False]):.2f} and {alone:.2f} s alone, "
+        f"{median(waits[True]):.2f} and {in_company_too:.2f} s in company",
+        flush=True,
+    )
     noise = [row for row in rows if row["in_company"]]
     return rows, [
         Goal(
@@ -97,6 +102,7 @@ def _stretch(
         "seconds": round(took_seconds, 1),
         "quiet_sent": len(answers),
         "quiet_refused": len(answers) - len(accepted(answers)),
+        "quiet_p50_seconds": round(median(waits), 3),
         "quiet_p99_seconds": round(p99(waits), 3),
         "noisy_sent": len(noise),
         "noisy_accepted": len(accepted(noise)),

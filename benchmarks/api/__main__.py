@@ -4,9 +4,10 @@
 
 The handler of submit_image runs warm in a process of its own, with the deployed function's environment, against the
 embedded stack. Our own time is what is left when the SDK's calls are taken away, and the parsing of the event, which on
-AWS the runtime client does before the handler begins. The wait is the embedded stack's and says nothing of AWS: there
-it is what S3, DynamoDB and SQS take in the region. The lanes are paused, so that nobody develops meanwhile what is
-uploaded: on AWS that is another machine's work. Prints a table and writes build/reports/api.json.
+AWS the runtime client does before the handler begins. It is held to its limit by the processor's time, for the embedded
+stack works on the same machine; the wall's time stands beside it. The wait is the embedded stack's and says nothing of
+AWS: there it is what S3, DynamoDB and SQS take in the region. The lanes are paused, so that nobody develops meanwhile
+what is uploaded: on AWS that is another machine's work. Prints a table and writes build/reports/api.json.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ UPLOADER = Caller(
 )
 """A tenant that may ask for more than this does."""
 
-PARTS = ("own", "reading", "sdk", "waiting", "total")
+PARTS = ("own_cpu", "own", "reading", "sdk", "waiting", "total")
 
 
 def photo(size: int) -> bytes:
@@ -108,10 +109,7 @@ def measured(stack: Stack, size: int, requests: int) -> list[dict[str, Any]]:
     )
     if done.returncode != 0:
         raise RuntimeError(f"the handler did not run:\n{done.stderr[-4000:]}")
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    for row in rows:
-        row["own"] = row["total"] - row["reading"] - row["sdk"] - row["waiting"]
-    return rows
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -146,7 +144,10 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         cells = (f"{row[f'{part}_p50_ms']:>10.2f}{row[f'{part}_p99_ms']:>8.2f}" for part in PARTS)
         print(f"{row['bytes']:<20,}" + "".join(cells))
-    print("\nown: ours; reading: the event's JSON; sdk: botocore's work; waiting: for the embedded stack")
+    print(
+        "\nown_cpu, own: ours, by the processor's time and the wall's; reading: the event's JSON; sdk: botocore's work;"
+    )
+    print("waiting: for the embedded stack")
     for name, call in rows[0]["calls"].items():
         print(f"{name:<24}{call['each_request']:>6.2f} a request, {call['p50_ms']:>7.2f} ms p50, sdk and wait")
 
@@ -178,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *(
             Goal(
                 name=f"p99 of our own time for {row['bytes']:,} bytes, ms",
-                value=row["own_p99_ms"],
+                value=row["own_cpu_p99_ms"],
                 limit=OWN_P99_LIMIT_MILLISECONDS,
                 at_least=False,
             )

@@ -3,11 +3,12 @@
     python -m benchmarks.api.probe FUNCTION < job.json
 
 The job is a JSON document: `events`, JSON texts of events that are each handled once, and `warm`, how many of them come
-before the clock counts. Writes one JSON line for each of the others: `status`, `total`, `reading`, `sdk` and `waiting`,
-in milliseconds, and `calls`, the milliseconds of each call to AWS by its name.
+before the clock counts. Writes one JSON line for each of the others: `status`, `total`, `reading`, `sdk`, `waiting`,
+`own` and `own_cpu`, in milliseconds, and `calls`, the milliseconds of each call to AWS by its name.
 
 The times are a wall clock's, by two marks in botocore: its client's call and, within it, the HTTP request. What lies
-between them is the SDK's work (parameters, signature, the answer's parsing), what lies outside is our own.
+between them is the SDK's work (parameters, signature, the answer's parsing), what lies outside is our own. `own_cpu` is
+what of our own the processor was busy with: what another process on the machine does lengthens the wall's time alone.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Marks:
     """What the calls of one request have taken so far, in seconds."""
 
     calling: float = 0.0
+    calling_cpu: float = 0.0
     waiting: float = 0.0
     calls: list[tuple[str, float]] = field(default_factory=list)
 
@@ -64,12 +66,13 @@ def mark_calls() -> None:
     make_call, send = client._make_api_call, session.send
 
     def timed_call(self: Any, operation: str, parameters: Any) -> Any:
-        started = time.perf_counter()
+        started, started_cpu = time.perf_counter(), time.thread_time()
         try:
             return make_call(self, operation, parameters)
         finally:
             took = time.perf_counter() - started
             marks.calling += took
+            marks.calling_cpu += time.thread_time() - started_cpu
             marks.calls.append((operation, took))
 
     def timed_send(self: Any, request: Any) -> Any:
@@ -90,18 +93,20 @@ def load(function: str) -> Any:
 
 def handle(handler: Callable[[Any, Any], Any], text: str) -> dict[str, Any]:
     """One request: what the runtime client reads, and what the handler makes of it."""
-    marks.calling, marks.waiting, marks.calls = 0.0, 0.0, []
+    marks.calling, marks.calling_cpu, marks.waiting, marks.calls = 0.0, 0.0, 0.0, []
     started = time.perf_counter()
     event = json.loads(text)
-    read = time.perf_counter()
+    read, read_cpu = time.perf_counter(), time.thread_time()
     answer = handler(event, Context())
-    ended = time.perf_counter()
+    ended, ended_cpu = time.perf_counter(), time.thread_time()
     return {
         "status": answer["statusCode"],
         "total": 1000 * (ended - started),
         "reading": 1000 * (read - started),
         "sdk": 1000 * (marks.calling - marks.waiting),
         "waiting": 1000 * marks.waiting,
+        "own": 1000 * (ended - read - marks.calling),
+        "own_cpu": 1000 * (ended_cpu - read_cpu - marks.calling_cpu),
         "calls": [(name, 1000 * took) for name, took in marks.calls],
     }
 
