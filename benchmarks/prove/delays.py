@@ -477,6 +477,7 @@ class Simulation:
             claimed_by=f"{self._made}",
             request_id="",
             lease_until=now + 90_000,
+            not_before=now + 110_000,
             due_at=now + 420_000,
         )
         match decision:

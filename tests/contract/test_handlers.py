@@ -458,6 +458,32 @@ def test_a_refused_image_is_acknowledged_and_its_owner_is_told(functions: Functi
     assert (shown["status"], shown["error"]["code"], shown["error"]["retryable"]) == ("failed", "truncated", False)
 
 
+def test_an_image_whose_original_was_removed_fails_at_once_with_one_letter(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    bucket, key = functions.aws.originals_bucket, f"originals/{image_id}"
+    s3 = boto3.client("s3")
+    s3.delete_object(Bucket=bucket, Key=key, VersionId=functions.row(image_id).source.version_id)
+    assert functions.work() == {"batchItemFailures": []}
+    shown = document(functions.get(f"/images/{image_id}/status"))
+    assert (shown["status"], shown["error"]["code"], shown["error"]["retryable"]) == (
+        "failed",
+        "original_missing",
+        False,
+    )
+    call(functions.sweep_due_images, {})
+    (letter,) = received(functions.aws.dead_letter_urls["slow"])["Records"]
+    assert image_id in letter["body"]
+
+
+def test_a_bucket_that_is_missing_is_a_mistake_of_the_deployment_and_no_originals_loss(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image_id = document(functions.post())["id"]
+    monkeypatch.setattr(functions.transcode_image.ports.originals, "_bucket_name", "no-such-bucket")
+    functions.work()
+    assert (functions.row(image_id).status, functions.row(image_id).attempt) == (Status.PENDING, 1)
+
+
 def test_one_failing_record_does_not_cost_its_neighbours(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
     good = document(functions.post())["id"]
     bad = document(functions.post())["id"]
@@ -499,7 +525,7 @@ def test_a_failed_attempt_comes_back_after_its_backoff(functions: Functions, mon
         {
             "QueueUrl": functions.aws.slow_queue_url,
             "ReceiptHandle": event["Records"][0]["receiptHandle"],
-            "VisibilityTimeout": 20,
+            "VisibilityTimeout": 21,
         }
     ]
     assert functions.row(image_id).status is Status.PENDING

@@ -23,7 +23,18 @@ from darkroom.domain.image import Attempt, Failure, Letter, Status, Variant, com
 from darkroom.domain.listing import Place
 from darkroom.domain.message import read_message
 from darkroom.domain.recipes import Recipe
-from darkroom.ports import Fenced, Images, Lanes, Listed, Once, Originals, Outputs, Waiting
+from darkroom.ports import (
+    Fenced,
+    Images,
+    Lanes,
+    Listed,
+    MemoryUnavailable,
+    Once,
+    OriginalMissing,
+    Originals,
+    Outputs,
+    Waiting,
+)
 from tests.contract.conftest import Aws
 from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from tests.unit.test_image import CAUSE, NOW, pending, processing
@@ -411,11 +422,13 @@ def test_an_images_outputs_go_with_all_their_runs_and_no_others(kind: str, aws: 
 @BOTH
 def test_an_original_goes_with_every_version(kind: str, aws: Aws) -> None:
     originals = originals_of(kind, aws)
-    originals.put_if_absent("0" * 26, b"one", sha256=sha256(b"one"), media_type="image/jpeg")
+    one = originals.put_if_absent("0" * 26, b"one", sha256=sha256(b"one"), media_type="image/jpeg")
     other = originals.put_if_absent("1" * 26, b"two", sha256=sha256(b"two"), media_type="image/jpeg")
     for _ in range(2):
         originals.delete("0" * 26)
     assert originals.get("1" * 26, other.version_id) == b"two"
+    with pytest.raises(OriginalMissing):
+        originals.get("0" * 26, one.version_id)
     if kind == "aws":
         versions = boto3.client("s3").list_object_versions(Bucket=aws.originals_bucket)
         assert [v["Key"] for v in versions["Versions"]] == ["originals/" + "1" * 26]
@@ -534,22 +547,32 @@ def test_work_that_raises_is_not_remembered(
     assert once("a#1#r", lambda: {"ok": True}) == {"ok": True}
 
 
-def test_work_that_another_process_is_at_is_for_later(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_another_process_is_at_is_not_begun(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = once_of("aws", aws, monkeypatch), once_of("aws", aws, monkeypatch)
-    seen: list[type[BaseException]] = []
+    seen: list[str] = []
 
     def slow() -> dict[str, Any]:
-        with pytest.raises(Retryable) as busy:
-            other("a#1#r", lambda: {"who": "other"})
-        seen.append(busy.type)
+        with pytest.raises(MemoryUnavailable):
+            other("a#1#r", lambda: seen.append("begun"))  # type: ignore[arg-type,func-returns-value]
         return {"who": "one"}
 
     assert one("a#1#r", slow) == {"who": "one"}
-    assert seen == [Retryable]
+    assert seen == []
 
 
-def test_a_memory_that_does_not_answer_is_for_later(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    once = once_of("aws", aws, monkeypatch)
+def test_work_is_not_begun_where_the_memory_cannot_be_reached(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    once, seen = once_of("aws", aws, monkeypatch), []
     boto3.client("dynamodb").delete_table(TableName=aws.idempotency_table)
-    with pytest.raises(Retryable):
-        once("a#1#r", lambda: {"ok": True})
+    with pytest.raises(MemoryUnavailable):
+        once("a#1#r", lambda: seen.append("begun"))  # type: ignore[arg-type,func-returns-value]
+    assert seen == []
+
+
+def test_a_record_that_nobody_can_read_is_no_memory(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    once, client = once_of("aws", aws, monkeypatch), boto3.client("dynamodb")
+    once("a#1#r", lambda: {"ok": True})
+    (record,) = client.scan(TableName=aws.idempotency_table)["Items"]
+    for broken in ({"data": {"S": "{"}}, {"status": {"S": "ARCHIVED"}}):
+        client.put_item(TableName=aws.idempotency_table, Item=record | broken)
+        with pytest.raises(MemoryUnavailable):
+            once("a#1#r", lambda: {"ok": False})

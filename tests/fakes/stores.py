@@ -18,6 +18,7 @@ from darkroom.ports import (
     DeadLetter,
     Fenced,
     Listed,
+    OriginalMissing,
     StoredOriginal,
     StoredOutput,
     Taken,
@@ -105,6 +106,8 @@ class FakeOriginals:
         return StoredOriginal(version_id="v1", sha256=hashlib.sha256(stored).hexdigest(), size_bytes=len(stored))
 
     def get(self, image_id: str, version_id: str) -> bytes:
+        if image_id not in self.objects:
+            raise OriginalMissing(f"there is no original of {image_id}")
         return self.objects[image_id]
 
     def delete(self, image_id: str) -> None:

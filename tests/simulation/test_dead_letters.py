@@ -145,6 +145,7 @@ class Night:
                 claimed_by="w",
                 request_id="w",
                 lease_until=self.now + 90_000,
+                not_before=self.now + 110_000,
                 due_at=self.now + 420_000,
             )
             if isinstance(decision, Claim):

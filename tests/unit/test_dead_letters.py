@@ -12,7 +12,19 @@ import pytest
 from darkroom.domain.arrival import upload_key
 from darkroom.domain.dead_letter import Move, MoveStatus, Standing, explanation_in, explanation_of, standing_of
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Attempt, Cause, Image, Letter, Status, complete, delete, give_up, message_for, reject
+from darkroom.domain.image import (
+    Attempt,
+    Cause,
+    Image,
+    Letter,
+    Status,
+    complete,
+    delete,
+    escalate,
+    give_up,
+    message_for,
+    reject,
+)
 from darkroom.domain.message import Message
 from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
 from darkroom.operations.drop_dead_letters import drop_dead_letters
@@ -454,6 +466,15 @@ def test_an_image_without_a_letter_is_replayed_by_its_row() -> None:
     office.images.rows[FAILED.image_id] = FAILED
     assert replay_image(FAILED.image_id, desk=office.desk).run == 2
     assert [message.run for message in office.lanes.sent] == [2]
+
+
+def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> None:
+    cause = Cause(error_type="OriginalMissing", message="gone", stack="")
+    image = escalate(processing(), code="original_missing", message="It is gone.", now=NOW, cause=cause)
+    assert standing_of(message_for(image), image) is Standing.FAILED
+    office = Office()
+    office.images.rows[image.image_id] = image
+    assert replay_image(image.image_id, desk=office.desk).run == 2
 
 
 @pytest.mark.parametrize(

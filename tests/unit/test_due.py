@@ -45,7 +45,14 @@ def test_what_is_not_due_is_left_alone(image: Image, reason: str) -> None:
 
 
 def test_a_due_image_whose_worker_died_is_rescued() -> None:
-    assert isinstance(look_at_due(processing(due_at=NOW, lease_until=NOW - 1), now=NOW), Rescue)
+    assert isinstance(look_at_due(processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW), now=NOW), Rescue)
+
+
+def test_an_image_that_backs_off_is_sent_no_message_that_could_begin_nothing() -> None:
+    for image in (processing(lease_until=NOW - 1), pending()):
+        duty = look_at_due(replace(image, due_at=NOW, not_before=NOW + 1), now=NOW)
+        assert isinstance(duty, Wait) and duty.image.due_at == NOW + 1
+        assert isinstance(look_at_due(duty.image, now=NOW + 1), Rescue)
 
 
 def test_a_due_image_without_attempts_is_given_up() -> None:
@@ -55,7 +62,8 @@ def test_a_due_image_without_attempts_is_given_up() -> None:
 
 
 def test_a_backlog_explains_a_wait_but_not_a_dead_worker() -> None:
-    assert isinstance(look_at_due(processing(due_at=NOW, lease_until=NOW - 1), now=NOW, backlog=10**6), Rescue)
+    lost = processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW)
+    assert isinstance(look_at_due(lost, now=NOW, backlog=10**6), Rescue)
 
 
 def test_a_scheduled_image_whose_message_could_not_be_sent_is_sent_and_then_looked_at_after_its_time() -> None:

@@ -31,6 +31,7 @@ from darkroom.domain.image import (
     complete,
     delete,
     due_shard_of,
+    escalate,
     give_up,
     has_expired,
     message_for,
@@ -45,6 +46,7 @@ from darkroom.domain.presets import PRESETS
 
 NOW = 1_795_251_600_000
 LEASE_UNTIL = NOW + 90_000
+NOT_BEFORE = LEASE_UNTIL + 20_000
 DUE_AT = NOW + 420_000
 CAUSE = Cause(error_type="ZeroDivisionError", message="a bug", stack="Traceback")
 
@@ -70,6 +72,7 @@ def processing(**changes: object) -> Image:
             "status": Status.PROCESSING,
             "attempt": 1,
             "lease_until": LEASE_UNTIL,
+            "not_before": NOT_BEFORE,
             "claimed_by": "somebody",
             "attempts": (Attempt(run=1, number=1, request_id="r", started_at=NOW),),
             "due_at": DUE_AT,
@@ -90,6 +93,7 @@ def try_claim(image: Image, message: Message | None = None, now: int = NOW) -> C
         claimed_by="me",
         request_id="request",
         lease_until=LEASE_UNTIL,
+        not_before=NOT_BEFORE,
         due_at=DUE_AT,
     )
 
@@ -130,9 +134,38 @@ def test_a_delivery_during_anothers_lease_has_nothing_to_do() -> None:
 
 
 def test_a_delivery_after_a_lapsed_lease_claims_the_next_attempt() -> None:
-    claimed = try_claim(processing(), now=LEASE_UNTIL + 1)
-    assert isinstance(claimed, Claim)
+    claimed = try_claim(processing(not_before=None), now=LEASE_UNTIL + 1)
+    assert isinstance(claimed, Claim), "also of a row that an older version has written"
     assert claimed.image.attempt == 2
+
+
+def test_no_message_begins_another_attempt_before_the_backoff_is_over() -> None:
+    back = put_back(processing(), now=NOW, delay_seconds=20, cause=CAUSE)
+    assert back.not_before == NOW + 20_000
+    assert try_claim(back, now=NOW + 19_999) == NothingToDo(reason="backing_off")
+    assert isinstance(try_claim(back, now=NOW + 20_000), Claim)
+
+
+def test_a_lost_workers_image_waits_for_the_lease_and_the_backoff() -> None:
+    first = try_claim(pending())
+    assert isinstance(first, Claim) and first.image.not_before == NOT_BEFORE
+    assert try_claim(first.image, now=LEASE_UNTIL + 1) == NothingToDo(reason="backing_off")
+    assert isinstance(try_claim(first.image, now=NOT_BEFORE), Claim)
+
+
+def test_a_run_that_is_out_of_attempts_waits_for_nothing() -> None:
+    assert isinstance(try_claim(processing(attempt=5), now=LEASE_UNTIL + 1), GiveUp)
+
+
+def test_what_an_operator_begins_anew_waits_for_no_backoff_of_the_run_before() -> None:
+    assert replay(give_up(processing(), now=NOW), now=NOW).not_before is None
+
+
+def test_what_only_an_operator_can_help_fails_for_good_and_owes_a_letter() -> None:
+    failed = escalate(processing(), code="original_missing", message="…", now=NOW, cause=CAUSE)
+    assert failed.error is not None and (failed.error.code, failed.error.retryable) == ("original_missing", False)
+    assert (failed.status, failed.letter, failed.due_at) == (Status.FAILED, Letter.OWED, NOW)
+    assert (failed.attempts[-1].ended_at, failed.attempts[-1].cause) == (NOW, CAUSE)
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status.is_terminal])
@@ -160,7 +193,7 @@ def test_what_has_expired_is_not_begun(status: Status) -> None:
 
 
 def test_what_was_begun_is_finished_whenever_it_expires() -> None:
-    assert isinstance(try_claim(processing(expires_at=NOW), now=LEASE_UNTIL + 1), Claim)
+    assert isinstance(try_claim(processing(expires_at=NOW), now=NOT_BEFORE), Claim)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +225,7 @@ def test_a_finished_image_is_due_no_more_and_leased_to_nobody() -> None:
     ):
         assert finished.status.is_terminal
         assert (finished.due_at, finished.due_shard, finished.lease_until, finished.claimed_by) == (None,) * 4
+        assert finished.not_before is None
         assert (finished.waiting_since, finished.waiting_shard) == (None, None)
         assert finished.completed_at == NOW
 

@@ -103,6 +103,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "transcode_image": {
+        ("s3:ListBucket", "${OriginalsBucket.Arn}"),
         ("s3:ListBucket", "${OutputsBucket.Arn}"),
         # What Powertools' idempotency calls by itself.
         *(

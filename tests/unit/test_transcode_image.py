@@ -3,20 +3,35 @@
 import base64
 import hashlib
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.dead_letter import explanation_in
+from darkroom.domain.errors import NeedsOperator, Retryable
 from darkroom.domain.image import Letter, Status
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import Effort, Recipe
 from darkroom.imaging import Developed, develop
 from darkroom.operations.transcode_image import Finished, TryAgain
+from darkroom.ports import MemoryUnavailable
 from tests.fakes import World
 from tests.pictures import encoded, jpeg, opened, picture
 
 PHOTO = jpeg(640, 480)
+
+
+def buggy(*_: object, **__: object) -> None:
+    raise ZeroDivisionError("a bug")
+
+
+class WorkerLost(BaseException):
+    """Nobody catches this: the worker is gone."""
+
+
+def lose_worker(*_: object) -> bytes:
+    raise WorkerLost
 
 
 def submitted(world: World, body: bytes = PHOTO) -> Any:
@@ -95,19 +110,96 @@ def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
 
     world.originals.get = get
     outcome = world.deliver(message)
-    assert isinstance(outcome, TryAgain) and outcome.delay_seconds == 25
+    assert isinstance(outcome, TryAgain) and outcome.delay_seconds == 26, "a second after the backoff"
     image = world.row(message.image_id)
     assert (image.status, image.attempt) == (Status.PENDING, 1)
     assert image.due_at == world.now + (25 + 60) * 1000
     world.originals.get = original_get
+    world.advance(outcome.delay_seconds)
     world.deliver(message, receipt="receipt-2")
     assert (world.row(message.image_id).status, world.row(message.image_id).attempt) == (Status.DONE, 2)
 
 
-def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    def buggy(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("a bug")
+def test_copies_of_a_message_begin_no_attempt_before_the_backoff_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
+    world = World()
+    message = submitted(world)
+    began = []
+    while world.row(message.image_id).status is not Status.FAILED:
+        before = world.row(message.image_id).attempt
+        for copy in range(7):
+            outcome = world.deliver(message, receipt=f"copy {copy} at {world.now}")
+            if world.row(message.image_id).attempt == before:
+                assert outcome == Finished(image=world.row(message.image_id), reason="backing_off"), "it may go"
+        if world.row(message.image_id).attempt > before:
+            began.append(world.now)
+        world.advance(1)
+    assert len(began) == 5
+    assert [later - earlier for earlier, later in pairwise(began)] == [25_000, 50_000, 100_000, 200_000]
 
+
+def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff() -> None:
+    world = World()
+    message = submitted(world)
+    began = []
+    world.originals.get = lose_worker
+    while len(began) < 5:
+        try:
+            world.deliver(message, receipt=f"at {world.now}")
+        except WorkerLost:
+            began.append(world.now)
+        world.advance(1)
+    assert [later - earlier for earlier, later in pairwise(began)] == [115_000, 140_000, 190_000, 290_000]
+
+
+def test_a_memory_that_is_not_to_be_had_costs_no_attempt() -> None:
+    world = World()
+    message = submitted(world)
+
+    def unavailable(key: str, work: Any) -> dict[str, Any]:
+        raise MemoryUnavailable("in somebody else's hands")
+
+    world.once = unavailable
+    world.deliver(message)
+    assert (world.row(message.image_id).status, world.row(message.image_id).attempt) == (Status.DONE, 1)
+
+
+@pytest.mark.parametrize(
+    "remembered",
+    [
+        {},
+        {"variants": []},
+        {"notices": []},
+        {"variants": [{"name": "thumb", "blurhash": "…"}], "notices": []},
+        {"variants": 7, "notices": []},
+    ],
+)
+def test_what_a_newer_version_remembers_is_made_again(remembered: dict[str, Any]) -> None:
+    world = World()
+    message = submitted(world)
+    world.once = lambda key, work: remembered
+    world.deliver(message)
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt, len(image.variants)) == (Status.DONE, 1, 4)
+
+
+def test_an_image_whose_original_is_missing_fails_at_once_with_one_explained_letter() -> None:
+    world = World()
+    message = submitted(world)
+    del world.originals.objects[message.image_id]
+    outcome = world.deliver(message)
+    assert isinstance(outcome, Finished) and isinstance(outcome.cause, NeedsOperator)
+    image = world.row(message.image_id)
+    assert (image.status, image.attempt, image.letter) == (Status.FAILED, 1, Letter.OWED)
+    assert image.error is not None and (image.error.code, image.error.retryable) == ("original_missing", False)
+    world.sweep()
+    (letter,) = world.dead_letters.lying["slow"]
+    explanation = explanation_in(letter.explanation)
+    assert explanation is not None and explanation["cause"] == "original_missing"
+    assert [attempt["error_type"] for attempt in explanation["attempts"]] == ["OriginalMissing"]
+
+
+def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
     world = World()
     message = submitted(world)
@@ -115,6 +207,7 @@ def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.M
         outcome = world.deliver(message, receipt=f"receipt-{attempt}", receive_count=attempt)
         assert isinstance(outcome, TryAgain if attempt < 5 else Finished)
         assert isinstance(outcome.cause, ZeroDivisionError)
+        world.advance(getattr(outcome, "delay_seconds", 0))
     image = world.row(message.image_id)
     assert (image.status, image.attempt) == (Status.FAILED, 5)
     assert image.error is not None and (image.error.code, image.error.retryable) == ("internal", True)
@@ -150,9 +243,6 @@ def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
 
 
 def test_after_a_messages_last_receive_the_sweeper_sends_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    def buggy(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("a bug")
-
     monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
     world = World()
     message = submitted(world)
@@ -299,7 +389,7 @@ def test_the_output_that_exists_is_the_output_of_its_run() -> None:
     assert world.outputs.objects[key] == b"what an earlier worker of this run wrote"
 
 
-def test_a_failed_attempt_that_cannot_be_written_down_hides_its_message_until_the_lease_lapses() -> None:
+def test_a_failed_attempt_that_cannot_be_written_down_hides_its_message_until_another_may_begin() -> None:
     world = World()
     message = submitted(world)
     change = world.images.change
@@ -317,5 +407,5 @@ def test_a_failed_attempt_that_cannot_be_written_down_hides_its_message_until_th
     assert isinstance(outcome, TryAgain)
     world.advance(outcome.delay_seconds)
     retried = world.deliver(message, receipt="receipt-2")
-    assert isinstance(retried, TryAgain), "the lease has lapsed, so the message that comes back can claim"
+    assert isinstance(retried, TryAgain), "neither lease nor backoff keeps the message that comes back from claiming"
     assert world.row(message.image_id).attempt == 2

@@ -97,6 +97,8 @@ def hint(document: StatusDocument, *, options: str = "") -> str | None:
             return f"Get the files:  ./darkroom download {image_id} -o DIR{options}"
         case "failed" if error is not None and error["retryable"]:
             return "The photo itself may be fine. Send it again, or ask the operator to replay this image."
+        case "failed" if error is not None and error["code"] == "original_missing":
+            return "The photo itself may be fine, and its original is lost: send it again."
         case "failed":
             return "This photo will fail again as it is. Change it as the error says, then upload it anew."
         case "cancelled":

@@ -19,6 +19,7 @@ from benchmarks.prove.stateful.model import (
     real_engine,
 )
 from benchmarks.prove.stateful.processes import MODES, Call, Fault
+from darkroom.domain.message import Message
 
 TALLY = Tally()
 """What all histories of this process came to."""
@@ -34,6 +35,9 @@ RULES = (
     "expire visibility",
     "lose a message",
     "forge a message",
+    "occupy its record",
+    "remember otherwise",
+    "lose its original",
     "meanwhile",
     "crash",
     "go on",
@@ -129,6 +133,9 @@ mischiefs: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("delay"), st.sampled_from([1, 60, 900, 4 * 3600])),
     st.just(("expire visibility",)),
     st.just(("lose a message",)),
+    st.just(("occupy its record",)),
+    st.just(("remember otherwise",)),
+    st.just(("lose its original",)),
     st.tuples(
         st.just("forge a message"),
         st.sampled_from(
@@ -298,7 +305,17 @@ class Histories(RuleBasedStateMachine):
                 lanes.acknowledge(parcel)
             case ("forge a message", change):
                 lanes.send(parcel.message.model_copy(update=change))
+            case ("occupy its record",):
+                self.model.once.occupy(self._key_of(parcel.message))
+            case ("remember otherwise",):
+                self.model.once.remember_otherwise(self._key_of(parcel.message))
+            case ("lose its original",):
+                self.model.lose_original(parcel.message.image_id)
         self._happens(mischief[0])
+
+    def _key_of(self, message: Message) -> str:
+        row = self.model.images.rows.get(message.image_id)
+        return "" if row is None else f"{row.image_id}#{row.run}#{row.recipe.digest()}"
 
     # ── What surrounds them ──────────────────────────────────────────────────────────────────────────────────────────
 

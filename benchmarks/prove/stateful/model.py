@@ -24,12 +24,12 @@ from benchmarks.prove.stateful.stores import (
     must,
 )
 from darkroom.domain.dead_letter import MoveStatus
-from darkroom.domain.errors import INTERNAL, WORKER_LOST, Rejected, Retryable
+from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable
 from darkroom.domain.image import Image, Letter, Status
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.recipes import Recipe
-from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
+from darkroom.domain.retry import MAX_RECEIVES, OUTAGE, RetryPolicy
 from darkroom.imaging import Developed, Placeholder, Rendered, develop
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import EVERYTHING
@@ -70,7 +70,7 @@ RECIPES: tuple[dict[str, str], ...] = ({}, {"variants": "thumb"})
 SKEW_LIMIT_SECONDS = 600
 
 REFUSAL = "unreadable_in_this_model"
-ENDINGS = ("done", "cancelled", f"failed: {REFUSAL}", f"failed: {INTERNAL}", f"failed: {WORKER_LOST}")
+ENDINGS = ("done", "cancelled", *(f"failed: {code}" for code in (REFUSAL, INTERNAL, WORKER_LOST, ORIGINAL_MISSING)))
 """Every way in which a run can end, as the table of a proof names them. Uploads that never come do not exist yet."""
 
 _MINUTE = 60_000
@@ -194,10 +194,12 @@ class Model:
         self.accepted: dict[str, Photo] = {}
         self.withdrawn: set[str] = set()
         self.dropped: set[tuple[str, int]] = set()
+        self.without_original: set[str] = set()
+        self.attempts: dict[tuple[str, int], list[Process]] = {}
         self.keys: dict[tuple[str, str], set[tuple[bytes, str]]] = {}
 
         self.surroundings = Surroundings(struck=lambda mode: tally.faults.update([mode]))
-        self.images = WatchedImages(lease_is_over=self._lease_is_over)
+        self.images = WatchedImages(lease_is_over=self._lease_is_over, on_claim=self._on_claim)
         self.originals = FakeOriginals()
         self.outputs = WatchedOutputs(is_deleted=lambda image_id: self.images.rows[image_id].is_deleted)
         self.dead_letters = ModelDeadLetters(is_kept=self._is_kept)
@@ -411,6 +413,11 @@ class Model:
         """The fix is deployed, with which every photo can be developed that is one."""
         self.mended = self.was_mended = True
 
+    def lose_original(self, image_id: str) -> None:
+        """Somebody removes it from its bucket for good."""
+        self.without_original.add(image_id)
+        self.originals.objects.pop(image_id, None)
+
     def is_at(self, image_id: str) -> bool:
         """Whether a process that stands still is at that image."""
         return any(process.at == image_id for process in self.stopped)
@@ -529,7 +536,12 @@ class Model:
                     kind == "good" or (self.was_mended and kind != "refused"), "differing", "only photos are developed"
                 )
             case Status.FAILED:
-                must(code in (INTERNAL, WORKER_LOST, REFUSAL), "lost", "a failure says why")
+                must(code in (INTERNAL, WORKER_LOST, REFUSAL, ORIGINAL_MISSING), "lost", "a failure says why")
+                is_missing = row.image_id in self.without_original
+                must(code != ORIGINAL_MISSING or is_missing, "lost", "only a missing original is called so")
+                if kind == "good" and code != ORIGINAL_MISSING and not self.was_skewed:
+                    excused = all(process.is_struck for process in self.attempts[row.image_id, row.run])
+                    must(excused, "lost", "a good image fails only where something befell each of its attempts")
                 must(code != REFUSAL or kind == "refused", "lost", "no photo is refused that can be developed")
                 owed = code != REFUSAL and not row.is_deleted
                 must(owed == (row.letter is not None), "lost", "whatever was given up has a dead letter, and no other")
@@ -539,6 +551,15 @@ class Model:
     def _lease_is_over(self, row: Image) -> bool:
         """Where the workers' clocks differ, one may take a live lease for a lapsed one: the fence decides then."""
         return self.was_skewed or row.lease_until is None or row.lease_until < self.now
+
+    def _on_claim(self, before: Image, after: Image) -> None:
+        if self.surroundings.running is not None:
+            self.attempts.setdefault((after.image_id, after.run), []).append(self.surroundings.running)
+        if before.attempt and not self.was_skewed:
+            earlier, latest = after.attempts[-2:]
+            waited_seconds = (latest.started_at - earlier.started_at) / 1000
+            least = RetryPolicy().delay_seconds(before.attempt, 0)
+            must(waited_seconds >= least, "lost", "no message begins an attempt before the backoff is over")
 
     def _is_kept(self, message: Message) -> bool:
         row = self.images.rows.get(message.image_id)

@@ -74,6 +74,7 @@ class Process:
         self.deadline = deadline
         self.at: str | None = None  # the image whose row it has read last
         self.is_over = False
+        self.is_struck = False  # by anything that may cost it its attempt
         self._surroundings = surroundings
         self._body = body
         self._fault = fault
@@ -109,7 +110,7 @@ class Process:
 
     def die(self) -> None:
         """The process is killed where it stands."""
-        self._dies = True
+        self._dies = self.is_struck = True
         if not self.is_over and self._thread is not None:
             self.go_on()
         self.is_over = True
@@ -125,6 +126,10 @@ class Process:
         mode = self._fault.mode if self._fault is not None and self._fault.at == here else None
         if mode is not None:
             self._surroundings.struck(mode)
+        # A memory that is not to be had is no excuse: the work is done without it.
+        costs_attempt = store != "once" or mode in ("dies before", "dies after")
+        if costs_attempt and (mode is not None or store in self._surroundings.down):
+            self.is_struck = True
         if mode == "dies before":
             self._die_here()
         if mode == "throttled" or store in self._surroundings.down:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,12 +14,13 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES
-from darkroom.ports import DeadLetter, StoredOutput, Taken
+from darkroom.ports import DeadLetter, MemoryUnavailable, StoredOutput, Taken
 from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 
 HIDDEN_MILLISECONDS = 60_000
 """A taken letter that nobody gives back shows itself after this, as the adapter asks of SQS."""
 
+FOR_EVER: Milliseconds = 2**62
 
 type Harm = Literal["lost", "doubled", "stuck", "differing"]
 HARMS: tuple[Harm, ...] = ("lost", "doubled", "stuck", "differing")
@@ -45,6 +47,7 @@ class WatchedImages(FakeImages):
     endings: Counter[tuple[str, int]] = field(default_factory=Counter)
     lagging: dict[str, Image] | None = None
     lease_is_over: Callable[[Image], bool] = lambda image: True
+    on_claim: Callable[[Image, Image], None] = lambda before, after: None
 
     def create(self, image: Image) -> Image:
         must((image.status, image.run, image.attempt) == (Status.PENDING, 1, 0), "lost", "a row begins pending")
@@ -78,6 +81,8 @@ class WatchedImages(FakeImages):
             claimed = new.claimed_by not in (None, old.claimed_by)
             must(claimed == (new.attempt > old.attempt), "doubled", "an attempt is claimed once")
             must(not claimed or self.lease_is_over(old), "doubled", "nobody claims what another holds")
+            if claimed:
+                self.on_claim(old, new)
             if new.status.is_terminal:
                 self.endings[new.image_id, new.run] += 1
                 must(self.endings[new.image_id, new.run] == 1, "doubled", "a run ends once")
@@ -192,7 +197,8 @@ class ModelDeadLetters(FakeDeadLetters):
 @dataclass
 class ModelOnce:
     """The `Once` port as Powertools keeps it: work is leased until its function's deadline, and its records are written
-    unconditionally. `call` makes each of its writes a call of the process that works."""
+    unconditionally; what comes of the work counts, whether or not it could be written down. `call` makes each of its
+    writes a call of the process that works."""
 
     clock: Callable[[], Milliseconds]
     lease_seconds: int
@@ -201,23 +207,38 @@ class ModelOnce:
     leases: dict[str, Milliseconds] = field(default_factory=dict)
 
     def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        if not self.call("begin", lambda: self._begin(key)):
+        try:
+            is_new = self.call("begin", lambda: self._begin(key))
+        except Retryable as error:
+            raise MemoryUnavailable(str(error)) from error
+        if not is_new:
             result: dict[str, Any] = json.loads(self.results[key])
             return result
         try:
             done = work()
         except Exception:
-            self.call("forget", lambda: self.leases.pop(key, None))
+            with suppress(Retryable):
+                self.call("forget", lambda: self.leases.pop(key, None))
             raise
-        self.call("record", lambda: self._record(key, json.dumps(done)))
+        with suppress(Retryable):
+            self.call("record", lambda: self._record(key, json.dumps(done)))
         return done
+
+    def occupy(self, key: str) -> None:
+        """Somebody else's record, which stays: a worker that nobody knows of, or a put whose answer was lost."""
+        self.results.pop(key, None)
+        self.leases[key] = FOR_EVER
+
+    def remember_otherwise(self, key: str) -> None:
+        """What a newer version, since rolled back, has remembered."""
+        self.results[key] = json.dumps({"v": 9})
 
     def _begin(self, key: str) -> bool:
         now = self.clock()
         if key in self.results:
             return False
         if self.leases.get(key, now) > now:
-            raise Retryable(f"another worker is at {key}")
+            raise MemoryUnavailable(f"another worker is at {key}")
         self.leases[key] = now + self.lease_seconds * 1000
         return True
 

@@ -32,6 +32,15 @@ class Fenced(Exception):
         self.current = current
 
 
+class OriginalMissing(Exception):
+    """The store is well and does not have that version of the original (any more)."""
+
+
+class MemoryUnavailable(Exception):
+    """What an earlier worker did is not to be had: its record is in somebody else's hands, or the table does not
+    answer. The work was not begun."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredOriginal:
     """The version of an original that counts: the first that was put."""
@@ -111,7 +120,7 @@ class Originals(Protocol):
         """Stores `body` unless the image has an original; returns the original that it has then."""
 
     def get(self, image_id: str, version_id: str) -> bytes:
-        """The bytes of that version."""
+        """The bytes of that version. Raises OriginalMissing where there is none."""
 
     def delete(self, image_id: str) -> None:
         """Removes every version of the image's original; a missing one is as good as removed."""
@@ -366,8 +375,8 @@ class Once(Protocol):
     """
 
     def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The result of `work`, a JSON object, under `key`. Raises Retryable while another process is at the same work;
-        what `work` raises goes through and is not remembered."""
+        """The result of `work`, a JSON object, under `key`. Raises MemoryUnavailable, before `work` was begun, where
+        nobody can say whether it was done before; what `work` raises goes through and is not remembered."""
 
 
 class Moves(Protocol):

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Variant
-from darkroom.ports import StoredOriginal, StoredOutput
+from darkroom.ports import OriginalMissing, StoredOriginal, StoredOutput
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -35,7 +35,15 @@ class OriginalsBucket:
 
     def get(self, image_id: str, version_id: str) -> bytes:
         with retryable("fetching the original"):
-            answer = self._client.get_object(Bucket=self._bucket_name, Key=original_key(image_id), VersionId=version_id)
+            try:
+                answer = self._client.get_object(
+                    Bucket=self._bucket_name, Key=original_key(image_id), VersionId=version_id
+                )
+            except ClientError as error:
+                # A missing bucket, or a denied call, is a mistake of the deployment: that stays a bug.
+                if code_of(error) not in ("NoSuchKey", "NoSuchVersion"):
+                    raise
+                raise OriginalMissing(f"{original_key(image_id)} has no version {version_id}") from error
             return answer["Body"].read()
 
     def delete(self, image_id: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.idempotency import (
@@ -11,15 +10,8 @@ from aws_lambda_powertools.utilities.idempotency import (
     IdempotencyConfig,
     idempotent_function,
 )
-from aws_lambda_powertools.utilities.idempotency.exceptions import (
-    IdempotencyAlreadyInProgressError,
-    IdempotencyInconsistentStateError,
-    IdempotencyItemAlreadyExistsError,
-    IdempotencyPersistenceLayerError,
-)
-from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 
-from darkroom.domain.errors import Retryable
+from darkroom.ports import MemoryUnavailable
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -27,29 +19,6 @@ if TYPE_CHECKING:
 
 REMEMBERED_SECONDS = 15 * 24 * 3600
 """A result outlives every message that may ask for it again: 4 days in a lane and 14 as a dead letter overlap to 14."""
-
-
-class _ReadBack(DynamoDBPersistenceLayer):
-    """Tells a record of one's own, put by an attempt whose answer was lost, from another worker's.
-
-    Otherwise the SDK's repetition of the put finds the work "already in progress", by nobody, until the function's
-    deadline: one lost answer would cost the image all the attempts that it makes until then.
-    """
-
-    held_until: int | None = None
-    """When whoever else holds the record will have run out of time, in milliseconds since 1970."""
-
-    def _put_record(self, data_record: DataRecord) -> None:
-        try:
-            super()._put_record(data_record)
-        except IdempotencyItemAlreadyExistsError as error:
-            found = error.old_data_record
-            # The deadline, to the millisecond, of the worker that put it. Whoever works on the same key before or after
-            # us has another one: he may claim the image only when our lease, which outlasts our deadline, has lapsed.
-            ours = data_record.in_progress_expiry_timestamp
-            if found is None or found.status != data_record.status or found.in_progress_expiry_timestamp != ours:
-                self.held_until = None if found is None else found.in_progress_expiry_timestamp
-                raise
 
 
 class PowertoolsOnce:
@@ -60,7 +29,7 @@ class PowertoolsOnce:
     """
 
     def __init__(self, client: DynamoDBClient, table_name: str, context: LambdaContext) -> None:
-        self._layer = _ReadBack(table_name=table_name, boto3_client=client)
+        self._layer = DynamoDBPersistenceLayer(table_name=table_name, boto3_client=client)
         self._config = IdempotencyConfig(
             expires_after_seconds=REMEMBERED_SECONDS, raise_on_no_idempotency_key=True, hash_function="sha256"
         )
@@ -85,28 +54,13 @@ class PowertoolsOnce:
         ended: list[dict[str, Any] | Exception] = []
         try:
             result: dict[str, Any] = remembered(key=key)
-        except (
-            IdempotencyAlreadyInProgressError,
-            IdempotencyInconsistentStateError,
-            IdempotencyPersistenceLayerError,
-        ) as error:
-            # What came of the work is what counts, also where it could not be written down: memory saves work, and an
-            # attempt is not lost for it.
-            match ended:
-                case [Exception() as failure]:
-                    raise failure from error
-                case [dict() as made]:
-                    return made
-            cause = error.__cause__
-            raise Retryable(
-                f"work on {key} cannot be remembered now: {type(error).__name__}",
-                retry_after_seconds=cause.retry_after_seconds
-                if isinstance(cause, Retryable)
-                else _seconds_until(self._layer.held_until),
-            ) from error
-        return result
-
-
-def _seconds_until(instant: int | None) -> int:
-    """Whole seconds until an instant has passed; 0 where it has, or is not known."""
-    return 0 if instant is None else max(0, (instant - time_ns() // 1_000_000) // 1000 + 1)
+            return result
+        except Exception as error:  # whatever it is: in use, out of reach, denied, or a record that nobody can read
+            trouble = error
+        # What came of the work is what counts, also where it could not be written down.
+        match ended:
+            case [Exception() as failure]:
+                raise failure
+            case [dict() as made]:
+                return made
+        raise MemoryUnavailable(f"work on {key} is not remembered: {type(trouble).__name__}") from trouble

@@ -52,8 +52,9 @@ def standing_of(message: Message | None, image: Image | None) -> Standing:
 
 
 def is_refused(image: Image) -> bool:
-    """Whether the image failed by its own bytes, which no further attempt can change."""
-    return image.error is not None and not image.error.retryable
+    """Whether the image failed by its own bytes, which no further attempt can change. What waits for an operator has a
+    dead letter, and a refusal has none."""
+    return image.error is not None and not image.error.retryable and image.letter is None
 
 
 def why_settled(message: Message, image: Image) -> str:

@@ -113,6 +113,9 @@ def look_at_due(
         return NothingToDo(reason="leased")
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))
+    if image.not_before is not None and image.not_before > now:
+        # A message that came before could begin nothing.
+        return Wait(image=replace(image, due_at=_no_later(image.not_before, image)))
     if image.status is Status.SCHEDULED and image.enqueued_at is not None and releasing_until > now:
         # Its turn may be yet to come: nobody overtakes releases that are paced for the lane's sake.
         look_at = min(releasing_until + SWEEP_INTERVAL_SECONDS * 1000, now + MAX_PAUSE_SECONDS * 1000)

@@ -27,6 +27,19 @@ class Rejected(Exception):
         self.message = message
 
 
+class NeedsOperator(Exception):
+    """Only an operator can help this image: end its run now, with one dead letter, and do not try again. Another
+    attempt would find the same, and its client can do nothing about it.
+
+    `code` and `message` are what the client is told, as in Rejected.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
 class TurnedAway(Exception):
     """Nothing is wrong with the request, there is too much now: send the same again after `retry_after_seconds`.
 
@@ -49,6 +62,9 @@ EXPIRED = "expired"
 
 WORKER_LOST = "worker_lost"
 """The `error.code` of an image whose workers died (timeout, memory kill) until the attempts ran out."""
+
+ORIGINAL_MISSING = "original_missing"
+"""The `error.code` of an image whose original is no longer in its bucket: somebody has removed it."""
 
 NEVER_UPLOADED = "never_uploaded"
 """The `error.code` of an image whose upload was announced and never came."""

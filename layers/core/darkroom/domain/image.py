@@ -147,9 +147,11 @@ class Image:
     the changes of `process_at`, `version` counts all writes. `due_at` is when somebody must look again: a terminal
     image has one only while its dead letter or the removal of its objects is owed. `waiting_since` is what an
     unfinished image's service level counts from, and `enqueued_at` when its latest message came to be in the lane, None
-    where it could not be sent. `claimed_by` names the one delivery that holds the lease; `attempts` tells of the latest
-    ones. `preset` is None where the client sent a recipe of its own. A row with `deleted_at` is a tombstone, which the
-    table forgets by itself at `forget_at`, in seconds because DynamoDB's expiry wants them.
+    where it could not be sent. `not_before` is when the next attempt may begin, whichever message asks for it: after a
+    failed attempt when its backoff is over, and while one is under way when its lease and the backoff are. `claimed_by`
+    names the one delivery that holds the lease; `attempts` tells of the latest ones. `preset` is None where the client
+    sent a recipe of its own. A row with `deleted_at` is a tombstone, which the table forgets by itself at `forget_at`,
+    in seconds because DynamoDB's expiry wants them.
     """
 
     image_id: str
@@ -174,6 +176,7 @@ class Image:
     enqueued_at: Milliseconds | None = None
     rescues: int = 0
     lease_until: Milliseconds | None = None
+    not_before: Milliseconds | None = None
     claimed_by: str | None = None
     variants: tuple[Variant, ...] = ()
     placeholder: dict[str, str] | None = None
@@ -226,7 +229,14 @@ def _move(image: Image, status: Status, **changes: Any) -> Image:
     if status not in TRANSITIONS[image.status]:
         raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
     if status.is_terminal:
-        changes = {"due_at": None, "waiting_since": None, "lease_until": None, "claimed_by": None} | changes
+        ended: dict[str, Any] = {
+            "due_at": None,
+            "waiting_since": None,
+            "lease_until": None,
+            "not_before": None,
+            "claimed_by": None,
+        }
+        changes = ended | changes
     return replace(image, status=status, **changes)
 
 
@@ -366,7 +376,7 @@ def message_for(image: Image) -> Message:
 class NothingToDo:
     """A delivery that has no work left: it is acknowledged, and never recorded as done."""
 
-    reason: Literal["stale", "terminal", "too_early", "leased"]
+    reason: Literal["stale", "terminal", "too_early", "leased", "backing_off"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -412,13 +422,17 @@ def claim(
     claimed_by: str,
     request_id: str,
     lease_until: Milliseconds,
+    not_before: Milliseconds,
     due_at: Milliseconds,
 ) -> Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo:
     """What a delivery of `message` may do with the row as it stands.
 
     Allowed from `scheduled` and `pending` once `process_at` has come, unless `expires_at` has too, and from
-    `processing` once the lease has lapsed; always only for the schedule that the row carries now. A message of an
+    `processing` once the lease has lapsed; after the first attempt only once the row's `not_before` has come, because
+    a copy of the message may come at any time; always only for the schedule that the row carries now. A message of an
     earlier run is as good as one of this run: what a replay moves back from the dead letters is one.
+
+    `not_before` is when the attempt after this one may begin, should this one's worker be lost.
     """
     if (message.tenant_id, message.lane, message.schedule) != (image.tenant_id, image.lane, image.schedule):
         return NothingToDo(reason="stale")
@@ -438,12 +452,15 @@ def claim(
         return NothingToDo(reason="leased")
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))
+    if image.not_before is not None and image.not_before > now:
+        return NothingToDo(reason="backing_off")
     return Claim(
         image=_move(
             image,
             Status.PROCESSING,
             attempt=image.attempt + 1,
             lease_until=lease_until,
+            not_before=not_before,
             claimed_by=claimed_by,
             due_at=due_at,
             rescues=0,
@@ -516,6 +533,16 @@ def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> I
             retryable=True,
         )
         attempts = _ended(image, now, cause)
+    return _failed_with_letter(image, failure, attempts, now)
+
+
+def escalate(image: Image, *, code: str, message: str, now: Milliseconds, cause: Cause) -> Image:
+    """The claimed image that only an operator can help: `failed` at once, and due for its one dead letter."""
+    failure = Failure(code=code, message=message, retryable=False)
+    return _failed_with_letter(image, failure, _ended(image, now, cause), now)
+
+
+def _failed_with_letter(image: Image, failure: Failure, attempts: tuple[Attempt, ...], now: Milliseconds) -> Image:
     return _move(
         image,
         Status.FAILED,
@@ -531,7 +558,8 @@ def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> I
 def put_back(
     image: Image, *, now: Milliseconds, delay_seconds: int, cause: Cause, message_returns: bool = True
 ) -> Image:
-    """The claimed image after an attempt that failed: `pending`, due a minute after its message comes back.
+    """The claimed image after an attempt that failed: `pending`, due a minute after its message comes back. No message
+    begins another attempt before the delay is over.
 
     Where the message does not come back, the sweeper sends another when the delay is over.
     """
@@ -540,6 +568,7 @@ def put_back(
         image,
         Status.PENDING,
         lease_until=None,
+        not_before=comes_back_at,
         claimed_by=None,
         attempts=_ended(image, now, cause),
         enqueued_at=comes_back_at,

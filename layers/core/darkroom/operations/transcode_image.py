@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import ORIGINAL_MISSING, NeedsOperator, Rejected, Retryable
 from darkroom.domain.image import (
     Cause,
     Claim,
@@ -21,6 +21,7 @@ from darkroom.domain.image import (
     Variant,
     claim,
     complete,
+    escalate,
     give_up,
     put_back,
     reject,
@@ -31,7 +32,8 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES, RetryPolicy
 from darkroom.imaging import develop
-from darkroom.ports import Clock, Fenced, Images, Once, Originals, Outputs
+from darkroom.operations.enqueue import seconds_until
+from darkroom.ports import Clock, Fenced, Images, MemoryUnavailable, Once, OriginalMissing, Originals, Outputs
 
 LEASE_MARGIN_SECONDS = 30
 """A lease outlasts the function's deadline by this much, so that clocks may differ a little."""
@@ -39,6 +41,9 @@ LEASE_MARGIN_SECONDS = 30
 REDELIVERY_MARGIN_SECONDS = 60
 """After the message should have come back, the sweeper waits this much longer: SQS goes first."""
 
+OWN_MESSAGE_MARGIN_SECONDS = 1
+"""A failed attempt's own message comes back this much after the backoff: a copy that came before it by a few
+milliseconds, as clocks differ, would begin nothing, and the image would wait for the sweeper."""
 
 MESSAGE_CHARACTERS, STACK_CHARACTERS = 500, 2000
 """What a row keeps of an attempt's exception: ten attempts of this size are a tenth of an item's 400 KB."""
@@ -61,7 +66,7 @@ class Delivery:
 class Finished:
     """The delivery is settled and its message may go: the image reached its status, or there was nothing to do.
 
-    `cause` is the bug for which it was given up.
+    `cause` is why it was given up: a bug, or what only an operator can mend.
     """
 
     image: Image | None
@@ -111,7 +116,8 @@ def transcode_image(
     Raises Retryable where the table cannot answer at the claim or at the finish: the message then comes back by itself
     after its visibility timeout. Any other failure is written into the row, and TryAgain says when to come back.
     """
-    claimed = _claim(delivery, images=images, clock=clock)
+    retry = retry or RetryPolicy()
+    claimed = _claim(delivery, images=images, clock=clock, unit_random=unit_random, retry=retry)
     if not isinstance(claimed, Claim):
         return claimed
     image = claimed.image
@@ -119,6 +125,10 @@ def transcode_image(
         developed = _developed_once(image, once=once, originals=originals, outputs=outputs, limits=limits)
     except Rejected as refusal:
         after = reject(image, code=refusal.code, message=refusal.message, now=clock())
+    except NeedsOperator as trouble:
+        cause = _cause_of(trouble.__cause__ or trouble)
+        after = escalate(image, code=trouble.code, message=trouble.message, now=clock(), cause=cause)
+        return replace(_finish(image, after, images=images, outputs=outputs), cause=trouble)
     except Exception as error:
         return _failed_attempt(
             image,
@@ -127,7 +137,7 @@ def transcode_image(
             images=images,
             clock=clock,
             unit_random=unit_random,
-            retry=retry or RetryPolicy(),
+            retry=retry,
         )
     else:
         after = complete(
@@ -140,18 +150,23 @@ def transcode_image(
     return _finish(image, after, images=images, outputs=outputs)
 
 
-def _claim(delivery: Delivery, *, images: Images, clock: Clock) -> Claim | Finished | Early:
+def _claim(
+    delivery: Delivery, *, images: Images, clock: Clock, unit_random: float, retry: RetryPolicy
+) -> Claim | Finished | Early:
     now = clock()
     before = images.get(delivery.message.image_id)
     if before is None:
         return Finished(image=None, reason="gone")
+    attempt, lease_until = before.attempt + 1, delivery.deadline + LEASE_MARGIN_SECONDS * 1000
+    backoff_seconds = 0 if attempt >= MAX_ATTEMPTS else retry.delay_seconds(attempt, unit_random)
     decision = claim(
         before,
         delivery.message,
         now=now,
         claimed_by=delivery.receipt,
         request_id=delivery.request_id,
-        lease_until=delivery.deadline + LEASE_MARGIN_SECONDS * 1000,
+        lease_until=lease_until,
+        not_before=lease_until + backoff_seconds * 1000,
         due_at=now + (delivery.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
     )
     match decision:
@@ -177,7 +192,8 @@ def _developed_once(
     """The image's outputs: those that an earlier delivery of this run has put, or else new ones.
 
     The memory saves work after a lost finish and decides nothing: every delivery that gets here writes the terminal
-    state itself, fenced.
+    state itself, fenced. So whatever is wrong with the memory costs no attempt and no time: the work is done without
+    it. A record that is still in use cannot be in use by a worker that matters, since this one holds the claim.
     """
     is_new = False
 
@@ -186,11 +202,20 @@ def _developed_once(
         is_new = True
         return _develop_and_put(image, originals=originals, outputs=outputs, limits=limits)
 
-    developed = once(f"{image.image_id}#{image.run}#{image.recipe.digest()}", work)
-    # What has just been put, S3 has checked; what is remembered was true once. Nothing is `done` without its objects.
-    if not is_new and not all(outputs.holds(variant) for variant in _variants(developed)):
+    try:
+        developed = once(f"{image.image_id}#{image.run}#{image.recipe.digest()}", work)
+    except MemoryUnavailable:
         return work()
-    return developed
+    # What has just been put, S3 has checked; what is remembered was true once. Nothing is `done` without its objects.
+    return developed if is_new or _is_there(developed, outputs) else work()
+
+
+def _is_there(remembered: dict[str, Any], outputs: Outputs) -> bool:
+    try:
+        variants = _variants(remembered)
+    except (KeyError, TypeError):  # a newer version, since rolled back, remembers otherwise
+        return False
+    return "notices" in remembered and all(outputs.holds(variant) for variant in variants)
 
 
 def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
@@ -198,7 +223,14 @@ def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
 
 
 def _develop_and_put(image: Image, *, originals: Originals, outputs: Outputs, limits: Limits) -> dict[str, Any]:
-    original = originals.get(image.image_id, image.source.version_id)
+    try:
+        original = originals.get(image.image_id, image.source.version_id)
+    except OriginalMissing as error:
+        raise NeedsOperator(
+            ORIGINAL_MISSING,
+            "Its original is no longer stored, so it cannot be developed. The operator has been alerted. "
+            "Send the photo again, with a new Idempotency-Key.",
+        ) from error
     if hashlib.sha256(original).hexdigest() != image.source.sha256:
         raise Retryable(f"the original of {image.image_id} did not arrive whole")
     developed = develop(original, image.recipe, limits=limits, effort=LANES[image.lane].effort)
@@ -263,22 +295,19 @@ def _failed_attempt(
     except Fenced as lost:
         return Finished(image=lost.current, reason="fenced")
     except Retryable:
-        # The row still says `processing`: a message that came back before its lease lapses would find nothing to do,
-        # so it stays hidden until then.
-        delay_seconds = max(delay_seconds, _until_lease_lapses_seconds(image, now))
+        # The row still says `processing`: a message that came back before another attempt may begin would find nothing
+        # to do, so it stays hidden until then.
+        delay_seconds = max(delay_seconds, seconds_until(image.not_before, now) + OWN_MESSAGE_MARGIN_SECONDS)
         return TryAgain(image=image, delay_seconds=delay_seconds, cause=error, returns=not is_last_receive)
     if gives_up:
         # The sweeper makes sure of the run's one dead letter, so that this message may go.
         return Finished(image=written, reason="gave_up", cause=error)
+    delay_seconds += OWN_MESSAGE_MARGIN_SECONDS
     return TryAgain(image=written, delay_seconds=delay_seconds, cause=error, returns=not is_last_receive)
 
 
-def _cause_of(error: Exception) -> Cause:
+def _cause_of(error: BaseException) -> Cause:
     stack = "".join(traceback.format_exception(error))
     return Cause(
         error_type=type(error).__name__, message=str(error)[:MESSAGE_CHARACTERS], stack=stack[-STACK_CHARACTERS:]
     )
-
-
-def _until_lease_lapses_seconds(image: Image, now: Milliseconds) -> int:
-    return max(0, (image.lease_until or now) - now) // 1000 + 1
