@@ -32,6 +32,7 @@ def python(*arguments: str) -> str:
     "history",
     [
         *("poison, mended and replayed", "deleted", "deleted while developed", "cancelled", "refused", "good"),
+        *("amid trouble", "without its original"),
         *("uploaded", "uploaded without news", "uploaded when withdrawn", "never uploaded"),
     ],
 )
@@ -55,9 +56,9 @@ prepare()
 before = explore("refused", small, faults=1)
 claim = operation._claim
 
-def claims_after_another_look(delivery, *, images, clock):
+def claims_after_another_look(delivery, *, images, **others):
     images.get(delivery.message.image_id)
-    return claim(delivery, images=images, clock=clock)
+    return claim(delivery, images=images, **others)
 
 operation._claim = claims_after_another_look
 after = explore("refused", small, faults=1)

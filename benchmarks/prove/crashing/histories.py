@@ -5,19 +5,23 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import boto3
 from PIL import Image as Picture
 
+from benchmarks.prove.crashing.processes import Context
 from benchmarks.prove.crashing.promises import Broken, Harm, check
 from benchmarks.prove.crashing.stores import Letter
+from benchmarks.prove.crashing.wire import ProcessDied
 from benchmarks.prove.crashing.world import MINUTE, START, InvocationFailed, World
+from darkroom.aws.once import PowertoolsOnce
 from darkroom.domain.arrival import read_letter
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Standing, standing_of
-from darkroom.domain.errors import INTERNAL, WORKER_LOST
+from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
 from darkroom.domain.image import Image, Status
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.tenants import ALLOWANCES, Caller, Tier
@@ -35,6 +39,7 @@ def _photo() -> bytes:
 
 PHOTO = _photo()
 DAMAGED_PHOTO = PHOTO[: len(PHOTO) // 2]
+JUNK = "no message of ours"
 KEY = "order-17"
 TRIES = 20
 PAUSE_SECONDS = 60
@@ -56,6 +61,7 @@ class History:
     play: Callable[[World], str]
     ends: tuple[Status, ...]
     deleted: bool = False
+    loses_original: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +178,40 @@ def replay(world: World, image_id: str) -> None:
     raise Broken(Harm.STUCK, "the image was never replayed")
 
 
+def occupy_record(world: World, image_id: str) -> None:
+    """A worker that nobody knows of has begun the image's work and died; its record says for years that it is at it."""
+    image = world.rows()[image_id]
+    context: Any = Context(
+        function_name="transcode_image",
+        aws_request_id="nobody's",
+        deadline=world.now + 10 * 365 * 24 * 60 * MINUTE,
+        clock=world.clock,
+    )
+    once = PowertoolsOnce(boto3.client("dynamodb"), world.stores.references["IdempotencyTable"], context)
+    with suppress(ProcessDied):
+        once(f"{image_id}#{image.run}#{image.recipe.digest()}", _die)
+    world.position += ", its record in somebody else's hands"
+
+
+def _die() -> dict[str, Any]:
+    raise ProcessDied
+
+
+def send_junk(world: World, *queues: str) -> None:
+    """Somebody puts what is no message of ours into each of these queues."""
+    for queue in queues:
+        world.stores.sqs.send_message(QueueUrl=world.stores.references[queue], MessageBody=JUNK)
+
+
+def lose_original(world: World, image_id: str) -> None:
+    """Somebody removes every version of the image's original."""
+    bucket = world.stores.references["OriginalsBucket"]
+    for key, versions in world.stores.objects("OriginalsBucket").items():
+        for version_id, _ in versions if key.endswith(image_id) else ():
+            world.stores.s3.delete_object(Bucket=bucket, Key=key, VersionId=version_id)
+    world.position += ", its original lost"
+
+
 def _replay_slow_lane(world: World) -> bool:
     from darkroom import wiring  # noqa: PLC0415 - the process's own
 
@@ -201,6 +241,24 @@ def _good(world: World) -> str:
     return image_id
 
 
+def _amid_trouble(world: World) -> str:
+    """Its messages come twice, junk comes with them, and the memory of its work is in somebody else's hands."""
+    world.copies = True
+    send_junk(world, "FastQueue", "SlowQueue", "UploadQueue", "SlowDeadLetters")
+    image_id = submit(world)
+    occupy_record(world, image_id)
+    world.settle()
+    return image_id
+
+
+def _without_original(world: World) -> str:
+    world.copies = True
+    image_id = submit(world)
+    lose_original(world, image_id)
+    world.settle()
+    return image_id
+
+
 def _refused(world: World) -> str:
     image_id = submit(world, DAMAGED_PHOTO)
     world.settle()
@@ -209,6 +267,7 @@ def _refused(world: World) -> str:
 
 def _poison(world: World) -> str:
     world.before_develop = fail_by_a_bug
+    world.copies = True
     image_id = submit(world)
     world.settle()
     image = _check_row(world, image_id, (Status.FAILED,))
@@ -296,6 +355,14 @@ HISTORIES = {
         ),
         History(name="deleted", play=_deleted, ends=(Status.DONE,), deleted=True),
         History(name="good", play=_good, ends=(Status.DONE,)),
+        History(name="amid trouble", play=_amid_trouble, ends=(Status.DONE,)),
+        # A client that has to repeat itself may be overtaken by the worker.
+        History(
+            name="without its original",
+            play=_without_original,
+            ends=(Status.FAILED, Status.DONE),
+            loses_original=True,
+        ),
         History(name="refused", play=_refused, ends=(Status.FAILED,)),
         History(name="uploaded", play=_uploaded, ends=(Status.DONE,)),
         History(name="uploaded without news", play=_uploaded_without_news, ends=(Status.DONE,)),
@@ -312,13 +379,14 @@ def check_promises(world: World, history: History, image_id: str, undisturbed: E
     """Holds the world to every promise, once it is quiet; `undisturbed` is how the history ends without faults."""
     image = _check_row(world, image_id, history.ends)
     check(image.is_deleted == history.deleted, Harm.LOST, f"deleted_at is {image.deleted_at}")
-    outputs = _check_objects(world, image)
+    outputs = _check_objects(world, image, has_original=not history.loses_original)
     look(world, image_id, 404 if image.is_deleted and image.status is not Status.CANCELLED else 200)
-    if undisturbed is not None:
+    if undisturbed is not None and not history.loses_original:  # it may be developed before it is lost
         check(
             outputs == undisturbed.outputs, Harm.DIFFERING, "the outputs differ from those of the undisturbed history"
         )
-    return Ending(outputs=outputs, settled_letters=_check_letters(world, image, expected=0))
+    escalated = image.error is not None and image.error.code == ORIGINAL_MISSING
+    return Ending(outputs=outputs, settled_letters=_check_letters(world, image, expected=int(escalated)))
 
 
 def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
@@ -340,7 +408,7 @@ def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
     return image
 
 
-def _check_objects(world: World, image: Image) -> dict[str, bytes]:
+def _check_objects(world: World, image: Image, *, has_original: bool = True) -> dict[str, bytes]:
     originals, outputs = world.stores.objects("OriginalsBucket"), world.stores.objects("OutputsBucket")
     uploads = world.stores.objects("UploadsBucket")
     check(not uploads, Harm.STUCK, f"uploads are left: {sorted(uploads)}")
@@ -352,6 +420,13 @@ def _check_objects(world: World, image: Image) -> dict[str, bytes]:
         check(not outputs, Harm.STUCK, f"outputs of a deleted image are left: {sorted(outputs)}")
         check(image.forget_at is not None, Harm.STUCK, "its tombstone is never forgotten")
         return {}
+    if has_original:
+        _check_original(image, originals)
+    check({variant.key for variant in image.variants} == set(outputs), Harm.DIFFERING, f"outputs: {sorted(outputs)}")
+    return {key.removeprefix(f"outputs/{image.image_id}/"): versions[0][1] for key, versions in outputs.items()}
+
+
+def _check_original(image: Image, originals: Mapping[str, list[tuple[str, bytes]]]) -> None:
     check(list(originals) == [f"originals/{image.image_id}"], Harm.LOST, f"originals: {sorted(originals)}")
     versions = originals[f"originals/{image.image_id}"]
     check(
@@ -362,14 +437,13 @@ def _check_objects(world: World, image: Image) -> dict[str, bytes]:
     check(
         hashlib.sha256(versions[0][1]).hexdigest() == image.source.sha256, Harm.DIFFERING, "the original is another one"
     )
-    check({variant.key for variant in image.variants} == set(outputs), Harm.DIFFERING, f"outputs: {sorted(outputs)}")
-    return {key.removeprefix(f"outputs/{image.image_id}/"): versions[0][1] for key, versions in outputs.items()}
 
 
 def _check_letters(world: World, image: Image, *, expected: int) -> int:
     """One explained letter for a given-up run, none for anything else; a letter that SQS made by itself of a message
     whose last receive was a killed worker's may lie there settled. Returns how many do."""
-    standings = [(letter, standing_of(read_letter(letter.body), image)) for letter in world.stores.letters()]
+    letters = [letter for letter in world.stores.letters() if letter.body.strip() != JUNK]
+    standings = [(letter, standing_of(read_letter(letter.body), image)) for letter in letters]
     own = [letter for letter, standing in standings if standing is not Standing.SETTLED]
     harm = Harm.DOUBLED if len(own) > expected else Harm.LOST
     check(len(own) == expected, harm, f"dead letters: {[(standing.value, letter) for letter, standing in standings]}")
@@ -388,5 +462,5 @@ def _check_explanation(letter: Letter, image: Image) -> None:
     check(letter.explanation is not None, Harm.LOST, "the dead letter does not explain itself")
     told: dict[str, Any] = json.loads(letter.explanation or "{}")
     check((told["image_id"], told["run"]) == (image.image_id, image.run), Harm.LOST, f"it explains another run: {told}")
-    check(told["cause"] in (INTERNAL, WORKER_LOST), Harm.LOST, f"its cause is {told['cause']}")
+    check(told["cause"] in (INTERNAL, WORKER_LOST, ORIGINAL_MISSING), Harm.LOST, f"its cause is {told['cause']}")
     check(bool(told["attempts"]), Harm.LOST, "it tells of no attempt")

@@ -35,10 +35,14 @@ from benchmarks.prove.crashing.stores import REGION, Stores, change_visibility, 
 from benchmarks.prove.crashing.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.retry import RetryPolicy
 from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, context_of
 
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
 MINUTE = 60_000
+
+COPY = " "
+"""What a copy of a message ends with."""
 
 MOST_EVENTS = 300
 """Deliveries and sweeps in which a history comes to its end: struck twice, it takes some twenty."""
@@ -64,7 +68,8 @@ class World:
     `before_develop` is what happens as an original is about to be developed: it may raise. `on_quiet` is told each time
     that no function is at work and the next event is about to be chosen. `every_minute` sweeps in quiet minutes too, in
     which nothing is due. `position` says how far the people in the history have come, in words that are the same
-    exactly where they would go on alike. `caller` is whom the authorizer takes those people for.
+    exactly where they would go on alike. With `copies` every message that is delivered is soon delivered once more, as
+    SQS may do. `caller` is whom the authorizer takes those people for.
     """
 
     scale: Scale = AS_DEPLOYED
@@ -73,6 +78,7 @@ class World:
     on_quiet: Callable[[], None] | None = None
     every_minute: bool = False
     may_replay: bool = False
+    copies: bool = False
     caller: Caller = WITHOUT_A_NAME
 
     now: Milliseconds = START
@@ -342,6 +348,9 @@ class World:
         self.events["deliveries"] += len(messages)
         self.events["redeliveries"] += sum(receive != "1" for receive in receives)
         self._tell(f"{queue}: delivers {len(messages)}, receive {', '.join(receives)}")
+        for message in messages if self.copies else ():
+            if not message["Body"].endswith(COPY):  # it is told from the first by nothing that anybody reads
+                sqs.send_message(QueueUrl=url, MessageBody=message["Body"] + COPY)
         try:
             answer = self.invoke(function.name, {"Records": [_record(message, queue) for message in messages]})
         except InvocationFailed:
@@ -399,10 +408,12 @@ class World:
         return f"now{float(instant[0]) * (1 if in_milliseconds else 1000) - self.now:+}"
 
     def _applied(self, service: str) -> None:
-        """Watches every write to a row: one terminal state a run, and only a replay leaves one."""
+        """Watches every write to a row: one terminal state a run, which only a replay leaves; and no attempt before the
+        backoff of the one before it is over."""
         if service != "dynamodb":
             return
         for item in self.stores.items("ImagesTable"):
+            self._check_backoff(item)
             image_id, now = item["image_id"]["S"], (Status(item["status"]["S"]), int(item["run"]["N"]))
             before = self._standings.get(image_id)
             if before == now:
@@ -417,6 +428,15 @@ class World:
                 self.endings[image_id, run] += 1
                 if self.endings[image_id, run] > 1:
                     raise Broken(Harm.DOUBLED, f"run {run} of {image_id} ended twice")
+
+    def _check_backoff(self, item: dict[str, Any]) -> None:
+        attempts = item.get("attempts", {"L": []})["L"][-2:]
+        if len(attempts) == 2 and attempts[0]["M"]["run"] == attempts[1]["M"]["run"]:
+            earlier, later = (int(attempt["M"]["started_at"]["N"]) for attempt in attempts)
+            least_seconds = RetryPolicy().delay_seconds(int(attempts[0]["M"]["number"]["N"]), 0)
+            if later - earlier < least_seconds * 1000:
+                waited = f"{(later - earlier) / 1000} s after the one before, not {least_seconds}"
+                raise Broken(Harm.LOST, f"{item['image_id']['S']}: an attempt began {waited}")
 
 
 def _apply(event_name: str, request: AWSPreparedRequest) -> AWSResponse | None:
