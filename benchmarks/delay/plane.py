@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchmarks.delay.ways import AWS_CALL_MILLISECONDS, BATCH
-from darkroom.domain.hold import Entry, Turn
+from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image, Source, accept
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
@@ -23,6 +23,13 @@ DAY = 24 * 3600
 SUBMITTED_WITHIN_SECONDS = 3600
 EVENT_MESSAGES = 7_000
 """What 6 MB of records are."""
+
+BAD_MESSAGES = (
+    "nothing of ours",
+    f'{{"v":1,"image_id":"{"0" * 26}","tenant_id":"t","lane":"nowhere","run":1,"schedule":0,"process_at":{START}}}',
+    f'{{"v":1,"image_id":"{"0" * 26}","tenant_id":"t","lane":"slow","run":1,"schedule":0,"process_at":{10**30}}}',
+)
+"""What is in every event of the hold queue beside the images."""
 
 WINDOW_SECONDS = 60
 STATES_OF_A_TURN = 3
@@ -83,12 +90,12 @@ class _Lanes(FakeLanes):
         super().__init__()
         self._counts = counts
 
-    def send_all(self, parcels: Sequence[tuple[Message, int]]) -> int:
+    def send_all(self, lane: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
         requests = -(-len(parcels) // BATCH)
         self._counts["SQS requests"] += requests
         self._counts["calls"] += requests
         self._counts["released"] += len(parcels)
-        return len(parcels)
+        return {}
 
 
 class _HoldQueue(FakeHoldQueue):
@@ -96,13 +103,13 @@ class _HoldQueue(FakeHoldQueue):
         super().__init__()
         self._counts, self._put = counts, put
 
-    def put_all(self, messages: Sequence[Message]) -> int:
+    def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
         requests = -(-len(messages) // BATCH)
         self._counts["SQS requests"] += requests
         self._counts["calls"] += requests
         self._counts["held again"] += len(messages)
         self._put(messages)
-        return len(messages)
+        return {}
 
 
 class _Holds(FakeHolds):
@@ -166,7 +173,7 @@ class Plane:
     def __post_init__(self) -> None:
         self._events: list[tuple[Milliseconds, int, Callable[[], None]]] = []
         self._made = 0
-        self._waiting: list[Entry] = []
+        self._waiting: list[str] = []
         self._drains = False
         self._rows = _Rows(self.counts)
         self._lanes = _Lanes(self.counts)
@@ -196,27 +203,28 @@ class Plane:
 
     def _arrive(self, first: int, last: int, chance: random.Random) -> None:
         """A minute's uploads: each sends one message of its own to the hold queue."""
-        entries = []
+        bodies = []
         for number in range(first, last):
             ahead = self.load.days * DAY if self.load.aligned else chance.uniform(1000, self.load.days * DAY)
             process_at = START + SUBMITTED_WITHIN_SECONDS * 1000 + int(ahead * 1000)
             message = Message.model_construct(
-                v=1, image_id=f"{number:026d}", tenant_id="default", lane="slow", run=1, schedule=0, process_at=None
+                v=1,
+                image_id=f"{number:026d}",
+                tenant_id="default",
+                lane="slow",
+                run=1,
+                schedule=0,
+                process_at=process_at,
             )
-            entries.append(Entry.model_construct(message=message, process_at=process_at))
-        self.counts["SQS requests"] += len(entries)
-        self._wait(entries)
+            bodies.append(message.model_dump_json())
+        self.counts["SQS requests"] += len(bodies)
+        self._wait(bodies)
 
     def _hold_again(self, messages: Sequence[Message]) -> None:
-        self._wait(
-            [
-                Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
-                for message in messages
-            ]
-        )
+        self._wait([message.model_dump_json() for message in messages])
 
-    def _wait(self, entries: Sequence[Entry]) -> None:
-        self._waiting += entries
+    def _wait(self, bodies: Sequence[str]) -> None:
+        self._waiting += bodies
         if self._waiting and not self._drains:
             self._drains = True
             self._at(self.now + WINDOW_SECONDS * 1000, self._drain)
@@ -227,7 +235,13 @@ class Plane:
             event, self._waiting = self._waiting[:EVENT_MESSAGES], self._waiting[EVENT_MESSAGES:]
             self.counts["SQS requests"] += 2 * -(-len(event) // BATCH)
             with_calls = self.counts["calls"]
-            hold_images(event, lanes=self._lanes, holds=self._holds, alarms=self._alarms, clock=lambda: self.now)
+            # Bad ones beside them cost the good ones nothing.
+            bodies = [*BAD_MESSAGES, *event]
+            holding = hold_images(
+                bodies, lanes=self._lanes, holds=self._holds, alarms=self._alarms, clock=lambda: self.now
+            )
+            if holding.failed.keys() != set(range(len(BAD_MESSAGES))):
+                raise RuntimeError(f"failed: {holding.failed}")
             self._ran(HOLD_GB, self.counts["calls"] - with_calls)
         self._drains = False
 

@@ -3,7 +3,9 @@
     python -m benchmarks.prove.delays [--images 200000] [--days 30] [--pace 1] [--seed S]
 
 Clients schedule, move, cancel and let expire; processes die before, in the midst of and after what they do; messages
-come twice; calls are throttled and clocks differ by seconds. Prints how often everything happened and what was broken.
+come twice; calls are throttled and clocks differ by seconds. Every event of the hold queue has messages in it that are
+bad, batches are damaged, and some were written by a version that has one lane more. Prints how often everything
+happened and what was broken.
 Exits with 1 where a promise was broken or something never happened.
 """
 
@@ -11,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import heapq
+import json
+import math
 import os
 import random
 import sys
@@ -22,11 +26,22 @@ from typing import Any
 
 from benchmarks.report import Goal, write_report
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.hold import LANE_DELAY_SECONDS, Entry
-from darkroom.domain.image import Claim, Expire, Image, Source, TooEarly, accept, claim, complete, due_shard_of
+from darkroom.domain.hold import LANE_DELAY_SECONDS, Unplaceable, UnreadableBatch, read_batch, read_batch_letter
+from darkroom.domain.image import (
+    Claim,
+    Expire,
+    Image,
+    Source,
+    TooEarly,
+    accept,
+    claim,
+    complete,
+    due_shard_of,
+    message_for,
+)
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
-from darkroom.domain.message import Message
+from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.presets import PRESETS
 from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier
@@ -37,6 +52,7 @@ from darkroom.operations.hold_images import hold_images
 from darkroom.operations.move_image import move_image
 from darkroom.operations.release_images import ReleaseStores, release_images
 from darkroom.operations.sweep_due_images import Stores, sweep_due_images
+from tests.damage import damaged
 from tests.fakes.admission import FakeDepths, FakeTimesheets
 from tests.fakes.stores import (
     FakeAlarms,
@@ -64,6 +80,21 @@ HOLD_BATCH = 7_000
 
 HOLD_WINDOW_SECONDS = 60
 HOLD_VISIBILITY_SECONDS = 360
+BAD_RETURNS = 2
+"""How often a bad message comes again: 49 times by the template, of which two show as much."""
+
+LETTER_SECONDS = 600
+"""How soon an operator moves the letter of a batch back that was given up, without having mended anything."""
+
+RELEASE_TRIES = 12
+"""How often an execution repeats a release that failed for a reason of its own."""
+
+NEWER_LANE = "bulk"
+"""A lane that a later version has: what it has written is read by this one, after a rollback."""
+
+RESCUED_SECONDS = 2 * 60
+"""How much later than it is due for a look a sweep may send an image that was in a damaged batch."""
+
 LANE_VISIBILITY_SECONDS = 360
 SKEW_MILLISECONDS = 3_000
 ALLOWANCE_SECONDS = 2 * SKEW_MILLISECONDS / 1000 + 1
@@ -72,6 +103,26 @@ ALLOWANCE_SECONDS = 2 * SKEW_MILLISECONDS / 1000 + 1
 
 class Died(BaseException):
     """The process is gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A message of the hold queue: `bad` says what is bad about it, and is empty where it is good. One that fails comes
+    again `returns` times at most."""
+
+    body: str
+    bad: str = ""
+    returns: float = math.inf
+
+
+BAD_FOR: dict[str, type[Exception]] = {
+    "junk": UnreadableMessage,
+    "a negative time": UnreadableMessage,
+    "a time beyond the wheel": Unplaceable,
+    "an unknown lane": Unplaceable,
+    "a damaged batch": UnreadableBatch,
+}
+"""What can be bad about a message, and how it fails."""
 
 
 @dataclass(order=True)
@@ -169,6 +220,8 @@ class Queues(FakeLanes):
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         simulation = self._simulation
+        if message.lane not in LANES:
+            raise KeyError(message.lane)
         if not 0 <= delay_seconds <= LANE_DELAY_SECONDS or message.process_at is not None:
             raise ValueError(f"no message for a lane: {message}, {delay_seconds} s")
         simulation.counts["sent"] += 1
@@ -188,27 +241,34 @@ class Holding(FakeHoldQueue):
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
         self._simulation = simulation
-        self.waiting: list[tuple[Message, int]] = []
+        self.waiting: list[Record] = []
 
     def put(self, message: Message) -> None:
         simulation = self._simulation
         if message.process_at is None:
             raise ValueError(f"nothing says until when to hold {message}")
         for _ in range(1 + (simulation.chance.random() < simulation.duplicates)):
-            simulation.into_hold([(message, 1)])
+            simulation.into_hold([Record(body=message.model_dump_json())])
 
 
 class Objects(FakeHolds):
-    """Batches, and when each was written last."""
+    """Batches, and when each was written last. Some are damaged as they lie there: `whole` has what they said."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
         self._simulation = simulation
         self.put_at: dict[str, Milliseconds] = {}
+        self.whole: dict[str, bytes] = {}
 
     def put(self, key: str, dumped: bytes) -> None:
+        simulation = self._simulation
         super().put(key, dumped)
-        self.put_at[key] = self._simulation.now
+        self.put_at[key] = simulation.now
+        self.whole.pop(key, None)
+        if simulation.chance.random() < simulation.damages:
+            simulation.counts["batches damaged"] += 1
+            self.whole[key] = dumped
+            self.objects[key] = damaged(dumped, simulation.chance)
 
 
 class Wakings(FakeAlarms):
@@ -235,6 +295,7 @@ class Simulation:
     days: int = 30
     trouble_rate: float = 0.002
     duplicates: float = 0.02
+    damages: float = 0.01
 
     now: Milliseconds = START
     counts: Counter[str] = field(default_factory=Counter)
@@ -242,6 +303,7 @@ class Simulation:
     examples: list[str] = field(default_factory=list)
     latest_seconds: float = 0.0
     latest_in_turn_seconds: float = 0.0
+    latest_rescued_seconds: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -258,6 +320,7 @@ class Simulation:
         self.begun: Counter[tuple[str, int]] = Counter()
         self.to_take: dict[str, list[Milliseconds]] = {name: [] for name in LANES}
         self._begins: dict[str, list[tuple[Milliseconds, Milliseconds, str]]] = {name: [] for name in LANES}
+        self.in_damaged_batches: set[tuple[str, int]] = set()
         self.wanted: dict[str, Milliseconds] = {}
         self.withdrawn: dict[str, Milliseconds] = {}
         self._drains_at: Milliseconds | None = None
@@ -403,39 +466,117 @@ class Simulation:
             clock=lambda: self.now,
         )
 
-    def into_hold(self, parcels: Sequence[tuple[Message, int]]) -> None:
+    def into_hold(self, records: Sequence[Record]) -> None:
         """Messages that come to the hold queue, which is drained within its window."""
-        self.hold_queue.waiting += parcels
+        self.hold_queue.waiting += records
         if self._drains_at is None or self._drains_at < self.now:
             self._drains_at = self.now + HOLD_WINDOW_SECONDS * 1000
             self.at(self._drains_at, self.drain)
 
     def drain(self) -> None:
         """One event of the hold queue; what was not settled comes again after its visibility."""
-        batch, self.hold_queue.waiting = self.hold_queue.waiting[:HOLD_BATCH], self.hold_queue.waiting[HOLD_BATCH:]
+        records, self.hold_queue.waiting = self.hold_queue.waiting[:HOLD_BATCH], self.hold_queue.waiting[HOLD_BATCH:]
         if self.hold_queue.waiting:
             self.at(self.now, self.drain)
-        if not batch:
+        if not records:
             return
         self.counts["drained"] += 1
-        entries = [
-            Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at)
-            for message, _ in batch
-        ]
+        known_lanes = [*LANES]
+        if any(not record.bad for record in records):
+            records += [self._bad_message() for _ in range(self.chance.choice((1, 1, 2, 3)))]
+            if self.chance.random() < 0.1:
+                known_lanes.append(NEWER_LANE)
+                records.append(self._message_of_a_newer_version())
+            self.chance.shuffle(records)
         try:
             failed = hold_images(
-                entries,
+                [record.body for record in records],
                 lanes=self.struck_lanes,
                 holds=_Struck(self.holds, self.trouble),
                 alarms=_Struck(self.alarms, self.trouble),
                 clock=self.clock,
+                known_lanes=known_lanes,
             ).failed
-        except Died:
+        except Died as death:
             self.counts["kills"] += 1
-            failed = list(range(len(batch)))
-        again = [(batch[place][0], batch[place][1] + 1) for place in failed]
+            failed = dict.fromkeys(range(len(records)), death)  # type: ignore[arg-type]
+        except Exception as error:
+            self._hold(False, "bugs", "hold_images", repr(error))
+            failed = dict.fromkeys(range(len(records)), error)
+        again = []
+        for place, record in enumerate(records):
+            self._judge(record, failed.get(place))
+            if place in failed and record.returns > 0:
+                again.append(replace(record, returns=record.returns - 1))
         if again:
             self.at(self.now + HOLD_VISIBILITY_SECONDS * 1000, lambda: self.into_hold(again))
+
+    def _judge(self, record: Record, error: BaseException | None) -> None:
+        """Whether the message came to what it had to: a good one is settled, and a bad one fails for what it is."""
+        if isinstance(error, Died | Retryable):
+            return
+        if not record.bad:
+            self._hold(error is None, "good messages refused", record.body, repr(error))
+            return
+        self.counts[f"bad: {record.bad}"] += 1
+        letter = read_batch_letter(record.body)
+        is_bad = letter is None or letter.batch in self.holds.whole
+        expected = BAD_FOR[record.bad] if is_bad else type(None)
+        self._hold(type(error) is expected, "bad messages taken for others", record.body[:200], repr(error))
+
+    def _bad_message(self) -> Record:
+        bad = self.chance.choice([*BAD_FOR])
+        seconds = self.chance.choice((60, 3_600, 90 * DAY))
+        message: dict[str, Any] = {
+            "v": 1,
+            "image_id": f"{self.chance.randrange(10**9):026d}",
+            "tenant_id": "default",
+            "lane": self.chance.choice([*LANES]),
+            "run": 1,
+            "schedule": 0,
+            "process_at": self.now + seconds * 1000,
+        }
+        match bad:
+            case "junk":
+                junk = self.chance.choice(("", "null", "{}", "nothing of ours", "[" * 10_000))
+                return Record(body=junk, bad=bad, returns=BAD_RETURNS)
+            case "a negative time":
+                message["process_at"] = self.chance.choice((-1, -(10**30)))
+            case "a time beyond the wheel":
+                message["process_at"] = self.chance.choice((10**30, 300_000_000_000_000, self.now + 366 * DAY * 1000))
+            case "an unknown lane":
+                message["lane"] = "nowhere"
+            case _:
+                # Of a batch that is gone, unless one is known to be damaged.
+                key = self.chance.choice([*self.holds.whole] or [f"holds/x/{'0' * 40}.json.gz"])
+                return self._letter(key)
+        return Record(body=json.dumps(message), bad=bad, returns=BAD_RETURNS)
+
+    def _message_of_a_newer_version(self) -> Record:
+        """A scheduled image in a lane that this version does not know: whoever wakes its batch leaves it out."""
+        self._made += 1
+        process_at = self.now + int(max(3_600, self.delay_seconds()) * 1000)
+        image = accept(
+            image_id=f"7{self._made:025d}",
+            tenant_id="default",
+            lane="slow",
+            preset="standard",
+            recipe=PRESETS["standard"],
+            fingerprint="",
+            correlation_id="",
+            source=Source(version_id="v", sha256="", size_bytes=1, media_type="image/jpeg"),
+            now=self.now,
+            process_at=process_at,
+            expires_at=None,
+        )
+        image = replace(image, lane=NEWER_LANE)
+        self.rows.rows[image.image_id] = image  # its sweeper is of that version too
+        message = message_for(image).model_copy(update={"process_at": process_at})
+        return Record(body=message.model_dump_json(), returns=0)  # this version could do nothing with it
+
+    def _letter(self, key: str) -> Record:
+        letter = {"v": 1, "batch": key, "position": 0, "error": "", "cause": "", "execution": ""}
+        return Record(body=json.dumps(letter), bad="a damaged batch", returns=BAD_RETURNS)
 
     def release(self, key: str, position: int, begins_at: Milliseconds | None = None, tries: int = 0) -> None:
         """A turn of an execution: it invokes the function again where that fails, a little later each time."""
@@ -454,15 +595,38 @@ class Simulation:
                 ),
                 out_of_time=lambda: self.chance.random() < 0.01,
             )
+        except UnreadableBatch:
+            self._hold(key in self.holds.whole, "batches refused", key, "")
+            self._give_up(key)
+            return
         except (Died, Retryable) as error:
             self.counts["kills"] += isinstance(error, Died)
             self.at(self.now + 2_000 * 2**tries, lambda: self.release(key, position, begins_at, tries + 1))
             return
+        except Exception as error:
+            self._hold(False, "bugs", f"release_images {key}", repr(error))
+            if tries < RELEASE_TRIES:
+                self.at(self.now + 150_000, lambda: self.release(key, position, begins_at, tries + 1))
+            else:
+                self._give_up(key)
+            return
+        self._hold(key not in self.holds.whole or key not in self.holds.objects, "damages unnoticed", key, "")
         self.counts["turns"] += 1
         self.counts["stale"] += released.stale
         self.counts["held again"] += released.held
+        self.counts["left out"] += len(released.skipped)
+        for image_id, reason in released.skipped.items():
+            self._hold(self.rows.rows[image_id].lane == NEWER_LANE, "good images left out", image_id, reason)
         if not released.done:
             self.at(released.wake_at, lambda: self.release(key, released.position, released.begins_at))
+
+    def _give_up(self, key: str) -> None:
+        """One letter, which an operator moves back; the images are the sweeper's."""
+        self.counts["batches given up"] += 1
+        if key in self.holds.whole:
+            entries = read_batch(self.holds.whole[key]).entries
+            self.in_damaged_batches |= {(entry.message.image_id, entry.message.schedule) for entry in entries}
+        self.at(self.now + LETTER_SECONDS * 1000, lambda: self.into_hold([self._letter(key)]))
 
     def deliver(self, message: Message, *, receive_count: int) -> None:
         """A worker's claim and finish, by its own clock."""
@@ -498,14 +662,26 @@ class Simulation:
         process_at = image.process_at or image.created_at
         early, late = (process_at - self.now) / 1000, (self.now - process_at) / 1000
         self.begun[image_id, image.schedule] += 1
-        self.latest_seconds = max(self.latest_seconds, late)
-        self._begins[image.lane].append((process_at, self.now, image_id))
+        if (image_id, image.schedule) in self.in_damaged_batches:
+            self._begin_rescued(image, late)
+        else:
+            self.latest_seconds = max(self.latest_seconds, late)
+            self._begins[image.lane].append((process_at, self.now, image_id))
         # A worker knows the time by its own clock, which is seconds off.
         self._hold(early * 1000 <= SKEW_MILLISECONDS, "early", image_id, early)
         self._hold(process_at == self.wanted[image_id], "another time's", image_id, self.wanted[image_id])
         self._hold(image_id not in self.withdrawn, "released after its withdrawal", image_id, "")
         self._hold(self.begun[image_id, image.schedule] == 1, "doubled", image_id, image.schedule)
         self.rows.change(image, complete(image, (), notices=(), now=self.now))
+
+    def _begin_rescued(self, image: Image, late: float) -> None:
+        """What was in a damaged batch comes by the sweeper, which looks for it at twice its lane's service level, and
+        waits for releases that have reserved the lane."""
+        self.counts["rescued from damaged batches"] += 1
+        self.latest_rescued_seconds[image.lane] = max(self.latest_rescued_seconds[image.lane], round(late))
+        allowed = 2 * LANES[image.lane].sla_seconds + RESCUED_SECONDS + ALLOWANCE_SECONDS
+        reserved = (self.calendar.busy_until(image.lane) - (image.process_at or 0)) / 1000
+        self._hold(late <= max(allowed, reserved + allowed), "rescued late", image.image_id, late)
 
     def look_in_time(self, row: Image) -> None:
         """Sweeps come every minute; those at which nothing is due are left out."""
@@ -546,6 +722,8 @@ class Simulation:
         """What must be true when everything has happened."""
         self._check_lateness()
         for image in self.rows.rows.values():
+            if image.lane == NEWER_LANE:
+                continue
             self.counts[f"ended {image.status}"] += 1
             self._hold(image.status.is_terminal, "lost", image.image_id, image.status)
         # An object whose writer died before its waking was set holds no promise: its images came again in another one.
@@ -553,7 +731,7 @@ class Simulation:
         woken = dict(self.alarms.wakings.values())
         promised = {key for key, at in self.holds.put_at.items() if at <= woken.get(key, 0)}
         self.counts["orphaned objects"] = len(self.holds.objects.keys() - promised)
-        left = sorted(self.holds.objects.keys() & promised)
+        left = sorted((self.holds.objects.keys() & promised) - self.holds.whole.keys())
         self._hold(not left, "objects left", "", left[:3])
 
     def _check_lateness(self) -> None:
@@ -577,7 +755,22 @@ class Simulation:
                 self.examples.append(f"{harm}: {image_id}, {found}")
 
 
-HARMS = ("early", "late", "lost", "doubled", "released after its withdrawal", "another time's", "objects left")
+HARMS = (
+    "early",
+    "late",
+    "lost",
+    "doubled",
+    "released after its withdrawal",
+    "another time's",
+    "objects left",
+    "bugs",
+    "good messages refused",
+    "bad messages taken for others",
+    "batches refused",
+    "damages unnoticed",
+    "good images left out",
+    "rescued late",
+)
 
 MUST_HAPPEN = (
     "accepted",
@@ -591,6 +784,11 @@ MUST_HAPPEN = (
     "stale",
     "kills",
     "came early",
+    *(f"bad: {bad}" for bad in BAD_FOR),
+    "batches damaged",
+    "batches given up",
+    "rescued from damaged batches",
+    "left out",
     "ended done",
     "ended cancelled",
     "ended expired",
@@ -619,6 +817,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{name:<40}{count:>12,}")
     print(f"{'latest begin, after its time (s)':<40}{simulation.latest_seconds:>12.1f}")
     print(f"{'latest begin, after its turn (s)':<40}{simulation.latest_in_turn_seconds:>12.1f}")
+    for lane_name, seconds in sorted(simulation.latest_rescued_seconds.items()):
+        print(f"{f'latest begin of a damaged batch, {lane_name} (s)':<40}{seconds:>12}")
     print(f"{simulation.images:,} images in {time.monotonic() - started:.0f} s")
     for example in simulation.examples:
         print(example)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
@@ -9,9 +10,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Entry, UnreadableBatch, read_batch_letter
-from darkroom.domain.message import UnreadableMessage, read_message
-from darkroom.operations.hold_images import hold_images, wake_again
+from darkroom.domain.hold import Unplaceable, UnreadableBatch
+from darkroom.domain.message import UnreadableMessage
+from darkroom.operations.hold_images import hold_images
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.hold_images()
@@ -24,47 +25,40 @@ STOP_BEFORE_DEADLINE_MILLISECONDS = 20_000
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    entries, message_ids, failed, woken = [], [], [], 0
-    for record in event["Records"]:
-        try:
-            letter = read_batch_letter(record["body"])
-            if letter is not None:  # an operator has moved it back
-                woken += wake_again(letter.batch, holds=ports.holds, alarms=ports.alarms)
-                continue
-            message = read_message(record["body"])
-        except Retryable as error:
-            logger.warning("a batch could not be set to wake", extra={"cause": str(error)})
-            failed.append(record["messageId"])
-            continue
-        except (UnreadableMessage, UnreadableBatch) as error:
-            logger.error("unreadable message", exc_info=error, extra={"message_id": record["messageId"]})
-            failed.append(record["messageId"])
-            continue
-        # One without a time was put here by hand: its lane is where it belongs, now.
-        entry = Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
-        entries.append(entry)
-        message_ids.append(record["messageId"])
+    message_ids = [record["messageId"] for record in event["Records"]]
     holding = hold_images(
-        entries,
+        [record["body"] for record in event["Records"]],
         lanes=ports.lanes,
         holds=ports.holds,
         alarms=ports.alarms,
         clock=wiring.clock,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
-    for cause in holding.causes:
-        logger.warning("some could not be held", extra={"cause": str(cause)})
-    failed += [message_ids[place] for place in holding.failed]
+    bad = 0
+    # What a whole batch failed for is one error of thousands of messages, and is told once.
+    for error, group in groupby(holding.failed.items(), key=lambda one: one[1]):
+        places = [place for place, _ in group]
+        told = {"message_id": message_ids[places[0]], "messages": len(places), "reason": str(error)}
+        match error:
+            case Retryable():
+                logger.warning("some could not be held", extra=told)
+            case UnreadableMessage() | Unplaceable() | UnreadableBatch():
+                logger.error("a message that can never be held", extra=told)
+                bad += len(places)
+            case _:
+                logger.error("some could not be held", exc_info=error, extra=told)
+                bad += len(places)
     logger.info(
         "held",
         extra={
             "images": holding.held,
             "batches": holding.batches,
             "sent": holding.sent,
-            "woken_again": woken,
-            "failed": len(failed),
+            "woken_again": holding.woken,
+            "failed": len(holding.failed),
         },
     )
     metrics.add_metric("ImagesHeld", MetricUnit.Count, holding.held)
     metrics.add_metric("BatchesHeld", MetricUnit.Count, holding.batches)
-    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+    metrics.add_metric("HoldMessagesBad", MetricUnit.Count, bad)
+    return {"batchItemFailures": [{"itemIdentifier": message_ids[place]} for place in holding.failed]}

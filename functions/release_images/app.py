@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
@@ -17,6 +18,9 @@ stores = wiring.release_images()
 STOP_BEFORE_DEADLINE_MILLISECONDS = 60_000
 """A hundred images take at most their dozen calls, retries included; the next turn goes on after them."""
 
+IDS_LOGGED = 20
+"""How many of the images that were left out for the same reason are named."""
+
 
 @logger.inject_lambda_context(clear_state=True)
 @tracer.capture_lambda_handler(capture_response=False)
@@ -30,17 +34,25 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         stores=stores,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
+    for reason, count in Counter(released.skipped.values()).items():
+        some = [image_id for image_id, why in released.skipped.items() if why == reason][:IDS_LOGGED]
+        logger.error(
+            "images that can be brought to no lane are left to the sweeper",
+            extra={"reason": reason, "images": count, "image_ids": some},
+        )
     logger.info(
         "released",
         extra={
             "sent": released.sent,
             "held_again": released.held,
             "stale": released.stale,
+            "skipped": len(released.skipped),
             "done": released.done,
             "lateness_seconds": released.latest_seconds,
         },
     )
     metrics.add_metric("ImagesReleased", MetricUnit.Count, released.sent)
+    metrics.add_metric("ImagesSkipped", MetricUnit.Count, len(released.skipped))
     if released.sent:
         metrics.add_metric("ReleaseLatenessSeconds", MetricUnit.Seconds, released.latest_seconds)
     return {

@@ -5,26 +5,31 @@ moto's Step Functions neither waits nor knows when a name is free: what an execu
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
 import pytest
+import time_machine
+import yaml
 from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
+from darkroom import telemetry
 from darkroom.aws.calendar import ReleaseCalendar
 from darkroom.aws.holds import HoldExecutions, HoldsBucket, timestamp
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Turn
-from darkroom.domain.image import message_for
+from darkroom.domain.hold import MAX_BATCH_BYTES, Batch, Entry, Turn, Unplaceable, UnreadableBatch, batch_key
+from darkroom.domain.image import Status, message_for
 from darkroom.domain.message import Message, read_message
 from darkroom.ports import Calendar
 from tests.contract.conftest import REGION, TEMPLATE, Aws
-from tests.fakes.stores import FakeCalendar
+from tests.contract.functions import ROOT, call, load, record
+from tests.fakes.stores import FakeCalendar, FakeHolds, FakeLanes
 from tests.unit.test_image import pending
 
 MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:hold"
@@ -211,11 +216,11 @@ def received(url: str) -> list[str]:
     return sorted(bodies)
 
 
-def test_batches_go_to_their_lanes_ten_at_a_time_each_with_its_delay(aws: Aws) -> None:
+def test_batches_go_to_their_lane_ten_at_a_time_each_with_its_delay(aws: Aws) -> None:
     client = boto3.client("sqs")
     asked = spy(client, "SendMessageBatch", lambda arguments, call: call(arguments))
-    parcels = [(message(number, "fast" if number % 2 else "slow"), number % 3) for number in range(25)]
-    assert LaneQueues(client, aws.queue_urls).send_all(parcels) == 25
+    parcels = [(message(number), number % 3) for number in range(25)]
+    assert LaneQueues(client, aws.queue_urls).send_all("slow", parcels) == {}
     assert max(len(arguments["Entries"]) for arguments in asked) <= 10
     delays = {
         read_message(entry["MessageBody"]).image_id: entry["DelaySeconds"]
@@ -237,12 +242,13 @@ def test_what_a_batch_reports_as_failed_is_sent_again_alone(aws: Aws) -> None:
         return answer | {"Failed": [{"Id": one["Id"], "SenderFault": False, "Code": "InternalError"}]}
 
     asked = spy(client, "SendMessageBatch", fail_one)
-    assert LaneQueues(client, aws.queue_urls).send_all([(message(number), 0) for number in range(4)]) == 4
+    assert LaneQueues(client, aws.queue_urls).send_all("slow", [(message(number), 0) for number in range(4)]) == {}
     assert [len(arguments["Entries"]) for arguments in asked] == [4, 1]
     assert received(aws.queue_urls["slow"]) == [message(number).image_id for number in range(4)]
 
 
-def test_a_batch_that_keeps_failing_says_how_many_before_it_are_sent(aws: Aws) -> None:
+@pytest.mark.parametrize("kind", ["lane", "hold queue"])
+def test_a_queue_that_keeps_failing_says_which_messages_may_not_be_sent(aws: Aws, kind: str) -> None:
     client = boto3.client("sqs")
 
     def fail_the_second(arguments: dict[str, Any], call: Any) -> Any:
@@ -250,9 +256,61 @@ def test_a_batch_that_keeps_failing_says_how_many_before_it_are_sent(aws: Aws) -
             return call(arguments)
         return {"Failed": [{"Id": entry["Id"], "SenderFault": False, "Code": "X"} for entry in arguments["Entries"]]}
 
-    spy(client, "SendMessageBatch", fail_the_second)
-    assert LaneQueues(client, aws.queue_urls).send_all([(message(number), 0) for number in range(25)]) == 10
-    assert SqsHoldQueue(client, aws.queue_urls["slow"]).put_all([message(number) for number in range(25)]) == 10
+    asked = spy(client, "SendMessageBatch", fail_the_second)
+    unsent = send_all(client, aws, kind, [message(number) for number in range(25)])
+    assert {place: type(error) for place, error in unsent.items()} == dict.fromkeys(range(10, 25), Retryable)
+    assert len(asked) == 1 + 3, "what follows is not tried: each call may take seconds"
+
+
+@pytest.mark.parametrize("kind", ["lane", "hold queue"])
+def test_a_message_that_sqs_refuses_keeps_none_of_its_batch_from_being_sent(aws: Aws, kind: str) -> None:
+    client = boto3.client("sqs")
+
+    def refuse_one(arguments: dict[str, Any], call: Any) -> Any:
+        others = [entry for entry in arguments["Entries"] if message(3).image_id not in entry["MessageBody"]]
+        refused = [entry for entry in arguments["Entries"] if entry not in others]
+        answer = call(arguments | {"Entries": others})
+        failed = [{"Id": one["Id"], "SenderFault": True, "Code": "InvalidMessageContents"} for one in refused]
+        return answer | {"Failed": failed}
+
+    spy(client, "SendMessageBatch", refuse_one)
+    unsent = send_all(client, aws, kind, [message(number) for number in range(12)])
+    assert {place: type(error) for place, error in unsent.items()} == {3: Unplaceable}
+    assert received(aws.queue_urls["slow"]) == [message(number).image_id for number in range(12) if number != 3]
+
+
+def test_a_sender_who_sends_too_much_is_not_refused(aws: Aws) -> None:
+    client = boto3.client("sqs")
+    throttled = {"SenderFault": True, "Code": "ThrottlingException"}
+    spy(
+        client,
+        "SendMessageBatch",
+        lambda arguments, _: {"Failed": [throttled | {"Id": entry["Id"]} for entry in arguments["Entries"]]},
+    )
+    assert [type(error) for error in send_all(client, aws, "lane", [message(1)]).values()] == [Retryable]
+
+
+def send_all(client: Any, aws: Aws, kind: str, messages: list[Message]) -> Mapping[int, Exception]:
+    if kind == "lane":
+        return LaneQueues(client, aws.queue_urls).send_all("slow", [(one, 0) for one in messages])
+    return SqsHoldQueue(client, aws.queue_urls["slow"]).put_all(messages)
+
+
+@pytest.mark.parametrize("kind", ["fake", "aws"])
+def test_a_lane_of_another_version_has_no_queue(kind: str, aws: Aws) -> None:
+    lanes = FakeLanes() if kind == "fake" else LaneQueues(boto3.client("sqs"), aws.queue_urls)
+    with pytest.raises(KeyError):
+        lanes.send_all("bulk", [(message(1, "bulk"), 0)])
+
+
+@pytest.mark.parametrize("kind", ["fake", "aws"])
+def test_an_object_that_is_larger_than_any_batch_is_not_read(kind: str, aws: Aws) -> None:
+    holds = FakeHolds() if kind == "fake" else HoldsBucket(boto3.client("s3"), aws.outputs_bucket)
+    holds.put("holds/a", bytes(MAX_BATCH_BYTES))
+    assert holds.get("holds/a") == bytes(MAX_BATCH_BYTES)
+    holds.put("holds/a", bytes(MAX_BATCH_BYTES + 1))
+    with pytest.raises(UnreadableBatch):
+        holds.get("holds/a")
 
 
 def test_rows_come_by_the_hundred_and_only_those_that_there_are(aws: Aws) -> None:
@@ -299,3 +357,148 @@ def test_rows_that_are_left_out_every_time_are_not_taken_for_gone(aws: Aws) -> N
     )
     with pytest.raises(Retryable):
         ImagesTable(client, aws.images_table).get_all(["0" * 26])
+
+
+# ── The handlers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+NOW = 1_795_251_600_000
+FAR = NOW + 30 * 24 * 3600 * 1000
+
+
+def event_of(bodies: Mapping[str, str]) -> dict[str, Any]:
+    """An event of the hold queue with those bodies, by their message ids."""
+    return {
+        "Records": [
+            record(
+                {"MessageId": message_id, "ReceiptHandle": "-", "Body": body, "Attributes": {}, "MD5OfBody": ""},
+                queue="HoldQueue",
+            )
+            for message_id, body in bodies.items()
+        ]
+    }
+
+
+def body(number: int, process_at: int, lane: str = "slow") -> str:
+    return message(number, lane).model_copy(update={"process_at": process_at}).model_dump_json()
+
+
+def letter(key: str) -> str:
+    return json.dumps({"v": 1, "batch": key, "error": "UnreadableBatch", "cause": "", "execution": "arn"})
+
+
+def test_bad_messages_are_reported_logged_and_counted_and_the_good_beside_them_are_held_and_sent(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged, altered = f"holds/x/{'0' * 40}.json.gz", f"holds/x/{'1' * 40}.json.gz"
+    holds = HoldsBucket(boto3.client("s3"), aws.holds_bucket)
+    holds.put(damaged, bytes.fromhex("1f8b0800000000000002ffff"))
+    holds.put(altered, Batch(level="release", wake_at=NOW, entries=()).dumped())
+    bad = {
+        "unknown-lane-near": (body(10, NOW + 60_000, "bulk"), "no lane of this version is called 'bulk'"),
+        "unknown-lane-far": (body(11, FAR, "bulk"), "no lane of this version is called 'bulk'"),
+        "thirty-digits": (body(12, 10**30), "its time is more than 364 days ahead"),
+        "year-11476": (body(13, 300_000_000_000_000), "its time is more than 364 days ahead"),
+        "negative": (body(14, -1), "process_at"),
+        "junk": ("nothing of ours", "body"),
+        "damaged-batch": (letter(damaged), "are not those whose digest is in its key"),
+        "altered-batch": (letter(altered), "are not those whose digest is in its key"),
+        "key-beyond-s3": (letter(f"holds/{'x' * 1100}/{'0' * 40}.json.gz"), ""),
+    }
+    good = {
+        "near": body(1, NOW + 60_000),
+        "fast": body(2, NOW + 60_000, "fast"),
+        "far": body(3, FAR),
+        "gone-batch": letter(f"holds/x/{'2' * 40}.json.gz"),
+    }
+    mixed = good | {name: text for name, (text, _) in bad.items()}
+    stream = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
+    with time_machine.travel(NOW / 1000, tick=False):
+        answer = call(load("hold_images", aws, monkeypatch), event_of(dict(sorted(mixed.items()))))
+    failed = {one["itemIdentifier"] for one in answer["batchItemFailures"]}
+    assert failed - {"key-beyond-s3"} == bad.keys() - {"key-beyond-s3"}, "moto takes keys of any length"
+    errors = [line for line in map(json.loads, stream.getvalue().splitlines()) if line["level"] == "ERROR"]
+    told = {line["message_id"]: line["reason"] for line in errors}
+    assert told.keys() == failed
+    assert all(reason in told[name] for name, (_, reason) in bad.items() if name in told)
+    (measures,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "HoldMessagesBad" in line]
+    assert (measures["HoldMessagesBad"], measures["ImagesHeld"]) == ([len(failed)], [1])
+    with time_machine.travel(NOW / 1000 + 61, tick=False):
+        assert received(aws.queue_urls["slow"]) == [message(1).image_id]
+        assert received(aws.queue_urls["fast"]) == [message(2).image_id]
+    executions = boto3.client("stepfunctions").list_executions(stateMachineArn=aws.hold_state_machine)["executions"]
+    assert len(executions) == 1
+
+
+@pytest.mark.parametrize("call_that_fails", ["PutObject", "StartExecution", "SendMessageBatch"])
+def test_a_call_that_aws_refuses_costs_only_what_it_was_for(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, call_that_fails: str
+) -> None:
+    module = load("hold_images", aws, monkeypatch)
+    client = {"PutObject": module.ports.holds, "StartExecution": module.ports.alarms}.get(
+        call_that_fails, module.ports.lanes
+    )._client
+    calls: list[int] = []
+
+    def refuse_the_first(arguments: dict[str, Any], call: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, call_that_fails)
+        return call(arguments)
+
+    spy(client, call_that_fails, refuse_the_first)
+    bodies = {
+        "fast": body(1, NOW + 60_000, "fast"),
+        "slow": body(2, NOW + 60_000),
+        "soon": body(3, NOW + 3_600_000),
+        "later": body(4, FAR),
+        "latest": body(5, FAR),
+    }
+    with time_machine.travel(NOW / 1000, tick=False):
+        answer = call(module, event_of(bodies))
+    expected = {"PutObject": "soon", "StartExecution": "soon", "SendMessageBatch": "fast"}[call_that_fails]
+    assert answer == {"batchItemFailures": [{"itemIdentifier": expected}]}
+
+
+def test_a_release_leaves_out_what_it_cannot_place_and_says_so(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    entries = [
+        Entry(message=message(number, lane), process_at=NOW + 60_000)
+        for number, lane in enumerate(("slow", "bulk", "slow"))
+    ]
+    for entry in entries:
+        image_id, lane = entry.message.image_id, entry.message.lane
+        table.create(
+            pending(image_id=image_id, lane=lane, status=Status.SCHEDULED, process_at=entry.process_at, schedule=0)
+        )
+    batch = Batch(level="release", wake_at=NOW, entries=tuple(entries))
+    key = batch_key(batch, batch.dumped())
+    HoldsBucket(boto3.client("s3"), aws.holds_bucket).put(key, batch.dumped())
+    stream = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
+    turn = {"key": key, "position": 0, "begins_at": None, "wake_at": timestamp(NOW)}
+    with time_machine.travel(NOW / 1000, tick=False):
+        assert call(load("release_images", aws, monkeypatch), turn)["done"]
+    with time_machine.travel(NOW / 1000 + 61, tick=False):
+        assert received(aws.queue_urls["slow"]) == [message(0).image_id, message(2).image_id]
+    (told,) = [line for line in map(json.loads, stream.getvalue().splitlines()) if line["level"] == "ERROR"]
+    assert (told["images"], told["image_ids"]) == (1, [message(1).image_id])
+    assert '"ImagesSkipped":[1.0]' in capsys.readouterr().out.replace(" ", "")
+
+
+@pytest.mark.filterwarnings("ignore:No application metrics")
+def test_a_damaged_batch_ends_its_execution_by_the_name_that_its_state_machine_knows(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumped = Batch(level="release", wake_at=NOW, entries=()).dumped()
+    key = batch_key(Batch(level="release", wake_at=NOW, entries=()), dumped)
+    HoldsBucket(boto3.client("s3"), aws.holds_bucket).put(key, dumped[:12] + b"\xff" * 8 + dumped[20:])
+    turn = {"key": key, "position": 0, "begins_at": None, "wake_at": timestamp(NOW)}
+    with pytest.raises(Exception) as raised:
+        call(load("release_images", aws, monkeypatch), turn)
+    machine = yaml.safe_load((ROOT / "statemachines" / "hold_batch.asl.yaml").read_text())
+    first = machine["States"]["Release"]["Retry"][0]  # the first that matches counts
+    assert (first["ErrorEquals"], first["MaxAttempts"]) == ([type(raised.value).__name__], 0)

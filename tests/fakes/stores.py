@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Turn
+from darkroom.domain.hold import MAX_BATCH_BYTES, Turn, Unplaceable, UnreadableBatch
 from darkroom.domain.image import Image, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Place
 from darkroom.domain.message import Message
 from darkroom.ports import (
@@ -189,7 +190,8 @@ class FakeOutputs:
 
 @dataclass
 class FakeLanes:
-    """The `Lanes` port: the messages of all lanes in one list, and how many wait by what a test says."""
+    """The `Lanes` port: the messages of all lanes in one list, and how many wait by what a test says. Like the adapter
+    it has a queue for each lane of this version, and for no other."""
 
     sent: list[Message] = field(default_factory=list)
     delays: list[int] = field(default_factory=list)
@@ -197,11 +199,14 @@ class FakeLanes:
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         assert 0 <= delay_seconds <= 900
+        if message.lane not in LANES:
+            raise KeyError(message.lane)
         self.sent.append(message)
         self.delays.append(delay_seconds)
 
-    def send_all(self, parcels: Sequence[tuple[Message, int]]) -> int:
-        return _count_sent(parcels, lambda parcel: self.send(parcel[0], delay_seconds=parcel[1]))
+    def send_all(self, lane: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+        assert {message.lane for message, _ in parcels} <= {lane}
+        return _send_each(parcels, lambda parcel: self.send(parcel[0], delay_seconds=parcel[1]))
 
     def backlog(self, lane: str) -> int:
         return self.backlogs.get(lane, 0)
@@ -217,17 +222,20 @@ class FakeHoldQueue:
         assert message.process_at is not None
         self.held.append(message)
 
-    def put_all(self, messages: Sequence[Message]) -> int:
-        return _count_sent(messages, self.put)
+    def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
+        return _send_each(messages, self.put)
 
 
-def _count_sent[One](ones: Sequence[One], send: Callable[[One], None]) -> int:
-    for number, one in enumerate(ones):
+def _send_each[One](ones: Sequence[One], send: Callable[[One], None]) -> Mapping[int, Exception]:
+    unsent: dict[int, Exception] = {}
+    for place, one in enumerate(ones):
         try:
             send(one)
-        except Retryable:
-            return number
-    return len(ones)
+        except Unplaceable as error:
+            unsent[place] = error
+        except Retryable as error:
+            return unsent | dict.fromkeys(range(place, len(ones)), error)
+    return unsent
 
 
 @dataclass
@@ -240,7 +248,10 @@ class FakeHolds:
         self.objects[key] = dumped
 
     def get(self, key: str) -> bytes | None:
-        return self.objects.get(key)
+        dumped = self.objects.get(key)
+        if dumped is not None and len(dumped) > MAX_BATCH_BYTES:
+            raise UnreadableBatch("it is larger than any batch")
+        return dumped
 
     def delete(self, key: str) -> None:
         self.objects.pop(key, None)

@@ -3,13 +3,19 @@
 import gzip
 import json
 import random
+import re
+import tracemalloc
+import zlib
+from collections import Counter
 
 import pytest
 
 from darkroom.domain.hold import (
     BATCH_LIMIT,
     FULL_BUCKET,
+    HELD_AT_MOST_SECONDS,
     LANE_DELAY_SECONDS,
+    MAX_BATCH_BYTES,
     RELEASE,
     WHEEL,
     Batch,
@@ -21,9 +27,12 @@ from darkroom.domain.hold import (
     is_near,
     level_of,
     read_batch,
+    read_stored_batch,
+    unplaceable_because,
 )
 from darkroom.domain.message import Message
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from tests.damage import damaged
 
 NOW = 1_795_251_600_123
 DAY = 24 * 3600
@@ -138,6 +147,9 @@ def test_an_object_is_compact() -> None:
     assert len(batch.dumped()) / 5_000 < 30, "bytes an image"
 
 
+EMPTY = Batch(level="release", wake_at=0, entries=()).dumped()
+
+
 @pytest.mark.parametrize(
     "dumped",
     [
@@ -145,13 +157,136 @@ def test_an_object_is_compact() -> None:
         b"no gzip",
         gzip.compress(b"no JSON"),
         gzip.compress(b"{}"),
-        gzip.compress(json.dumps({"v": 2, "level": "release", "wake_at": 1, "groups": []}).encode()),
-        gzip.compress(json.dumps({"v": 1, "level": "release", "wake_at": 1, "groups": [], "more": 1}).encode()),
-        gzip.compress(b'{"v":1,"level":"release","wake_at":1,"groups":[]}')[:-4],
+        gzip.compress(json.dumps({"v": 2, "level": "release", "wake_at": 0, "groups": []}).encode()),
+        gzip.compress(json.dumps({"v": 1, "level": "release", "wake_at": 0, "groups": [], "more": 1}).encode()),
+        EMPTY[:-4],
+        EMPTY + b"\0",
+        EMPTY + EMPTY,
+        gzip.compress(b"[" * 1_000_000),
+        gzip.compress(b'{"v":1,"level":"release","wake_at":%s,"groups":[]}' % (b"9" * 5_000)),
+        gzip.compress(b'{"v":1,"level":"release","wake_at":%s,"groups":[]}' % (b"9" * 500 + b"000")),
+        gzip.compress(b'{"v":1,"level":"release","wake_at":1001,"groups":[]}'),
+        gzip.compress(b'{"v":1,"level":"release","wake_at":-1000,"groups":[]}'),
+        gzip.compress(b'{"v":1,"level":"release","wake_at":1e3,"groups":[]}'),
+        gzip.compress(b'{"v":1,"level":"release","wake_at":0,"groups":[{"tenant_id":"t","lane":"","images":[[0]]}]}'),
+        gzip.compress(b'{"v":1,"level":"\xff","wake_at":0,"groups":[]}'),
     ],
     # gzip writes the time into what it makes, and two workers must find the same names.
-    ids=["empty", "no gzip", "no JSON", "no fields", "another version", "one field more", "cut off"],
+    ids=[
+        "empty",
+        "no gzip",
+        "no JSON",
+        "no fields",
+        "another version",
+        "one field more",
+        "cut off",
+        "a byte behind it",
+        "twice",
+        "deep",
+        "5,000 digits",
+        "503 digits",
+        "no whole second",
+        "before 1970",
+        "a float",
+        "no images",
+        "no text",
+    ],
 )
 def test_what_is_no_batch_of_this_version_is_not_guessed_at(dumped: bytes) -> None:
     with pytest.raises(UnreadableBatch):
         read_batch(dumped)
+
+
+def test_an_object_that_unfolds_to_far_more_than_any_batch_is_given_up_after_the_most_that_a_batch_has() -> None:
+    squeezer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    bomb = b"".join([*(squeezer.compress(bytes(2**24)) for _ in range(16)), squeezer.flush()])
+    tracemalloc.start()
+    with pytest.raises(UnreadableBatch, match="too long"):
+        read_batch(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(bomb) < 2**19 and peak < 3 * MAX_BATCH_BYTES
+
+
+def test_the_largest_batch_can_be_read() -> None:
+    tenants = ["\\" * 124 + f"{number:04d}" for number in range(BATCH_LIMIT)]
+    entries = [
+        entry(number, 3600 + number % 600 / 1000, schedule=10**9, tenant_id=tenants[number])
+        for number in range(BATCH_LIMIT)
+    ]
+    (batch,) = batches_of(entries, NOW)
+    assert read_batch(batch.dumped()) == batch
+
+
+def test_an_error_about_ten_thousand_images_is_short() -> None:
+    images = [[f"{number:026d}", 0, 0, 0] for number in range(BATCH_LIMIT)]
+    document = {"v": 1, "level": "release", "wake_at": 0, "groups": [{"tenant_id": "", "lane": "", "images": images}]}
+    with pytest.raises(UnreadableBatch) as raised:
+        read_batch(gzip.compress(json.dumps(document | {"more": images}).encode()))
+    assert len(str(raised.value)) < 1_000
+
+
+DAMAGES = 20_000
+
+
+def test_every_damage_of_an_object_is_an_unreadable_batch() -> None:
+    chance = random.Random(20261122)
+    images = [entry(number, 7200 + number, tenant_id="default" if number % 3 else "acme") for number in range(12)]
+    (batch,) = batches_of(images, NOW)
+    dumped = batch.dumped()
+    key, still_decode = batch_key(batch, dumped), 0
+    assert read_stored_batch(key, dumped) == batch
+    for number in range(DAMAGES):
+        changed = damaged(dumped, chance)
+        with pytest.raises(UnreadableBatch):
+            read_stored_batch(key, changed)
+        try:
+            assert read_batch(changed) == batch, f"damage {number} is another batch"
+            still_decode += 1
+        except UnreadableBatch:
+            pass
+    assert still_decode, "what gzip does not see is among the damages, and only the key tells it"
+
+
+def test_whatever_stands_in_an_object_it_is_a_batch_or_unreadable() -> None:
+    chance = random.Random(20261122)
+    images = [entry(number, 7200 + number, lane=("slow", "fast", "bulk")[number % 3]) for number in range(6)]
+    text = gzip.decompress(Batch(level="hours", wake_at=0, entries=tuple(images)).dumped())
+    outcomes = Counter[str]()
+    for _ in range(DAMAGES // 4):
+        changed = damaged(text, chance)
+        if chance.random() < 0.2:
+            number = chance.choice((b"-1", b"1e9", b"9" * 40, b"9" * 5_000, b"null", b"[" * 5_000, b'"\\ud800"'))
+            changed = re.sub(rb"\d+", lambda _, number=number: number, changed, count=chance.randrange(1, 9))
+        try:
+            batch = read_batch(gzip.compress(changed, compresslevel=1))
+        except UnreadableBatch:
+            outcomes["unreadable"] += 1
+            continue
+        outcomes["read"] += 1
+        for one in batch.entries:
+            unplaceable_because(one, NOW)
+    assert outcomes.keys() == {"unreadable", "read"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lane", "why"),
+    [
+        (3600, "slow", None),
+        (MAX_DELAY_SECONDS, "fast", None),
+        (-NOW / 1000, "slow", None),
+        (HELD_AT_MOST_SECONDS, "slow", None),
+        (HELD_AT_MOST_SECONDS + 1, "slow", "364 days"),
+        (10.0**27, "slow", "364 days"),
+        (-NOW / 1000 - 1, "slow", "1970"),
+        (3600, "bulk", "'bulk'"),
+    ],
+)
+def test_only_what_a_lane_of_this_version_can_be_brought_is_placed(seconds: float, lane: str, why: str | None) -> None:
+    reason = unplaceable_because(entry(1, seconds, lane=lane), NOW)
+    assert (reason is None) == (why is None) and (why or "") in (reason or "")
+
+
+def test_what_is_held_longest_outlives_no_execution() -> None:
+    # A year in all (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
+    assert HELD_AT_MOST_SECONDS + LANE_DELAY_SECONDS < 365 * DAY

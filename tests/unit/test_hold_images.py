@@ -1,10 +1,24 @@
 """Holding far-off images: nothing is settled before its batch is stored and set to wake."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Entry, read_batch
+from darkroom.domain.hold import (
+    HELD_AT_MOST_SECONDS,
+    MAX_BATCH_BYTES,
+    Batch,
+    Entry,
+    Unplaceable,
+    UnreadableBatch,
+    level_of,
+    read_batch,
+)
+from darkroom.domain.message import Message, UnreadableMessage
+from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.operations.hold_images import Holding, hold_images
 from tests.fakes.stores import FakeAlarms, FakeHolds, FakeLanes
 from tests.unit.test_hold import DAY, NOW, entry
@@ -19,15 +33,23 @@ class Plane:
     alarms: Any = field(default_factory=FakeAlarms)
     out_of_time: bool = False
 
-    def hold(self, *entries: Entry) -> Holding:
+    def hold(self, *entries: Entry | str) -> Holding:
         return hold_images(
-            entries,
+            [one if isinstance(one, str) else body_of(one) for one in entries],
             lanes=self.lanes,
             holds=self.holds,
             alarms=self.alarms,
             clock=lambda: NOW,
             out_of_time=lambda: self.out_of_time,
         )
+
+
+def body_of(one: Entry) -> str:
+    return one.message.model_copy(update={"process_at": one.process_at}).model_dump_json()
+
+
+def letter_of(key: str) -> str:
+    return json.dumps({"v": 1, "batch": key, "position": 0, "error": "E", "cause": "", "execution": "arn"})
 
 
 def refuse(*_: object) -> None:
@@ -41,7 +63,7 @@ def test_a_far_image_is_written_down_and_set_to_wake() -> None:
     batch = read_batch(plane.holds.objects[key])
     assert (batch.entries, batch.wake_at) == ((entry(1, DAY),), wake_at)
     assert name.removeprefix("hold-") in key
-    assert (holding.held, holding.batches, holding.failed, plane.lanes.sent) == (1, 1, [], [])
+    assert (holding.held, holding.batches, holding.failed, plane.lanes.sent) == (1, 1, {}, [])
 
 
 def test_what_has_come_near_meanwhile_goes_to_its_lane_with_the_delay_that_is_left() -> None:
@@ -57,14 +79,14 @@ def test_what_has_come_near_meanwhile_goes_to_its_lane_with_the_delay_that_is_le
 def test_the_waking_is_not_set_before_the_batch_is_stored() -> None:
     plane = Plane()
     plane.holds.put = refuse
-    assert plane.hold(entry(1, DAY)).failed == [0]
+    assert list(plane.hold(entry(1, DAY)).failed) == [0]
     assert plane.alarms.wakings == {}
 
 
 def test_nothing_is_settled_whose_waking_could_not_be_set() -> None:
     plane = Plane()
     plane.alarms.set = refuse
-    assert plane.hold(entry(1, DAY), entry(2, 40 * DAY), entry(3, 5)).failed == [0, 1]
+    assert list(plane.hold(entry(1, DAY), entry(2, 40 * DAY), entry(3, 5)).failed) == [0, 1]
 
 
 def test_a_failed_batch_costs_the_others_nothing() -> None:
@@ -93,18 +115,18 @@ def test_an_image_that_was_delivered_twice_waits_once_and_both_messages_go() -> 
     plane = Plane()
     assert plane.hold(entry(1, DAY), entry(1, DAY)).held == 1
     plane.holds.put = refuse
-    assert plane.hold(entry(1, DAY), entry(1, DAY)).failed == [0, 1]
+    assert list(plane.hold(entry(1, DAY), entry(1, DAY)).failed) == [0, 1]
 
 
 def test_a_lane_that_takes_only_some_leaves_the_others_to_come_again() -> None:
     plane = Plane()
-    plane.lanes.send_all = lambda parcels: 1
-    assert plane.hold(entry(1, 300), entry(2, 100), entry(3, 200)).failed == [2, 0]
+    plane.lanes.send_all = lambda lane, parcels: dict.fromkeys((1, 2), Retryable("throttled"))
+    assert list(plane.hold(entry(1, 300), entry(2, 100), entry(3, 200)).failed) == [2, 0]
 
 
 def test_what_there_is_no_time_for_comes_again() -> None:
     plane = Plane(out_of_time=True)
-    assert plane.hold(entry(1, DAY)).failed == [0]
+    assert list(plane.hold(entry(1, DAY)).failed) == [0]
     assert plane.holds.objects == {}
 
 
@@ -112,7 +134,7 @@ def test_a_lane_that_does_not_answer_costs_far_off_images_nothing() -> None:
     plane = Plane()
     plane.lanes.send_all = refuse
     holding = plane.hold(entry(1, 300), entry(2, DAY))
-    assert (holding.failed, holding.held, holding.sent) == ([0], 1, 0)
+    assert (list(holding.failed), holding.held, holding.sent) == ([0], 1, 0)
 
 
 def test_the_largest_batch_comes_last_so_that_little_is_promised_twice_where_it_dies() -> None:
@@ -121,3 +143,122 @@ def test_the_largest_batch_comes_last_so_that_little_is_promised_twice_where_it_
         *(entry(number, DAY) for number in range(3)), entry(3, 40 * DAY), *(entry(4 + n, 100 * DAY) for n in (0, 1))
     )
     assert [len(read_batch(dumped).entries) for dumped in plane.holds.objects.values()] == [1, 2, 3]
+
+
+# ── Whatever is wrong with one, the others go on ─────────────────────────────────────────────────────────────────────
+
+FAR_FUTURE = 9_500 * 365 * DAY
+BAD = {
+    "junk": ("nothing of ours", UnreadableMessage),
+    "nothing": ("", UnreadableMessage),
+    "deep": ("[" * 100_000, UnreadableMessage),
+    "another version": (body_of(entry(1, DAY)).replace('"v":1', '"v":2'), UnreadableMessage),
+    "a negative time": (body_of(entry(1, DAY)).replace(f"{NOW + DAY * 1000}", "-1"), UnreadableMessage),
+    "a time of 5,000 digits": (body_of(entry(1, DAY)).replace(f"{NOW + DAY * 1000}", "9" * 5_000), UnreadableMessage),
+    "a time of 30 digits": (body_of(entry(1, 10.0**27)), Unplaceable),
+    "the year 11476": (body_of(entry(1, FAR_FUTURE)), Unplaceable),
+    "more than a year": (body_of(entry(1, HELD_AT_MOST_SECONDS + 1)), Unplaceable),
+    "an unknown lane, near": (body_of(entry(1, 300, lane="bulk")), Unplaceable),
+    "an unknown lane, far": (body_of(entry(1, DAY, lane="bulk")), Unplaceable),
+    "a tenant that is no message group": (body_of(entry(1, 300)).replace("default", "ü ü"), UnreadableMessage),
+    "a damaged batch": (letter_of(f"holds/x/{'0' * 40}.json.gz"), UnreadableBatch),
+    "a batch of too many bytes": (letter_of(f"holds/x/{'1' * 40}.json.gz"), UnreadableBatch),
+}
+
+
+@pytest.mark.parametrize(("body", "reason"), BAD.values(), ids=BAD)
+def test_a_bad_message_fails_alone_and_says_why(body: str, reason: type[Exception]) -> None:
+    plane = Plane()
+    plane.holds.put(f"holds/x/{'0' * 40}.json.gz", Batch(level="release", wake_at=0, entries=()).dumped()[:-1])
+    plane.holds.put(f"holds/x/{'1' * 40}.json.gz", bytes(MAX_BATCH_BYTES + 1))
+    holding = plane.hold(entry(2, 300), body, entry(3, DAY), entry(4, 40 * DAY))
+    assert {place: type(error) for place, error in holding.failed.items()} == {1: reason}
+    assert str(holding.failed[1]) and len(str(holding.failed[1])) < 1_000
+    assert (holding.sent, holding.held, holding.batches) == (1, 2, 2)
+
+
+def test_the_furthest_that_can_be_scheduled_is_held() -> None:
+    assert Plane().hold(entry(1, MAX_DELAY_SECONDS)).held == 1
+
+
+def test_a_letter_wakes_its_batch_again_and_one_of_a_missing_batch_has_nothing_to_do() -> None:
+    plane = Plane()
+    plane.hold(entry(1, DAY))
+    ((name, (key, wake_at)),) = plane.alarms.wakings.items()
+    plane.alarms.wakings.clear()
+    holding = plane.hold(letter_of(key), letter_of(f"holds/x/{'0' * 40}.json.gz"))
+    assert (holding.woken, holding.failed, plane.alarms.wakings) == (1, {}, {name: (key, wake_at)})
+
+
+def test_a_batch_whose_bytes_are_not_those_that_were_stored_is_not_set_to_wake() -> None:
+    plane = Plane()
+    plane.hold(entry(1, DAY), entry(2, 40 * DAY))
+    key, other = plane.holds.objects
+    plane.holds.objects[key] = plane.holds.objects[other]
+    plane.alarms.wakings.clear()
+    assert type(plane.hold(letter_of(key)).failed[0]) is UnreadableBatch
+    assert plane.alarms.wakings == {}
+
+
+def test_letters_come_after_images_and_stop_in_good_time() -> None:
+    plane = Plane()
+    plane.holds.get = refuse
+    holding = plane.hold(letter_of(f"holds/x/{'0' * 40}.json.gz"), entry(1, DAY))
+    assert (list(holding.failed), holding.held) == ([0], 1)
+    plane.out_of_time = True
+    plane.holds.get = lambda key: pytest.fail("there was no time for it")
+    assert type(plane.hold(letter_of(f"holds/x/{'0' * 40}.json.gz")).failed[0]) is Retryable
+
+
+@pytest.mark.parametrize("error", [Retryable("throttled"), KeyError("fast"), RuntimeError("a bug")], ids=repr)
+def test_a_lane_that_fails_costs_no_other_lanes_images_anything(error: Exception) -> None:
+    plane = Plane()
+    send = plane.lanes.send
+
+    def fail_in_the_fast_lane(message: Message, *, delay_seconds: int) -> None:
+        if message.lane == "fast":
+            raise error
+        send(message, delay_seconds=delay_seconds)
+
+    plane.lanes.send = fail_in_the_fast_lane
+    holding = plane.hold(entry(1, 100, lane="fast"), entry(2, 200), entry(3, 300, lane="fast"), entry(4, DAY))
+    assert holding.failed == {0: error, 2: error}
+    assert (holding.sent, holding.held) == (1, 1)
+
+
+def test_a_message_that_its_queue_refuses_fails_alone() -> None:
+    plane = Plane()
+    plane.lanes.send_all = lambda lane, parcels: {1: Unplaceable("refused")}
+    holding = plane.hold(entry(1, 100), entry(2, 200), entry(3, 300))
+    assert (list(holding.failed), holding.sent) == ([1], 2)
+
+
+@pytest.mark.parametrize("port", ["holds", "alarms"])
+def test_a_batch_that_trips_a_bug_costs_the_others_nothing(port: str) -> None:
+    plane = Plane()
+    call = {"holds": plane.holds.put, "alarms": plane.alarms.set}[port]
+    called = []
+
+    def fail_once(*arguments: Any) -> None:
+        called.append(arguments)
+        if len(called) == 1:
+            raise RuntimeError("a bug")
+        call(*arguments)
+
+    setattr(getattr(plane, port), {"holds": "put", "alarms": "set"}[port], fail_once)
+    holding = plane.hold(entry(1, DAY), entry(2, 40 * DAY))
+    assert ([type(error) for error in holding.failed.values()], holding.batches) == ([RuntimeError], 1)
+
+
+def test_an_image_whose_place_on_the_wheel_trips_a_bug_costs_the_others_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def trip(process_at: int, now: int) -> Any:
+        if process_at == entry(2, 40 * DAY).process_at:
+            raise ZeroDivisionError
+        return level_of(process_at, now)
+
+    monkeypatch.setattr("darkroom.domain.hold.level_of", trip)
+    holding = Plane().hold(entry(1, DAY), entry(2, 40 * DAY), entry(3, 300))
+    assert ([type(error) for error in holding.failed.values()], holding.held) == ([ZeroDivisionError], 1)
+    assert list(holding.failed) == [1]

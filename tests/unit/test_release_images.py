@@ -8,12 +8,22 @@ from typing import Any
 import pytest
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, UnreadableBatch
+from darkroom.domain.hold import (
+    FULL_BUCKET,
+    HELD_AT_MOST_SECONDS,
+    LANE_DELAY_SECONDS,
+    RELEASE,
+    Batch,
+    Entry,
+    Unplaceable,
+    UnreadableBatch,
+    batch_key,
+)
 from darkroom.domain.image import Status
 from darkroom.domain.lanes import LANES, SLOW, Lane, lanes_with
 from darkroom.operations.release_images import TURNS_AHEAD_SECONDS, Released, ReleaseStores, release_images
 from tests.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
-from tests.unit.test_hold import NOW, entry
+from tests.unit.test_hold import DAY, NOW, entry
 from tests.unit.test_image import pending
 
 WAKE_AT = NOW // 1000 * 1000
@@ -31,10 +41,14 @@ class Plane:
     now: int = NOW
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
     out_of_time: Callable[[], bool] = lambda: False
+    keys: dict[str, str] = field(default_factory=dict)
 
-    def store(self, *entries: Entry, level: str = "release", key: str = "key") -> None:
+    def store(self, *entries: Entry, level: str = "release", name: str = "batch") -> None:
         ordered = tuple(sorted(entries, key=lambda one: one.process_at))
-        self.holds.put(key, Batch(level=level, wake_at=WAKE_AT, entries=ordered).dumped())
+        batch = Batch(level=level, wake_at=WAKE_AT, entries=ordered)
+        dumped = batch.dumped()
+        self.keys[name] = batch_key(batch, dumped)
+        self.holds.put(self.keys[name], dumped)
         for one in entries:
             image = pending(
                 image_id=one.message.image_id,
@@ -44,9 +58,9 @@ class Plane:
             )
             self.images.rows[one.message.image_id] = image
 
-    def release(self, position: int = 0, begins_at: int | None = None, key: str = "key") -> Released:
+    def release(self, position: int = 0, begins_at: int | None = None, name: str = "batch") -> Released:
         return release_images(
-            key,
+            self.keys.get(name, "holds/gone"),
             position=position,
             begins_at=begins_at,
             stores=ReleaseStores(
@@ -127,11 +141,12 @@ def test_a_batch_that_is_gone_was_released_before() -> None:
 
 def test_what_a_lane_cannot_hold_yet_is_waited_for() -> None:
     plane = Plane()
-    plane.store(*(entry(number, 300) for number in range(100)), entry(100, 1000))
+    plane.store(*(entry(number, 300) for number in range(100)), entry(100, 890))
+    plane.now -= 100_000  # a clock that is behind
     released = plane.release()
     assert (released.done, released.position) == (False, 100)
     # As late as keeps its lead, so that a turn sends the more.
-    assert NOW + 700_000 <= released.wake_at <= NOW + 701_000 and released.wake_at % 1000 == 0
+    assert NOW + 590_000 <= released.wake_at <= NOW + 591_000 and released.wake_at % 1000 == 0
     plane.now = released.wake_at
     assert plane.release(released.position).done
     assert plane.lanes.delays[-1] in (299, 300)
@@ -211,18 +226,18 @@ def test_what_is_not_wanted_any_more_takes_no_turn() -> None:
 
 def test_two_batches_of_the_same_time_do_not_take_the_same_turns() -> None:
     plane = Plane()
-    for key, first in (("key", 0), ("other", FULL_BUCKET)):
-        plane.store(*(entry(first + number, TURNS_AHEAD_SECONDS) for number in range(FULL_BUCKET)), key=key)
-        assert plane.release(key=key).done
+    for name, first in (("batch", 0), ("other", FULL_BUCKET)):
+        plane.store(*(entry(first + number, TURNS_AHEAD_SECONDS) for number in range(FULL_BUCKET)), name=name)
+        assert plane.release(name=name).done
     assert max(Counter(plane.lanes.delays).values()) <= SLOW.release_per_second
 
 
 @pytest.mark.parametrize("others", [[300 + 2 * n for n in range(FULL_BUCKET)], [300 + 400] * FULL_BUCKET], ids=str)
 def test_nobody_waits_behind_those_of_later_times(others: list[int]) -> None:
     plane = Plane()
-    plane.store(*(entry(number, seconds) for number, seconds in enumerate(others)), key="other")
+    plane.store(*(entry(number, seconds) for number, seconds in enumerate(others)), name="other")
     plane.store(*(entry(FULL_BUCKET + number, 300) for number in range(FULL_BUCKET)))
-    waits = plane.release(key="other")
+    waits = plane.release(name="other")
     plane.lanes.sent.clear()
     plane.lanes.delays.clear()
     assert waits.done or waits.wake_at > NOW + 300_000
@@ -277,12 +292,12 @@ def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
     plane.calendar.busy["slow"] = busy_until
     send_all = plane.lanes.send_all
 
-    def die_at_the_third(parcels: Any) -> int:
+    def die_at_the_third(lane: str, parcels: Any) -> Any:
         calls.append(len(parcels))
-        sent: int = send_all(parcels)
+        unsent = send_all(lane, parcels)
         if len(calls) == 3:
             raise Died
-        return sent
+        return unsent
 
     plane.lanes.send_all = die_at_the_third
     with pytest.raises(Died):
@@ -316,9 +331,9 @@ def test_a_failure_in_the_midst_goes_on_from_there() -> None:
     plane.store(*(entry(number, 300) for number in range(250)))
     send_all, calls = plane.lanes.send_all, []
 
-    def fail_at_the_third(parcels: Any) -> int:
+    def fail_at_the_third(lane: str, parcels: Any) -> Any:
         calls.append(len(parcels))
-        return 10 if len(calls) == 3 else send_all(parcels)
+        return {10: Retryable("throttled")} if len(calls) == 3 else send_all(lane, parcels)
 
     plane.lanes.send_all = fail_at_the_third
     released = plane.release()
@@ -331,7 +346,7 @@ def test_a_failure_in_the_midst_goes_on_from_there() -> None:
 def test_a_failure_at_the_beginning_is_the_executions_to_repeat() -> None:
     plane = Plane()
     plane.store(entry(1, 300))
-    plane.lanes.send_all = lambda parcels: 0
+    plane.lanes.send_all = lambda lane, parcels: {0: Retryable("throttled")}
     with pytest.raises(Retryable):
         plane.release()
     assert plane.holds.objects
@@ -345,9 +360,85 @@ def test_a_turn_ends_in_good_time() -> None:
     assert (plane.release().position, len(plane.sent)) == (100, 100)
 
 
-def test_an_object_that_cannot_be_read_stays() -> None:
+@pytest.mark.parametrize("damage", [b"", b"something else"])
+def test_an_object_that_cannot_be_read_stays(damage: bytes) -> None:
     plane = Plane()
-    plane.holds.put("key", b"something else")
+    plane.store(entry(1, 300))
+    plane.holds.objects[plane.keys["batch"]] = damage
     with pytest.raises(UnreadableBatch):
+        plane.release()
+    assert plane.holds.objects
+
+
+def test_bytes_that_decode_and_are_not_those_that_were_stored_are_not_released() -> None:
+    plane = Plane()
+    plane.store(entry(1, 300))
+    plane.store(entry(2, 300), name="other")
+    plane.holds.objects[plane.keys["batch"]] = plane.holds.objects[plane.keys["other"]]
+    with pytest.raises(UnreadableBatch, match="digest"):
+        plane.release()
+    assert plane.sent == []
+
+
+@pytest.mark.parametrize("level", ["release", "hours"])
+def test_an_image_of_a_lane_that_this_version_does_not_know_is_left_out_alone(level: str) -> None:
+    plane = Plane()
+    plane.store(entry(1, 300), entry(2, 200, lane="bulk"), entry(3, 100), level=level)
+    released = plane.release()
+    assert (plane.sent, released.sent, released.stale, released.done) == ([3, 1], 2, 0, True)
+    assert released.skipped == {entry(2, 0).message.image_id: "no lane of this version is called 'bulk'"}
+
+
+def test_a_whole_batch_of_a_lane_that_this_version_does_not_know_is_left_out() -> None:
+    plane = Plane()
+    plane.store(*(entry(number, 300, lane="bulk") for number in range(FULL_BUCKET)))
+    released = plane.release()
+    assert (len(released.skipped), released.done, plane.calendar.busy) == (FULL_BUCKET, True, {})
+
+
+@pytest.mark.parametrize("level", ["release", "hours"])
+@pytest.mark.parametrize("seconds", [10.0**27, 9_500 * 365 * DAY, -(10.0**27), HELD_AT_MOST_SECONDS + 1, 1_000])
+def test_an_image_whose_time_nobody_can_hold_is_left_out_alone(level: str, seconds: float) -> None:
+    plane = Plane()
+    good = [entry(number, 300) for number in range(FULL_BUCKET)]
+    plane.store(*good, entry(FULL_BUCKET, seconds), level=level)
+    shown = finished(plane)[:FULL_BUCKET]
+    assert sorted(number for number, _ in shown) == list(range(FULL_BUCKET))
+    assert max(instant for _, instant in shown) <= 1000 * FULL_BUCKET / SLOW.release_per_second + 2000
+
+
+def test_what_is_left_out_is_told_by_image_and_counts_only_if_it_still_waits() -> None:
+    plane = Plane()
+    plane.store(entry(1, 300, lane="bulk"), entry(2, 300, lane="bulk"))
+    del plane.images.rows[entry(1, 0).message.image_id]
+    released = plane.release()
+    assert (list(released.skipped), released.stale) == ([entry(2, 0).message.image_id], 1)
+
+
+@pytest.mark.parametrize("level", ["release", "hours"])
+def test_a_message_that_its_queue_refuses_is_left_out_alone(level: str) -> None:
+    plane = Plane()
+    times = (100, 200, 300, 400) if level == "release" else (100, 200, 5000, 6000)
+    plane.store(*(entry(number, seconds) for number, seconds in enumerate(times, 1)), level=level)
+    refused = {entry(number, 0).message.image_id for number in (2, 3)}
+
+    def refusing(put: Any) -> Any:
+        def attempt(message: Any, **options: int) -> None:
+            if message.image_id in refused:
+                raise Unplaceable("SQS refuses its message")
+            put(message, **options)
+
+        return attempt
+
+    plane.lanes.send, plane.hold_queue.put = refusing(plane.lanes.send), refusing(plane.hold_queue.put)
+    released = plane.release()
+    assert (released.skipped.keys(), released.sent + released.held, released.done) == (refused, 2, True)
+
+
+def test_a_queue_that_does_not_answer_is_no_reason_to_leave_anybody_out() -> None:
+    plane = Plane()
+    plane.store(entry(1, 300), entry(2, 300))
+    plane.lanes.send_all = lambda lane, parcels: {0: Unplaceable("refused"), 1: Retryable("throttled")}
+    with pytest.raises(Retryable):
         plane.release()
     assert plane.holds.objects

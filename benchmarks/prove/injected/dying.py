@@ -29,11 +29,11 @@ def _die_after(sends: int) -> None:
 
     send_batch, sent = queues._send_batch, itertools.count(1)
 
-    def send_and_die(*arguments: Any) -> bool:
-        whole = send_batch(*arguments)
+    def send_and_die(*arguments: Any) -> Any:
+        unsent = send_batch(*arguments)
         if next(sent) == sends:
             os.kill(os.getpid(), signal.SIGKILL)
-        return whole
+        return unsent
 
     queues._send_batch = send_and_die  # type: ignore[assignment]
 

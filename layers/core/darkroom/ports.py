@@ -230,9 +230,10 @@ class Lanes(Protocol):
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         """Puts the message into its lane, in its tenant's share of it; it shows after `delay_seconds`, at most 900."""
 
-    def send_all(self, parcels: Sequence[tuple[Message, int]]) -> int:
-        """Puts messages into their lanes, each with its delay in seconds, in the order given; returns how many of the
-        first ones are all sent. Where that is not all, what follows may or may not be sent."""
+    def send_all(self, lane: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+        """Puts messages into their lane, each with its delay in seconds, in the order given; returns, by their places,
+        those of which it is not sure that they are sent: each with Retryable, or with Unplaceable where the queue
+        refuses this message for what it says, which keeps none of the others from being sent."""
 
     def backlog(self, lane: str) -> int:
         """About how many messages wait in the lane, those not counted that a worker has or that are still hidden."""
@@ -290,8 +291,9 @@ class HoldQueue(Protocol):
     def put(self, message: Message) -> None:
         """Puts the message into it. Raises Retryable where the queue cannot answer."""
 
-    def put_all(self, messages: Sequence[Message]) -> int:
-        """Puts messages into it, in the order given; returns how many of the first ones are all there."""
+    def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
+        """Puts messages into it, in the order given; returns, by their places, those of which it is not sure that they
+        are there, as `Lanes.send_all` does."""
 
 
 class Holds(Protocol):
@@ -301,7 +303,8 @@ class Holds(Protocol):
         """Stores the object; one with the same key says the same."""
 
     def get(self, key: str) -> bytes | None:
-        """The object, or None where there is none (any more)."""
+        """The object, or None where there is none (any more). Raises UnreadableBatch where it is larger than any batch:
+        it need not fit into memory."""
 
     def delete(self, key: str) -> None:
         """Removes the object; a missing one is as good as removed."""

@@ -73,7 +73,12 @@ def code_of(error: ClientError) -> str:
 
 def is_passing(error: Exception) -> bool:
     """Whether the same call may succeed later."""
-    return is_outage(error) or (isinstance(error, ClientError) and code_of(error) in _PASSING)
+    return is_outage(error) or (isinstance(error, ClientError) and is_passing_code(code_of(error)))
+
+
+def is_passing_code(code: str) -> bool:
+    """Whether an error of that code says nothing against trying again."""
+    return code in _PASSING
 
 
 def is_outage(error: Exception) -> bool:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
+from darkroom.domain.hold import MAX_BATCH_BYTES, UnreadableBatch
 from darkroom.domain.instants import Milliseconds
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class HoldsBucket:
                 if code_of(error) != "NoSuchKey":
                     raise
                 return None
+            if answer["ContentLength"] > MAX_BATCH_BYTES:
+                raise UnreadableBatch(f"its {answer['ContentLength']} bytes are more than any batch has")
             return answer["Body"].read()
 
     def delete(self, key: str) -> None:

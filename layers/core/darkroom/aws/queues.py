@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.errors import code_of, retryable
+from darkroom.aws.errors import code_of, is_passing_code, retryable
 from darkroom.domain.errors import Retryable
+from darkroom.domain.hold import Unplaceable
 from darkroom.domain.message import Message
 
 if TYPE_CHECKING:
@@ -44,16 +45,8 @@ class LaneQueues:
                 DelaySeconds=delay_seconds,
             )
 
-    def send_all(self, parcels: Sequence[tuple[Message, int]]) -> int:
-        sent = 0
-        for batch in batched(parcels, _BATCH, strict=False):
-            by_lane: dict[str, list[tuple[Message, int]]] = {}
-            for message, delay_seconds in batch:
-                by_lane.setdefault(message.lane, []).append((message, delay_seconds))
-            if not all(_send_batch(self._client, self._queue_urls[lane], part) for lane, part in by_lane.items()):
-                break
-            sent += len(batch)
-        return sent
+    def send_all(self, lane: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+        return _send_all(self._client, self._queue_urls[lane], parcels)
 
     def backlog(self, lane: str) -> int:
         with retryable("reading the lane's depth"):
@@ -91,13 +84,8 @@ class SqsHoldQueue:
                 MessageGroupId=message.tenant_id,
             )
 
-    def put_all(self, messages: Sequence[Message]) -> int:
-        put = 0
-        for batch in batched(messages, _BATCH, strict=False):
-            if not _send_batch(self._client, self._queue_url, [(message, 0) for message in batch]):
-                break
-            put += len(batch)
-        return put
+    def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
+        return _send_all(self._client, self._queue_url, [(message, 0) for message in messages])
 
 
 class SqsUploadQueue:
@@ -120,30 +108,47 @@ class SqsUploadQueue:
         hide_for(self._client, self._queue_url, receipt_handle, seconds)
 
 
-def _send_batch(client: SQSClient, queue_url: str, parcels: Sequence[tuple[Message, int]]) -> bool:
-    """Whether all of up to ten messages are sent. A batch may fail in part, with a 200: those are sent again."""
-    left: list[Any] = [
-        {
-            "Id": str(number),
+def _send_all(client: SQSClient, queue_url: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+    """Sends messages ten at a time; returns what may not be sent, by its place. Once a queue cannot answer, what
+    follows is not tried: each call waits for seconds."""
+    unsent: dict[int, Exception] = {}
+    for batch in batched(enumerate(parcels), _BATCH, strict=False):
+        unavailable = next((error for error in unsent.values() if isinstance(error, Retryable)), None)
+        if unavailable is not None:
+            unsent |= dict.fromkeys((place for place, _ in batch), unavailable)
+        else:
+            unsent |= _send_batch(client, queue_url, dict(batch))
+    return unsent
+
+
+def _send_batch(
+    client: SQSClient, queue_url: str, parcels: Mapping[int, tuple[Message, int]]
+) -> Mapping[int, Exception]:
+    """Sends up to ten messages. A batch may fail in part, with a 200: those are sent again, unless SQS refuses them."""
+    left: dict[str, Any] = {
+        str(place): {
+            "Id": str(place),
             "MessageBody": message.model_dump_json(),
             "MessageGroupId": message.tenant_id,
             "DelaySeconds": delay_seconds,
         }
-        for number, (message, delay_seconds) in enumerate(parcels)
-    ]
+        for place, (message, delay_seconds) in parcels.items()
+    }
+    refused: dict[int, Exception] = {}
     for _ in range(_SENDINGS):
         try:
             with retryable("sending messages"):
-                answer = client.send_message_batch(QueueUrl=queue_url, Entries=left)
-        except Retryable:
-            return False
+                answer = client.send_message_batch(QueueUrl=queue_url, Entries=list(left.values()))
+        except Retryable as error:
+            return refused | dict.fromkeys(map(int, left), error)
         failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
-        if not failed:
-            return True
-        if any(entry.get("SenderFault") for entry in failed.values()):
-            raise RuntimeError(f"SQS refuses a message: {next(iter(failed.values()))}")
-        left = [entry for entry in left if entry["Id"] in failed]
-    return False
+        for number, entry in failed.items():
+            if entry.get("SenderFault") and not is_passing_code(entry["Code"]):
+                refused[int(number)] = Unplaceable(f"SQS refuses its message: {entry['Code']}")
+        left = {number: entry for number, entry in left.items() if number in failed.keys() - map(str, refused)}
+        if not left:
+            return refused
+    return refused | dict.fromkeys(map(int, left), Retryable("sending messages: SQS reports some as failed each time"))
 
 
 def hide_for(client: SQSClient, queue_url: str, receipt_handle: str, seconds: int) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import batched, pairwise
 from typing import Annotated, Any, Literal
@@ -14,7 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
+from darkroom.domain.schedule import MAX_DELAY_SECONDS
 
 LANE_DELAY_SECONDS = 900
 """The furthest ahead that a lane itself can hold a message: DelaySeconds is at most 15 minutes."""
@@ -53,6 +56,15 @@ execution costs about as much as it costs to hold 300 images once more (`make be
 
 BATCH_LIMIT = 10_000
 """The most images of one object: what a release reads at once and sends within a minute or two."""
+
+MAX_BATCH_BYTES = 8 * 1024 * 1024
+"""The most JSON of one object, and more than the longest tenants' names make of the most images."""
+
+HELD_AT_MOST_SECONDS = MAX_DELAY_SECONDS + SOON_SECONDS
+"""The furthest ahead that an image is held: as far as it can be scheduled, by clocks that differ."""
+
+_LATEST_WAKING: Milliseconds = 253_402_300_799_000
+"""The end of the year 9999, behind which no Timestamp of Step Functions lies."""
 
 
 class Entry(BaseModel):
@@ -95,7 +107,24 @@ def read_batch_letter(body: str) -> BatchLetter | None:
 
 
 class UnreadableBatch(ValueError):
-    """An object that is not a batch of a version that this code knows."""
+    """An object that is damaged, or not a batch of a version that this code knows: no repetition makes it readable, and
+    the sweeper sends its images."""
+
+
+class Unplaceable(ValueError):
+    """An image that no repetition by this version brings to a lane: leave it out, and its neighbours go on. Its row is
+    due for a look after its time, by a sweeper that may know its lane."""
+
+
+def unplaceable_because(entry: Entry, now: Milliseconds, lanes: Container[str] = LANES) -> str | None:
+    """Why this version can neither send nor hold the image, or None where it can."""
+    if entry.message.lane not in lanes:
+        return f"no lane of this version is called {entry.message.lane!r}"
+    if entry.process_at < 0:
+        return "its time is before 1970"
+    if entry.process_at > now + HELD_AT_MOST_SECONDS * 1000:
+        return f"its time is more than {MAX_DELAY_SECONDS // _DAY} days ahead"
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +163,20 @@ class Batch:
 def batch_key(batch: Batch, dumped: bytes) -> str:
     """Where the object lies: by when it wakes and what it says, so that a repetition writes the same one."""
     wake_at = str(rfc3339(batch.wake_at)).replace(":", "-")
-    return f"holds/{wake_at}/{hashlib.sha256(dumped).hexdigest()[:40]}.json.gz"
+    return f"holds/{wake_at}/{_digest(dumped)}.json.gz"
 
 
 def execution_name(key: str) -> str:
     """The name of the execution that holds the object with that key."""
-    return "hold-" + key.rpartition("/")[2].partition(".")[0]
+    return "hold-" + _digest_in(key)
+
+
+def _digest(dumped: bytes) -> str:
+    return hashlib.sha256(dumped).hexdigest()[:40]
+
+
+def _digest_in(key: str) -> str:
+    return key.rpartition("/")[2].partition(".")[0]
 
 
 class _Group(BaseModel):
@@ -155,14 +192,22 @@ class _Document(BaseModel):
 
     v: Literal[1]
     level: str
-    wake_at: Annotated[int, Field(ge=0)]
+    wake_at: Annotated[int, Field(ge=0, le=_LATEST_WAKING, multiple_of=1000)]
     groups: list[_Group]
+
+
+def read_stored_batch(key: str, dumped: bytes) -> Batch:
+    """The batch that lies under `key`, if its bytes are those that were stored there. Raises UnreadableBatch."""
+    # What gzip does not check, in its header and behind its last block, would still decode.
+    if _digest(dumped) != _digest_in(key):
+        raise UnreadableBatch(f"its {len(dumped)} bytes are not those whose digest is in its key")
+    return read_batch(dumped)
 
 
 def read_batch(dumped: bytes) -> Batch:
     """The batch that an object holds. Raises UnreadableBatch."""
     try:
-        document = _Document.model_validate_json(gzip.decompress(dumped))
+        document = _Document.model_validate_json(_decompressed(dumped))
         entries = tuple(
             Entry(
                 message=Message(
@@ -173,9 +218,21 @@ def read_batch(dumped: bytes) -> Batch:
             for group in document.groups
             for image_id, run, schedule, after in group.images
         )
-    except (ValidationError, OSError, EOFError, ValueError) as error:
-        raise UnreadableBatch(f"not a version 1 batch: {error}") from error
+    except (zlib.error, ValueError) as error:  # pydantic's are ValueErrors
+        # Each of ten thousand images may be wrong: Step Functions takes 256 KB of an error, and less for its name.
+        raise UnreadableBatch(f"not a version 1 batch: {str(error)[:500]}") from error
     return Batch(level=document.level, wake_at=document.wake_at, entries=tuple(sorted(entries, key=_order)))
+
+
+def _decompressed(dumped: bytes) -> bytes:
+    """What the one gzip member holds of which `dumped` is to consist, if that is no more than a batch has."""
+    reader = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    text = reader.decompress(dumped, MAX_BATCH_BYTES)
+    if not reader.eof:
+        raise ValueError("it is cut off, or much too long")
+    if reader.unused_data:
+        raise ValueError("something follows it")
+    return text
 
 
 def is_near(entry: Entry, now: Milliseconds) -> bool:

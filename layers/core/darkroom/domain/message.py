@@ -28,7 +28,7 @@ class Message(BaseModel):
 
     v: Literal[1] = 1
     image_id: Annotated[str, StringConstraints(pattern=rf"^{IMAGE_ID_PATTERN}$")]
-    tenant_id: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    tenant_id: Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]  # its MessageGroupId: SQS takes no others
     lane: Annotated[str, StringConstraints(min_length=1, max_length=32)]
     run: Annotated[int, Field(ge=1)]
     schedule: Annotated[int, Field(ge=0)]
@@ -49,5 +49,5 @@ def read_message(body: str) -> Message:
     try:
         return Message.model_validate_json(body)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in error.errors())
+        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in error.errors()[:5])
         raise UnreadableMessage(f"not a version 1 message: {problems}") from error

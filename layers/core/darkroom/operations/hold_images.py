@@ -2,86 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Batch, Entry, batch_key, batches_of, execution_name, is_near, read_batch
+from darkroom.domain.hold import (
+    Batch,
+    Entry,
+    Unplaceable,
+    batch_key,
+    batches_of,
+    execution_name,
+    is_near,
+    read_batch_letter,
+    read_stored_batch,
+    unplaceable_because,
+)
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.message import Message
+from darkroom.domain.lanes import LANES
+from darkroom.domain.message import Message, read_message
 from darkroom.operations.enqueue import seconds_until
 from darkroom.ports import Alarms, Clock, Holds, Lanes
 
 
 @dataclass(kw_only=True)
 class Holding:
-    """What became of the entries: those that must come again, by their places, and what stood in their way; how many
-    went to their lanes, and how many batches hold the others."""
+    """What became of the messages: those that must come again, by their places, each with what stood in its way; how
+    many images went to their lanes, how many batches hold the others, and how many given-up batches wake again.
 
-    failed: list[int] = field(default_factory=list)
-    causes: list[Retryable] = field(default_factory=list)
+    What stood in the way is Retryable, or it is the message's own: UnreadableMessage, Unplaceable or UnreadableBatch.
+    Anything else is a bug.
+    """
+
+    failed: dict[int, Exception] = field(default_factory=dict)
     sent: int = 0
     held: int = 0
     batches: int = 0
+    woken: int = 0
 
 
 def hold_images(
-    entries: Sequence[Entry],
+    bodies: Sequence[str],
     *,
     lanes: Lanes,
     holds: Holds,
     alarms: Alarms,
     clock: Clock,
     out_of_time: Callable[[], bool] = lambda: False,
+    known_lanes: Collection[str] = LANES,
 ) -> Holding:
-    """Sees to it that every entry comes to its lane when it is due; what cannot be promised now is `failed`.
+    """Sees to it that the image of every message comes to its lane when it is due, and that every batch whose letter an
+    operator has moved back wakes again; what cannot be promised now is `failed`.
 
-    An entry may be settled once its batch is stored and its waking is set, in that order: a repetition stores the same
-    batch and finds it set. Nothing is asked of the rows: whoever releases them asks then.
+    A message may be settled once its batch is stored and its waking is set, in that order: a repetition stores the same
+    batch and finds it set. Nothing is asked of the rows: whoever releases them asks then. Whatever is wrong with one
+    message, batch or lane, the others go on.
     """
-    holding = Holding()
-    now = clock()
-    places: dict[Entry, list[int]] = {}
-    for place, entry in enumerate(entries):
-        places.setdefault(entry, []).append(place)  # one that was delivered twice waits once
-    near = sorted((entry for entry in places if is_near(entry, now)), key=lambda entry: entry.process_at)
-    _send(near, places, holding, lanes=lanes, clock=clock)
-    batches = batches_of([entry for entry in places if not is_near(entry, now)], now)
+    event = _Event(lanes=lanes, holds=holds, alarms=alarms, clock=clock, known_lanes=known_lanes)
+    for place, body in enumerate(bodies):
+        event.read(place, body)
+    event.send_near()
     # The largest last: if this dies, all of its event comes again, and what was promised is promised twice.
-    for batch in sorted(batches, key=lambda batch: len(batch.entries)):
+    for batch in sorted(event.batches(), key=lambda batch: len(batch.entries)):
+        event.store(batch, out_of_time=out_of_time)
+    # After the images, whose time may be close: an operator may have moved thousands of letters back.
+    for place, key in event.given_up.items():
+        event.wake(place, key, out_of_time=out_of_time)
+    return event.holding
+
+
+@dataclass(kw_only=True)
+class _Event:
+    """Messages that came together, by what is to be done with them."""
+
+    lanes: Lanes
+    holds: Holds
+    alarms: Alarms
+    clock: Clock
+    known_lanes: Collection[str]
+    holding: Holding = field(default_factory=Holding)
+    given_up: dict[int, str] = field(default_factory=dict)
+    places: dict[Entry, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.now = self.clock()
+
+    def read(self, place: int, body: str) -> None:
+        """Finds out what the message asks for."""
+        try:
+            letter = read_batch_letter(body)
+            if letter is not None:  # an operator has moved it back
+                self.given_up[place] = letter.batch
+                return
+            message = read_message(body)
+            # One without a time was put here by hand: its lane is where it belongs, now.
+            entry = Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
+            reason = unplaceable_because(entry, self.now, self.known_lanes)
+            if reason is not None:
+                raise Unplaceable(reason)
+            self.places.setdefault(entry, []).append(place)  # one that was delivered twice waits once
+        except Exception as error:  # a message that trips a bug must not keep the others waiting
+            self.holding.failed[place] = error
+
+    def send_near(self) -> None:
+        """Sends what a lane can hold; a lane that does not answer costs no other lane's images anything."""
+        near = sorted((entry for entry in self.places if is_near(entry, self.now)), key=_by_lane_and_time)
+        for lane, group in groupby(near, key=lambda entry: entry.message.lane):
+            entries = list(group)
+            try:
+                unsent = self.lanes.send_all(lane, [parcel_of(entry, self.clock()) for entry in entries])
+            except Exception as error:  # also a bug: the far-off ones are no lane's business
+                self._fail(entries, error)
+                continue
+            for number, reason in unsent.items():
+                self._fail([entries[number]], reason)
+            self.holding.sent += len(entries) - len(unsent)
+
+    def batches(self) -> list[Batch]:
+        """The batches in which the far-off ones wait."""
+        far = [entry for entry in self.places if not is_near(entry, self.now)]
+        try:
+            return list(batches_of(far, self.now))
+        except Exception:  # one of them trips a bug: whichever does alone is left out
+            return list(batches_of([entry for entry in far if self._has_a_bucket(entry)], self.now))
+
+    def _has_a_bucket(self, entry: Entry) -> bool:
+        try:
+            list(batches_of([entry], self.now))
+        except Exception as error:
+            self._fail([entry], error)
+            return False
+        return True
+
+    def store(self, batch: Batch, *, out_of_time: Callable[[], bool]) -> None:
+        """Writes the batch down and sets it to wake."""
         try:
             if out_of_time():
                 raise Retryable("time ran out")
-            _store(batch, holds=holds, alarms=alarms)
-        except Retryable as error:
-            holding.causes.append(error)
-            holding.failed += [place for entry in batch.entries for place in places[entry]]
+            dumped = batch.dumped()
+            key = batch_key(batch, dumped)
+            self.holds.put(key, dumped)
+            self.alarms.set(execution_name(key), key, batch.wake_at)
+        except Exception as error:  # also a bug: the other batches are as good as without it
+            self._fail(batch.entries, error)
         else:
-            holding.batches += 1
-            holding.held += len(batch.entries)
-    return holding
+            self.holding.batches += 1
+            self.holding.held += len(batch.entries)
 
+    def wake(self, place: int, key: str, *, out_of_time: Callable[[], bool]) -> None:
+        """Sets a batch to wake again."""
+        try:
+            if out_of_time():
+                raise Retryable("time ran out")
+            self.holding.woken += wake_again(key, holds=self.holds, alarms=self.alarms)
+        except Exception as error:  # also a bug: other letters, and the images beside it, are settled all the same
+            self.holding.failed[place] = error
 
-def _send(
-    near: Sequence[Entry], places: dict[Entry, list[int]], holding: Holding, *, lanes: Lanes, clock: Clock
-) -> None:
-    if not near:
-        return
-    try:
-        holding.sent = lanes.send_all([parcel_of(entry, clock()) for entry in near])
-    except Retryable as error:  # the far-off ones are no lane's business
-        holding.causes.append(error)
-    else:
-        if holding.sent < len(near):
-            holding.causes.append(Retryable("not all messages could be sent"))
-    holding.failed += [place for entry in near[holding.sent :] for place in places[entry]]
-
-
-def _store(batch: Batch, *, holds: Holds, alarms: Alarms) -> None:
-    dumped = batch.dumped()
-    key = batch_key(batch, dumped)
-    holds.put(key, dumped)
-    alarms.set(execution_name(key), key, batch.wake_at)
+    def _fail(self, entries: Iterable[Entry], error: Exception) -> None:
+        self.holding.failed |= {place: error for entry in entries for place in self.places[entry]}
 
 
 def wake_again(key: str, *, holds: Holds, alarms: Alarms) -> bool:
@@ -93,10 +172,14 @@ def wake_again(key: str, *, holds: Holds, alarms: Alarms) -> bool:
     dumped = holds.get(key)
     if dumped is None:
         return False
-    alarms.set(execution_name(key), key, read_batch(dumped).wake_at)
+    alarms.set(execution_name(key), key, read_stored_batch(key, dumped).wake_at)
     return True
 
 
 def parcel_of(entry: Entry, now: Milliseconds) -> tuple[Message, int]:
     """The entry's message for its lane, and the delay that is left to it."""
     return entry.message.model_copy(update={"process_at": None}), seconds_until(entry.process_at, now)
+
+
+def _by_lane_and_time(entry: Entry) -> tuple[str, Milliseconds]:
+    return entry.message.lane, entry.process_at

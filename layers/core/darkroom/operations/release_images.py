@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import batched
+from itertools import batched, groupby
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import FULL_BUCKET, LANE_DELAY_SECONDS, RELEASE, Batch, Entry, Turn, is_near, read_batch
+from darkroom.domain.hold import (
+    FULL_BUCKET,
+    LANE_DELAY_SECONDS,
+    RELEASE,
+    Batch,
+    Entry,
+    Turn,
+    Unplaceable,
+    is_near,
+    read_stored_batch,
+    unplaceable_because,
+)
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES, Lane
@@ -32,7 +43,8 @@ class Released:
     `begins_at` is when the next of them comes to its lane, in the stretch that is reserved for all that are left, and
     None where none is.
 
-    `sent` went to their lanes and `held` are held once more; `stale` were cancelled, moved or are gone, and
+    `sent` went to their lanes and `held` are held once more; `stale` were cancelled, moved or are gone, and `skipped`
+    are left to the sweeper, because this version can bring them to no lane: by their ids, each with the reason.
     `latest_seconds` is how late the latest of those sent was, 0 where none was.
     """
 
@@ -43,6 +55,7 @@ class Released:
     sent: int = 0
     held: int = 0
     stale: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)
     latest_seconds: float = 0.0
 
 
@@ -74,13 +87,15 @@ def release_images(
     The state between two calls is `position` and `begins_at`; where a call died, the calendar knows how far it came.
 
     Each entry's row is read first (consistently): only what still waits for this time goes. It may be done again from
-    any point: a message that was sent twice finds its image begun. Raises Retryable where nothing could be settled, and
-    UnreadableBatch.
+    any point: a message that was sent twice finds its image begun. What this version can bring to no lane is skipped,
+    and keeps nobody waiting. Raises Retryable where nothing could be settled, and UnreadableBatch.
     """
     dumped = stores.holds.get(key)
     if dumped is None:  # an earlier attempt has settled and removed it, and its answer was lost
         return Released(done=True, position=position, wake_at=_whole_second(stores.clock()))
-    release = _Release(key=key, stores=stores, batch=read_batch(dumped), position=position, begins_at=begins_at)
+    release = _Release(
+        key=key, stores=stores, batch=read_stored_batch(key, dumped), position=position, begins_at=begins_at
+    )
     release.go_on_from_where_another_died()
     for chunk in batched(release.batch.entries[release.position :], CHUNK, strict=False):
         wake_at = release.not_before(chunk)
@@ -111,6 +126,7 @@ class _Release:
     sent: int = 0
     held: int = 0
     stale: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
     latest_seconds: float = 0.0
     _turn: Turn | None = None
 
@@ -139,32 +155,38 @@ class _Release:
             sent=self.sent,
             held=self.held,
             stale=self.stale,
+            skipped=self.skipped,
             latest_seconds=self.latest_seconds,
         )
 
     def not_before(self, chunk: Sequence[Entry]) -> Milliseconds | None:
         """When the chunk may go, where that is not now because it is further ahead than its lane can hold, or than
         turns are given."""
-        if not self.batch.is_release:
+        placeable = self._placeable(chunk)
+        if not self.batch.is_release or not placeable:
             return None
-        if self.begins_at is None and self.takes_turns(chunk):
-            reserves_at = chunk[0].process_at - TURNS_AHEAD_SECONDS * 1000
+        if self.begins_at is None and self.takes_turns(placeable):
+            reserves_at = placeable[0].process_at - TURNS_AHEAD_SECONDS * 1000
             return _whole_second(reserves_at) if reserves_at > self.stores.clock() else None
-        return self._too_far(self._turns(chunk, self.begins_at))
+        return self._too_far(self._turns(placeable, self.begins_at))
 
     def settle(self, chunk: Sequence[Entry]) -> Milliseconds | None:
         """Sends or holds what of the chunk is still wanted; or returns when its turn can be waited for."""
         rows = self.stores.images.get_all([entry.message.image_id for entry in chunk])
-        wanted = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
+        awaited = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
+        wanted = self._placeable(awaited)
         begins_at = self.begins_at
-        if begins_at is None and wanted and self.takes_turns(chunk):
+        if begins_at is None and wanted and self.takes_turns(self._placeable(chunk)):
             begins_at = self._take_turn(wanted)
         turns = self._turns(wanted, begins_at)
         wake_at = self._too_far(turns) if self.batch.is_release else None
         if wake_at is not None:
             return wake_at
         self._send(wanted, turns)
-        self.stale += len(chunk) - len(wanted)
+        self.skipped |= {
+            entry.message.image_id: reason for entry in awaited if (reason := self._unplaceable_because(entry))
+        }
+        self.stale += len(chunk) - len(awaited)
         self.position += len(chunk)
         if self.begins_at is not None and wanted:
             self.begins_at = turns[-1] + self._length(wanted[-1], 1)
@@ -180,17 +202,36 @@ class _Release:
             if self.batch.is_release or is_near(entry, now)
         ]
         staying = [entry for entry in wanted if not self.batch.is_release and not is_near(entry, now)]
-        sent = self.stores.lanes.send_all([(entry.message, seconds_until(turn, now)) for entry, turn in going])
-        late = ((max(self.stores.clock(), turn) - entry.process_at) / 1000 for entry, turn in going[:sent])
-        self.latest_seconds = max(self.latest_seconds, *late, 0.0)
-        self.sent += sent
-        held = self.stores.hold_queue.put_all(
+        failed: list[tuple[Entry, Exception]] = []
+        for lane, group in groupby(sorted(going, key=lambda one: one[0].message.lane), lambda one: one[0].message.lane):
+            ours = list(group)
+            unsent = self.stores.lanes.send_all(
+                lane, [(entry.message, seconds_until(turn, now)) for entry, turn in ours]
+            )
+            sent = [one for number, one in enumerate(ours) if number not in unsent]
+            late = ((max(self.stores.clock(), turn) - entry.process_at) / 1000 for entry, turn in sent)
+            self.latest_seconds = max(self.latest_seconds, *late, 0.0)
+            self.sent += len(sent)
+            failed += [(ours[number][0], error) for number, error in unsent.items()]
+        unheld = self.stores.hold_queue.put_all(
             [entry.message.model_copy(update={"process_at": entry.process_at}) for entry in staying]
         )
-        self.held += held
-        if sent + held < len(wanted):
-            # The next attempt begins with this chunk: what of it was sent already is sent twice, and begun once.
-            raise Retryable("not all messages could be sent")
+        self.held += len(staying) - len(unheld)
+        failed += [(staying[number], error) for number, error in unheld.items()]
+        for entry, error in failed:
+            if not isinstance(error, Unplaceable):
+                # The next attempt begins with this chunk: what of it was sent already is sent twice, and begun once.
+                raise error
+            self.skipped[entry.message.image_id] = str(error)
+
+    def _placeable(self, entries: Sequence[Entry]) -> list[Entry]:
+        return [entry for entry in entries if self._unplaceable_because(entry) is None]
+
+    def _unplaceable_because(self, entry: Entry) -> str | None:
+        # Those of one hundred wait for its last: one that a release does not reach must not be it.
+        if self.batch.is_release and entry.process_at > self.batch.wake_at + LANE_DELAY_SECONDS * 1000:
+            return "its time is beyond its batch's"
+        return unplaceable_because(entry, self.stores.clock(), self.stores.service)
 
     def _take_turn(self, wanted: Sequence[Entry]) -> Milliseconds:
         """When the next of them come to their lane: the turn that they had before a call died, or a new one."""
