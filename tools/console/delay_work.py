@@ -162,6 +162,9 @@ def _do(
             return act(image_id)
         except Rejected as refusal:
             return refusal
+        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+            # A row that this version cannot read: whoever types the command again meets it again, and the others wait.
+            return Rejected("unreadable", f"this version cannot handle its row ({type(error).__name__}: {error}).")
 
     def count(image_id: str, outcome: bool | Rejected) -> None:
         if isinstance(outcome, Rejected):

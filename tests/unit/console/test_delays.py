@@ -359,6 +359,23 @@ def test_what_cannot_be_moved_is_told_and_fails_the_command(run: Run, stack: Fak
     assert (stack.row(stays).schedule, stack.row(goes).schedule) == (0, 1)
 
 
+def test_an_image_whose_row_cannot_be_read_stops_none_of_the_others(
+    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *others = stack.schedule("2026-11-23T08:00:00Z", "2026-11-23T09:00:00Z", "2026-11-23T10:00:00Z")
+    get = stack.images.get
+
+    def trip(image_id: str) -> Any:
+        if image_id == first:
+            raise ValueError("'asleep' is not a valid Status")
+        return get(image_id)
+
+    monkeypatch.setattr(stack.images, "get", trip)
+    outcome = run("delay", "cancel", "--day", "2026-11-23", "--yes")
+    assert outcome.exit_code == 1 and first in outcome.stderr and "asleep" in outcome.stderr
+    assert {stack.row(image_id).status for image_id in others} == {Status.CANCELLED}
+
+
 def test_nothing_to_do_is_no_failure(run: Run, stack: FakeStack) -> None:
     result = run("delay", "cancel", "--day", "2026-12-24")
     assert (result.exit_code, result.stdout) == (0, "Nothing waits for its time on 2026-12-24.\n")
