@@ -30,6 +30,8 @@ def get_images() -> Response[str]:
     query = app.current_event.query_string_parameters
     wish = read_wish(limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"))
     page = list_images(wish, tenant_id=caller.tenant_id, images=ports.images)
+    if page.cut_short_by is not None:
+        logger.warning("page cut short", extra={"cause": str(page.cut_short_by)})
     return json_response(
         HTTPStatus.OK,
         {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Status
 from darkroom.domain.listing import LISTED_STATUSES, Place, Wish, cursor_of, read_wish
 from darkroom.operations.list_images import LOOKS, Page, list_images
@@ -104,6 +106,49 @@ def test_who_filters_for_what_is_rare_gets_short_pages_that_lead_on() -> None:
     first = list_images(wish, tenant_id="default", images=images)
     assert (first.images, first.next, sum(reads)) == ((), Place(created_at=NOW + 20, image_id=f"{20:026d}"), 500)
     assert ids(list_images(replace(wish, after=first.next), tenant_id="default", images=images)) == [0]
+
+
+@pytest.mark.parametrize("call", ["newest", "get_all"])
+def test_a_page_whose_later_look_is_not_answered_ends_behind_what_was_judged(call: str) -> None:
+    images = many(250)
+    for number in (30, 120, 199, 240):
+        images.change(row := images.rows[f"{number:026d}"], replace(row, status=Status.FAILED))
+    wish = Wish(limit=9, statuses=frozenset({Status.FAILED}))
+    answers = silent_from(images, call, look=2)
+    first = list_images(wish, tenant_id="default", images=images)
+    assert (ids(first), first.next) == ([240, 199], Place(created_at=NOW + 150, image_id=f"{150:026d}"))
+    assert isinstance(first.cut_short_by, Retryable)
+    setattr(images, call, answers)
+    rest = list_images(replace(wish, after=first.next), tenant_id="default", images=images)
+    assert (ids(rest), rest.next, rest.cut_short_by) == ([120, 30], None, None)
+
+
+@pytest.mark.parametrize("call", ["newest", "get_all"])
+def test_a_page_whose_first_look_is_not_answered_is_none(call: str) -> None:
+    images = many(3)
+    silent_from(images, call, look=1)
+    with pytest.raises(Retryable):
+        list_images(Wish(limit=2), tenant_id="default", images=images)
+
+
+def test_a_page_of_which_nothing_fits_leads_on_all_the_same_where_a_later_look_is_not_answered() -> None:
+    images = many(150)
+    silent_from(images, "get_all", look=2)
+    page = list_images(Wish(limit=2, statuses=frozenset({Status.FAILED})), tenant_id="default", images=images)
+    assert (page.images, page.next) == ((), Place(created_at=NOW + 50, image_id=f"{50:026d}"))
+
+
+def silent_from(images: FakeImages, call: str, *, look: int) -> Callable[..., object]:
+    """Has the call not answer any more from that look on; returns what answered."""
+    answers, looks = getattr(images, call), count(1)
+
+    def ask(*arguments: object, **named: object) -> object:
+        if next(looks) >= look:
+            raise Retryable("timeout")
+        return answers(*arguments, **named)
+
+    setattr(images, call, ask)
+    return answers  # type: ignore[no-any-return]
 
 
 def test_an_unfiltered_page_reads_as_many_rows_as_it_shows() -> None:

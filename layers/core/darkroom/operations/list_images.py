@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
 from darkroom.domain.listing import MAX_PAGE_IMAGES, Place, Wish
 from darkroom.ports import Images
@@ -15,10 +16,14 @@ a place to go on from; no request reads more than 500 rows."""
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Images of one tenant, newest first, and the place behind which the list goes on: None where it has ended."""
+    """Images of one tenant, newest first, and the place behind which the list goes on: None where it has ended.
+
+    `cut_short_by` is what kept the page from being looked for any further.
+    """
 
     images: tuple[Image, ...]
     next: Place | None
+    cut_short_by: Retryable | None = None
 
 
 def list_images(wish: Wish, *, tenant_id: str, images: Images) -> Page:
@@ -26,14 +31,20 @@ def list_images(wish: Wish, *, tenant_id: str, images: Images) -> Page:
 
     The index says what there is, perhaps seconds late; each row says, as of now, what it has become. A page may have
     fewer images than were wished for, even none, although the list goes on. Raises Retryable where the table cannot
-    answer.
+    answer the first look; where it cannot answer a later one, the page ends with what the looks before it have found.
     """
     found: list[Image] = []
     seen = wish.after
-    for _ in range(LOOKS):
+    for look in range(LOOKS):
         missing = wish.limit - len(found)
-        listed = images.newest(tenant_id, after=seen, limit=missing if wish.statuses is None else MAX_PAGE_IMAGES)
-        rows = images.get_all([place.image_id for place in listed.places])
+        try:
+            listed = images.newest(tenant_id, after=seen, limit=missing if wish.statuses is None else MAX_PAGE_IMAGES)
+            rows = images.get_all([place.image_id for place in listed.places])
+        except Retryable as error:
+            if look == 0:
+                raise
+            # Behind the last row that was judged, and not behind what the index has listed since.
+            return Page(images=tuple(found), next=seen, cut_short_by=error)
         for place in listed.places:
             if len(found) == wish.limit:
                 return Page(images=tuple(found), next=seen)
