@@ -16,7 +16,7 @@ from darkroom.api import Problem, caller_of, create_app, handles, json_response
 from darkroom.domain.listing import cursor_of, read_wish
 from darkroom.domain.status_document import retry_after_seconds, status_document, status_path
 from darkroom.operations.list_images import list_images
-from darkroom.operations.read_image import UnknownVariant, VariantNotReady, read_image, variant_url
+from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
 from darkroom.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.telemetry import logger, tracer
 
@@ -88,6 +88,13 @@ def get_variant(image_id: str, name: str) -> Response[str]:
         raise Problem(
             "unknown_variant", f"The image has no such variant. It has: {', '.join(unknown.names)}."
         ) from unknown
+    except VariantMissing as missing:
+        logger.error("variant missing", extra={"image_id": missing.image.image_id, "key": missing.variant.key})
+        raise Problem(
+            "variant_missing",
+            "The variant was made and is not there any more. Tell the operator the image's id and the correlation id: "
+            "it can be made again.",
+        ) from missing
     return Response(
         status_code=HTTPStatus.TEMPORARY_REDIRECT.value, headers={"Location": url, "Cache-Control": "no-store"}
     )

@@ -16,6 +16,7 @@ from botocore.client import BaseClient
 
 from darkroom import api
 from darkroom.aws import clients
+from darkroom.aws.circuits import FAILURES
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from tests.contract.conftest import Aws
@@ -186,6 +187,35 @@ def test_what_slow_stores_leave_goes_to_the_row(aws: Aws, wire: Wire, monkeypatc
     assert is_due_at_once(aws)
 
 
+def test_a_client_is_led_to_its_variant_while_s3_never_answers_and_waits_for_it_less_and_less(
+    aws: Aws, wire: Wire, silence: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image_id = json.loads(post(load("submit_image", aws, monkeypatch))["body"])["id"]
+    call(load("transcode_image", aws, monkeypatch), received(aws.slow_queue_url))
+    silence("s3")
+    read_image = load("read_image", aws, monkeypatch)
+    for asked in range(1, 6):
+        wire.attempts.clear()
+        began = wire.now
+        answer = call(read_image, http_event("GET", f"/images/{image_id}/variants/thumb"))
+        assert answer["statusCode"] == 307
+        looked = [] if asked > FAILURES else [("HeadObject", 0.5)]
+        assert wire.attempts == [("GetItem", 1.5), *looked]
+        assert wire.now - began == 1.5 * len(looked)
+
+
+def test_a_client_that_has_waited_for_the_table_does_not_wait_for_s3_too(
+    aws: Aws, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image_id = json.loads(post(load("submit_image", aws, monkeypatch))["body"])["id"]
+    call(load("transcode_image", aws, monkeypatch), received(aws.slow_queue_url))
+    read_image = load("read_image", aws, monkeypatch)
+    wire.attempts.clear()
+    wire.each_takes = 1.2
+    answer = call(read_image, http_event("GET", f"/images/{image_id}/variants/thumb"))
+    assert (answer["statusCode"], wire.attempts) == (307, [("GetItem", 1.5)])
+
+
 def is_due_at_once(aws: Aws) -> bool:
     """Whether the next sweep sends what was accepted."""
     [row] = boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"]
@@ -202,6 +232,7 @@ def test_every_wait_is_chosen(ambient: None) -> None:
         for make in (
             clients.dynamodb_client,
             clients.s3_client,
+            clients.impatient_s3_client,
             clients.sqs_client,
             clients.sqs_client_without_retries,
         )
@@ -210,6 +241,7 @@ def test_every_wait_is_chosen(ambient: None) -> None:
     assert chosen == {
         "dynamodb_client": (1.0, 1.5, {"mode": "standard", "total_max_attempts": 2}),
         "s3_client": (1.0, 10, {"mode": "standard", "total_max_attempts": 2}),
+        "impatient_s3_client": (1.0, 0.5, {"mode": "standard", "total_max_attempts": 1}),
         "sqs_client": (1.0, 3, {"mode": "standard", "total_max_attempts": 2}),
         "sqs_client_without_retries": (1.0, 3, {"mode": "standard", "total_max_attempts": 1}),
     }

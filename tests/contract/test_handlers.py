@@ -126,6 +126,20 @@ def test_a_variant_is_a_redirect_to_a_signed_address(functions: Functions) -> No
     assert "large" in problem(functions.get(f"/images/{image_id}/variants/huge"), 404, "unknown_variant")["detail"]
 
 
+def test_a_variant_whose_object_is_gone_is_the_operators_trouble_and_told_him(
+    functions: Functions, log: io.StringIO
+) -> None:
+    image_id = document(functions.post())["id"]
+    functions.work()
+    key = f"outputs/{image_id}/1/webp.webp"
+    boto3.client("s3").delete_object(Bucket=functions.aws.outputs_bucket, Key=key)
+    problem(functions.get(f"/images/{image_id}/variants/webp"), 500, "variant_missing")
+    (line,) = [line for line in map(json.loads, log.getvalue().splitlines()) if line["message"] == "variant missing"]
+    assert (line["level"], line["image_id"], line["key"]) == ("ERROR", image_id, key)
+    assert line["correlation_id"] == "gateway-request-1"
+    assert functions.get(f"/images/{image_id}/variants/thumb")["statusCode"] == 307
+
+
 def test_the_image_adds_the_originals_facts(functions: Functions) -> None:
     image_id = document(functions.post())["id"]
     assert document(functions.get(f"/images/{image_id}"))["source"]["bytes"] == len(PHOTO)

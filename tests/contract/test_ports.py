@@ -447,6 +447,14 @@ def test_an_output_is_held_with_its_bytes_and_not_with_others(kind: str, aws: Aw
     assert not outputs.holds(replace(variant, sha256=sha256(b"c")))
 
 
+def test_an_object_of_which_s3_has_no_sha256_is_not_held(aws: Aws) -> None:
+    boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key="outputs/i/1/a.jpg", Body=b"b")
+    variant = Variant(
+        name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256=sha256(b"b"), key="outputs/i/1/a.jpg"
+    )
+    assert not outputs_of("aws", aws).holds(variant)
+
+
 @BOTH
 def test_removed_outputs_are_gone_and_missing_ones_no_error(kind: str, aws: Aws) -> None:
     outputs = outputs_of(kind, aws)

@@ -2,10 +2,13 @@
 
 import pytest
 
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Variant
 from darkroom.operations.read_image import (
     StatusAnswer,
     UnknownImage,
     UnknownVariant,
+    VariantMissing,
     VariantNotReady,
     read_image,
     variant_url,
@@ -118,6 +121,31 @@ def test_an_unknown_variant_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownVariant) as unknown:
         url(world, done_image(world), "huge")
     assert unknown.value.names == ("thumb", "medium", "large", "webp")
+
+
+@pytest.mark.parametrize("left", [None, b"other bytes"])
+def test_a_variant_whose_object_is_gone_or_another_has_no_address(left: bytes | None) -> None:
+    world = World()
+    image_id = done_image(world)
+    key = f"outputs/{image_id}/1/webp.webp"
+    world.outputs.objects.pop(key)
+    if left is not None:
+        world.outputs.objects[key] = left
+    with pytest.raises(VariantMissing) as missing:
+        url(world, image_id, "webp")
+    assert (missing.value.image.image_id, missing.value.variant.key) == (image_id, key)
+    assert url(world, image_id, "thumb").endswith("thumb.jpg"), "the others are there"
+
+
+def test_a_store_that_does_not_answer_keeps_nobody_from_an_address() -> None:
+    world = World()
+    image_id = done_image(world)
+
+    def silent(variant: Variant) -> bool:
+        raise Retryable("timeout")
+
+    world.outputs.holds = silent
+    assert url(world, image_id, "thumb").endswith("thumb.jpg")
 
 
 def test_the_image_itself_adds_the_originals_facts() -> None:

@@ -101,6 +101,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "admit_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}")},
+    "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),

@@ -72,6 +72,7 @@ PROBLEMS: dict[str, tuple[HTTPStatus, str]] = {
     "too_many_requests": (HTTPStatus.TOO_MANY_REQUESTS, "Too many requests"),
     "overloaded": (HTTPStatus.TOO_MANY_REQUESTS, "More to do than can be done in time"),
     "internal": (HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error"),
+    "variant_missing": (HTTPStatus.INTERNAL_SERVER_ERROR, "The variant is missing"),
     "unavailable": (HTTPStatus.SERVICE_UNAVAILABLE, "Temporarily unavailable"),
 }
 """Every problem by its code: its status and its title."""

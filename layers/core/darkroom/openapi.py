@@ -132,6 +132,8 @@ _DETAILS: dict[str, str] = {
     "unsupported_format": "The bytes are text, whatever the file is called. Send a JPEG, PNG, WebP or GIF image.",
     "unsupported_media_type": "Send the body as JSON: Content-Type: application/json",
     "upload_too_large": "The upload has 5242880 bytes; at most 4194304 can be sent in one request.",
+    "variant_missing": "The variant was made and is not there any more. Tell the operator the image's id and the "
+    "correlation id: it can be made again.",
     "variant_not_ready": "The image is pending. See /images/{id}/status for why, or ask again when it is done.",
 }
 """What each problem may say, as an example."""

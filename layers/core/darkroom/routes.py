@@ -492,7 +492,14 @@ GET_VARIANT = Route(
             status=HTTPStatus.TEMPORARY_REDIRECT, description="The variant lies there.", headers=(_LOCATION_OF_VARIANT,)
         ),
     ),
-    problems=("unknown_image", "unknown_variant", "unknown_path", "variant_not_ready", "unavailable"),
+    problems=(
+        "unknown_image",
+        "unknown_variant",
+        "unknown_path",
+        "variant_not_ready",
+        "variant_missing",
+        "unavailable",
+    ),
 )
 
 PATCH_IMAGE = Route(

@@ -249,11 +249,12 @@ class ReadImage:
 def read_image() -> ReadImage:
     """The ports of `read_image`, by the function's environment."""
     settings = ReadImageSettings.read()
-    dynamodb = clients.dynamodb_client()
+    dynamodb, s3 = clients.dynamodb_client(), clients.impatient_s3_client()
     circuits.of_dynamodb(dynamodb, settings.images_table)
+    circuits.of_s3(s3, settings.outputs_bucket)
     return ReadImage(
         images=ImagesTable(dynamodb, settings.images_table),
-        outputs=OutputsBucket(clients.s3_client(), settings.outputs_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
     )
 
 

@@ -116,6 +116,13 @@ def s3_client() -> S3Client:
     return client
 
 
+def impatient_s3_client() -> S3Client:
+    """An S3 client that tries each call once and for about 1.5 seconds at most, for what can be done without."""
+    client = boto3.client("s3", config=_S3.merge(Config(**_IMPATIENT)))
+    watch(client, is_hint=True)
+    return client
+
+
 def step_functions_client() -> SFNClient:
     """A Step Functions client whose call takes at most about 8 seconds, the second attempt included."""
     client = boto3.client("stepfunctions", config=_SQS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from darkroom.domain.errors import Retryable
 from darkroom.domain.ids import is_image_id
-from darkroom.domain.image import Image, Status
+from darkroom.domain.image import Image, Status, Variant
 from darkroom.domain.status_document import (
     ImageDocument,
     StatusDocument,
@@ -36,6 +37,15 @@ class UnknownVariant(LookupError):
     def __init__(self, names: tuple[str, ...]) -> None:
         super().__init__("no such variant")
         self.names = names
+
+
+class VariantMissing(LookupError):
+    """The image is done, and the object of its variant is not there as it was stored: only an operator can help."""
+
+    def __init__(self, image: Image, variant: Variant) -> None:
+        super().__init__(f"{variant.key} is not there")
+        self.image = image
+        self.variant = variant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,15 +84,25 @@ def read_image(
 def variant_url(image_id: str, name: str, *, tenant_id: str, images: Images, outputs: Outputs) -> str:
     """An address of one variant, good for 15 minutes.
 
-    Raises UnknownImage, VariantNotReady, UnknownVariant, and Retryable where the table cannot answer.
+    Raises UnknownImage, VariantNotReady, UnknownVariant, VariantMissing, and Retryable where the table cannot answer.
+    Where the store cannot answer, the address is given all the same.
     """
     image = _owned(image_id, tenant_id, images)
     if image.status is not Status.DONE:
         raise VariantNotReady(image)
-    for variant in image.variants:
-        if variant.name == name:
-            return outputs.url_of(variant)
-    raise UnknownVariant(tuple(variant.name for variant in image.variants))
+    variant = next((variant for variant in image.variants if variant.name == name), None)
+    if variant is None:
+        raise UnknownVariant(tuple(variant.name for variant in image.variants))
+    if _is_known_to_be_missing(variant, outputs):
+        raise VariantMissing(image, variant)
+    return outputs.url_of(variant)
+
+
+def _is_known_to_be_missing(variant: Variant, outputs: Outputs) -> bool:
+    try:
+        return not outputs.holds(variant)
+    except Retryable:  # nothing is known: the row says that it is there, and the client asks the store itself
+        return False
 
 
 def _owned(image_id: str, tenant_id: str, images: Images) -> Image:
