@@ -30,9 +30,11 @@ from darkroom.aws.once import PowertoolsOnce
 from darkroom.domain.due import Rescue, look_at_due
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import NothingToDo, Status, claim, complete, message_for, put_back
+from darkroom.operations.redo_image import redo_image
 from darkroom.ports import Fenced, MemoryUnavailable
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
+from tests.fakes import FakeLanes
 from tests.pictures import jpeg
 from tests.unit.test_image import CAUSE, NOW, pending, processing
 
@@ -83,6 +85,16 @@ def test_a_claim_that_was_applied_is_won(table: ImagesTable) -> None:
     assert not isinstance(decision, NothingToDo)
     won = with_lost_answer(table, "UpdateItem").change(before, decision.image)
     assert (won.attempt, won.claimed_by, won.version) == (1, "me", 2)
+
+
+def test_a_redo_whose_answer_was_lost_is_ones_own_and_begins_one_run(table: ImagesTable, aws: Aws) -> None:
+    before = table.create(complete(processing(), (), notices=(), now=NOW))
+    lanes = FakeLanes()
+    begun = redo_image(
+        before.image_id, images=with_lost_answer(table, "UpdateItem"), lanes=lanes, clock=lambda: NOW + 1
+    )
+    assert (begun.run, begun.version) == (2, 2)
+    assert [message.run for message in lanes.sent] == [2]
 
 
 def test_a_claim_that_somebody_else_applied_is_lost(table: ImagesTable) -> None:

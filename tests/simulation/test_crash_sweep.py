@@ -32,7 +32,7 @@ def python(*arguments: str) -> str:
     "history",
     [
         *("poison, mended and replayed", "deleted", "deleted while developed", "cancelled", "refused", "good"),
-        *("amid trouble", "without its original"),
+        *("output lost and redone", "amid trouble", "without its original"),
         *("uploaded", "uploaded without news", "uploaded when withdrawn", "never uploaded"),
     ],
 )

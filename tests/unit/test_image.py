@@ -24,6 +24,7 @@ from darkroom.domain.image import (
     Status,
     TooEarly,
     TransitionRefused,
+    Variant,
     accept,
     arrive,
     await_upload,
@@ -37,6 +38,7 @@ from darkroom.domain.image import (
     message_for,
     never_came,
     put_back,
+    redo,
     reject,
     renew_upload,
     replay,
@@ -102,9 +104,14 @@ def test_every_status_has_its_row_in_the_table() -> None:
     assert set(TRANSITIONS) == set(Status)
 
 
-def test_only_a_replay_leaves_a_terminal_state() -> None:
+def test_only_a_replay_and_a_redo_leave_a_terminal_state() -> None:
     leaving = {status: TRANSITIONS[status] for status in Status if status.is_terminal and TRANSITIONS[status]}
-    assert leaving == {Status.FAILED: {Status.PENDING}}
+    assert leaving == {Status.FAILED: {Status.PENDING}, Status.DONE: {Status.PENDING}}
+    for ended in (in_status(Status.FAILED), in_status(Status.DONE)):
+        with pytest.raises(TransitionRefused, match=f"{ended.status} to pending"):
+            put_back(ended, now=NOW, delay_seconds=1, cause=CAUSE)
+        with pytest.raises(TransitionRefused, match=f"{ended.status} to pending"):
+            arrive(ended, CAME, now=NOW)
 
 
 def test_every_status_can_be_reached_and_every_unfinished_one_can_end() -> None:
@@ -273,6 +280,17 @@ def test_a_replay_is_a_new_run_with_all_its_attempts() -> None:
     assert (again.waiting_since, again.due_at) == (NOW + 5, NOW + 5 + 1_200_000)
     with pytest.raises(TransitionRefused, match="done to pending"):
         replay(in_status(Status.DONE), now=NOW)
+
+
+def test_a_redo_is_a_new_run_that_keeps_what_the_one_before_has_made_but_for_its_expiry() -> None:
+    made = (Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="s", key="outputs/i/1/a.jpg"),)
+    done = complete(processing(expires_at=NOW + 1), made, notices=("one",), placeholder={"color": "#fff"}, now=NOW)
+    again = redo(done, now=NOW + 5)
+    assert (again.status, again.run, again.attempt, again.completed_at) == (Status.PENDING, 2, 0, None)
+    assert (again.variants, again.notices, again.placeholder) == (made, ("one",), {"color": "#fff"})
+    assert (again.waiting_since, again.due_at, again.expires_at) == (NOW + 5, NOW + 5 + 1_200_000, None)
+    with pytest.raises(TransitionRefused, match="failed to pending"):
+        redo(in_status(Status.FAILED), now=NOW)
 
 
 def test_a_message_of_an_earlier_run_reminds_of_this_one() -> None:

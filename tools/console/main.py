@@ -16,6 +16,7 @@ from console import (
     keys,
     local,
     orphans,
+    redo,
     status,
     tenants,
     upload,
@@ -74,6 +75,7 @@ app.command("status", epilog=status.EPILOG)(status.command)
 app.command("download", epilog=download.EPILOG)(download.command)
 app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
+app.command("redo", epilog=redo.EPILOG)(redo.command)
 app.add_typer(orphans.app, name="orphans")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")

@@ -163,7 +163,7 @@ def archive(world: World, image: Image) -> None:
 
 def replay(world: World, image_id: str) -> None:
     """An operator that repeats the replay of all letters until it ends well and the image is in its next run."""
-    world.may_replay = True
+    world.may_leave = Status.FAILED
     for attempt in range(TRIES):
         world.position = f"replaying, try {attempt}"
         try:
@@ -210,6 +210,46 @@ def lose_original(world: World, image_id: str) -> None:
         for version_id, _ in versions if key.endswith(image_id) else ():
             world.stores.s3.delete_object(Bucket=bucket, Key=key, VersionId=version_id)
     world.position += ", its original lost"
+
+
+def lose_output(world: World) -> None:
+    """Somebody removes the one object of the outputs bucket."""
+    (key,) = world.stores.objects("OutputsBucket")
+    world.stores.s3.delete_object(Bucket=world.stores.references["OutputsBucket"], Key=key)
+
+
+def miss(world: World, image_id: str) -> None:
+    """A client that asks for the variant until it is told that it is missing; where S3 is silent it is led there."""
+    for attempt in range(TRIES):
+        world.position = f"fetching, try {attempt}"
+        answer = world.request("GET", f"/images/{image_id}/variants/thumb")
+        if '"variant_missing"' in (answer["body"] or ""):
+            return
+        check(answer["statusCode"] in (307, 500, 503), Harm.LOST, f"a variant was answered {answer['statusCode']}")
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.LOST, "nobody was told that the variant is missing")
+
+
+def redo(world: World, image_id: str) -> None:
+    """An operator that repeats the redo of the image until it is in its next run."""
+    world.may_leave = Status.DONE
+    for attempt in range(TRIES):
+        world.position = f"redoing, try {attempt}"
+        with suppress(InvocationFailed):
+            world.run_command("operator", lambda: _redo(image_id))
+        if world.rows()[image_id].run > 1:
+            world.position = "redone"
+            return
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.STUCK, "the image was never redone")
+
+
+def _redo(image_id: str) -> None:
+    from darkroom import wiring  # noqa: PLC0415 - the process's own
+    from darkroom.operations.redo_image import redo_image  # noqa: PLC0415
+
+    stores = wiring.sweep_due_images()
+    redo_image(image_id, images=stores.images, lanes=stores.lanes, clock=stores.clock)
 
 
 def _replay_slow_lane(world: World) -> bool:
@@ -283,6 +323,16 @@ def _poison(world: World) -> str:
     return image_id
 
 
+def _lost_and_redone(world: World) -> str:
+    image_id = submit(world)
+    world.settle()
+    lose_output(world)
+    miss(world, image_id)
+    redo(world, image_id)
+    world.settle()
+    return image_id
+
+
 def _cancelled(world: World) -> str:
     image_id = submit(world)
     delete(world, image_id)
@@ -345,6 +395,7 @@ HISTORIES = {
     history.name: history
     for history in (
         History(name="poison, mended and replayed", play=_poison, ends=(Status.DONE,)),
+        History(name="output lost and redone", play=_lost_and_redone, ends=(Status.DONE,)),
         # A client that has to repeat itself may be overtaken by the worker.
         History(name="cancelled", play=_cancelled, ends=(Status.CANCELLED, Status.DONE), deleted=True),
         History(

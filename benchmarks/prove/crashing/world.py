@@ -69,7 +69,8 @@ class World:
     that no function is at work and the next event is about to be chosen. `every_minute` sweeps in quiet minutes too, in
     which nothing is due. `position` says how far the people in the history have come, in words that are the same
     exactly where they would go on alike. With `copies` every message that is delivered is soon delivered once more, as
-    SQS may do. `caller` is whom the authorizer takes those people for.
+    SQS may do. `may_leave` is the terminal state that an operator has an image leave. `caller` is whom the authorizer
+    takes those people for.
     """
 
     scale: Scale = AS_DEPLOYED
@@ -77,8 +78,8 @@ class World:
     before_develop: Callable[[], None] | None = None
     on_quiet: Callable[[], None] | None = None
     every_minute: bool = False
-    may_replay: bool = False
     copies: bool = False
+    may_leave: Status | None = None
     caller: Caller = WITHOUT_A_NAME
 
     now: Milliseconds = START
@@ -408,8 +409,8 @@ class World:
         return f"now{float(instant[0]) * (1 if in_milliseconds else 1000) - self.now:+}"
 
     def _applied(self, service: str) -> None:
-        """Watches every write to a row: one terminal state a run, which only a replay leaves; and no attempt before the
-        backoff of the one before it is over."""
+        """Watches every write to a row: one terminal state a run, which only an operator has it leave; and no attempt
+        before the backoff of the one before it is over."""
         if service != "dynamodb":
             return
         for item in self.stores.items("ImagesTable"):
@@ -420,10 +421,9 @@ class World:
                 continue
             self._standings[image_id] = now
             status, run = now
-            if before is not None and before[0].is_terminal:
-                replayed = self.may_replay and before == (Status.FAILED, run - 1) and status is Status.PENDING
-                if not replayed:
-                    raise Broken(Harm.DOUBLED, f"{image_id} left its terminal state: {before} → {now}")
+            is_next_run = before == (self.may_leave, run - 1) and status is Status.PENDING
+            if before is not None and before[0].is_terminal and not is_next_run:
+                raise Broken(Harm.DOUBLED, f"{image_id} left its terminal state: {before} → {now}")
             if status.is_terminal:
                 self.endings[image_id, run] += 1
                 if self.endings[image_id, run] > 1:

@@ -19,6 +19,7 @@ from benchmarks.prove.stateful.model import (
     real_engine,
 )
 from benchmarks.prove.stateful.processes import MODES, Call, Fault
+from darkroom.domain.image import Status
 from darkroom.domain.message import Message
 
 TALLY = Tally()
@@ -56,6 +57,9 @@ RULES = (
     "replay by letters",
     "replay by move",
     "replay by row",
+    "redo by row",
+    "lose an output",
+    "make again what was lost",
     "drop what is settled",
     "drop by force",
 )
@@ -78,7 +82,9 @@ ONE = st.just(0) | ANY
 deliveries = st.tuples(st.just("deliver"), ONE)
 sweeps = st.just(("sweep",))
 withdrawals = st.tuples(st.just("delete"), ONE, st.sampled_from([True, True, False]))
-replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "move", "row"]), ONE)
+replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "move", "row"]), ONE) | st.tuples(
+    st.just("redo"), st.booleans(), ONE
+)
 drops = st.tuples(st.just("drop"), queues, st.booleans())
 
 
@@ -273,6 +279,13 @@ class Histories(RuleBasedStateMachine):
             case ("replay", queue, by, which) if rows:
                 self._happens(f"replay by {by}")
                 model.replay(queue, by, rows[which % len(rows)].image_id, **how)
+            case ("redo", is_lost, which) if done := [row for row in rows if row.status is Status.DONE]:
+                self._happens("redo by row")
+                image_id = done[which % len(done)].image_id
+                if is_lost:
+                    self._happens("lose an output")
+                    model.lose_output(image_id)
+                model.redo(image_id, **how)
             case ("drop", queue, force) if rows:
                 self._happens("drop by force" if force else "drop what is settled")
                 model.drop(queue, force=force, **how)

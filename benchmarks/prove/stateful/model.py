@@ -35,6 +35,7 @@ from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
 from darkroom.operations.read_image import UnknownImage
+from darkroom.operations.redo_image import NotRedoable, redo_image
 from darkroom.operations.replay_dead_letters import (
     Desk,
     NotReplayable,
@@ -195,11 +196,16 @@ class Model:
         self.withdrawn: set[str] = set()
         self.dropped: set[tuple[str, int]] = set()
         self.without_original: set[str] = set()
+        self.redone: set[str] = set()
+        self.lost: dict[str, str] = {}
+        """Keys of outputs that somebody has removed, and whose they were."""
         self.attempts: dict[tuple[str, int], list[Process]] = {}
         self.keys: dict[tuple[str, str], set[tuple[bytes, str]]] = {}
 
         self.surroundings = Surroundings(struck=lambda mode: tally.faults.update([mode]))
-        self.images = WatchedImages(lease_is_over=self._lease_is_over, on_claim=self._on_claim)
+        self.images = WatchedImages(
+            lease_is_over=self._lease_is_over, on_claim=self._on_claim, is_redone=self.redone.__contains__
+        )
         self.originals = FakeOriginals()
         self.outputs = WatchedOutputs(is_deleted=lambda image_id: self.images.rows[image_id].is_deleted)
         self.dead_letters = ModelDeadLetters(is_kept=self._is_kept)
@@ -350,6 +356,24 @@ class Model:
 
         self._start("replay", "operator", body, **how)
 
+    def redo(self, image_id: str, **how: Any) -> None:
+        """An operator has an image developed again that is done, or should be."""
+        self.redone.add(image_id)
+
+        def body() -> None:
+            world = self.worlds["operator"]
+            with suppress(Retryable, NotRedoable):  # the operator is told, and may do it again
+                redo_image(image_id, images=world.images, lanes=world.lanes, clock=world.clock)
+                self.tally.replays["redone by its row"] += 1
+
+        self._start("redo", "operator", body, **how)
+
+    def lose_output(self, image_id: str) -> None:
+        """Somebody removes an object of an image, past Darkroom."""
+        for variant in self.images.rows[image_id].variants[:1]:
+            self.outputs.objects.pop(variant.key, None)
+            self.lost[variant.key] = image_id
+
     def drop(self, queue: str, *, force: bool, **how: Any) -> None:
         """An operator removes the letters that are of no use any more, or by `force` all."""
 
@@ -439,7 +463,7 @@ class Model:
             else:
                 must(row.due_at is not None, "stuck", "somebody looks again at whatever is unfinished")
                 must(row.waiting_since is not None, "stuck", "whatever is unfinished is measured")
-            if row.status is Status.DONE and not row.is_deleted:
+            if row.variants or (row.status is Status.DONE and not row.is_deleted):
                 self._check_outputs(row)
             told = [attempt.number for attempt in row.attempts if attempt.run == row.run]
             must(told == list(range(1, row.attempt + 1)), "lost", "a row tells of every attempt of its run")
@@ -453,11 +477,13 @@ class Model:
         must({variant.name for variant in row.variants} == set(wanted), "differing", "all variants are there")
         for variant in row.variants:
             body = self.outputs.objects.get(variant.key)
-            must(body is not None, "lost", "whatever is done has its outputs")
+            of_this_run = variant.key.startswith(f"outputs/{row.image_id}/{row.run}/")
+            must(of_this_run == (row.status is Status.DONE), "differing", "outputs are of the latest run that is done")
+            if body is None and variant.key in self.lost:
+                continue
+            must(body is not None, "lost", "whatever was done has its outputs, until another run has made others")
             must(body == wanted[variant.name], "differing", "outputs are the bytes that an undisturbed run makes")
             must(variant.sha256 == _sha256(body or b""), "differing", "the row tells the truth about its outputs")
-            of_this_run = variant.key.startswith(f"outputs/{row.image_id}/{row.run}/")
-            must(of_this_run, "differing", "outputs are of the run that is done")
 
     def _undisturbed(self, row: Image) -> dict[str, bytes]:
         original = next(photo.body for photo in self.engine.photos if _sha256(photo.body) == row.source.sha256)
@@ -503,6 +529,10 @@ class Model:
 
     def _check_at_rest(self) -> None:
         letters = self._letters()
+        for image_id in set(self.lost.values()):
+            row = self.images.rows[image_id]
+            is_whole = bool(row.variants) and all(variant.key in self.outputs.objects for variant in row.variants)
+            self.tally.rules["make again what was lost"] += is_whole
         for row in self.images.rows.values():
             must(row.status.is_terminal, "stuck", "whatever has a row comes to an end")
             ending = row.status.value if row.error is None else f"{row.status.value}: {row.error.code}"

@@ -48,6 +48,8 @@ class WatchedImages(FakeImages):
     lagging: dict[str, Image] | None = None
     lease_is_over: Callable[[Image], bool] = lambda image: True
     on_claim: Callable[[Image, Image], None] = lambda before, after: None
+    is_redone: Callable[[str], bool] = lambda image_id: False
+    """Whether an operator has ever asked for the image to be redone."""
 
     def create(self, image: Image) -> Image:
         must((image.status, image.run, image.attempt) == (Status.PENDING, 1, 0), "lost", "a row begins pending")
@@ -64,15 +66,13 @@ class WatchedImages(FakeImages):
         must(new.attempt <= MAX_ATTEMPTS, "doubled", "a run has at most five attempts")
         must(old.deleted_at in (None, new.deleted_at), "lost", "a tombstone stays as it was first written")
         if new.run != old.run:
-            must(
-                (old.status, new.status) == (Status.FAILED, Status.PENDING),
-                "doubled",
-                "only a replay begins another run",
-            )
+            may_begin = old.status is Status.FAILED or (old.status is Status.DONE and self.is_redone(old.image_id))
+            must(may_begin and new.status is Status.PENDING, "doubled", "only a replay or a redo begins another run")
             must(
                 (new.run, new.attempt) == (old.run + 1, 0), "lost", "a replay begins the next run, at its first attempt"
             )
-            must(not old.is_deleted, "doubled", "what was withdrawn is not replayed")
+            must(not old.is_deleted, "doubled", "what was withdrawn is not developed again")
+            must(new.variants == old.variants, "lost", "variants stay until another run has made others")
         elif old.status.is_terminal:
             must(_ending(new) == _ending(old), "doubled", "a terminal state is written once a run")
             must(new.variants == (() if new.is_deleted else old.variants), "differing", "what is done stays as it is")
@@ -83,6 +83,8 @@ class WatchedImages(FakeImages):
             must(not claimed or self.lease_is_over(old), "doubled", "nobody claims what another holds")
             if claimed:
                 self.on_claim(old, new)
+            made = () if new.is_deleted else old.variants
+            must(new.status is Status.DONE or new.variants == made, "lost", "only a run that is done replaces variants")
             if new.status.is_terminal:
                 self.endings[new.image_id, new.run] += 1
                 must(self.endings[new.image_id, new.run] == 1, "doubled", "a run ends once")

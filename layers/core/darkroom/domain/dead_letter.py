@@ -62,7 +62,7 @@ def why_settled(message: Message, image: Image) -> str:
     if image.is_deleted:
         return "its image was deleted"
     if message.run < image.run:
-        return f"its image was replayed since: run {image.run} is {image.status}"
+        return f"its image was begun anew since: run {image.run} is {image.status}"
     if image.status is Status.FAILED and image.error is not None:
         return f"its image was refused ({image.error.code})"
     return f"its image is {image.status}"

@@ -65,9 +65,9 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.PROCESSING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}),
     # Finished, refused, put back for another attempt, or claimed anew after its worker died.
     Status.PROCESSING: frozenset({Status.PROCESSING, Status.PENDING, Status.DONE, Status.FAILED, Status.CANCELLED}),
-    # Only an operator's replay leaves a terminal state: run + 1, attempts from 0.
+    # Only an operator leaves a terminal state, by a replay or a redo: run + 1, attempts from 0.
     Status.FAILED: frozenset({Status.PENDING}),
-    Status.DONE: frozenset(),
+    Status.DONE: frozenset({Status.PENDING}),
     Status.CANCELLED: frozenset(),
     Status.EXPIRED: frozenset(),
 }
@@ -226,7 +226,8 @@ class TransitionRefused(RuntimeError):
 
 
 def _move(image: Image, status: Status, **changes: Any) -> Image:
-    if status not in TRANSITIONS[image.status]:
+    is_next_run = changes.get("run") == image.run + 1
+    if status not in TRANSITIONS[image.status] or is_next_run != image.status.is_terminal:
         raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
     if status.is_terminal:
         ended: dict[str, Any] = {
@@ -583,6 +584,21 @@ def replay(image: Image, *, now: Milliseconds) -> Image:
 
     Its message is sent by whoever replays it; should that fail, the sweeper sends it.
     """
+    return _next_run(image, Status.FAILED, now=now)
+
+
+def redo(image: Image, *, now: Milliseconds) -> Image:
+    """The done image once more, as `replay` has it of a failed one: only an operator asks for that.
+
+    Its variants, with their placeholder and notices, stay until a run has made others. Its `expires_at` goes: it was
+    developed in time.
+    """
+    return replace(_next_run(image, Status.DONE, now=now), expires_at=None)
+
+
+def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
+    if image.status is not after:
+        raise TransitionRefused(f"an image cannot go from {image.status} to pending here, only from {after}")
     return _move(
         image,
         Status.PENDING,

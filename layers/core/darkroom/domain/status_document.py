@@ -78,14 +78,20 @@ class StatusDocument(TypedDict):
     status: Status
     lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
     preset: Annotated[str | None, Field(description="null for a recipe of the client's own.")]
-    run: Annotated[int, Field(ge=1, description="An operator's replay begins the next one.")]
+    run: Annotated[int, Field(ge=1, description="An operator's replay or redo begins the next one.")]
     attempt: Annotated[int, Field(ge=0, description="Of this run's five.")]
     created_at: Instant
     process_at: Instant | None
     expires_at: Instant | None
     completed_at: Instant | None
     progress: ProgressDocument
-    variants: Annotated[list[VariantDocument], Field(description="Empty until the image is done.")]
+    variants: Annotated[
+        list[VariantDocument],
+        Field(
+            description="Empty until the image is done. Where an operator has it developed again, those that there are "
+            "stay until a run has made others."
+        ),
+    ]
     placeholder: PlaceholderDocument | None
     notices: Annotated[list[str], Field(description="What was left out or given up, in sentences for the owner.")]
     error: ErrorDocument | None

@@ -24,7 +24,8 @@ class UnknownImage(LookupError):
 
 
 class VariantNotReady(LookupError):
-    """The image is not `done`, so it has no variants yet; `image` says where it stands."""
+    """The image has not been done yet, or is developed again because this variant is missing; `image` says where it
+    stands."""
 
     def __init__(self, image: Image) -> None:
         super().__init__(f"the image is {image.status}")
@@ -32,7 +33,7 @@ class VariantNotReady(LookupError):
 
 
 class UnknownVariant(LookupError):
-    """The image is done and has no variant of that name; `names` are those it has."""
+    """The image was done and has no variant of that name; `names` are those it has."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         super().__init__("no such variant")
@@ -40,7 +41,7 @@ class UnknownVariant(LookupError):
 
 
 class VariantMissing(LookupError):
-    """The image is done, and the object of its variant is not there as it was stored: only an operator can help."""
+    """The image was done, and the object of its variant is not there as it was stored: only an operator can help."""
 
     def __init__(self, image: Image, variant: Variant) -> None:
         super().__init__(f"{variant.key} is not there")
@@ -82,19 +83,19 @@ def read_image(
 
 
 def variant_url(image_id: str, name: str, *, tenant_id: str, images: Images, outputs: Outputs) -> str:
-    """An address of one variant, good for 15 minutes.
+    """An address of one variant, good for 15 minutes; while an image is developed again, of what was made before.
 
     Raises UnknownImage, VariantNotReady, UnknownVariant, VariantMissing, and Retryable where the table cannot answer.
     Where the store cannot answer, the address is given all the same.
     """
     image = _owned(image_id, tenant_id, images)
-    if image.status is not Status.DONE:
+    if not image.variants:
         raise VariantNotReady(image)
     variant = next((variant for variant in image.variants if variant.name == name), None)
     if variant is None:
         raise UnknownVariant(tuple(variant.name for variant in image.variants))
     if _is_known_to_be_missing(variant, outputs):
-        raise VariantMissing(image, variant)
+        raise VariantMissing(image, variant) if image.status.is_terminal else VariantNotReady(image)
     return outputs.url_of(variant)
 
 

@@ -19,9 +19,9 @@ from darkroom.domain.dead_letter import (
     why_not_replayable,
 )
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status
+from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
-from darkroom.operations.enqueue import enqueue
+from darkroom.operations.begin_next_run import open_row, send_first_message
 from darkroom.operations.list_dead_letters import (
     Case,
     Selection,
@@ -29,16 +29,10 @@ from darkroom.operations.list_dead_letters import (
     work_through,
 )
 from darkroom.operations.pace import Pace
-from darkroom.ports import Clock, DeadLetters, Fenced, Images, Lanes, Moves
-
-REOPEN_FENCE = ("version", "status", "run")
-"""A replay decides on the whole row as it was read: of two operators at once, one opens it."""
+from darkroom.ports import Clock, DeadLetters, Images, Lanes, Moves
 
 MOVE_LIMIT = 30_000
 """The most letters of a queue that a move as a whole takes: about as many as can be read while they stay hidden."""
-
-_TRIES = 5
-"""The sweeper may mark a row between its reading and its writing; five times in a row it does not."""
 
 _LOOKS = 5
 """Letters may still be arriving while the rows of the others are opened."""
@@ -110,8 +104,7 @@ def replay_dead_letters(queue: str, selection: Selection, *, desk: Desk, pace: P
             tally.add("replayed" if is_ours else "finished")
         else:
             tally.add("finished")
-        if _waits_for_its_first_message(image):
-            enqueue(image, images=desk.images, lanes=desk.lanes, clock=desk.clock)
+        send_first_message(image, images=desk.images, lanes=desk.lanes, clock=desk.clock)
         return True
 
     return work_through(
@@ -154,27 +147,17 @@ def replay_image(image_id: str, *, desk: Desk) -> Image:
     after, _ = _reopen(image, desk.images, now=now, message_at=now)
     if after is None or after.run == image.run:
         raise NotReplayable(why_not_replayable(after) or "It kept changing under the attempts to replay it.")
-    if _waits_for_its_first_message(after):
-        enqueue(after, images=desk.images, lanes=desk.lanes, clock=desk.clock)
+    send_first_message(after, images=desk.images, lanes=desk.lanes, clock=desk.clock)
     return after
 
 
 def _reopen(image: Image, images: Images, *, now: Milliseconds, message_at: Milliseconds) -> tuple[Image | None, bool]:
-    """The row after it was opened for its next run, or as whoever came first has left it, and whether it was this call
-    that opened it."""
-    current: Image | None = image
-    for _ in range(_TRIES):
-        if current is None or current.run > image.run or why_not_replayable(current) is not None:
-            return current, False
-        try:
-            return images.change(current, reopened(current, now=now, message_at=message_at), fence=REOPEN_FENCE), True
-        except Fenced as lost:
-            current = lost.current
-    raise Retryable("the image changed under every attempt to open it")
-
-
-def _waits_for_its_first_message(image: Image) -> bool:
-    return image.status is Status.PENDING and image.attempt == 0
+    return open_row(
+        image,
+        images,
+        why_not=why_not_replayable,
+        opened=lambda row: reopened(row, now=now, message_at=message_at),
+    )
 
 
 def replay_queue(

@@ -1,0 +1,45 @@
+"""Having a done image developed once more, for an operator: its outputs are gone, or are no good.
+
+Its variants stay, in the row and in the store, until the new run has made others.
+"""
+
+from __future__ import annotations
+
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.image import Image, Status, redo
+from darkroom.operations.begin_next_run import open_row, send_first_message
+from darkroom.ports import Clock, Images, Lanes
+
+
+class NotRedoable(Exception):
+    """This cannot be redone; the message says why, and what to do."""
+
+
+def redo_image(image_id: str, *, images: Images, lanes: Lanes, clock: Clock) -> Image:
+    """Begins the next run of an image that is done; returns the row as it is then.
+
+    Raises NotRedoable, and Retryable where the table cannot answer.
+    """
+    image = images.get(image_id) if is_image_id(image_id) else None
+    reason = _why_not(image)
+    if image is None or reason is not None:
+        raise NotRedoable(reason)
+    now = clock()
+    after, _ = open_row(image, images, why_not=_why_not, opened=lambda row: redo(row, now=now))
+    if after is None or after.run == image.run:
+        raise NotRedoable(_why_not(after))
+    send_first_message(after, images=images, lanes=lanes, clock=clock)
+    return after
+
+
+def _why_not(image: Image | None) -> str | None:
+    if image is None:
+        return "There is no image with this id."
+    if image.is_deleted:
+        return "Its client has deleted it: there is nothing left to develop."
+    if image.status is Status.FAILED:
+        return f"It has failed, in run {image.run}: replay it, by `darkroom dlq replay --image {image.image_id}`."
+    if image.status is not Status.DONE:
+        begun = "" if image.run == 1 else ", which a redo or a replay has begun"
+        return f"It is {image.status}, in run {image.run}{begun}: only an image that is done can be redone."
+    return None

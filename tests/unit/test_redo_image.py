@@ -1,0 +1,238 @@
+"""Redoing: a done image's next run, what is shown and fetched meanwhile, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Image, Status, Variant, delete
+from darkroom.domain.message import Message
+from darkroom.domain.schedule import Timetable
+from darkroom.domain.status_document import status_document
+from darkroom.operations.read_image import VariantMissing, VariantNotReady, variant_url
+from darkroom.operations.redo_image import NotRedoable, redo_image
+from tests.fakes import World
+from tests.pictures import jpeg
+from tests.unit.test_dead_letters import DONE, REFUSED, given_up
+from tests.unit.test_image import NOW, pending, processing
+
+
+def done(world: World, **upload: Any) -> str:
+    image_id = world.submit(jpeg(), **upload).image.image_id
+    world.deliver(world.lanes.sent[-1])
+    assert world.row(image_id).status is Status.DONE
+    return image_id
+
+
+def redo(world: World, image_id: str) -> Image:
+    return redo_image(image_id, images=world.images, lanes=world.lanes, clock=world.clock)
+
+
+def url(world: World, image_id: str, name: str = "thumb") -> str:
+    return variant_url(image_id, name, tenant_id="default", images=world.images, outputs=world.outputs)
+
+
+def keys(variants: tuple[Variant, ...]) -> list[str]:
+    return [variant.key for variant in variants]
+
+
+def test_a_done_image_is_developed_again_in_its_next_run() -> None:
+    world = World()
+    image_id = done(world)
+    first = world.row(image_id)
+    world.advance(3600)
+    begun = redo(world, image_id)
+    assert (begun.status, begun.run, begun.attempt, begun.completed_at) == (Status.PENDING, 2, 0, None)
+    assert (begun.waiting_since, begun.due_at) == (world.now, world.now + 1_200_000)
+    assert world.lanes.sent[-1].run == 2
+    world.deliver(world.lanes.sent[-1])
+    second = world.row(image_id)
+    assert (second.status, second.run, second.attempt) == (Status.DONE, 2, 1)
+    assert keys(second.variants) == [key.replace("/1/", "/2/") for key in keys(first.variants)]
+    assert [world.outputs.objects[key] for key in keys(second.variants)] == [
+        world.outputs.objects[key] for key in keys(first.variants)
+    ], "and nothing of the first run was removed"
+
+
+def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others() -> None:
+    world = World()
+    image_id = done(world)
+    before = status_document(world.row(image_id), world.outputs.url_of)
+    redo(world, image_id)
+    meanwhile = status_document(world.row(image_id), world.outputs.url_of)
+    shown = ("variants", "placeholder", "notices")
+    assert {name: meanwhile[name] for name in shown} == {name: before[name] for name in shown}  # type: ignore[literal-required]
+    assert (meanwhile["status"], meanwhile["run"], meanwhile["progress"]["done"]) == ("pending", 2, 0)
+    assert "/1/thumb" in url(world, image_id)
+    world.deliver(world.lanes.sent[-1])
+    assert "/2/thumb" in url(world, image_id)
+
+
+def test_a_variant_that_is_gone_is_not_ready_until_it_was_made_again() -> None:
+    world = World()
+    image_id = done(world)
+    del world.outputs.objects[f"outputs/{image_id}/1/thumb.jpg"]
+    with pytest.raises(VariantMissing):
+        url(world, image_id)
+    redo(world, image_id)
+    with pytest.raises(VariantNotReady):
+        url(world, image_id)
+    assert "/1/webp" in url(world, image_id, "webp")
+    world.deliver(world.lanes.sent[-1])
+    assert "/2/thumb" in url(world, image_id)
+
+
+def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    world = World()
+    image_id = done(world)
+    made = world.row(image_id).variants
+    redo(world, image_id)
+    monkeypatch.setattr("darkroom.operations.transcode_image.develop", broken)
+    for attempt in range(5):
+        world.deliver(world.lanes.sent[-1], f"receipt-{attempt}")
+        world.advance(300)
+    failed = world.row(image_id)
+    assert (failed.status, failed.run, failed.variants) == (Status.FAILED, 2, made)
+    assert status_document(failed, world.outputs.url_of)["error"] is not None
+    assert "/1/thumb" in url(world, image_id)
+    del world.outputs.objects[f"outputs/{image_id}/1/thumb.jpg"]
+    with pytest.raises(VariantMissing):
+        url(world, image_id)
+
+
+def test_an_image_that_was_developed_in_time_does_not_expire_when_it_is_redone() -> None:
+    world = World()
+    image_id = done(world, timetable=Timetable(expires_at=world.now + 60_000))
+    world.advance(120)
+    redo(world, image_id)
+    world.deliver(world.lanes.sent[-1])
+    assert world.row(image_id).status is Status.DONE
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        (None, "no image with this id"),
+        (pending(), "It is pending, in run 1: only an image that is done"),
+        (pending(run=2), "It is pending, in run 2, which a redo or a replay has begun"),
+        (processing(run=2), "It is processing, in run 2, which a redo"),
+        (given_up(7), "It has failed, in run 1: replay it, by `darkroom dlq replay --image 0+7`"),
+        (REFUSED, "It has failed"),
+        (delete(DONE, now=NOW), "Its client has deleted it"),
+        (delete(pending(), now=NOW), "Its client has deleted it"),
+    ],
+)
+def test_what_cannot_be_redone_says_why_and_is_left_as_it_is(image: Image | None, why: str) -> None:
+    world = World()
+    if image is not None:
+        world.images.rows[image.image_id] = image
+    before = dict(world.images.rows)
+    with pytest.raises(NotRedoable, match=why):
+        redo(world, (image or DONE).image_id)
+    assert (world.images.rows, world.lanes.sent) == (before, [])
+
+
+def test_what_is_no_id_is_not_asked_for() -> None:
+    world = World()
+
+    def get(image_id: str) -> None:
+        raise AssertionError("the table was asked")
+
+    world.images.get = get
+    with pytest.raises(NotRedoable, match="no image"):
+        redo(world, "x" * 26)
+
+
+def test_a_message_that_cannot_be_sent_is_the_sweepers() -> None:
+    world = World()
+    image_id = done(world)
+    send, sent = world.lanes.send, len(world.lanes.sent)
+
+    def throttled(message: Message, *, delay_seconds: int = 0) -> None:
+        raise Retryable("throttled")
+
+    world.lanes.send = throttled
+    assert redo(world, image_id).run == 2
+    assert world.row(image_id).due_at == world.now
+    world.lanes.send = send
+    world.sweep()
+    assert [message.run for message in world.lanes.sent[sent:]] == [2]
+
+
+def test_a_redo_that_dies_before_its_message_is_mended_by_the_sweeper() -> None:
+    class Died(BaseException):
+        pass
+
+    def die(message: Message, *, delay_seconds: int = 0) -> None:
+        raise Died
+
+    world = World()
+    image_id = done(world)
+    send, sent = world.lanes.send, len(world.lanes.sent)
+    world.lanes.send = die
+    with pytest.raises(Died):
+        redo(world, image_id)
+    world.lanes.send = send
+    with pytest.raises(NotRedoable, match="It is pending, in run 2"):
+        redo(world, image_id)
+    world.advance(1200)
+    world.sweep()
+    assert [message.run for message in world.lanes.sent[sent:]] == [2]
+
+
+def test_of_two_operators_one_begins_the_next_run_and_neither_begins_two() -> None:
+    world = World()
+    image_id = done(world)
+    change = world.images.change
+
+    def overtaken(*arguments: Any, **options: Any) -> Image:
+        world.images.change = change
+        redo(world, image_id)
+        result: Image = change(*arguments, **options)
+        return result
+
+    world.images.change = overtaken
+    assert redo(world, image_id).run == 2
+    assert world.row(image_id).run == 2
+
+
+@pytest.mark.parametrize("meanwhile", ["deleted", "marked"])
+def test_a_row_that_moved_on_since_it_was_read_is_judged_anew(meanwhile: str) -> None:
+    world = World()
+    image_id = done(world)
+    change = world.images.change
+
+    def overtaken(*arguments: Any, **options: Any) -> Image:
+        world.images.change = change
+        if meanwhile == "deleted":
+            world.delete(image_id)
+        else:
+            row = world.row(image_id)
+            change(row, replace(row, rescues=1), fence=("version",))
+        result: Image = change(*arguments, **options)
+        return result
+
+    world.images.change = overtaken
+    if meanwhile == "deleted":
+        with pytest.raises(NotRedoable, match="deleted"):
+            redo(world, image_id)
+        assert (world.row(image_id).status, world.row(image_id).run) == (Status.DONE, 1)
+    else:
+        assert redo(world, image_id).run == 2
+
+
+def test_one_that_is_withdrawn_while_it_is_redone_leaves_nothing_of_either_run() -> None:
+    world = World()
+    image_id = done(world)
+    redo(world, image_id)
+    world.delete(image_id)
+    assert (world.row(image_id).status, world.row(image_id).variants) == (Status.CANCELLED, ())
+    world.deliver(world.lanes.sent[-1])
+    world.sweep()
+    assert [key for key in world.outputs.objects if image_id in key] == []
