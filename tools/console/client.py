@@ -199,6 +199,7 @@ class Api:
         api_key: str | None = None,
         *,
         auth: httpx.Auth | None = None,
+        is_local_stack: bool = False,
         connections: int = 8,
         transport: httpx.BaseTransport | None = None,
         retry: RetryPolicy | None = None,
@@ -206,13 +207,14 @@ class Api:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.url = url.rstrip("/")
-        self._is_local = is_loopback(self.url)
+        self._is_local_stack = is_local_stack
+        self._is_on_this_machine = is_loopback(self.url)
         self._retry = retry or RetryPolicy()
         self._pause = pause
         self._jitter = jitter
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
         # A proxy that the environment names is for the outside world, never for this machine.
-        trust_environment = not self._is_local
+        trust_environment = not self._is_on_this_machine
         certificates = _certificates(self.url)
         credentials = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._client = httpx.Client(
@@ -387,8 +389,8 @@ class Api:
             try:
                 response = send()
             except httpx.TransportError as error:
-                if self._is_local and _caused_by(error, ConnectionRefusedError):
-                    raise Unreachable(NOT_RUNNING) from error
+                if self._is_on_this_machine and _caused_by(error, ConnectionRefusedError):
+                    raise Unreachable(NOT_RUNNING if self._is_local_stack else _nobody_listens(address)) from error
                 if _is_hopeless(error):
                     raise Unreachable(f"Cannot reach {address}: {_reason(error)} Is the address right?") from error
                 trouble = _reason(error)
@@ -463,6 +465,13 @@ def is_loopback(url: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def _nobody_listens(address: str) -> str:
+    return (
+        f"Nothing listens at {address}. Start what should answer there, or give another address with --url or "
+        "DARKROOM_URL; without either it is the local stack."
+    )
 
 
 def _certificates(url: str) -> ssl.SSLContext:

@@ -326,7 +326,7 @@ def _introduce(out: Console, state: State, stack: RunningStack) -> None:
 
 def _develop(out: Console, state: State, stack: RunningStack, photo: Path) -> bool:
     state.developed.mkdir(parents=True, exist_ok=True)
-    well = develop_photo(Api(stack.api_url, stack.api_key), photo, out, state.developed)
+    well = develop_photo(Api(stack.api_url, stack.api_key, is_local_stack=True), photo, out, state.developed)
     display.line(out)
     print_curl_lines(stack.api_url, out, stack.api_key)
     return well

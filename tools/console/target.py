@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,12 +83,18 @@ class Target:
     api_key: str | None = None
     auth: httpx.Auth | None = None
     options: str = ""
+    is_local_stack: bool = False
 
-    def open(self, *, connections: int = 2, pause: Pause | None = None) -> Api:
+    def open(self, *, connections: int = 2, pause: Pause = time.sleep) -> Api:
         """A client for this stack."""
-        if pause is None:
-            return Api(self.url, self.api_key, auth=self.auth, connections=connections)
-        return Api(self.url, self.api_key, auth=self.auth, connections=connections, pause=pause)
+        return Api(
+            self.url,
+            self.api_key,
+            auth=self.auth,
+            is_local_stack=self.is_local_stack,
+            connections=connections,
+            pause=pause,
+        )
 
 
 def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Mapping[str, str] | None = None) -> Target:
@@ -104,7 +111,7 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
         stack = local_stack(
             environment, otherwise="Or name a deployed stack: --url URL (the output ApiUrl of `sam deploy`)."
         )
-        return Target(url=stack["api_url"], api_key=api_key or stack["api_key"])
+        return Target(url=stack["api_url"], api_key=api_key or stack["api_key"], is_local_stack=True)
 
     chosen = _checked(chosen)
     # A key that the environment holds belongs to the stack that --url names; the local stack never sees it.
@@ -117,7 +124,11 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
         raise typer.BadParameter("a credential would travel in the clear. Use https.", param_hint="--url")
     options = f" --url {chosen}" if url else ""
     return Target(
-        url=chosen, api_key=key, auth=_signer(chosen) if iam else None, options=options + (" --iam" if iam else "")
+        url=chosen,
+        api_key=key,
+        auth=_signer(chosen) if iam else None,
+        options=options + (" --iam" if iam else ""),
+        is_local_stack=is_loopback(chosen) and _is_of_local_stack(chosen, environment),
     )
 
 
@@ -152,6 +163,15 @@ def local_stack(environment: Mapping[str, str], *, otherwise: str) -> dict[str, 
     if not isinstance(stack, dict) or stack.get("version") != 1:
         raise ApiError(f"{file} is of another version of Darkroom. Stop the local stack and start it again: make run")
     return stack
+
+
+def _is_of_local_stack(url: str, environment: Mapping[str, str]) -> bool:
+    """Whether stack.json says that the local stack answers at this address of this machine, by whatever name."""
+    try:
+        recorded: str = local_stack(environment, otherwise="")["api_url"]
+    except ApiError:
+        return False
+    return urlsplit(url).port == urlsplit(recorded).port
 
 
 def _checked(url: str) -> str:

@@ -184,11 +184,21 @@ def refused_connection() -> httpx.ConnectError:
     return error
 
 
-def test_a_local_address_at_which_nobody_listens_means_that_the_stack_does_not_run() -> None:
+def test_a_local_stack_at_whose_address_nobody_listens_does_not_run() -> None:
+    handle, requests = answers(refused_connection())
+    with connect(handle, url="http://127.0.0.1:1", is_local_stack=True) as api, pytest.raises(Unreachable) as error:
+        submit(api)
+    assert str(error.value) == NOT_RUNNING
+    assert len(requests) == 1
+
+
+def test_another_address_of_this_machine_at_which_nobody_listens_is_named_and_is_no_local_stack() -> None:
     handle, requests = answers(refused_connection())
     with connect(handle, url="http://127.0.0.1:1") as api, pytest.raises(Unreachable) as error:
         submit(api)
-    assert str(error.value) == NOT_RUNNING
+    assert "Nothing listens at http://127.0.0.1:1." in str(error.value)
+    assert "--url" in str(error.value)
+    assert "local stack is not running" not in str(error.value)
     assert len(requests) == 1
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -114,6 +115,15 @@ def test_a_stack_that_is_not_there_is_told_with_the_way_to_start_it(run: Run, mo
     result = run("status", image_id_of("any"))
     assert result.exit_code == 1
     assert "error: The local stack is not running. Start it with: make run" in result.stderr
+
+
+def test_an_address_of_this_machine_that_nobody_serves_is_told_as_it_was_given(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    result = run("status", image_id_of("any"), "--url", url)
+    assert result.exit_code == 1
+    assert f"error: Nothing listens at {url}." in result.stderr
+    assert "local stack is not running" not in result.stderr
 
 
 def test_a_moment_of_trouble_is_passed_over(run: Run, api: FakeApi) -> None:

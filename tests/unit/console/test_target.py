@@ -26,6 +26,26 @@ def test_without_an_address_it_is_the_stack_that_runs_here(stack: Path) -> None:
     assert (target.url, target.api_key, target.options) == ("http://127.0.0.1:4000", None, "")
 
 
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (None, True),
+        ("http://127.0.0.1:4000/", True),
+        ("http://localhost:4000", True),
+        ("http://127.0.0.1:4001", False),
+        ("https://api.test:4000", False),
+    ],
+)
+def test_the_local_stack_is_known_by_the_address_that_it_has_recorded(
+    stack: Path, url: str | None, expected: bool
+) -> None:
+    assert resolve(url, None, False, environment=environment(stack)).is_local_stack is expected
+
+
+def test_where_no_local_stack_has_recorded_its_address_no_address_is_its(tmp_path: Path) -> None:
+    assert not resolve("http://127.0.0.1:4000", None, False, environment=environment(tmp_path)).is_local_stack
+
+
 def test_an_option_goes_before_the_environment_and_that_before_the_local_stack(stack: Path) -> None:
     both = environment(stack, DARKROOM_URL="https://environment.test/")
     assert resolve(None, None, False, environment=both).url == "https://environment.test"

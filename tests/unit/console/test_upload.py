@@ -319,7 +319,7 @@ def test_a_stack_that_does_not_answer_is_reported_once_however_many_files_there_
     monkeypatch.setenv("DARKROOM_URL", gone.url)
     result = run("upload", "a.jpg", "b.jpg", "c.jpg")
     assert result.exit_code == 1
-    assert result.stderr.count("make run") == 1
+    assert result.stderr.count(f"Nothing listens at {gone.url}.") == 1
 
 
 def test_a_credential_that_is_refused_ends_the_upload_at_once(run: Run, api: FakeApi) -> None:
