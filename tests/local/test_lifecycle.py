@@ -47,6 +47,12 @@ def moments_seconds(serving: Serving) -> list[float]:
     return [serving.start_seconds * (number + chance.random()) / _MOMENTS for number in range(_MOMENTS)]
 
 
+def test_how_many_functions_run_at_once_is_an_option(another_stack: LocalStack) -> None:
+    with another_stack.serving("--concurrency", "5000"):
+        settings = another_stack.client("lambda").get_account_settings()
+        assert settings["AccountLimit"]["ConcurrentExecutions"] == 10_000  # room for two such functions
+
+
 @pytest.mark.parametrize("number", range(_MOMENTS))
 def test_an_interrupt_at_a_random_moment_of_the_start_leaves_nothing(
     another_stack: LocalStack, moments_seconds: list[float], number: int

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -15,28 +15,12 @@ from embedded_aws.shims.embedded_metrics import embedded_metrics
 from embedded_aws.shims.queue_metrics import oldest_age_seconds
 from tests.local.emulator_server import EmulatorServer, create_function, invoke, stack, wait_until
 from tests.local.http_apis import echo_api
+from tests.local.metrics import statistic
 from tests.local.queues import Queue, dead_letter, queue, queue_with_dead_letters
 
 pytest_plugins = ("tests.local.emulator_fixtures",)
 
 DEPTH = "ApproximateNumberOfMessagesVisible"
-
-
-def statistic(
-    server: EmulatorServer, namespace: str, metric: str, dimensions: dict[str, str], name: str = "Sum"
-) -> list[float]:
-    """Return a statistic of the last minutes, one value for each minute with data."""
-    now = datetime.now(UTC).replace(second=0, microsecond=0)
-    datapoints = server.client("cloudwatch").get_metric_statistics(
-        Namespace=namespace,
-        MetricName=metric,
-        Dimensions=[{"Name": key, "Value": value} for key, value in dimensions.items()],
-        StartTime=now - timedelta(minutes=10),
-        EndTime=now + timedelta(minutes=2),
-        Period=60,
-        Statistics=[name],
-    )["Datapoints"]
-    return [point[name] for point in sorted(datapoints, key=lambda point: point["Timestamp"])]
 
 
 def dimension_sets(server: EmulatorServer, namespace: str, metric: str) -> list[dict[str, str]]:

@@ -62,6 +62,7 @@ app = typer.Typer(
 
 @app.command()
 def up(
+    *,
     develop: Annotated[
         Path | None,
         typer.Option(
@@ -84,6 +85,16 @@ def up(
     enforce_iam: Annotated[
         bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do what its role allows, as on AWS.")
     ] = False,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency",
+            metavar="N",
+            min=1,
+            show_default="8 per core, if a quarter of the memory holds them",
+            help="How many invocations of one function run at once. What is beyond is throttled, as on AWS.",
+        ),
+    ] = None,
 ) -> None:
     """Start the stack: emulator, sam build, sam deploy. It serves until Ctrl-C, which stops all of it.
 
@@ -105,6 +116,7 @@ def up(
                     state,
                     parameters={"Access": access.value, "Encryption": encryption.value},
                     enforce_iam=enforce_iam,
+                    concurrency=concurrency,
                     interrupts=interrupts,
                     step=_Steps(out),
                 ) as (stack, emulator),

@@ -17,6 +17,8 @@ class Emulator:
     function_python: Path
     data_dir: Path
     clock: Mapping[str, str] = field(default_factory=dict)  # what functions need, so that their clocks move with it
+    concurrency: int | None = None  # of each function; None leaves it to the machine
+    idle_seconds: float = 300  # after which a function's process is ended
 
 
 NAMES = (*SHIMS, *GUARDS)

@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         function_python=options.function_python.absolute(),
         data_dir=options.data_dir.resolve(),
         clock={name: os.environ[name] for name in clock.VARIABLES if name in os.environ},
+        concurrency=options.concurrency,
+        idle_seconds=options.idle_seconds,
     )
     _isolate_environment(emulator, port=gateway.getsockname()[1], enforce_iam=options.enforce_iam)
     if not options.stock:
@@ -63,6 +65,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--enforce-iam", action="store_true", help="check signatures, and evaluate policies; `local` is the root user"
+    )
+    parser.add_argument(
+        "--concurrency", type=int, metavar="N", help="invocations of one function at once (default: by the machine)"
+    )
+    parser.add_argument(
+        "--idle-seconds", type=float, default=300, metavar="S", help="end a function's process that idles for so long"
     )
     parser.add_argument("--stock", action="store_true", help="MiniStack as it is, without a shim or guard")
     parser.add_argument("--without", action="append", default=[], choices=NAMES, metavar="NAME", help="leave one out")

@@ -41,17 +41,24 @@ class Emulator:
 
 @contextmanager
 def local_stack(
-    state: State, *, parameters: Mapping[str, str], enforce_iam: bool = False, interrupts: Interrupts, step: Step
+    state: State,
+    *,
+    parameters: Mapping[str, str],
+    enforce_iam: bool = False,
+    concurrency: int | None = None,
+    interrupts: Interrupts,
+    step: Step,
 ) -> Iterator[tuple[RunningStack, Emulator]]:
     """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures.
 
     `parameters` are the template's, as far as they are not samconfig.toml's: with `Access` = KEYS the stack's own key
-    is in stack.json. With `enforce_iam` each function may do what its role allows.
+    is in stack.json. With `enforce_iam` each function may do what its role allows. Of each function `concurrency`
+    invocations run at once; None leaves it to the machine.
     """
     with stack.held(state), _session(state):
         with step("environments") as show:
             _make_environments(state, interrupts, show)
-        with _emulator(state, enforce_iam, interrupts, step) as emulator, _published(state):
+        with _emulator(state, _options(enforce_iam, concurrency), interrupts, step) as emulator, _published(state):
             environment.write_aws_config(state, emulator.gateway_url)
             serving = RunningStack(
                 api_url=emulator.front_url, aws_endpoint_url=emulator.gateway_url, clock_file=str(state.clock)
@@ -132,13 +139,20 @@ def _published(state: State) -> Iterator[None]:
         state.aws_config.unlink(missing_ok=True)
 
 
+def _options(enforce_iam: bool, concurrency: int | None) -> list[str]:
+    return [
+        *(["--enforce-iam"] if enforce_iam else []),
+        *(["--concurrency", str(concurrency)] if concurrency is not None else []),
+    ]
+
+
 @contextmanager
-def _emulator(state: State, enforce_iam: bool, interrupts: Interrupts, step: Step) -> Iterator[Emulator]:
+def _emulator(state: State, options: list[str], interrupts: Interrupts, step: Step) -> Iterator[Emulator]:
     command: list[str | Path] = [
         *(paths.EMULATOR_PYTHON, "-m", "embedded_aws.server"),
         *("--ready-file", state.ready_file, "--data-dir", state.emulator_data),
         *("--function-python", paths.FUNCTION_PYTHON),
-        *(["--enforce-iam"] if enforce_iam else []),
+        *options,
     ]
     clock.set_ahead(state.clock, 0)
     variables = environment.child_environment(state, PYTHONPATH=str(paths.TOOLS), PYTHONUNBUFFERED="1")

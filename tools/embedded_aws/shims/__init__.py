@@ -5,6 +5,8 @@ SHIMS = (
     "http_api_cors",
     "http_api_integration",
     "function_isolation",
+    "function_concurrency",
+    "throttled_invocations",
     "receipt_handles",
     "dead_letter_redrive",
     "queue_metrics",

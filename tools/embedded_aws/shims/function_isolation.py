@@ -159,11 +159,18 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
         self._settings = settings
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
-        """Run one invocation; a handler that cannot be imported fails it with the runtime client's own error."""
+        """Run one invocation; a handler that cannot be imported fails it with the runtime client's own error.
+
+        Whatever MiniStack sees raised here, it ends all processes of the function for.
+        """
         try:
             return super().invoke(*arguments, **options)
         except InitializationFailed as failure:
             return {"status": "error", "error": str(failure), "error_payload": failure.payload, "log": failure.log}
+        except lambda_runtime.ProvidedInitTimeout as failure:
+            message = f"Task timed out after {self.config['Timeout']}.00 seconds"
+            payload = {"errorMessage": message, "errorType": "Sandbox.Timedout"}
+            return {"status": "error", "error": message, "error_payload": payload, "log": str(failure)}
 
     def _spawn(self, init_timeout: float | None = None) -> None:
         self._teardown()

@@ -4,7 +4,9 @@ Gap: MiniStack hands over events of any size, leaves null path parameters and ra
 and answers a function that failed with 502 and the function's own error.
 AWS: an event above the 6 MB of a synchronous invocation is answered with 413 and the function is not invoked; a
 function that failed is a 500 {"message":"Internal Server Error"}; one that is throttled, or takes longer than the
-integration's timeout (30 s at most), is a 503 {"message":"Service Unavailable"}.
+integration's timeout (30 s at most), is a 503 {"message":"Service Unavailable"}. The guides say of a throttled one no
+more than that API Gateway makes a 5xx of what the Lambda API rejects, and does not invoke again; 503 is what is seen.
+https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway-errors.html
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html

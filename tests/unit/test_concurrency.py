@@ -1,0 +1,143 @@
+"""How many invocations run at once on a machine, and which processes run them."""
+
+import threading
+from dataclasses import dataclass
+from itertools import islice
+
+import pytest
+
+from embedded_aws.concurrency import Bounds, Pool, bounds_of, pauses, share
+
+GIB = 1024**3
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory_gib", "expected"),
+    [
+        (2, 24, Bounds(function=16, account=96)),
+        (2, 4, Bounds(function=8, account=16)),
+        (4, 8, Bounds(function=16, account=32)),
+        (8, 16, Bounds(function=32, account=64)),
+        (16, 64, Bounds(function=128, account=256)),
+        (1, 1, Bounds(function=4, account=8)),
+    ],
+)
+def test_a_machines_cores_and_memory_bound_a_function_and_the_account(
+    cores: int, memory_gib: int, expected: Bounds
+) -> None:
+    assert bounds_of(cores=cores, memory_bytes=memory_gib * GIB) == expected
+
+
+def test_a_chosen_bound_leaves_the_account_room_for_another_function() -> None:
+    assert bounds_of(cores=2, memory_bytes=4 * GIB, function=2) == Bounds(function=2, account=16)
+    assert bounds_of(cores=2, memory_bytes=4 * GIB, function=100) == Bounds(function=100, account=200)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "wanted_together", "bound", "expected"),
+    [(20, 30, 30, 20), (20, 30, 16, 10), (10, 30, 16, 5), (2, 100, 16, 1), (5, 5, 0, 0), (5, 5, 1, 1)],
+)
+def test_mappings_share_their_functions_bound_in_proportion_and_none_is_left_without(
+    wanted: int, wanted_together: int, bound: int, expected: int
+) -> None:
+    assert share(wanted, wanted_together=wanted_together, bound=bound) == expected
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    assert list(islice(pauses(1, 300), 11)) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+
+
+@dataclass(eq=False)
+class Process:
+    """A process that notes nothing but its use."""
+
+    in_use: bool = False
+    last_used: float = 0.0
+
+
+class Processes:
+    """A pool, and what it has started and ended."""
+
+    def __init__(self, most: int = 10) -> None:
+        self.ended: list[Process] = []
+        self.by_function: dict[str, list[Process]] = {}
+        self._pool = Pool(self.by_function, threading.Lock(), most=most, end=self.ended.extend)
+
+    def take(self, function: str = "one") -> Process:
+        return self._pool.take(function, Process)[0]
+
+    def used(self, *, at: float, function: str = "one") -> Process:
+        """A process whose invocation ended then."""
+        process = self.take(function)
+        self.give_back(process, at=at)
+        return process
+
+    def give_back(self, process: Process, *, at: float) -> None:
+        self._pool.give_back(process, now=at)
+
+    def discard(self, process: Process) -> None:
+        self._pool.discard(process)
+
+    def end_unused_since(self, moment: float) -> None:
+        self._pool.end_unused_since(moment)
+
+    def living(self) -> list[Process]:
+        return [process for processes in self.by_function.values() for process in processes]
+
+
+@pytest.fixture
+def pool() -> Processes:
+    return Processes()
+
+
+def test_of_the_idle_processes_the_one_used_last_is_used_again(pool: Processes) -> None:
+    first, second, third = pool.take(), pool.take(), pool.take()
+    for moment, process in ((1, third), (2, first), (3, second)):
+        pool.give_back(process, at=moment)
+    assert [pool.take(), pool.take(), pool.take()] == [second, first, third]
+    assert pool.take() not in (first, second, third)
+
+
+def test_a_process_in_use_is_given_to_nobody_else_and_one_of_another_function_neither(pool: Processes) -> None:
+    busy, idle = pool.take(), pool.used(at=1, function="another")
+    assert pool.take() not in (busy, idle)
+
+
+def test_a_process_that_cannot_be_used_again_is_forgotten(pool: Processes) -> None:
+    broken = pool.take()
+    pool.discard(broken)
+    assert pool.ended == [broken]
+    assert pool.take() is not broken
+
+
+def test_what_has_been_idle_for_too_long_is_ended_and_what_is_in_use_never(pool: Processes) -> None:
+    busy, recent, old = pool.take(), pool.take(), pool.take()
+    pool.give_back(old, at=1)
+    pool.give_back(recent, at=3)
+    pool.end_unused_since(2)
+    assert pool.ended == [old]
+    assert pool.living() == [busy, recent]
+    pool.end_unused_since(3)
+    assert pool.living() == [busy]
+
+
+def test_of_a_function_that_nobody_asks_for_nothing_stays(pool: Processes) -> None:
+    pool.used(at=1)
+    pool.end_unused_since(1)
+    assert pool.by_function == {}
+
+
+def test_a_further_process_takes_the_place_of_the_one_that_idles_for_longest() -> None:
+    pool = Processes(most=3)
+    oldest, newer, busy = pool.used(at=1, function="a"), pool.used(at=2, function="b"), pool.take("c")
+    made = pool.take("d")
+    assert pool.ended == [oldest]
+    assert pool.living() == [newer, busy, made]
+
+
+def test_with_all_processes_in_use_none_is_ended_and_nobody_waits() -> None:
+    pool = Processes(most=1)
+    busy = pool.take()
+    further = pool.take()
+    assert pool.ended == []
+    assert pool.living() == [busy, further]

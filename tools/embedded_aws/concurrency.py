@@ -1,0 +1,127 @@
+"""How many invocations run at once on this machine, and which processes run them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+_PER_CORE = 8
+_FEWEST = 4
+
+# Roughly what a function's process takes: 50 to 100 MB once the SDK is loaded, a transcoder more while it works.
+_PROCESS_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """The most invocations at once: of one function, and of all functions together."""
+
+    function: int
+    account: int
+
+
+def bounds_of(*, cores: int, memory_bytes: int, function: int | None = None) -> Bounds:
+    """Return the bounds of a machine: 8 invocations of a function for each core, as far as a quarter of the memory
+    holds their processes; for all functions together half of the memory. `function` replaces the first.
+    """
+    processes = memory_bytes // _PROCESS_BYTES
+    if function is None:
+        function = max(_FEWEST, min(_PER_CORE * cores, processes // 4))
+    return Bounds(function=function, account=max(2 * function, processes // 2))
+
+
+def share(wanted: int, *, wanted_together: int, bound: int) -> int:
+    """Return how many of a function's `bound` a mapping gets that wants so many, next to the function's others."""
+    if wanted_together <= bound:
+        return wanted
+    return min(bound, max(1, wanted * bound // wanted_together))
+
+
+def pauses(first_seconds: float, longest_seconds: float) -> Iterator[float]:
+    """Yield pauses, each twice the one before, up to the longest."""
+    pause_seconds = first_seconds
+    while True:
+        yield pause_seconds
+        pause_seconds = min(2 * pause_seconds, longest_seconds)
+
+
+class Process(Protocol):
+    """A process that runs one invocation at a time; `last_used` is when its last one ended, in seconds."""
+
+    in_use: bool
+    last_used: float
+
+
+class Pool[P: Process]:
+    """The processes of all functions: the warmest is used again, an idle one goes when it is old or makes room.
+
+    It makes nobody wait. There are `most` processes or fewer as long as fewer than that are in use, which is for those
+    who take them to see to.
+    """
+
+    def __init__(
+        self,
+        processes: dict[str, list[P]],
+        lock: AbstractContextManager[Any],
+        *,
+        most: int,
+        end: Callable[[list[P]], None],
+    ) -> None:
+        self._processes = processes
+        self._lock = lock
+        self._most = most
+        self._end = end
+
+    def take(self, key: str, make: Callable[[], P]) -> tuple[P, bool]:
+        """Return a process for one invocation of that key's function, and whether it is new."""
+        with self._lock:
+            idle = _idle(self._processes.get(key, []))
+            if idle:
+                # The last one used, so that those that nobody needs become old.
+                taken = max(idle, key=_last_used)
+                taken.in_use = True
+                return taken, False
+            everything = self._all()
+            coldest = sorted(_idle(everything), key=_last_used)
+            ended = self._remove(coldest[: max(0, len(everything) + 1 - self._most)])
+            made = make()
+            made.in_use = True
+            self._processes.setdefault(key, []).append(made)
+        self._end(ended)
+        return made, True
+
+    def give_back(self, process: P, *, now: float) -> None:
+        """Let a process be used again."""
+        with self._lock:
+            process.in_use = False
+            process.last_used = now
+
+    def discard(self, process: P) -> None:
+        """Forget a process that cannot be used again."""
+        with self._lock:
+            ended = self._remove([process])
+        self._end(ended)
+
+    def end_unused_since(self, moment: float) -> None:
+        """End the processes that have been idle since then."""
+        with self._lock:
+            ended = self._remove([process for process in _idle(self._all()) if process.last_used <= moment])
+        self._end(ended)
+
+    def _all(self) -> list[P]:
+        return [process for processes in self._processes.values() for process in processes]
+
+    def _remove(self, ended: list[P]) -> list[P]:
+        for key, processes in list(self._processes.items()):
+            processes[:] = [process for process in processes if process not in ended]
+            if not processes:
+                del self._processes[key]
+        return ended
+
+
+def _idle[P: Process](processes: Iterable[P]) -> list[P]:
+    return [process for process in processes if not process.in_use]
+
+
+def _last_used(process: Process) -> float:
+    return process.last_used
