@@ -52,6 +52,7 @@ from darkroom.operations.hold_images import hold_images
 from darkroom.operations.move_image import move_image
 from darkroom.operations.release_images import ReleaseStores, release_images
 from darkroom.operations.sweep_due_images import Stores, sweep_due_images
+from darkroom.ports import Due
 from tests.damage import damaged
 from tests.fakes.admission import FakeDepths, FakeTimesheets
 from tests.fakes.stores import (
@@ -194,7 +195,7 @@ class Rows(FakeImages):
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
         self._simulation = simulation
-        self.due_now: list[str] = []
+        self.due_now: list[Due] = []
 
     def create(self, image: Image) -> Image:
         created = super().create(image)
@@ -207,8 +208,8 @@ class Rows(FakeImages):
             self._simulation.look_in_time(changed)
         return changed
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
-        yield from [image_id for image_id in self.due_now if due_shard_of(image_id) == shard]
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
+        yield from [due for due in self.due_now if due_shard_of(due.image_id) == shard]
 
 
 class Queues(FakeLanes):
@@ -697,7 +698,9 @@ class Simulation:
         """What the sweeper does for what is due."""
         rows = (self.rows.get(image_id) for image_id in self._to_look_at.pop(minute))
         self.rows.due_now = [
-            row.image_id for row in rows if row is not None and row.due_at is not None and row.due_at <= self.now
+            Due(row.due_at, row.image_id)
+            for row in rows
+            if row is not None and row.due_at is not None and row.due_at <= self.now
         ]
         if not self.rows.due_now:
             return

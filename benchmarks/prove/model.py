@@ -33,7 +33,7 @@ from benchmarks.report import Goal, write_report
 STEPS = 50
 """Steps of a history."""
 
-LOOKS = ("rescued", "waiting", "gave_up", "buried", "removed", "unsent", "fenced")
+LOOKS = ("rescued", "waiting", "gave_up", "buried", "removed", "unsent", "fenced", "unreadable")
 """What sweeps must have come to at least once, of thousands."""
 
 _CHUNK = 250

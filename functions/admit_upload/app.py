@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
@@ -39,9 +40,7 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
         is_reminder = news.is_reminder
         metrics.add_metric("NewsOfUploads", MetricUnit.Count, len(news.image_ids))
         with wiring.within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
-            for image_id in news.image_ids:
-                ports.admit()
-                _admit(image_id)
+            _admit_all(news.image_ids)
     except Retryable as outage:
         logger.warning("news put off", extra={"cause": str(outage)})
         metrics.add_metric("NewsPutOff", MetricUnit.Count, 1)
@@ -58,6 +57,19 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
         metrics.add_metric("NewsFailed", MetricUnit.Count, 1)
         if not (is_reminder and is_last_receive):
             raise
+
+
+def _admit_all(image_ids: Sequence[str]) -> None:
+    """Admits each, whatever became of those before it; raises what went wrong with any, a bug before an outage."""
+    failures: list[Exception] = []
+    for image_id in image_ids:
+        try:
+            ports.admit()
+            _admit(image_id)
+        except Exception as error:
+            failures.append(error)
+    if failures:
+        raise min(failures, key=lambda failure: isinstance(failure, Retryable))
 
 
 def _admit(image_id: str) -> None:

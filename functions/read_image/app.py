@@ -18,7 +18,7 @@ from darkroom.domain.status_document import retry_after_seconds, status_document
 from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
 from darkroom.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
-from darkroom.telemetry import logger, tracer
+from darkroom.telemetry import logger, report_unreadable, tracer
 
 ports = wiring.read_image()
 app = create_app()
@@ -32,6 +32,8 @@ def get_images() -> Response[str]:
     page = list_images(wish, tenant_id=caller.tenant_id, images=ports.images)
     if page.cut_short_by is not None:
         logger.warning("page cut short", extra={"cause": str(page.cut_short_by)})
+    if page.unreadable:
+        report_unreadable(page.unreadable)
     return json_response(
         HTTPStatus.OK,
         {

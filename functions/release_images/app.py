@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom import wiring
 from darkroom.aws.holds import timestamp
 from darkroom.operations.release_images import release_images
-from darkroom.telemetry import logger, metrics, tracer
+from darkroom.telemetry import logger, metrics, report_unreadable, tracer
 
 stores = wiring.release_images()
 
@@ -40,6 +40,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             "images that can be brought to no lane are left to the sweeper",
             extra={"reason": reason, "images": count, "image_ids": some},
         )
+    if released.unreadable:
+        report_unreadable(released.unreadable)
     logger.info(
         "released",
         extra={

@@ -9,27 +9,30 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
 from darkroom.domain.errors import Retryable
-from darkroom.operations.sweep_due_images import oldest_unfinished_seconds, sweep_due_images
-from darkroom.telemetry import logger, metrics, tracer
+from darkroom.operations.sweep_due_images import Measures, measure, sweep_due_images
+from darkroom.telemetry import logger, metrics, report_unreadable, tracer
 
 ports = wiring.sweep_due_images()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 10_000
 """One image takes at most a few seconds, retries included: a sweep ends in order, and the next one goes on."""
 
+MEASURING_SECONDS = 15.0
+"""What measuring takes at most of the 50 seconds: where it is slow, there is the more to sweep."""
 
-def measure() -> None:
-    """Emits what the alarms watch, zero included: a metric that stops is how a sweeper that stopped is noticed."""
-    try:
-        for lane, seconds in oldest_unfinished_seconds(ports.images, ports.clock).items():
-            _emit("OldestUnfinishedSeconds", MetricUnit.Seconds, seconds, lane=lane)
-    except Retryable as error:  # its alarm takes silence for trouble
-        logger.warning("the table does not tell the oldest image", extra={"cause": str(error)})
-    for queue in ports.dead_letters.queues:
-        try:
-            _emit("DeadLetters", MetricUnit.Count, ports.dead_letters.depth(queue), queue=queue)
-        except Retryable as error:
-            logger.warning("a queue of dead letters does not answer", extra={"queue": queue, "cause": str(error)})
+
+def tell(measures: Measures) -> None:
+    """Emits what the alarms watch, zero included: a metric that stops is how trouble is noticed, and a sweeper that
+    stopped."""
+    for lane, seconds in measures.oldest_seconds.items():
+        _emit("OldestUnfinishedSeconds", MetricUnit.Seconds, seconds, lane=lane)
+    for queue, depth in measures.letters.items():
+        _emit("DeadLetters", MetricUnit.Count, depth, queue=queue)
+    for what, error in measures.problems.items():
+        if isinstance(error, Retryable):
+            logger.warning("it cannot be measured now", extra={"what": what, "cause": str(error)})
+        else:
+            logger.error("it cannot be measured", exc_info=error, extra={"what": what})
 
 
 def _emit(name: str, unit: MetricUnit, value: float, **dimension: str) -> None:
@@ -41,14 +44,22 @@ def _emit(name: str, unit: MetricUnit, value: float, **dimension: str) -> None:
 @tracer.capture_lambda_handler(capture_response=False)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    measure()  # first: a sweep that has much to do must not keep the alarms waiting
+    with wiring.within(MEASURING_SECONDS):
+        measures = measure(ports)
+    tell(measures)  # first: a sweep that has much to do must not keep the alarms waiting
     sweep = sweep_due_images(
         ports,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
+    report_unreadable(sweep.unreadable)
     for image_id, error in sweep.errors.items():
         logger.error("an image could not be looked at", exc_info=error, extra={"image_id": image_id})
     summary = {"outcomes": dict(sweep.outcomes), "complete": sweep.complete}
     logger.info("swept", extra=summary)
     metrics.add_metric("ImagesRescued", MetricUnit.Count, sweep.outcomes["rescued"])
+    for shard, error in sweep.unlisted.items():
+        logger.error("what is due could not be listed", exc_info=error, extra={"shard": shard})
+    if sweep.unlisted:
+        # Fails, when all others are seen to: the function's alarm tells where that goes on.
+        raise Retryable(f"what is due could not be listed in the shards {', '.join(sweep.unlisted)}")
     return summary

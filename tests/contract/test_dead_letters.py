@@ -26,7 +26,7 @@ from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, MoveStatus, expla
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import message_for
 from darkroom.domain.message import Message, read_message
-from darkroom.ports import Archive, DeadLetters, Moves
+from darkroom.ports import Archive, DeadLetters, Moves, UnreadableRow
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, load
 from tests.fakes import FakeDeadLetters, FakeLanes
@@ -343,6 +343,7 @@ def test_the_local_stack_is_asked_without_anything_of_this_machines_aws_configur
     ("raised", "said"),
     [
         (Retryable("reading: SlowDown"), "Nothing is lost, and what was done is done: type the same again."),
+        (UnreadableRow("0" * 26, "no"), "deploy that version again. It is left as it is."),
         (NoCredentialsError(), "Set AWS_PROFILE"),
         (EndpointConnectionError(endpoint_url="https://sqs.test"), "AWS cannot be reached"),
         (

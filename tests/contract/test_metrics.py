@@ -44,4 +44,4 @@ def test_every_run_of_the_watchmen_emits_whatever_the_alarms_watch_though_nothin
     for name in ("sweep_due_images", "archive_dead_letters"):
         call(load(name, aws, monkeypatch), {})
     assert of_watchmen <= set(emitted(capsys.readouterr().out))
-    assert len(of_watchmen) == 10
+    assert len(of_watchmen) == 11

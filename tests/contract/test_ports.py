@@ -24,6 +24,7 @@ from darkroom.domain.listing import Place
 from darkroom.domain.message import read_message
 from darkroom.domain.recipes import Recipe
 from darkroom.ports import (
+    Due,
     Fenced,
     Images,
     Lanes,
@@ -188,9 +189,10 @@ def test_the_due_index_lists_what_is_due_oldest_first(kind: str, aws: Aws) -> No
     ids = [name for name in (f"{number:026d}" for number in range(200)) if due_shard_of(name) == shard][:4]
     for offset, image_id in enumerate(ids):
         images.create(pending(image_id=image_id, due_at=NOW + 100 - offset))
-    assert list(images.due(shard, NOW + 100, 10)) == ids[::-1]
-    assert list(images.due(shard, NOW + 98, 10)) == [ids[3], ids[2]]
-    assert list(images.due(shard, NOW + 100, 2)) == [ids[3], ids[2]]
+    in_time = [Due(NOW + 100 - offset, image_id) for offset, image_id in reversed([*enumerate(ids)])]
+    assert list(images.due(shard, NOW + 100, 10)) == in_time
+    assert list(images.due(shard, NOW + 98, 10)) == in_time[:2]
+    assert list(images.due(shard, NOW + 100, 2)) == in_time[:2]
     assert list(images.due("15" if shard != "15" else "14", NOW + 100, 10)) == []
 
 

@@ -17,12 +17,14 @@ from darkroom.domain.listing import Place
 from darkroom.domain.message import Message
 from darkroom.ports import (
     DeadLetter,
+    Due,
     Fenced,
     Listed,
     OriginalMissing,
     StoredOriginal,
     StoredOutput,
     Taken,
+    UnreadableRow,
     UploadForm,
     Waiting,
 )
@@ -30,26 +32,51 @@ from darkroom.ports import (
 
 @dataclass
 class FakeImages:
-    """The `Images` port over a dictionary."""
+    """The `Images` port over a dictionary; of the `unreadable` rows it knows what the indexes say of them."""
 
     rows: dict[str, Image] = field(default_factory=dict)
+    unreadable: dict[str, Image] = field(default_factory=dict)
 
     def get(self, image_id: str) -> Image | None:
+        if image_id in self.unreadable:
+            raise self._unreadable(image_id)
         return self.rows.get(image_id)
 
-    def get_all(self, image_ids: Sequence[str]) -> dict[str, Image]:
+    def _unreadable(self, image_id: str) -> UnreadableRow:
+        row = self.unreadable[image_id]
+        return UnreadableRow(
+            image_id,
+            "invented later",
+            tenant_id=row.tenant_id,
+            due_at=row.due_at,
+            waiting_since=row.waiting_since,
+        )
+
+    @property
+    def _indexed(self) -> list[Image]:
+        return [*self.rows.values(), *self.unreadable.values()]
+
+    def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image | UnreadableRow]:
         assert len(image_ids) <= 100
-        found = {image_id: self.get(image_id) for image_id in image_ids}
-        return {image_id: image for image_id, image in found.items() if image is not None}
+        rows = {image_id: self.rows[image_id] for image_id in image_ids if image_id in self.rows}
+        return rows | {image_id: self._unreadable(image_id) for image_id in image_ids if image_id in self.unreadable}
+
+    def everything(self) -> Iterator[Image | UnreadableRow]:
+        yield from list(self.rows.values())
+        yield from map(self._unreadable, list(self.unreadable))
 
     def known(self, image_ids: Sequence[str]) -> frozenset[str]:
         assert len(image_ids) <= 100
-        return frozenset(image_id for image_id in image_ids if image_id in self.rows)
+        return frozenset(image_id for image_id in image_ids if image_id in self.rows or image_id in self.unreadable)
 
     def create(self, image: Image) -> Image:
+        if image.image_id in self.unreadable:
+            raise self._unreadable(image.image_id)
         return self.rows.setdefault(image.image_id, image)
 
     def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
+        if before.image_id in self.unreadable:
+            raise self._unreadable(before.image_id)
         current = self.rows.get(before.image_id)
         if current is None or any(getattr(current, name) != getattr(before, name) for name in fence):
             raise Fenced(current)
@@ -62,9 +89,21 @@ class FakeImages:
         self.rows[before.image_id] = replace(current, **{**changes, "version": current.version + 1})
         return self.rows[before.image_id]
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
-        due = [row for row in self.rows.values() if row.due_shard == shard and (row.due_at or 0) <= now]
-        yield from [row.image_id for row in sorted(due, key=lambda row: row.due_at or 0)][:limit]
+    def postpone(self, due: Due, until: Milliseconds) -> bool:
+        for rows in (self.rows, self.unreadable):
+            row = rows.get(due.image_id)
+            if row is not None and row.due_at == due.due_at:
+                rows[due.image_id] = replace(row, due_at=until)
+                return True
+        return False
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
+        due = [
+            Due(row.due_at, row.image_id)
+            for row in self._indexed
+            if row.due_shard == shard and row.due_at is not None and row.due_at <= now
+        ]
+        yield from sorted(due)[:limit]
 
     def oldest_waiting(self, lane: str) -> Milliseconds | None:
         waiting = [
@@ -79,19 +118,23 @@ class FakeImages:
         wanted = waiting_shard_of(lane, shard)
         yield from sorted(
             Waiting(row.waiting_since, row.image_id)
-            for row in list(self.rows.values())
+            for row in self._indexed
             if row.waiting_shard == wanted and row.waiting_since is not None and since <= row.waiting_since < until
         )
 
     def newest(self, tenant_id: str, *, after: Place | None, limit: int) -> Listed:
         there = sorted(
-            ((row.created_at, row.image_id) for row in self.rows.values() if row.tenant_id == tenant_id), reverse=True
+            (
+                (row.created_at, row.image_id)
+                for row in self._indexed
+                if row.tenant_id == tenant_id and not row.is_deleted
+            ),
+            reverse=True,
         )
         places = [
             Place(created_at=created_at, image_id=image_id)
             for created_at, image_id in there
-            if (after is None or (created_at, image_id) < (after.created_at, after.image_id))
-            and not self.rows[image_id].is_deleted
+            if after is None or (created_at, image_id) < (after.created_at, after.image_id)
         ]
         return Listed(places=tuple(places[:limit]), next=places[limit - 1] if len(places) > limit else None)
 

@@ -8,26 +8,38 @@ from dataclasses import dataclass, field, replace
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.tenants import Tenant
+from darkroom.ports import UnreadableRow
 
 
 @dataclass
 class FakeTenants:
-    """The `Tenants` port over two dictionaries."""
+    """The `Tenants` port over two dictionaries, beside the ids of rows that cannot be read."""
 
     tenants: dict[str, Tenant] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
+    unreadable_tenants: set[str] = field(default_factory=set)
+    unreadable_keys: set[str] = field(default_factory=set)
 
     def tenant(self, tenant_id: str) -> Tenant | None:
+        if tenant_id in self.unreadable_tenants:
+            raise UnreadableRow(tenant_id, "invented later")
         return self.tenants.get(tenant_id)
 
     def key(self, key_id: str) -> ApiKey | None:
+        if key_id in self.unreadable_keys:
+            raise UnreadableRow(key_id, "invented later")
         return self.keys.get(key_id)
 
-    def all_tenants(self) -> Sequence[Tenant]:
-        return sorted(self.tenants.values(), key=lambda tenant: tenant.tenant_id)
+    def all_tenants(self) -> Sequence[Tenant | UnreadableRow]:
+        unreadable = [UnreadableRow(tenant_id, "invented later") for tenant_id in self.unreadable_tenants]
+        return [*sorted(self.tenants.values(), key=lambda tenant: tenant.tenant_id), *unreadable]
 
-    def all_keys(self) -> Sequence[ApiKey]:
-        return sorted(self.keys.values(), key=lambda key: (key.tenant_id, key.created_at, key.key_id))
+    def all_keys(self) -> Sequence[ApiKey | UnreadableRow]:
+        unreadable = [UnreadableRow(key_id, "invented later") for key_id in self.unreadable_keys]
+        return [
+            *sorted(self.keys.values(), key=lambda key: (key.tenant_id, key.created_at, key.key_id)),
+            *unreadable,
+        ]
 
     def add_tenant(self, tenant: Tenant) -> Tenant:
         return self.tenants.setdefault(tenant.tenant_id, tenant)

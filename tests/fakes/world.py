@@ -17,7 +17,7 @@ from darkroom.operations.admit_upload import Admission, Desk, admit_upload
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
-from darkroom.operations.sweep_due_images import Stores, Sweep, oldest_unfinished_seconds, sweep_due_images
+from darkroom.operations.sweep_due_images import Stores, Sweep, measure, sweep_due_images
 from darkroom.operations.transcode_image import Delivery, Early, Finished, TryAgain, transcode_image
 from tests.fakes.admission import FakeDepths, FakeTimesheets
 from tests.fakes.stores import (
@@ -148,7 +148,7 @@ class World:
         return sweep_due_images(self.stores, out_of_time=lambda: False)
 
     def oldest(self) -> dict[str, float]:
-        return oldest_unfinished_seconds(self.images, self.clock)
+        return measure(self.stores).oldest_seconds
 
     def delete(self, image_id: str, tenant_id: str = "default") -> None:
         delete_image(image_id, tenant_id=tenant_id, images=self.images, clock=self.clock)

@@ -68,3 +68,15 @@ def test_a_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> None:
     office.images.get = cannot_read_the_first  # type: ignore[method-assign]
     archiving = office.archive_all()
     assert (list(archiving.problems), archiving.outcomes["archived"]) == (["slow"], 1)
+
+
+def test_a_letter_whose_row_is_unreadable_is_archived_with_what_it_says_itself() -> None:
+    office = Office()
+    office.bury(FAILED, sent_at=0)
+    office.images.unreadable[FAILED.image_id] = office.images.rows.pop(FAILED.image_id)
+    office.bury(given_up(2), sent_at=0)
+    archiving = office.archive_all()
+    assert (archiving.problems, archiving.outcomes) == ({}, Counter(archived=2, too_young=0))
+    first = next(document for document in office.archive.objects.values() if document["image"] is None)
+    assert (first["standing"], first["explanation"]["cause"]) == ("unreadable_row", "internal")
+    assert "newer version" in first["problem"]

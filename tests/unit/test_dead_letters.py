@@ -644,3 +644,50 @@ def list_of_events(image: Image | None) -> Listing:
         office.images.rows[image.image_id] = image
     office.letters.lie_down("upload", event(upload_key("0" * 26)))
     return office.ls()
+
+
+def with_an_unreadable_row(office: Office) -> DeadLetter:
+    """A letter of an image whose row a newer version has written, before all others."""
+    letter = office.bury(given_up(7))
+    office.images.unreadable[f"{7:026d}"] = office.images.rows.pop(f"{7:026d}")
+    return letter
+
+
+def test_a_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_other_waiting() -> None:
+    office = Office()
+    letter = with_an_unreadable_row(office)
+    office.bury(FAILED)
+    bad, good = office.ls().cases
+    assert (bad.standing, bad.image, good.standing) == (Standing.UNREADABLE_ROW, None, Standing.FAILED)
+    assert bad.problem is not None and "deploy that version again" in bad.problem
+    assert bad.error_code == "internal", "the letter explains itself all the same"
+    assert office.replay() == Counter(replayed=1, unreadable_row=1)
+    assert office.letters.lying["slow"] == [letter] and office.in_hand == set()
+
+
+def test_a_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
+    office = Office()
+    letter = with_an_unreadable_row(office)
+    office.bury(replace(FAILED, status=Status.DONE))
+    assert office.drop() == Counter(dropped=1, unreadable_row=1)
+    assert office.letters.lying["slow"] == [letter]
+    assert office.drop(force=True) == Counter(dropped=1)
+
+
+def test_a_queue_with_a_letter_whose_row_is_unreadable_is_not_moved_as_a_whole() -> None:
+    office = Office()
+    with_an_unreadable_row(office)
+    office.bury(FAILED)
+    with pytest.raises(NotReplayable, match="newer version"):
+        office.move(FakeMoves(office.letters, office.lanes))
+    assert office.row(FAILED) == FAILED
+
+
+@pytest.mark.parametrize("attempts", [["one"], {"1": {}}, "one", 5])
+def test_a_letter_that_explains_itself_in_another_versions_words_is_explained_by_its_row(attempts: Any) -> None:
+    office = Office()
+    letter = office.bury(FAILED)
+    told = json.dumps(json.loads(letter.explanation or "") | {"attempts": attempts})
+    office.letters.lying["slow"] = [replace(letter, explanation=told)]
+    (case,) = office.ls().cases
+    assert (case.standing, case.cause) == (Standing.FAILED, "ZeroDivisionError")

@@ -189,3 +189,13 @@ def test_what_is_no_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(Rejected) as rejected:
         read_wish(cursor=cursor)
     assert rejected.value.code == "invalid_cursor"
+
+
+def test_an_unreadable_row_is_left_out_and_told_of_and_costs_the_page_no_place() -> None:
+    images = many(5)
+    bad = f"{4:026d}"
+    images.unreadable[bad] = images.rows.pop(bad)
+    page = list_images(Wish(limit=2), tenant_id="default", images=images)
+    assert ids(page) == [3, 2] and [row.row_id for row in page.unreadable] == [bad]
+    rest = list_images(Wish(limit=9, after=page.next), tenant_id="default", images=images)
+    assert (ids(rest), rest.next, rest.unreadable) == ([1, 0], None, ())

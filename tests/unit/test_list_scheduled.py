@@ -157,3 +157,13 @@ def test_ids_come_in_the_order_of_time_and_those_of_a_tenant_by_their_rows() -> 
     assert list(ids_in_order(replace(everybody, tenant_id="acme"), images=images)) == [
         f"{n:026d}" for n in (7, 5, 3, 1)
     ]
+
+
+def test_an_unreadable_row_is_counted_beside_the_others_where_rows_are_read() -> None:
+    images = images_of(scheduled(1, NOW + 1), scheduled(2, NOW + 2))
+    images.unreadable["7" * 26] = replace(scheduled(0, NOW + 1), image_id="7" * 26)
+    of_tenant = Selection(period=AHEAD, lanes=("fast", "slow"), tenant_id="default")
+    listing = listed(images, of_tenant)
+    assert (listing.images, listing.unreadable) == (2, 1)
+    assert sorted(ids_in_order(of_tenant, images=images)) == [f"{1:026d}", f"{2:026d}"]
+    assert (listed(images).images, listed(images).unreadable) == (3, 0), "keys alone tell nothing of it"

@@ -442,3 +442,13 @@ def test_a_queue_that_does_not_answer_is_no_reason_to_leave_anybody_out() -> Non
     with pytest.raises(Retryable):
         plane.release()
     assert plane.holds.objects
+
+
+def test_an_unreadable_row_is_left_to_the_sweeper_and_its_neighbours_are_released() -> None:
+    plane = Plane()
+    plane.store(entry(1, 300), entry(2, 300))
+    bad = f"{1:026d}"
+    plane.images.unreadable[bad] = plane.images.rows.pop(bad)
+    released = plane.release()
+    assert (plane.sent, released.done, released.sent, released.stale) == ([2], True, 1, 0)
+    assert [row.row_id for row in released.unreadable] == [bad]

@@ -2,19 +2,24 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count, islice
 from typing import Any
 
 import pytest
 
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Letter, Status, message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, Letter, Status, due_shard_of, message_for
 from darkroom.domain.message import Message, read_message
-from darkroom.operations.sweep_due_images import sweep_due_images
+from darkroom.operations import sweep_due_images as operation
+from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, measure, sweep_due_images
+from darkroom.ports import Due
 from tests.fakes import World
 from tests.pictures import jpeg
+from tests.unit.test_image import pending
 
 PHOTO = jpeg()
 
@@ -103,7 +108,7 @@ def test_of_two_sweeps_at_once_only_one_sends() -> None:
     stale = world.row(image_id)
     world.sweep()
     # The second sweep was told of the image by an index that lags, and read the row before the first pushed it out.
-    world.images.due = lambda *_: iter([image_id])
+    world.images.due = lambda *_: iter([Due(stale.due_at, image_id)])
     world.images.get = lambda _: stale
     assert world.sweep().outcomes == Counter(fenced=16), "every shard listed it, and the row refused each"
     assert len(world.lanes.sent) == 1
@@ -135,12 +140,153 @@ def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> 
         world.submit(PHOTO)
     world.lanes.sent.clear()
     world.advance(1200)
-    left = iter([False] * 4 + [True] * 100)
-    sweep = sweep_due_images(world.stores, out_of_time=lambda: next(left))
+    sweep = sweep_due_images(world.stores, out_of_time=lambda: len(world.lanes.sent) == 4)
     assert not sweep.complete
     assert len(world.lanes.sent) == 4
     assert world.sweep().outcomes == Counter(rescued=6)
     assert len({message.image_id for message in world.lanes.sent}) == 10
+
+
+def ids_of_shard(shard: str) -> Iterator[str]:
+    return (image_id for n in count() if due_shard_of(image_id := f"{n:026d}") == shard)
+
+
+def unreadable(world: World, image_id: str = "0" * 26, **changes: Any) -> str:
+    """A row of a newer version, due for longer than any other."""
+    world.images.unreadable[image_id] = pending(**{"image_id": image_id, "due_at": 1, "waiting_since": 1} | changes)
+    return image_id
+
+
+def test_an_unreadable_row_keeps_no_other_image_waiting_and_stays_as_it_is() -> None:
+    world = World()
+    shard = next(iter(DUE_SHARD_NAMES))
+    bad, good = islice(ids_of_shard(shard), 2)
+    unreadable(world, bad)
+    row = world.images.unreadable[bad]
+    world.images.rows[good] = pending(image_id=good, due_at=2)
+    sweep = world.sweep()
+    assert sweep.outcomes == Counter(unreadable=1, rescued=1)
+    assert ([error.row_id for error in sweep.unreadable], sweep.errors) == ([bad], {})
+    assert world.images.unreadable[bad] == replace(row, due_at=world.now + POSTPONED_SECONDS * 1000)
+
+
+def test_an_unreadable_row_is_met_again_ten_minutes_later_and_seen_to_once_it_can_be_read() -> None:
+    world = World()
+    bad = unreadable(world)
+    world.sweep()
+    world.advance(POSTPONED_SECONDS - 1)
+    assert world.sweep().outcomes == Counter()
+    world.advance(1)
+    assert world.sweep().outcomes == Counter(unreadable=1)
+    world.images.rows[bad] = world.images.unreadable.pop(bad)
+    world.advance(POSTPONED_SECONDS)
+    assert world.sweep().outcomes == Counter(rescued=1)
+
+
+@pytest.mark.parametrize("kind", ["unreadable", "a bug", "ended, and due for what a newer version owes"])
+def test_more_hopeless_rows_than_a_sweep_looks_at_do_not_starve_their_shard(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation, "SHARD_LIMIT", 5)
+    world = World()
+    *hopeless, good = islice(ids_of_shard("07"), 6)
+    for image_id in hopeless:
+        match kind:
+            case "unreadable":
+                unreadable(world, image_id)
+            case "a bug":
+                world.images.rows[image_id] = pending(image_id=image_id, due_at=1, rescues="no number")
+            case _:
+                world.images.rows[image_id] = pending(image_id=image_id, due_at=1, status=Status.DONE)
+    world.images.rows[good] = pending(image_id=good, due_at=2)
+    assert sum(world.sweep().outcomes.values()) == 5 and world.lanes.sent == []
+    assert world.sweep().outcomes == Counter(rescued=1)
+
+
+def test_a_row_that_somebody_has_moved_on_meanwhile_is_not_postponed() -> None:
+    world = World()
+    bad = unreadable(world)
+    get = world.images.get
+
+    def moves_on(image_id: str) -> Any:
+        world.images.unreadable[bad] = replace(world.images.unreadable[bad], due_at=2)
+        return get(image_id)
+
+    world.images.get = moves_on
+    assert world.sweep().outcomes == Counter(unreadable=1)
+    assert world.images.unreadable[bad].due_at == 2
+
+
+def test_a_row_that_cannot_even_be_postponed_keeps_no_other_waiting() -> None:
+    world = World()
+    unreadable(world)
+    world.submit(PHOTO)
+    world.advance(1200)
+
+    def refuses(*_: Any) -> bool:
+        raise ZeroDivisionError
+
+    world.images.postpone = refuses
+    assert world.sweep().outcomes == Counter(unreadable=1, rescued=1)
+
+
+def test_every_shard_has_its_share_of_a_sweep_whose_time_runs_out() -> None:
+    world = World()
+    for shard in DUE_SHARD_NAMES:
+        for image_id in islice(ids_of_shard(shard), 5):
+            world.images.rows[image_id] = pending(image_id=image_id, due_at=1)
+    sweep = sweep_due_images(world.stores, out_of_time=lambda: len(world.lanes.sent) == 32)
+    assert not sweep.complete
+    assert Counter(due_shard_of(message.image_id) for message in world.lanes.sent) == dict.fromkeys(DUE_SHARD_NAMES, 2)
+
+
+def test_where_even_listing_takes_all_the_time_each_minute_begins_with_another_shard() -> None:
+    world, asked = World(), []
+    world.images.due = lambda shard, *_: asked.append(shard) or iter(())
+    for _ in range(16):
+        world.advance(60)
+        assert not sweep_due_images(world.stores, out_of_time=lambda: len(asked) % 3 == 2).complete
+        asked.append("-")
+    assert set(asked) == {*DUE_SHARD_NAMES, "-"}
+
+
+@pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
+def test_a_shard_that_cannot_be_listed_keeps_no_other_waiting(error: Exception) -> None:
+    world = World()
+    world.images.rows |= {
+        image_id: pending(image_id=image_id, due_at=1)
+        for shard in DUE_SHARD_NAMES
+        for image_id in islice(ids_of_shard(shard), 1)
+    }
+    due = world.images.due
+
+    def fails(shard: str, *arguments: Any) -> Any:
+        if shard == "03":
+            raise error
+        return due(shard, *arguments)
+
+    world.images.due = fails
+    sweep = world.sweep()
+    assert (sweep.outcomes, sweep.unlisted) == (Counter(rescued=15), {"03": error})
+
+
+@pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
+def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: Exception) -> None:
+    world = World()
+    oldest_waiting, depth = world.images.oldest_waiting, world.dead_letters.depth
+
+    def fails(call: Any, at: str) -> Any:
+        def answer(name: str) -> Any:
+            if name == at:
+                raise error
+            return call(name)
+
+        return answer
+
+    world.images.oldest_waiting, world.dead_letters.depth = fails(oldest_waiting, "fast"), fails(depth, "slow")
+    measures = measure(world.stores)
+    assert (measures.oldest_seconds, measures.letters) == ({"slow": 0.0}, {"fast": 0})
+    assert set(measures.problems.values()) == {error} and len(measures.problems) == 2
 
 
 def given_up(world: World) -> str:

@@ -9,8 +9,10 @@ import pytest
 
 from checks.expand_template import ROOT, referred, resources
 from darkroom.domain.hold import LANE_DELAY_SECONDS
+from darkroom.domain.image import SWEEP_INTERVAL_SECONDS
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
+from darkroom.operations.sweep_due_images import POSTPONED_SECONDS
 
 ALARMS = resources("AWS::CloudWatch::Alarm")
 FUNCTIONS = resources("AWS::Lambda::Function")
@@ -30,6 +32,7 @@ TOPICS = {
     "Failures": "CriticalAlarms",
     "DeadLetters": "CriticalAlarms",
     "Counted": "CriticalAlarms",
+    "Unreadable": "CriticalAlarms",
 }
 """Who is told, by the last words of an alarm's name."""
 
@@ -142,6 +145,13 @@ def test_every_functions_errors_and_throttles_are_noticed(function: str) -> None
 def test_two_failed_sweeps_in_a_row_page() -> None:
     errors = watching("AWS/Lambda", "Errors", FunctionName={"Ref": "SweepDueImagesFunction"})
     assert told(errors) == {"SweepDueImagesFailingAlarm": ("Sum", 60, (2, 3), ">=", 1, "notBreaching")}
+
+
+def test_rows_that_cannot_be_read_page_for_as_long_as_sweeps_meet_them() -> None:
+    (alarm,) = watching(OWN, "RowsUnreadable", service="darkroom").values()
+    assert sentence(alarm) == ("Maximum", 60, (1, 15), ">=", 1, "ignore")
+    between_looks_seconds = POSTPONED_SECONDS + SWEEP_INTERVAL_SECONDS
+    assert alarm["Period"] * alarm["EvaluationPeriods"] > between_looks_seconds, "or it would say OK in between"
 
 
 def test_an_api_that_refuses_requests_warns_and_then_pages() -> None:

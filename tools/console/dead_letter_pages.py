@@ -25,6 +25,7 @@ _STANDS = {
     Standing.UNKNOWN: "of no known image",
     Standing.BATCH: "of batches to wake again",
     Standing.UNREADABLE: "unreadable",
+    Standing.UNREADABLE_ROW: "of unreadable rows",
 }
 
 _MEANINGS = {
@@ -33,6 +34,7 @@ _MEANINGS = {
     Standing.UNKNOWN: "there is no such image (any more)",
     Standing.BATCH: "a batch of scheduled images could not be released; the sweeper sends each when it is overdue",
     Standing.UNREADABLE: "it is no message of this version of Darkroom",
+    Standing.UNREADABLE_ROW: "a newer version wrote its image's row: deploy that again",
 }
 
 
@@ -141,6 +143,8 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     for stray in (Standing.UNKNOWN, Standing.UNREADABLE):
         if stray in standing:
             advice.append((f"If {stray}:", f"./darkroom dlq drop --standing {stray} --force{words.target}"))
+    if Standing.UNREADABLE_ROW in standing:
+        advice.append(("Unreadable rows:", f"./darkroom doctor{words.target}"))
     oldest_seconds = (now - min(case.sent_at for case in listing.cases)) / 1000
     if oldest_seconds > ARCHIVED_FROM_SECONDS:
         left = display.age(max(0.0, RETENTION_SECONDS - oldest_seconds))
@@ -173,6 +177,7 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
         Standing.SETTLED: ("Of no use now:", f"./darkroom dlq drop --image {name}{target}"),
         Standing.BATCH: ("After the fix:", wake_again(target)),
         Standing.WORKING: ("How it gets on:", f"./darkroom dlq show {name}{target}"),
+        Standing.UNREADABLE_ROW: ("Which rows else:", f"./darkroom doctor{target}"),
     }.get(case.standing, ("To remove it:", f"./darkroom dlq drop --standing {case.standing} --force{target}"))
     display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
 
@@ -237,8 +242,11 @@ def log_query(case: Case, *, log_group: str | None, region: str, is_local: bool)
         return "./darkroom local logs transcode_image"
     if log_group is None:
         return None
-    started = display.instant(str(last["started_at"]))
-    pattern = f'"{last["request_id"]}"'
+    try:
+        started = display.instant(str(last.get("started_at")))
+    except ValueError:  # told by another version
+        return None
+    pattern = f'"{last.get("request_id")}"'
     return (
         f"aws logs filter-log-events --region {region} --log-group-name {shlex.quote(log_group)} "
         f"--start-time {int(started.timestamp() * 1000) - 60_000} --filter-pattern {shlex.quote(pattern)} "

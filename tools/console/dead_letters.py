@@ -36,7 +36,7 @@ _EPILOG = """[bold]At three in the morning[/bold]
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
-_STANDINGS = ("failed", "working", "settled", "unknown", "batch", "unreadable")
+_STANDINGS = ("failed", "working", "settled", "unknown", "batch", "unreadable", "unreadable_row")
 _WHICH = "Which letters (all, unless told)"
 
 

@@ -48,6 +48,13 @@ def print_remarks(out: Console, listing: Listing, choice: Choice) -> None:
         display.line(
             out, f"That is not all: it is read up to {until}, and more waits from then on. See --limit.", style="yellow"
         )
+    if listing.unreadable:
+        display.line(
+            out,
+            f"{display.of(listing.unreadable, 'row')} of a newer version beside, which cannot be read: see "
+            "./darkroom doctor.",
+            style="yellow",
+        )
     if listing.due:
         display.line(
             out,
@@ -188,6 +195,7 @@ def document(listing: Listing, choice: Choice, selection: Selection, *, with_row
         "zone": choice.zone or "UTC",
         "images": listing.images,
         "due": listing.due,
+        "unreadable": listing.unreadable,
         "read_until": rfc3339(listing.read_until),
         "days" if by_day else "hours": [
             {

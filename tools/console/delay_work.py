@@ -24,6 +24,7 @@ from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND, cancel_sch
 from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
 from darkroom.operations.move_scheduled import move_scheduled
 from darkroom.operations.pace import Pace
+from darkroom.ports import UnreadableRow
 
 STANDARD_RATE = 50
 """Images a second unless told: what eight connections do from afar, and far less than a table or a queue takes."""
@@ -61,7 +62,7 @@ class _Words:
 class _Tally:
     done: int = 0
     left: int = 0
-    refused: dict[str, Rejected] = field(default_factory=dict)
+    refused: dict[str, Rejected | UnreadableRow] = field(default_factory=dict)
     interrupted: bool = False
 
     @property
@@ -157,17 +158,17 @@ def _do(
     listing = _listed(stack, choice, selection, limit=LIMIT)
     total, tally = listing.images + listing.due, _Tally()
 
-    def attempt(image_id: str) -> bool | Rejected:
+    def attempt(image_id: str) -> bool | Rejected | UnreadableRow:
         try:
             return act(image_id)
-        except Rejected as refusal:
+        except (Rejected, UnreadableRow) as refusal:
             return refusal
         except (ValueError, LookupError, TypeError, ArithmeticError) as error:
             # A row that this version cannot read: whoever types the command again meets it again, and the others wait.
             return Rejected("unreadable", f"this version cannot handle its row ({type(error).__name__}: {error}).")
 
-    def count(image_id: str, outcome: bool | Rejected) -> None:
-        if isinstance(outcome, Rejected):
+    def count(image_id: str, outcome: bool | Rejected | UnreadableRow) -> None:
+        if not isinstance(outcome, bool):
             tally.refused[image_id] = outcome
         elif outcome:
             tally.done += 1
@@ -209,7 +210,7 @@ def _end(stack: Stack, choice: Choice, words: _Words, tally: _Tally, *, rate: in
     if tally.left:
         display.line(out, f"Left alone: {tally.left:,} that are begun, moved or withdrawn.")
     for image_id, refusal in itertools.islice(tally.refused.items(), _REFUSALS_SHOWN):
-        display.complain(f"{image_id} stays where it is: {refusal.message}")
+        display.complain(f"{image_id} stays where it is: {refusal}")
     if len(tally.refused) > _REFUSALS_SHOWN:
         display.complain(f"… and {len(tally.refused) - _REFUSALS_SHOWN:,} more stay where they are.")
     if tally.interrupted:

@@ -12,6 +12,7 @@ from console import (
     dead_letters,
     delays,
     display,
+    doctor,
     download,
     keys,
     local,
@@ -77,6 +78,7 @@ app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
 app.command("redo", epilog=redo.EPILOG)(redo.command)
 app.add_typer(orphans.app, name="orphans")
+app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.command("capacity", epilog=capacity.EPILOG)(capacity.command)

@@ -27,6 +27,7 @@ from darkroom.aws.original_versions import OriginalVersionsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.errors import Retryable
+from darkroom.ports import UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -185,6 +186,8 @@ def explained(name: str, region: str, *, is_local: bool) -> Iterator[None]:
     """Turns what can go wrong between here and AWS into an ApiError that says what to do."""
     try:
         yield
+    except UnreadableRow as error:
+        raise ApiError(f"{error}. It is left as it is.") from error
     except Retryable as error:
         raise ApiError(
             f"AWS did not answer ({error}). Nothing is lost, and what was done is done: type the same again."

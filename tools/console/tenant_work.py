@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from console import display
@@ -18,6 +18,7 @@ from darkroom.operations.change_tenant import UnknownTenant, change_tenant
 from darkroom.operations.create_key import create_key as create_key_of
 from darkroom.operations.revoke_key import UnknownKey
 from darkroom.operations.revoke_key import revoke_key as revoke_key_of
+from darkroom.ports import UnreadableRow
 
 
 def add(stack: Stack, tenant_id: str, *, tier: Tier, requests_per_second: int | None, burst: int | None) -> None:
@@ -76,7 +77,7 @@ def set_state(stack: Stack, tenant_id: str, state: TenantState) -> None:
 def list_tenants(stack: Stack, *, as_json: bool) -> None:
     """`tenants ls`."""
     with stack.explained():
-        tenants, keys = stack.tenants.all_tenants(), stack.tenants.all_keys()
+        tenants, keys = _readable(stack.tenants.all_tenants()), _readable(stack.tenants.all_keys())
     open_keys = Counter(key.tenant_id for key in keys if key.revoked_at is None)
     out = display.output()
     if as_json:
@@ -144,7 +145,7 @@ def list_keys(stack: Stack, tenant_id: str | None, *, as_json: bool) -> None:
     with stack.explained():
         if tenant_id is not None and stack.tenants.tenant(tenant_id) is None:
             raise _no_tenant(stack, tenant_id)
-        keys = [key for key in stack.tenants.all_keys() if tenant_id in (None, key.tenant_id)]
+        keys = [key for key in _readable(stack.tenants.all_keys()) if tenant_id in (None, key.tenant_id)]
     out = display.output()
     if as_json:
         display.line(
@@ -210,6 +211,14 @@ def _no_tenant(stack: Stack, tenant_id: str) -> ApiError:
         f"There is no tenant {display.printable(tenant_id)} in {stack.name}. "
         f"See which there are: ./darkroom tenants ls{stack.options}"
     )
+
+
+def _readable[Row](rows: Sequence[Row | UnreadableRow]) -> list[Row]:
+    """The rows that can be read; the others are complained about."""
+    for row in rows:
+        if isinstance(row, UnreadableRow):
+            display.complain(str(row))
+    return [row for row in rows if not isinstance(row, UnreadableRow)]
 
 
 def _agreed(tenant: Tenant) -> str:

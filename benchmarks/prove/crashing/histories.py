@@ -22,8 +22,9 @@ from darkroom.aws.once import PowertoolsOnce
 from darkroom.domain.arrival import read_letter
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Standing, standing_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
-from darkroom.domain.image import Image, Status
+from darkroom.domain.image import Image, Source, Status, accept
 from darkroom.domain.lanes import lane_for
+from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.tenants import ALLOWANCES, Caller, Tier
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
@@ -378,6 +379,19 @@ def _uploaded_without_news(world: World) -> str:
 
 
 def _never_uploaded(world: World) -> str:
+    """What only a sweep ends, although the row that it meets first is of a version that it does not know."""
+    newer = accept(
+        image_id="0" * 26,
+        tenant_id=PAYING.tenant_id,
+        lane=lane_for(PAYING.tier).name,
+        preset=None,
+        recipe=PRESETS[DEFAULT_PRESET],
+        fingerprint="",
+        correlation_id="",
+        source=Source(version_id="v1", sha256="", size_bytes=1, media_type="image/jpeg"),
+        now=START - 60 * MINUTE,
+    )
+    world.plant(newer)
     image_id, _ = announce(world)
     world.settle()
     return image_id
@@ -431,6 +445,7 @@ def check_promises(world: World, history: History, image_id: str, undisturbed: E
     image = _check_row(world, image_id, history.ends)
     check(image.is_deleted == history.deleted, Harm.LOST, f"deleted_at is {image.deleted_at}")
     outputs = _check_objects(world, image, has_original=not history.loses_original)
+    world.check_planted()
     look(world, image_id, 404 if image.is_deleted and image.status is not Status.CANCELLED else 200)
     if undisturbed is not None and not history.loses_original:  # it may be developed before it is lost
         check(

@@ -50,6 +50,8 @@ RULES = (
     "lag of the index",
     "mend the bug",
     "bring the bug back",
+    "plant a row of an unknown version",
+    "list",
     "pass time",
     "let run",
     "sweep",
@@ -95,7 +97,7 @@ def _calls(*counts: tuple[str, int]) -> tuple[Call, ...]:
 CALLS = {
     "submit": _calls(("images", 3), ("originals", 1), ("lanes", 1)),
     "deliver": _calls(("images", 3), ("once", 2), ("originals", 1), ("engine", 1), ("outputs", 2), ("lanes", 1)),
-    "sweep": _calls(("images", 5), ("index", 1), ("outputs", 1), ("originals", 1), ("lanes", 2), ("dead_letters", 4)),
+    "sweep": _calls(("images", 5), ("index", 4), ("outputs", 1), ("originals", 1), ("lanes", 2), ("dead_letters", 6)),
     "delete": _calls(("images", 3)),
     "replay": _calls(("images", 4), ("lanes", 1), ("dead_letters", 4), ("moves", 3)),
     "drop": _calls(("images", 2), ("dead_letters", 4)),
@@ -158,6 +160,13 @@ weathers: st.SearchStrategy[Step] = st.one_of(
     st.just(("lag of the index",)),
     st.just(("mend the bug",)),
     st.just(("bring the bug back",)),
+    st.tuples(
+        st.just("plant a row of an unknown version"),
+        st.sampled_from(TENANTS),
+        st.sampled_from(["slow", "fast"]),
+        st.sampled_from([False, False, True]),
+    ),
+    st.tuples(st.just("list"), st.sampled_from(TENANTS)),
 )
 
 
@@ -357,6 +366,10 @@ class Histories(RuleBasedStateMachine):
                 model.mend()
             case ("bring the bug back",):
                 model.mended = False
+            case ("plant a row of an unknown version", tenant, lane, has_letter):
+                model.plant(tenant, lane, has_letter=has_letter)
+            case ("list", tenant):
+                model.look_through(tenant)
         self._happens(weather[0])
 
     @rule(seconds=st.sampled_from([1, 25, 61, 361, 900, 1201, 3600]))

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal
 from unittest.mock import patch
@@ -25,14 +25,17 @@ from benchmarks.prove.stateful.stores import (
 )
 from darkroom.domain.dead_letter import MoveStatus
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable
-from darkroom.domain.image import Image, Letter, Status
+from darkroom.domain.image import Image, Letter, Source, Status, accept, message_for
 from darkroom.domain.limits import Limits
+from darkroom.domain.listing import Wish
 from darkroom.domain.message import Message, read_message
+from darkroom.domain.presets import PRESETS
 from darkroom.domain.recipes import Recipe
 from darkroom.domain.retry import MAX_RECEIVES, OUTAGE, RetryPolicy
 from darkroom.imaging import Developed, Placeholder, Rendered, develop
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import EVERYTHING
+from darkroom.operations.list_images import list_images
 from darkroom.operations.pace import Pace
 from darkroom.operations.read_image import UnknownImage
 from darkroom.operations.redo_image import NotRedoable, redo_image
@@ -44,6 +47,7 @@ from darkroom.operations.replay_dead_letters import (
     replay_queue,
 )
 from darkroom.operations.replay_dead_letters import Tally as ReplayTally
+from darkroom.operations.sweep_due_images import measure
 from darkroom.operations.transcode_image import Finished, TryAgain
 from darkroom.ports import DeadLetter
 from tests.fakes import FakeOriginals, World
@@ -59,7 +63,7 @@ STORES = ("images", "index", "originals", "outputs", "lanes", "dead_letters", "m
 """What processes call; the index of due images is not always as well as its table."""
 
 WRITES = {
-    "images": frozenset({"create", "change"}),
+    "images": frozenset({"create", "change", "postpone"}),
     "originals": frozenset({"put_if_absent", "delete"}),
     "outputs": frozenset({"put_if_absent", "delete", "delete_all"}),
     "lanes": frozenset({"send"}),
@@ -305,13 +309,57 @@ class Model:
         self._bury_processes()
 
     def _sweep(self) -> None:
-        try:
-            sweep = self.worlds["sweeper"].sweep()
-        except Retryable:
-            self.tally.looks["the index does not answer"] += 1
-            return
+        """What the handler does: it measures first, and sweeps whatever came of that."""
+        sweeper = self.worlds["sweeper"]
+        problems = {**measure(sweeper.stores).problems}
+        sweep = sweeper.sweep()
         must(not sweep.errors, "stuck", f"a sweep trips over no row: {sweep.errors}")
+        for error in (*problems.values(), *sweep.unlisted.values()):
+            must(isinstance(error, Retryable), "stuck", f"measuring and listing trip over no row: {error!r}")
+        self.tally.looks["the index does not answer"] += len(sweep.unlisted)
         self.tally.looks.update(sweep.outcomes)
+
+    def plant(self, tenant: str, lane: str, *, has_letter: bool) -> None:
+        """A version was deployed that writes what this one cannot read, and has been taken back: a row of it is the
+        newest of its tenant's, the oldest that waits in its lane, and overdue; its message is in the lane, and perhaps
+        one of it among the dead letters."""
+        number = len(self.images.planted)
+        accepted = accept(
+            image_id=f"{8**25 + number:026o}",
+            tenant_id=tenant,
+            lane=lane,
+            preset=None,
+            recipe=PRESETS["standard"],
+            fingerprint="",
+            correlation_id="",
+            source=Source(version_id="v1", sha256="", size_bytes=1, media_type="image/jpeg"),
+            now=self.now,
+        )
+        image = replace(accepted, due_at=number, waiting_since=number)
+        self.images.plant(image)
+        message = message_for(image)
+        self.lanes.send(message)
+        if has_letter:
+            self.dead_letters.lie_down(lane, message.model_dump_json())
+
+    def look_through(self, tenant: str) -> None:
+        """A client looks through all of its images."""
+
+        def body() -> None:
+            with suppress(Retryable):
+                self._check_list(tenant, self.worlds["client"].images)
+
+        self._start("list", "client", body)
+
+    def _check_list(self, tenant: str, images: Any) -> None:
+        shown: list[str] = []
+        after, pages = None, 0
+        while pages == 0 or after is not None:
+            page = list_images(Wish(limit=2, after=after), tenant_id=tenant, images=images)
+            shown += [image.image_id for image in page.images]
+            after, pages = page.next, pages + 1
+        own = [row for row in self.images.rows.values() if row.tenant_id == tenant and not row.is_deleted]
+        must(sorted(shown) == sorted(row.image_id for row in own), "lost", "a list shows all that can be read")
 
     def delete(self, image_id: str, tenant: str, **how: Any) -> None:
         def body() -> None:
@@ -471,6 +519,7 @@ class Model:
             must(image_id in self.images.rows, "lost", "whatever was accepted has a row")
         for image_id in self.withdrawn:
             must(self.images.rows[image_id].is_deleted, "doubled", "what was withdrawn stays so")
+        self.images.check_planted()
 
     def _check_outputs(self, row: Image) -> None:
         wanted = self._undisturbed(row)
@@ -533,6 +582,8 @@ class Model:
             row = self.images.rows[image_id]
             is_whole = bool(row.variants) and all(variant.key in self.outputs.objects for variant in row.variants)
             self.tally.rules["make again what was lost"] += is_whole
+        for tenant in TENANTS:
+            self._check_list(tenant, self.images)
         for row in self.images.rows.values():
             must(row.status.is_terminal, "stuck", "whatever has a row comes to an end")
             ending = row.status.value if row.error is None else f"{row.status.value}: {row.error.code}"
@@ -609,7 +660,7 @@ class Model:
 
     def _world(self) -> World:
         def struck(name: str, store: Any) -> Struck:
-            indexes = {"due": "index", "oldest_waiting": "index"} if name == "images" else {}
+            indexes = {"due": "index", "oldest_waiting": "index", "newest": "index"} if name == "images" else {}
             return Struck(name, store, self.surroundings, writes=WRITES[name], indexes=indexes)
 
         return World(

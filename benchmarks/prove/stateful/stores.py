@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from darkroom.domain.errors import Retryable
@@ -14,7 +14,7 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES
-from darkroom.ports import DeadLetter, MemoryUnavailable, StoredOutput, Taken
+from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Taken
 from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 
 HIDDEN_MILLISECONDS = 60_000
@@ -45,6 +45,7 @@ class WatchedImages(FakeImages):
     """The rows, an index of them that may lag, and how often each run has ended."""
 
     endings: Counter[tuple[str, int]] = field(default_factory=Counter)
+    planted: dict[str, Image] = field(default_factory=dict)
     lagging: dict[str, Image] | None = None
     lease_is_over: Callable[[Image], bool] = lambda image: True
     on_claim: Callable[[Image, Image], None] = lambda before, after: None
@@ -61,6 +62,17 @@ class WatchedImages(FakeImages):
         if old is not None:
             self._watch(old, new)
         return new
+
+    def plant(self, image: Image) -> None:
+        """Puts a row there that a version of which this one knows nothing has written."""
+        self.planted[image.image_id] = self.unreadable[image.image_id] = image
+
+    def check_planted(self) -> None:
+        """Such a row is for the version that can read it: nothing of it changes but when it is looked at again."""
+        for image_id, image in self.planted.items():
+            now = self.unreadable.get(image_id)
+            left_alone = now is not None and replace(now, due_at=image.due_at) == image
+            must(left_alone, "lost", "what a newer version has written stays as it is")
 
     def _watch(self, old: Image, new: Image) -> None:
         must(new.attempt <= MAX_ATTEMPTS, "doubled", "a run has at most five attempts")
@@ -89,10 +101,10 @@ class WatchedImages(FakeImages):
                 self.endings[new.image_id, new.run] += 1
                 must(self.endings[new.image_id, new.run] == 1, "doubled", "a run ends once")
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
         rows = self.rows if self.lagging is None else self.lagging
         # Read as the call is made, not as its answer is looked at.
-        return iter(list(FakeImages(rows=rows).due(shard, now, limit)))
+        return iter(list(FakeImages(rows=rows, unreadable=self.unreadable).due(shard, now, limit)))
 
 
 def _ending(image: Image) -> tuple[Any, ...]:

@@ -22,10 +22,10 @@ from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Ti
 from darkroom.domain.token_bucket import limit_field, policy_field, seconds_to_next, tokens_left
 from darkroom.operations.read_image import UnknownImage
 from darkroom.operations.take_token import take_token
-from darkroom.ports import Clock, TokenBuckets
+from darkroom.ports import Clock, TokenBuckets, UnreadableRow
 from darkroom.routes import NO_SNIFFING, Route, methods_of
 from darkroom.settings import AccessSettings
-from darkroom.telemetry import logger
+from darkroom.telemetry import logger, report_unreadable
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -193,9 +193,11 @@ def create_app() -> Router:
     def _rejected(error: Rejected) -> Response[str]:
         return respond(Problem(error.code, error.message))
 
+    unknown_image = Problem("unknown_image", "There is no image with this id.")
+
     @app.exception_handler(UnknownImage)
     def _unknown_image(_: UnknownImage) -> Response[str]:
-        return respond(Problem("unknown_image", "There is no image with this id."))
+        return respond(unknown_image)
 
     @app.exception_handler(Retryable)
     def _unavailable(error: Retryable) -> Response[str]:
@@ -206,6 +208,20 @@ def create_app() -> Router:
                 "unavailable",
                 "A service that this needs does not answer now. Send the same request again.",
                 headers={"Retry-After": str(retry_after_seconds)},
+            )
+        )
+
+    @app.exception_handler(UnreadableRow)
+    def _unreadable(error: UnreadableRow) -> Response[str]:
+        report_unreadable([error])
+        if error.tenant_id != caller_of(app).tenant_id:
+            return respond(unknown_image)
+        return respond(
+            Problem(
+                "unavailable",
+                "This version of the service cannot read this image, which a newer one has written. Nothing of it is "
+                "lost. Send the same request again later.",
+                headers={"Retry-After": str(error.retry_after_seconds)},
             )
         )
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from darkroom.domain.admission import Work
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.dead_letter import Move
+from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image, Variant
 from darkroom.domain.instants import Milliseconds
@@ -41,6 +42,35 @@ class MemoryUnavailable(Exception):
     answer. The work was not begun."""
 
 
+class UnreadableRow(Retryable):
+    """A row says what this version does not know, because a newer one wrote it; a version that can read it will.
+
+    It concerns this row alone: every other is as well as ever. `row_id` is the image's id (or the tenant's, or the
+    key's) and `reason` what cannot be read. Of an image's row the keys of indexes can be read whatever else it says:
+    whose it is, when somebody must look at it again, and since when it waits.
+    """
+
+    def __init__(
+        self,
+        row_id: str,
+        reason: str,
+        *,
+        tenant_id: str | None = None,
+        due_at: Milliseconds | None = None,
+        waiting_since: Milliseconds | None = None,
+    ) -> None:
+        super().__init__(
+            f"the row of {row_id} cannot be read ({reason}): a newer version wrote it; deploy that version again",
+            retry_after_seconds=UNREADABLE_SECONDS,
+        )
+        self.row_id, self.reason, self.tenant_id = row_id, reason, tenant_id
+        self.due_at, self.waiting_since = due_at, waiting_since
+
+
+UNREADABLE_SECONDS = 60
+"""How long it makes no sense to ask for an unreadable row again: a deployment takes longer than that."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredOriginal:
     """The version of an original that counts: the first that was put."""
@@ -66,6 +96,13 @@ class Waiting(NamedTuple):
     image_id: str
 
 
+class Due(NamedTuple):
+    """An entry of the due index: when somebody must look at an image, and its id."""
+
+    due_at: Milliseconds
+    image_id: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Listed:
     """The places of some images of a tenant, newest first; the list goes on behind `next`, None where it has ended."""
@@ -75,13 +112,18 @@ class Listed:
 
 
 class Images(Protocol):
-    """The image rows. Every method raises Retryable where the table cannot answer."""
+    """The image rows. Every method raises Retryable where the table cannot answer. Those that read or write one row
+    raise UnreadableRow where this version cannot read it; those that read many return it in its place, or pass it over,
+    so that it concerns no other."""
 
     def get(self, image_id: str) -> Image | None:
         """The row as of now (a consistent read), or None."""
 
-    def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image]:
+    def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image | UnreadableRow]:
         """The rows as of now, by their ids, of those that there are; at most 100 ids."""
+
+    def everything(self) -> Iterator[Image | UnreadableRow]:
+        """Every row of the table, read as the caller goes on: for operators, not for requests."""
 
     def known(self, image_ids: Sequence[str]) -> frozenset[str]:
         """Which of the ids have a row as of now (a consistent read), whatever it says; at most 100 ids."""
@@ -94,11 +136,17 @@ class Images(Protocol):
         `before`; returns the row as written. A response that was lost is read back, so that a write that was applied
         is not mistaken for a lost race. Raises Fenced where another write came first."""
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
-        """The ids in one shard of the due index whose `due_at` has come, oldest first; perhaps seconds out of date."""
+    def postpone(self, due: Due, until: Milliseconds) -> bool:
+        """Moves the next look at an image to `until`, provided that it is due as `due` says still; returns whether it
+        was. Nothing else of its row is read or written, not even `version`: it may be unreadable."""
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
+        """The first entries in one shard of the due index whose `due_at` has come, oldest first, read as the caller
+        goes on; perhaps seconds out of date."""
 
     def oldest_waiting(self, lane: str) -> Milliseconds | None:
-        """The earliest `waiting_since` among the lane's unfinished images, or None where there are none."""
+        """The earliest `waiting_since` among the lane's unfinished images, or None where there are none. Unreadable
+        rows do not count; where many come first, it may be the time of the last of these."""
 
     def waiting(
         self, lane: str, shard: str, *, since: Milliseconds, until: Milliseconds, page_size: int
@@ -404,7 +452,8 @@ class Archive(Protocol):
 
 
 class Tenants(Protocol):
-    """The tenants and their API keys. Every method raises Retryable where the table cannot answer."""
+    """The tenants and their API keys. Every method raises Retryable where the table cannot answer, and UnreadableRow
+    where the one row that it is about cannot be read."""
 
     def tenant(self, tenant_id: str) -> Tenant | None:
         """The tenant as of now (a consistent read), or None."""
@@ -412,10 +461,11 @@ class Tenants(Protocol):
     def key(self, key_id: str) -> ApiKey | None:
         """The key as of now (a consistent read), or None."""
 
-    def all_tenants(self) -> Sequence[Tenant]:
-        """All of them, by their ids. It reads the whole table: for operators, not for requests."""
+    def all_tenants(self) -> Sequence[Tenant | UnreadableRow]:
+        """All of them, by their ids, the unreadable ones last. It reads the whole table: for operators, not for
+        requests."""
 
-    def all_keys(self) -> Sequence[ApiKey]:
+    def all_keys(self) -> Sequence[ApiKey | UnreadableRow]:
         """All of them, by their tenants and the times at which they were made; read like `all_tenants`."""
 
     def add_tenant(self, tenant: Tenant) -> Tenant:

@@ -14,7 +14,7 @@ from console import dead_letters
 from console.client import ApiError
 from console.dead_letters import _STANDINGS
 from darkroom.domain.dead_letter import Standing
-from darkroom.domain.image import Status
+from darkroom.domain.image import Status, message_for
 from tests.fakes.dead_letters import FakeMoves
 from tests.unit.console.conftest import Run
 from tests.unit.test_dead_letters import DAY, REFUSED, Office, given_up
@@ -267,3 +267,23 @@ def test_what_only_looks_like_a_letter_of_a_batch_is_unreadable(
 ) -> None:
     stack.office.letters.lie_down("slow", json.dumps(json.loads(BATCH) | change))
     assert "1 unreadable" in run("dlq", "ls").stdout
+
+
+def test_a_letter_whose_row_is_unreadable_is_shown_as_such(run: Run, stack: FakeStack) -> None:
+    stack.office.bury(FAILED)
+    stack.images.unreadable[FAILED.image_id] = stack.images.rows.pop(FAILED.image_id)
+    listed = run("dlq", "ls").stdout
+    assert "1 of unreadable rows" in listed and "Unreadable rows:  ./darkroom doctor --stack shop" in listed
+    assert "--force" not in listed
+    shown = run("dlq", "show", FAILED.image_id).stdout
+    assert "a newer version wrote its image's row: deploy that again" in shown and "invented later" in shown
+
+
+@pytest.mark.parametrize("attempt", [{"attempt": 1}, {"started_at": "yesterday", "request_id": "r"}])
+def test_a_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
+    run: Run, stack: FakeStack, attempt: dict[str, Any]
+) -> None:
+    stack.office.images.rows[FAILED.image_id] = FAILED
+    told = json.dumps({"v": 1, "attempts": [attempt]})
+    stack.office.letters.lie_down("slow", message_for(FAILED).model_dump_json(), told)
+    assert run("dlq", "show", FAILED.image_id).exit_code == 0

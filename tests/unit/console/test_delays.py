@@ -165,6 +165,7 @@ def test_json_holds_what_the_table_shows(run: Run, stack: FakeStack) -> None:
         "zone": "Europe/Berlin",
         "images": 2,
         "due": 0,
+        "unreadable": 0,
         "read_until": None,
         "days": [
             {
@@ -540,3 +541,15 @@ def test_an_interruption_ends_it_after_the_image_on_the_way(
     result = run("delay", "move", *ids, "--to", NEW_TIME)
     assert (result.exit_code, len(api.requests)) == (130, 1)
     assert "Interrupted, with 2 images left: type the same again." in result.stderr
+
+
+def test_an_unreadable_row_is_told_of_and_does_not_stop_a_move_of_the_others(run: Run, stack: FakeStack) -> None:
+    bad, good = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z")
+    before = stack.row(good)
+    stack.images.unreadable[bad] = stack.images.rows.pop(bad)
+    listed = run("delay", "ls", "--day", "2026-12-24", "--tenant", "default").stdout
+    assert "1 row of a newer version beside, which cannot be read: see ./darkroom doctor." in listed
+    result = run("delay", "move", "--day", "2026-12-24", "--by", "1d", "--yes")
+    assert result.exit_code == 1
+    assert f"{bad} stays where it is: the row of {bad} cannot be read" in result.stderr
+    assert stack.row(good).schedule == before.schedule + 1

@@ -149,3 +149,14 @@ def test_a_key_is_never_repeated_in_an_error(run: Run, stack: FakeStack) -> None
         result = run(*arguments)
         assert result.exit_code != 0
         assert key[20:50] not in result.stdout + result.stderr, arguments
+
+
+def test_a_row_that_cannot_be_read_is_complained_about_and_hides_no_other(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme")
+    run("keys", "create", "acme")
+    stack.tenants.unreadable_tenants.add("next")
+    stack.tenants.unreadable_keys.add("00000009")
+    listed = run("tenants", "ls")
+    assert (listed.exit_code, "acme" in listed.stdout) == (0, True)
+    assert "the row of next cannot be read" in listed.stderr and "the row of 00000009 cannot" in listed.stderr
+    assert "acme" in run("keys", "ls").stdout

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeAliasType, get_args, get_origin, get_type_hints
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
+from pydantic import ValidationError
 
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import (
-    DUE_SHARD_NAMES,
-    Attempt,
-    Cause,
-    Failure,
-    Image,
-    Letter,
-    Source,
-    Status,
-    Variant,
-    waiting_shard_of,
-)
+from darkroom.domain.image import DUE_SHARD_NAMES, Image, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Place
 from darkroom.domain.recipes import Recipe
-from darkroom.ports import Fenced, Listed, Waiting
+from darkroom.ports import Due, Fenced, Listed, UnreadableRow, Waiting
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -35,8 +30,9 @@ DUE_INDEX = "due"
 WAITING_INDEX = "waiting"
 NEWEST_INDEX = "newest"
 
-_CANDIDATES = 5
-"""Of the oldest in a partition of the waiting index: it is seconds behind its table, so the first may have ended."""
+_CANDIDATES = 25
+"""Of the oldest in a partition of the waiting index: it is seconds behind its table, so the first may have ended, and
+some may be unreadable."""
 
 _NEWEST_LOOKS, _NEWEST_ENTRIES = 4, 1000
 """How often one call may go on over deleted images, and how many entries of the index each time: 100 KB, 13 read units,
@@ -44,6 +40,8 @@ for which one would get as many rows."""
 
 _BATCH_READS = 4
 """How often what a batch left out is read again."""
+
+_REASON_CHARACTERS = 300
 
 type Item = dict[str, Any]
 
@@ -67,26 +65,105 @@ def to_item(image: Image) -> Item:
 
 
 def from_item(item: Item) -> Image:
-    """The row that an item holds."""
-    values = {name: _integers(_deserialize(value)) for name, value in item.items()}
-    known = {field.name for field in fields(Image)}
-    plain = {name: value for name, value in values.items() if name in known}
-    plain["status"] = Status(plain["status"])
-    plain["recipe"] = Recipe.model_validate_json(plain["recipe"])
-    plain["source"] = Source(**plain["source"])
-    plain["variants"] = tuple(Variant(**variant) for variant in plain.get("variants", ()))
-    plain["notices"] = tuple(plain.get("notices", ()))
-    if plain.get("error") is not None:
-        plain["error"] = Failure(**plain["error"])
-    plain["attempts"] = tuple(_attempt(attempt) for attempt in plain.get("attempts", ()))
-    if plain.get("letter") is not None:
-        plain["letter"] = Letter(plain["letter"])
-    return Image(**plain)
+    """The row that an item holds. Attributes that this version does not know are passed over: a write leaves them as
+    they are. Raises UnreadableRow where what it does know says something that it does not, at any depth: such a part
+    would be written back without what was not understood."""
+    try:
+        known = {name: _plain(_deserialize(item[name])) for name in _IMAGE if name in item}
+        image: Image = _reader(Image)(known)
+        if image.lane not in LANES:
+            raise ValueError(f"lane: there is no lane {image.lane}")
+    except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
+        raise UnreadableRow(
+            item["image_id"]["S"],
+            str(error)[:_REASON_CHARACTERS] or type(error).__name__,
+            tenant_id=item.get("tenant_id", {}).get("S"),
+            due_at=_instant(item, "due_at"),
+            waiting_since=_instant(item, "waiting_since"),
+        ) from error
+    return image
 
 
-def _attempt(plain: dict[str, Any]) -> Attempt:
-    cause = plain.get("cause")
-    return Attempt(**plain | {"cause": None if cause is None else Cause(**cause)})
+def _readable(item: Item) -> Image | UnreadableRow:
+    try:
+        return from_item(item)
+    except UnreadableRow as error:
+        return error
+
+
+def _instant(item: Item, name: str) -> Milliseconds | None:
+    # Keys of indexes, so that no version can have written anything but a number there.
+    return int(item[name]["N"]) if name in item else None
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """What makes a value of that kind out of the plain one that stands for it, and raises ValueError for others."""
+    if isinstance(kind, TypeAliasType):
+        return _reader(kind.__value__)
+    if kind is Recipe:
+        return _recipe
+    if get_origin(kind) is tuple:
+        return _list_of(_reader(get_args(kind)[0]))
+    if get_origin(kind) is dict:
+        return _names_to(_reader(get_args(kind)[1]))
+    if NoneType in get_args(kind):  # an attribute that is not there is None, and one that is there is not
+        return _reader(next(part for part in get_args(kind) if part is not NoneType))
+    if is_dataclass(kind):
+        return _record(kind)
+    return _member_of(kind) if issubclass(kind, StrEnum) else _exactly(kind)
+
+
+def _exactly(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise ValueError(f"a value of type {type(value).__name__}, not {kind.__name__}")
+        return value
+
+    return read
+
+
+def _member_of(kind: type[StrEnum]) -> Callable[[Any], Any]:
+    return kind
+
+
+def _list_of(read_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    as_list = _exactly(list)
+    return lambda value: tuple(map(read_one, as_list(value)))
+
+
+def _names_to(read_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    as_dict = _exactly(dict)
+    return lambda value: {name: read_one(one) for name, one in as_dict(value).items()}
+
+
+def _record(kind: Any) -> Callable[[Any], Any]:
+    readers = {name: _reader(hint) for name, hint in get_type_hints(kind, localns={"Recipe": Recipe}).items()}
+    as_dict = _exactly(dict)
+
+    def read(value: Any) -> Any:
+        read_parts = {}
+        for name, part in as_dict(value).items():
+            if name not in readers:
+                raise ValueError(f"{name}: there is no such attribute")
+            try:
+                read_parts[name] = readers[name](part)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+        return kind(**read_parts)
+
+    return read
+
+
+def _recipe(text: Any) -> Recipe:
+    try:
+        return Recipe.model_validate_json(text)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        raise ValueError("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)) from error
+
+
+_IMAGE = tuple(Image.__dataclass_fields__)
 
 
 class ImagesTable:
@@ -104,8 +181,13 @@ class ImagesTable:
         item = answer.get("Item")
         return None if item is None else from_item(item)
 
-    def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image]:
-        return {image.image_id: image for image in map(from_item, self._batch(image_ids))}
+    def get_all(self, image_ids: Sequence[str]) -> Mapping[str, Image | UnreadableRow]:
+        return {item["image_id"]["S"]: _readable(item) for item in self._batch(image_ids)}
+
+    def everything(self) -> Iterator[Image | UnreadableRow]:
+        pages = self._client.get_paginator("scan").paginate(TableName=self._table_name)
+        for page in _pages(pages, "reading the table"):
+            yield from map(_readable, page["Items"])
 
     def known(self, image_ids: Sequence[str]) -> frozenset[str]:
         # Nothing else of the row: one that a newer version wrote may be unreadable here, and is there all the same.
@@ -175,7 +257,23 @@ class ImagesTable:
                 return current
         raise Fenced(current)
 
-    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[str]:
+    def postpone(self, due: Due, until: Milliseconds) -> bool:
+        try:
+            with retryable("postponing a look at an image"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": due.image_id}},
+                    UpdateExpression="SET due_at = :until",
+                    ConditionExpression="due_at = :due_at",
+                    ExpressionAttributeValues={":until": {"N": str(until)}, ":due_at": {"N": str(due.due_at)}},
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            return False  # somebody has moved it; where that was this call's own first attempt, it is moved
+        return True
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table_name,
             IndexName=DUE_INDEX,
@@ -183,9 +281,9 @@ class ImagesTable:
             ExpressionAttributeValues={":shard": {"S": shard}, ":now": {"N": str(now)}},
             PaginationConfig={"MaxItems": limit},
         )
-        with retryable("reading the due index"):
-            ids = [item["image_id"]["S"] for page in pages for item in page["Items"]]
-        yield from ids
+        for page in _pages(pages, "reading the due index"):
+            for item in page["Items"]:
+                yield Due(int(item["due_at"]["N"]), item["image_id"]["S"])
 
     def oldest_waiting(self, lane: str) -> Milliseconds | None:
         found = [self._oldest_in(waiting_shard_of(lane, shard)) for shard in DUE_SHARD_NAMES]
@@ -196,25 +294,19 @@ class ImagesTable:
     ) -> Iterator[Waiting]:
         if since >= until:  # BETWEEN refuses bounds in the wrong order
             return
-        pages = iter(
-            self._client.get_paginator("query").paginate(
-                TableName=self._table_name,
-                IndexName=WAITING_INDEX,
-                KeyConditionExpression="waiting_shard = :shard AND waiting_since BETWEEN :since AND :last",
-                ExpressionAttributeValues={
-                    ":shard": {"S": waiting_shard_of(lane, shard)},
-                    ":since": {"N": str(since)},
-                    ":last": {"N": str(until - 1)},
-                },
-                ProjectionExpression="waiting_since, image_id",  # the third key says what we asked for
-                PaginationConfig={"PageSize": page_size},
-            )
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            IndexName=WAITING_INDEX,
+            KeyConditionExpression="waiting_shard = :shard AND waiting_since BETWEEN :since AND :last",
+            ExpressionAttributeValues={
+                ":shard": {"S": waiting_shard_of(lane, shard)},
+                ":since": {"N": str(since)},
+                ":last": {"N": str(until - 1)},
+            },
+            ProjectionExpression="waiting_since, image_id",  # the third key says what we asked for
+            PaginationConfig={"PageSize": page_size},
         )
-        while True:
-            with retryable("reading the waiting index"):
-                page = next(pages, None)
-            if page is None:
-                return
+        for page in _pages(pages, "reading the waiting index"):
             for item in page["Items"]:
                 yield Waiting(int(item["waiting_since"]["N"]), item["image_id"]["S"])
 
@@ -254,12 +346,26 @@ class ImagesTable:
             )
         since = None
         for item in answer["Items"]:
-            image = self.get(item["image_id"]["S"])
+            since = int(item["waiting_since"]["N"])
+            try:
+                image = self.get(item["image_id"]["S"])
+            except UnreadableRow:  # it is told of where it is due, and must not hide those behind it
+                continue
             if image is not None and image.waiting_shard == waiting_shard and image.waiting_since is not None:
                 return image.waiting_since
-            since = int(item["waiting_since"]["N"])
-        # Where all candidates have just ended, the oldest is at most as old as the last of them.
+        # Where none of the candidates counts, the oldest that does is at most as old as the last of them.
         return since if "LastEvaluatedKey" in answer else None
+
+
+def _pages(pages: Iterable[Any], doing: str) -> Iterator[Any]:
+    """The pages of an answer, read as the caller goes on."""
+    reading = iter(pages)
+    while True:
+        with retryable(doing):
+            page = next(reading, None)
+        if page is None:
+            return
+        yield page
 
 
 def _newest_key(tenant_id: str, place: Place) -> Item:
@@ -313,14 +419,14 @@ def _without_tuples(value: Any) -> Any:
             return value
 
 
-def _integers(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """DynamoDB gives numbers as Decimal; every number of a row is whole."""
     match value:
         case list():
-            return [_integers(element) for element in value]
+            return [_plain(element) for element in value]
         case dict():
-            return {key: _integers(element) for key, element in value.items()}
-        case bool() | str() | bytes() | None:
-            return value
-        case _:
+            return {key: _plain(element) for key, element in value.items()}
+        case Decimal() if value == int(value):
             return int(value)
+        case _:
+            return value

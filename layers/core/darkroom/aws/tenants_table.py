@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.tenants import Tenant, TenantState, Tier
+from darkroom.ports import UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -41,11 +43,13 @@ class TenantsTable:
         item = self._item(_KEY + key_id)
         return None if item is None else _key_of(item)
 
-    def all_tenants(self) -> Sequence[Tenant]:
-        return sorted(map(_tenant_of, self._items(_TENANT)), key=lambda tenant: tenant.tenant_id)
+    def all_tenants(self) -> Sequence[Tenant | UnreadableRow]:
+        tenants, unreadable = _read(self._items(_TENANT), _tenant_of)
+        return [*sorted(tenants, key=lambda tenant: tenant.tenant_id), *unreadable]
 
-    def all_keys(self) -> Sequence[ApiKey]:
-        return sorted(map(_key_of, self._items(_KEY)), key=lambda key: (key.tenant_id, key.created_at, key.key_id))
+    def all_keys(self) -> Sequence[ApiKey | UnreadableRow]:
+        keys, unreadable = _read(self._items(_KEY), _key_of)
+        return [*sorted(keys, key=lambda key: (key.tenant_id, key.created_at, key.key_id)), *unreadable]
 
     def add_tenant(self, tenant: Tenant) -> Tenant:
         return _tenant_of(self._put(_TENANT + tenant.tenant_id, _to_item(tenant)))
@@ -108,7 +112,7 @@ class TenantsTable:
             if existing is None:
                 raise Retryable("the item came and went") from error
             return existing
-        return item
+        return {"id": {"S": item_id}, **item}
 
     def _update(self, item_id: str, expression: str, *, names: dict[str, str], values: Item) -> Item | None:
         """The item after the update, or None where there is none. To repeat it changes nothing."""
@@ -142,9 +146,29 @@ def _plain(item: Item, kind: type[Tenant | ApiKey]) -> dict[str, Any]:
 
 
 def _tenant_of(item: Item) -> Tenant:
-    plain = _plain(item, Tenant)
-    return Tenant(**plain | {"tier": Tier(plain["tier"]), "state": TenantState(plain["state"])})
+    with _one_row(item):
+        plain = _plain(item, Tenant)
+        return Tenant(**plain | {"tier": Tier(plain["tier"]), "state": TenantState(plain["state"])})
 
 
 def _key_of(item: Item) -> ApiKey:
-    return ApiKey(**_plain(item, ApiKey))
+    with _one_row(item):
+        return ApiKey(**_plain(item, ApiKey))
+
+
+@contextmanager
+def _one_row(item: Item) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
+        raise UnreadableRow(item["id"]["S"].partition("#")[2], f"{type(error).__name__}: {error}") from error
+
+
+def _read[Row](items: Iterable[Item], read: Callable[[Item], Row]) -> tuple[list[Row], list[UnreadableRow]]:
+    rows, unreadable = [], []
+    for item in items:
+        try:
+            rows.append(read(item))
+        except UnreadableRow as error:
+            unreadable.append(error)
+    return rows, unreadable

@@ -50,7 +50,9 @@ class TimesheetsTable:
                 ScanIndexForward=False,
                 Limit=LATEST_MINUTES,
             )
+        # A minute of another version's is one minute less to go by, and no reason to turn an upload away.
         return [
             Work(settled=int(item["settled"]["N"]), busy_milliseconds=int(item["busy_milliseconds"]["N"]))
             for item in answer["Items"]
+            if all("N" in item.get(name, {}) for name in ("settled", "busy_milliseconds"))
         ]

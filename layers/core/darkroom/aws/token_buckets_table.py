@@ -85,6 +85,6 @@ class TokenBucketsTable:
         except ClientError as error:
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
-            stood = error.response.get("Item", {}).get("tat")  # type: ignore[attr-defined]
-            return None if stood is None else int(stood["N"])
+            stood = error.response.get("Item", {}).get("tat", {})  # type: ignore[attr-defined]
+            return int(stood["N"]) if "N" in stood else None
         return Take(is_taken=True, tat=int(answer["Attributes"]["tat"]["N"]))

@@ -35,6 +35,8 @@ class Standing(StrEnum):
     """It tells of a batch of scheduled images whose release was given up: moved back, it has the batch wake again."""
     UNREADABLE = "unreadable"
     """It is no message of ours, or one of a newer version."""
+    UNREADABLE_ROW = "unreadable_row"
+    """Its image's row is of a newer version: what the letter is worth, that version can tell."""
 
 
 def standing_of(message: Message | None, image: Image | None) -> Standing:
@@ -125,7 +127,11 @@ def explanation_in(text: str | None) -> dict[str, Any] | None:
         explanation = json.loads(text or "null")
     except ValueError:
         return None
-    return explanation if isinstance(explanation, dict) and explanation.get("v") == 1 else None
+    if not isinstance(explanation, dict) or explanation.get("v") != 1:
+        return None
+    attempts = explanation.get("attempts") or []
+    are_told = isinstance(attempts, list) and all(isinstance(attempt, dict) for attempt in attempts)
+    return explanation if are_told else None
 
 
 def _last_end(attempts: list[Attempt]) -> Milliseconds | None:

@@ -13,7 +13,7 @@ from darkroom.domain.hold import BatchLetter, read_batch_letter
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, UnreadableMessage
-from darkroom.ports import Clock, DeadLetter, DeadLetters, Images
+from darkroom.ports import Clock, DeadLetter, DeadLetters, Images, UnreadableRow
 
 HOLD_SECONDS = 40
 """How long letters are worked on before they are given back and taken anew: taken ones are hidden for a minute."""
@@ -177,9 +177,14 @@ def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
 
 
 def look_up(group: Group, images: Images) -> Case:
-    """The group as a case, by its image's row as it stands now."""
-    message = group.message
-    image = None if message is None else images.get(message.image_id)
+    """The group as a case, by its image's row as it stands now. An unreadable row makes it a case that nobody acts on,
+    and keeps no other waiting."""
+    message, problem = group.message, group.problem
+    try:
+        image = None if message is None else images.get(message.image_id)
+        standing = Standing.BATCH if group.batch is not None else standing_of(message, image)
+    except UnreadableRow as error:
+        image, standing, problem = None, Standing.UNREADABLE_ROW, str(error)
     if message is not None and message.tenant_id == NOBODY and image is not None:
         message = message.model_copy(update={"tenant_id": image.tenant_id})
     told = (explanation_in(letter.explanation) for letter in group.letters)
@@ -191,9 +196,9 @@ def look_up(group: Group, images: Images) -> Case:
         letters=group.letters,
         message=message,
         image=image,
-        standing=standing_of(message, image) if group.batch is None else Standing.BATCH,
+        standing=standing,
         explanation=explanation,
-        problem=group.problem,
+        problem=problem,
         batch=group.batch,
     )
 

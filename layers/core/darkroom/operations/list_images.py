@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
 from darkroom.domain.listing import MAX_PAGE_IMAGES, Place, Wish
-from darkroom.ports import Images
+from darkroom.ports import Images, UnreadableRow
 
 LOOKS = 5
 """How many batches of rows one page may cost. Whoever filters for what is rare gets pages that are short, or empty, and
@@ -18,12 +18,14 @@ a place to go on from; no request reads more than 500 rows."""
 class Page:
     """Images of one tenant, newest first, and the place behind which the list goes on: None where it has ended.
 
-    `cut_short_by` is what kept the page from being looked for any further.
+    `cut_short_by` is what kept the page from being looked for any further; `unreadable` are rows that stand among them,
+    and are left out.
     """
 
     images: tuple[Image, ...]
     next: Place | None
     cut_short_by: Retryable | None = None
+    unreadable: tuple[UnreadableRow, ...] = ()
 
 
 def list_images(wish: Wish, *, tenant_id: str, images: Images) -> Page:
@@ -34,6 +36,7 @@ def list_images(wish: Wish, *, tenant_id: str, images: Images) -> Page:
     answer the first look; where it cannot answer a later one, the page ends with what the looks before it have found.
     """
     found: list[Image] = []
+    unreadable: list[UnreadableRow] = []
     seen = wish.after
     for look in range(LOOKS):
         missing = wish.limit - len(found)
@@ -44,15 +47,17 @@ def list_images(wish: Wish, *, tenant_id: str, images: Images) -> Page:
             if look == 0:
                 raise
             # Behind the last row that was judged, and not behind what the index has listed since.
-            return Page(images=tuple(found), next=seen, cut_short_by=error)
+            return Page(images=tuple(found), next=seen, cut_short_by=error, unreadable=tuple(unreadable))
         for place in listed.places:
             if len(found) == wish.limit:
-                return Page(images=tuple(found), next=seen)
+                return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))
             row = rows.get(place.image_id)
-            if row is not None and row.tenant_id == tenant_id and wish.fits(row):
+            if isinstance(row, UnreadableRow):
+                unreadable.append(row)
+            elif row is not None and row.tenant_id == tenant_id and wish.fits(row):
                 found.append(row)
             seen = place
         seen = listed.next
         if seen is None or len(found) == wish.limit:
             break
-    return Page(images=tuple(found), next=seen)
+    return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))

@@ -15,7 +15,7 @@ from itertools import batched, islice
 from darkroom.domain.image import DUE_SHARD_NAMES, Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.periods import Period
-from darkroom.ports import Clock, Images, Waiting
+from darkroom.ports import Clock, Images, UnreadableRow, Waiting
 
 CHUNK = 100
 """Rows that are read at once: as many as BatchGetItem takes."""
@@ -33,10 +33,10 @@ class Selection:
     lanes: tuple[str, ...]
     tenant_id: str | None = None
 
-    def covers(self, image: Image | None) -> bool:
-        """Whether the row, if there is one, is that of such an image: one that no worker has begun."""
+    def covers(self, image: Image | UnreadableRow | None) -> bool:
+        """Whether the row, if there is one that can be read, is that of such an image: one that no worker has begun."""
         return (
-            image is not None
+            isinstance(image, Image)
             and image.status is Status.SCHEDULED
             and image.process_at is not None
             and image.process_at in self.period
@@ -71,13 +71,14 @@ class Listing:
 
     `due` counts unfinished images of the selection whose time has come: they are in no stretch, and unless rows were
     read, most may have been begun. `read_until` is up to when the listing is whole, where the limit came before the
-    end; None where it is all.
+    end; None where it is all. Of the rows that were read, `unreadable` could not be, and do not count.
     """
 
     stretches: tuple[Stretch, ...]
     due: int
     rows: tuple[Image, ...]
     read_until: Milliseconds | None
+    unreadable: int = 0
 
     @property
     def images(self) -> int:
@@ -105,7 +106,7 @@ def list_scheduled(
     keys = keys_in_order(selection, page_size=limit // len(DUE_SHARD_NAMES), images=images)
     stretches: list[Stretch] = []
     found: list[Image] = []
-    read = due = 0
+    read = due = unreadable = 0
     for chunk in batched(islice(keys, limit), CHUNK, strict=False):
         reads_rows = selection.tenant_id is not None or len(found) < rows
         known = images.get_all([key.image_id for key, _ in chunk]) if reads_rows else {}
@@ -113,6 +114,9 @@ def list_scheduled(
             if reads_rows:
                 row = known.get(image_id)
                 # One that was moved is listed at both of its times until the index has caught up.
+                if isinstance(row, UnreadableRow):
+                    unreadable += 1
+                    continue
                 if row is None or not selection.covers(row) or row.process_at != at:
                     continue
                 found.append(row)
@@ -128,6 +132,7 @@ def list_scheduled(
     return Listing(
         stretches=tuple(stretches),
         due=due,
+        unreadable=unreadable,
         rows=tuple(found[:rows]),
         read_until=None if following is None else following[0].since,
     )

@@ -23,7 +23,7 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.operations.enqueue import seconds_until
-from darkroom.ports import Calendar, Clock, HoldQueue, Holds, Images, Lanes
+from darkroom.ports import Calendar, Clock, HoldQueue, Holds, Images, Lanes, UnreadableRow
 
 CHUNK = 100
 """Rows that are read at once: as many as BatchGetItem takes."""
@@ -44,8 +44,8 @@ class Released:
     None where none is.
 
     `sent` went to their lanes and `held` are held once more; `stale` were cancelled, moved or are gone, and `skipped`
-    are left to the sweeper, because this version can bring them to no lane: by their ids, each with the reason.
-    `latest_seconds` is how late the latest of those sent was, 0 where none was.
+    are left to the sweeper, because this version can bring them to no lane: by their ids, each with the reason. So are
+    `unreadable` rows. `latest_seconds` is how late the latest of those sent was, 0 where none was.
     """
 
     done: bool
@@ -57,6 +57,7 @@ class Released:
     stale: int = 0
     skipped: Mapping[str, str] = field(default_factory=dict)
     latest_seconds: float = 0.0
+    unreadable: tuple[UnreadableRow, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +129,7 @@ class _Release:
     stale: int = 0
     skipped: dict[str, str] = field(default_factory=dict)
     latest_seconds: float = 0.0
+    unreadable: list[UnreadableRow] = field(default_factory=list)
     _turn: Turn | None = None
 
     @property
@@ -157,6 +159,7 @@ class _Release:
             stale=self.stale,
             skipped=self.skipped,
             latest_seconds=self.latest_seconds,
+            unreadable=tuple(self.unreadable),
         )
 
     def not_before(self, chunk: Sequence[Entry]) -> Milliseconds | None:
@@ -186,7 +189,9 @@ class _Release:
         self.skipped |= {
             entry.message.image_id: reason for entry in awaited if (reason := self._unplaceable_because(entry))
         }
-        self.stale += len(chunk) - len(awaited)
+        unreadable = [row for row in rows.values() if isinstance(row, UnreadableRow)]
+        self.unreadable += unreadable
+        self.stale += len(chunk) - len(awaited) - len(unreadable)
         self.position += len(chunk)
         if self.begins_at is not None and wanted:
             self.begins_at = turns[-1] + self._length(wanted[-1], 1)
@@ -277,11 +282,11 @@ class _Release:
         return turns
 
 
-def is_awaited(entry: Entry, image: Image | None) -> bool:
-    """Whether the image still waits for the time that the entry remembers."""
+def is_awaited(entry: Entry, image: Image | UnreadableRow | None) -> bool:
+    """Whether the image, as far as anybody knows, still waits for the time that the entry remembers."""
     message = entry.message
     return (
-        image is not None
+        isinstance(image, Image)
         and image.status is Status.SCHEDULED
         and (image.run, image.schedule) == (message.run, message.schedule)
     )

@@ -241,6 +241,12 @@ def refuse_what_cannot_be_moved(queue: str, cases: tuple[Case, ...], *, complete
         )
     unreadable = sum(case.standing is Standing.UNREADABLE for case in cases)
     unknown = sum(case.standing is Standing.UNKNOWN for case in cases)
+    rows = sum(case.standing is Standing.UNREADABLE_ROW for case in cases)
+    if rows:
+        raise NotReplayable(
+            f"{queue} holds {rows} letters of images whose rows a newer version wrote: moved, they would vanish before "
+            "anybody can read those rows. Deploy that version again, or leave --all out."
+        )
     if unreadable or unknown:
         raise NotReplayable(
             f"{queue} holds {unreadable} unreadable letters, which would come back after five more receives, and "

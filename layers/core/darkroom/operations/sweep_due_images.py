@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from darkroom.domain.dead_letter import explanation_of
 from darkroom.domain.due import Bury, LookForUpload, Remove, Rescue, Wait, buried, look_at_due
@@ -19,6 +21,7 @@ from darkroom.ports import (
     Clock,
     DeadLetter,
     DeadLetters,
+    Due,
     Fenced,
     HoldQueue,
     Images,
@@ -26,6 +29,7 @@ from darkroom.ports import (
     Originals,
     Outputs,
     Taken,
+    UnreadableRow,
     UploadQueue,
     Uploads,
 )
@@ -41,17 +45,36 @@ LOOKS_AT_LETTERS = 3
 or hidden by a receive whose answer was lost."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sweep:
-    """What one sweep did, by outcome: `rescued`, `waiting`, `gave_up`, `buried`, `removed`, `unsent`, or the reason why
-    there was nothing to do.
+POSTPONED_SECONDS = 600
+"""How long what cannot be seen to is left alone, a row that is unreadable or trips a bug: it stays due, and before all
+others, so that a few hundred of it would keep a shard's sweeps from everything else."""
 
-    `errors` holds, by image id, what should not have happened; `complete` is False where time ran out.
+
+@dataclass(kw_only=True)
+class Sweep:
+    """What one sweep did, by outcome: `rescued`, `waiting`, `gave_up`, `buried`, `removed`, `unsent`, `unreadable`, or
+    the reason why there was nothing to do.
+
+    `unreadable` are the rows that were met and left as they are; `errors` holds, by image id, what should not have
+    happened, and `unlisted`, by shard, why the due index did not tell what is due there. `complete` is False where time
+    ran out.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    unreadable: list[UnreadableRow] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
+    unlisted: dict[str, Exception] = field(default_factory=dict)
     complete: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """How long the oldest unfinished image of each lane has waited (0 where none waits), and how many dead letters lie
+    in each queue; `problems` says of the lanes and queues that are in neither why not."""
+
+    oldest_seconds: dict[str, float] = field(default_factory=dict)
+    letters: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, Exception] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,35 +94,78 @@ class Stores:
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
 
 
+def measure(stores: Stores) -> Measures:
+    """What the alarms watch. It never raises: whatever cannot be measured is a problem of that lane or queue alone, and
+    no reason not to sweep."""
+    problems: dict[str, Exception] = {}
+
+    def each[Value](what: str, names: Iterable[str], call: Callable[[str], Value]) -> dict[str, Value]:
+        measured = {}
+        for name in names:
+            try:
+                measured[name] = call(name)
+            except Exception as error:
+                problems[f"{what} of {name}"] = error
+        return measured
+
+    def oldest_seconds(lane: str) -> float:
+        since = stores.images.oldest_waiting(lane)
+        return 0.0 if since is None else max(0.0, (stores.clock() - since) / 1000)
+
+    return Measures(
+        oldest_seconds=each("the oldest image", LANES, oldest_seconds),
+        letters=each("the dead letters", stores.dead_letters.queues, stores.dead_letters.depth),
+        problems=problems,
+    )
+
+
 def sweep_due_images(stores: Stores, *, out_of_time: Callable[[], bool]) -> Sweep:
     """Looks at what is due in every shard until done or `out_of_time`.
 
-    An image that a queue or the table cannot serve now stays due; one that trips a bug does not stop the others.
-    Raises Retryable where the due index itself cannot answer: the next sweep looks again.
+    An image that a queue or the table cannot serve now stays due. One that is unreadable or trips a bug is looked at
+    again later and stops no other, and so does a shard that is not listed.
     """
-    round_ = _Round(stores)
-    outcomes: Counter[str] = Counter()
-    errors: dict[str, Exception] = {}
-    for shard in DUE_SHARD_NAMES:
-        for image_id in stores.images.due(shard, stores.clock(), SHARD_LIMIT):
-            if out_of_time():
-                return Sweep(outcomes=outcomes, errors=errors, complete=False)
-            try:
-                outcomes[round_.look_at(image_id)] += 1
-            except Exception as error:  # a row that trips a bug must not keep the sweeper from all the others
-                outcomes["error"] += 1
-                errors[image_id] = error
-    return Sweep(outcomes=outcomes, errors=errors)
+    round_, sweep = _Round(stores), Sweep()
+    for due in _by_turns(stores, sweep, out_of_time):
+        if out_of_time():
+            sweep.complete = False
+            break
+        try:
+            outcome = round_.look_at(due.image_id)
+        except UnreadableRow as error:
+            outcome = "unreadable"
+            sweep.unreadable.append(error)
+        except Exception as error:  # a row that trips a bug must not keep the sweeper from all the others
+            outcome = "error"
+            sweep.errors[due.image_id] = error
+        sweep.outcomes[outcome] += 1
+        if outcome in _LEFT_DUE:
+            # Where even that fails, the next sweep meets it again.
+            with suppress(Exception):
+                stores.images.postpone(due, stores.clock() + POSTPONED_SECONDS * 1000)
+    return sweep
 
 
-def oldest_unfinished_seconds(images: Images, clock: Clock) -> dict[str, float]:
-    """How long the oldest unfinished image of each lane has waited; 0 where none waits.
+_LEFT_DUE = frozenset({"unreadable", "error", "terminal"})
+"""What a look came to that changed nothing, and would come to in every sweep. (`terminal` is an image that has ended
+and owes nothing that this version knows of.)"""
 
-    Raises Retryable where the table cannot answer.
-    """
-    now = clock()
-    oldest = {name: images.oldest_waiting(name) for name in LANES}
-    return {name: max(0.0, (now - since) / 1000) if since is not None else 0.0 for name, since in oldest.items()}
+
+def _by_turns(stores: Stores, sweep: Sweep, out_of_time: Callable[[], bool]) -> Iterator[Due]:
+    """What is due, the oldest of each shard first: where time runs out, every shard has had as much of it. Each minute
+    begins with another one, so that those that answer slowly do not keep the same ones waiting."""
+    first = stores.clock() // 60_000 % len(DUE_SHARD_NAMES)
+    listed: list[list[Due]] = []
+    for shard in DUE_SHARD_NAMES[first:] + DUE_SHARD_NAMES[:first]:
+        if out_of_time():
+            sweep.complete = False
+            break
+        try:
+            listed.append(list(stores.images.due(shard, stores.clock(), SHARD_LIMIT)))
+        except Exception as error:
+            sweep.unlisted[shard] = error
+    for turn in zip_longest(*listed):
+        yield from (due for due in turn if due is not None)
 
 
 class _Round:
@@ -157,6 +223,8 @@ class _Round:
                     return "removed"
         except Fenced:
             return "fenced"
+        except UnreadableRow:
+            raise
         except Retryable:
             return "unreachable"
 

@@ -1,0 +1,47 @@
+"""Finding the rows that this version cannot read: of all unfinished images by the due index, or of the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import batched, chain
+
+from darkroom.domain.image import DUE_SHARD_NAMES, Image
+from darkroom.ports import Images, UnreadableRow
+
+ROWS_AT_ONCE = 100
+"""Rows that are read at once: as many as BatchGetItem takes."""
+
+_EVER, _ALL = 10**15, 10**9
+"""An instant after all others, and more entries than an index has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """How many rows were read, and those that cannot be read, whose next look comes first in front."""
+
+    rows: int
+    unreadable: tuple[UnreadableRow, ...]
+
+
+def list_unreadable_rows(
+    *, whole_table: bool, images: Images, on_read: Callable[[int, int], None] = lambda rows, unreadable: None
+) -> Survey:
+    """Reads the rows of all images that are unfinished or owe something, each of which is in the due index; or, with
+    `whole_table`, every row.
+
+    `on_read` is told how many were read and how many of them cannot be. Raises Retryable where the table cannot answer.
+    """
+    rows, unreadable = 0, list[UnreadableRow]()
+    for chunk in batched(images.everything() if whole_table else _unfinished(images), ROWS_AT_ONCE, strict=False):
+        rows += len(chunk)
+        unreadable += [row for row in chunk if isinstance(row, UnreadableRow)]
+        on_read(rows, len(unreadable))
+    unreadable.sort(key=lambda row: (_EVER if row.due_at is None else row.due_at, row.row_id))
+    return Survey(rows=rows, unreadable=tuple(unreadable))
+
+
+def _unfinished(images: Images) -> Iterator[Image | UnreadableRow]:
+    due = chain.from_iterable(images.due(shard, _EVER, _ALL) for shard in DUE_SHARD_NAMES)
+    for chunk in batched(due, ROWS_AT_ONCE, strict=False):
+        yield from images.get_all([entry.image_id for entry in chunk]).values()

@@ -1,0 +1,395 @@
+"""Rows of an unknown version, as raw items: whatever one says, it concerns no other row, and stays as it is."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from darkroom.aws import images_table
+from darkroom.aws.images_table import ImagesTable, from_item, to_item
+from darkroom.aws.tenants_table import TenantsTable
+from darkroom.aws.timesheets_table import TimesheetsTable
+from darkroom.aws.token_buckets_table import TokenBucketsTable
+from darkroom.domain.admission import Work
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Attempt, Failure, Image, Status, Variant, due_shard_of
+from darkroom.domain.message import read_message
+from darkroom.domain.tenants import Allowance
+from darkroom.ports import Due, Images, UnreadableRow, Waiting
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, http_event, received
+from tests.contract.test_handlers import Functions, document, functions, log, problem
+from tests.contract.test_metrics import emitted
+from tests.contract.test_tenants import ACME, STORED
+from tests.fakes import FakeImages
+from tests.fakes.tenants import FakeTenants
+from tests.unit.test_arrival import event
+from tests.unit.test_image import CAUSE, NOW, awaiting, pending
+
+__all__ = ["functions", "log"]
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+RECIPE: dict[str, Any] = json.loads(pending().recipe.model_dump_json())
+WHOLE = replace(
+    pending(),
+    variants=(Variant(name="a", width=1, height=2, format="jpeg", size_bytes=3, sha256="s", key="k"),),
+    error=Failure(code="c", message="m", retryable=True),
+    attempts=(Attempt(run=1, number=1, request_id="r1", started_at=NOW, cause=CAUSE),),
+    placeholder={"color": "#000000"},
+)
+
+NEWER: dict[str, dict[str, Any]] = {
+    "a recipe with another field": {"recipe": {"S": json.dumps(RECIPE | {"watermark": "©"})}},
+    "a recipe that is no text": {"recipe": {"M": {}}},
+    "an unknown status": {"status": {"S": "frozen"}},
+    "an unknown lane": {"lane": {"S": "bulk"}},
+    "an unknown standing of its letter": {"letter": {"S": "burnt"}},
+    "an attribute of another type": {"expires_at": {"S": "2026-12-24T08:00:00Z"}},
+    "a number that is not whole": {"rescues": {"N": "0.5"}},
+    "a set where a list was": {"notices": {"SS": ["Animated."]}},
+    "a list where a record was": {"error": {"L": []}},
+    "a number among texts": {"placeholder": {"M": {"color": {"N": "0"}}}},
+    "a variant with another field": {
+        "variants": {"L": [{"M": to_item(WHOLE)["variants"]["L"][0]["M"] | {"x": {"N": "1"}}}]}
+    },
+    "a source with another field": {"source": {"M": to_item(WHOLE)["source"]["M"] | {"bucket": {"S": "b"}}}},
+    "a failure with another field": {"error": {"M": to_item(WHOLE)["error"]["M"] | {"link": {"S": "l"}}}},
+    "an attempt with another field": {
+        "attempts": {"L": [{"M": to_item(WHOLE)["attempts"]["L"][0]["M"] | {"host": {"S": "h"}}}]}
+    },
+    "a cause with another field": {
+        "attempts": {
+            "L": [
+                {
+                    "M": to_item(WHOLE)["attempts"]["L"][0]["M"]
+                    | {"cause": {"M": to_item(WHOLE)["attempts"]["L"][0]["M"]["cause"]["M"] | {"core": {"S": "c"}}}}
+                }
+            ]
+        }
+    },
+    "a field that is gone": {"fingerprint": {}},
+}
+
+
+def newer(image: Image, change: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The item of the image as a newer version might have written it."""
+    return {
+        name: value
+        for name, value in (to_item(image) | (change or NEWER["a recipe with another field"])).items()
+        if value
+    }
+
+
+def plant(aws: Aws, image: Image, change: dict[str, Any] | None = None) -> dict[str, Any]:
+    item = newer(image, change)
+    boto3.client("dynamodb").put_item(TableName=aws.images_table, Item=item)
+    return item
+
+
+def item_of(aws: Aws, image_id: str) -> dict[str, Any]:
+    key: Any = {"image_id": {"S": image_id}}
+    return dict(boto3.client("dynamodb").get_item(TableName=aws.images_table, Key=key)["Item"])
+
+
+def images_with(kind: str, aws: Aws, *unreadable: Image) -> Images:
+    if kind == "fake":
+        return FakeImages(unreadable={image.image_id: image for image in unreadable})
+    for image in unreadable:
+        plant(aws, image)
+    return ImagesTable(boto3.client("dynamodb"), aws.images_table)
+
+
+# ── The form ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("change", NEWER.values(), ids=NEWER)
+def test_whatever_a_newer_version_may_write_makes_a_row_unreadable_and_is_told(change: dict[str, Any]) -> None:
+    (name,) = change
+    with pytest.raises(UnreadableRow) as unreadable:
+        from_item(newer(WHOLE, change))
+    row = unreadable.value
+    assert name in row.reason
+    assert (row.row_id, row.tenant_id) == (WHOLE.image_id, WHOLE.tenant_id)
+    assert (row.due_at, row.waiting_since) == (WHOLE.due_at, WHOLE.waiting_since)
+    assert "deploy that version again" in str(row)
+
+
+def test_the_reason_repeats_nothing_of_what_clients_have_written() -> None:
+    with pytest.raises(UnreadableRow) as unreadable:
+        from_item(newer(WHOLE, NEWER["a recipe with another field"]))
+    assert unreadable.value.reason == "recipe: watermark: Extra inputs are not permitted"
+
+
+def test_a_row_with_everything_in_it_is_read_as_it_was_written() -> None:
+    assert from_item(to_item(WHOLE)) == WHOLE
+
+
+# ── The port ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_an_unreadable_row_is_neither_read_nor_written_and_is_there(kind: str, aws: Aws) -> None:
+    image = pending()
+    images = images_with(kind, aws, image)
+    for call_ in (
+        lambda: images.get(image.image_id),
+        lambda: images.create(pending(correlation_id="second")),
+        lambda: images.change(replace(image, attempt=7), replace(image, attempt=8)),
+    ):
+        with pytest.raises(UnreadableRow) as unreadable:
+            call_()
+        assert unreadable.value.row_id == image.image_id
+        assert unreadable.value.tenant_id == image.tenant_id
+        assert isinstance(unreadable.value, Retryable), "a version that can read it will"
+    assert images.known([image.image_id]) == {image.image_id}
+
+
+@BOTH
+def test_of_many_rows_an_unreadable_one_takes_its_own_place_alone(kind: str, aws: Aws) -> None:
+    images = images_with(kind, aws, pending(image_id="0" * 26))
+    good = images.create(pending(image_id="1" * 26))
+    rows = images.get_all(["0" * 26, good.image_id, "2" * 26])
+    assert rows[good.image_id] == good and set(rows) == {"0" * 26, good.image_id}
+    bad = rows["0" * 26]
+    assert isinstance(bad, UnreadableRow) and (bad.row_id, bad.due_at) == ("0" * 26, pending().due_at)
+    everything = list(images.everything())
+    assert good in everything and len(everything) == 2
+    assert [row.row_id for row in everything if isinstance(row, UnreadableRow)] == ["0" * 26]
+
+
+@BOTH
+def test_the_indexes_list_an_unreadable_row_as_any_other(kind: str, aws: Aws) -> None:
+    image = pending(due_at=NOW, waiting_since=NOW)
+    images, shard = images_with(kind, aws, image), due_shard_of(image.image_id)
+    assert list(images.due(shard, NOW, 9)) == [Due(NOW, image.image_id)]
+    assert list(images.waiting("slow", shard, since=NOW, until=NOW + 1, page_size=9)) == [Waiting(NOW, image.image_id)]
+    assert [place.image_id for place in images.newest("default", after=None, limit=9).places] == [image.image_id]
+
+
+@BOTH
+def test_a_look_is_postponed_once_and_nothing_else_of_the_row_is_touched(kind: str, aws: Aws) -> None:
+    image = pending(due_at=NOW)
+    images, shard = images_with(kind, aws, image), due_shard_of(image.image_id)
+    (due,) = images.due(shard, NOW, 9)
+    assert images.postpone(due, NOW + 600)
+    assert not images.postpone(due, NOW + 700), "it is due at another time by now"
+    assert list(images.due(shard, NOW + 10_000, 9)) == [Due(NOW + 600, image.image_id)]
+    assert not images.postpone(Due(NOW, "7" * 26), NOW + 600) and images.get("7" * 26) is None
+    if kind == "aws":
+        assert item_of(aws, image.image_id) == newer(replace(image, due_at=NOW + 600))
+
+
+@BOTH
+def test_a_readable_row_is_postponed_alike(kind: str, aws: Aws) -> None:
+    images = images_with(kind, aws)
+    image = images.create(pending(due_at=NOW))
+    assert images.postpone(Due(NOW, image.image_id), NOW + 600)
+    assert images.get(image.image_id) == replace(image, due_at=NOW + 600)
+
+
+@BOTH
+def test_unreadable_rows_hide_no_older_image_of_their_lane(kind: str, aws: Aws) -> None:
+    ids = [image_id for n in range(300) if due_shard_of(image_id := f"{n:026d}") == "07"]
+    bad = [pending(image_id=image_id, waiting_since=NOW - 99) for image_id in ids[:7]]
+    images = images_with(kind, aws, *bad)
+    assert images.oldest_waiting("slow") is None
+    images.create(pending(image_id=ids[7], waiting_since=NOW - 5))
+    assert images.oldest_waiting("slow") == NOW - 5
+
+
+def test_where_too_many_unreadable_rows_come_first_the_oldest_is_told_as_older_than_it_is(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images_table, "_CANDIDATES", 3)
+    ids = [image_id for n in range(300) if due_shard_of(image_id := f"{n:026d}") == "07"]
+    bad = [pending(image_id=image_id, waiting_since=NOW - 99 + n) for n, image_id in enumerate(ids[:3])]
+    images = images_with("aws", aws, *bad)
+    images.create(pending(image_id=ids[7], waiting_since=NOW - 5))
+    assert images.oldest_waiting("slow") == NOW - 97
+
+
+# ── The functions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def image_of(functions: Functions, **changes: Any) -> Image:
+    """An image that was accepted, and whose row a newer version has then written."""
+    image = replace(functions.row(document(functions.post())["id"]), **changes)
+    plant(functions.aws, image)
+    return image
+
+
+def due_image_of(functions: Functions) -> str:
+    """An accepted image that was never sent, and is due."""
+    row = functions.row(document(functions.post())["id"])
+    table = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)
+    table.change(row, replace(row, due_at=2, enqueued_at=None))
+    return row.image_id
+
+
+def test_a_sweep_sees_to_all_others_and_tells_of_it(
+    functions: Functions, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = image_of(functions, due_at=1, waiting_since=1)
+    due_image_of(functions)
+    capsys.readouterr()
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1, "unreadable": 1}
+    out = capsys.readouterr().out
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["RowsUnreadable"] for line in lines if "RowsUnreadable" in line] == [[1.0]]
+    (told,) = [json.loads(line) for line in log.getvalue().splitlines() if '"ERROR"' in line]
+    assert (told["row_id"], told["reason"]) == (bad.image_id, "recipe: watermark: Extra inputs are not permitted")
+    assert ("OldestUnfinishedSeconds", frozenset({("service", "darkroom"), ("lane", "slow")})) in set(emitted(out))
+    item = item_of(functions.aws, bad.image_id)
+    assert item == newer(bad) | {"due_at": item["due_at"]} and int(item["due_at"]["N"]) > bad.created_at
+
+
+def test_a_sweep_whose_measuring_trips_a_bug_sweeps_all_the_same(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(functions.sweep_due_images.ports.images, "oldest_waiting", lambda lane: 1 / 0)
+    due_image_of(functions)
+    capsys.readouterr()
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1}
+    out = capsys.readouterr().out
+    assert "OldestUnfinishedSeconds" not in {name for name, _ in emitted(out)}, "its alarm takes silence for trouble"
+    assert {"DeadLetters", "RowsUnreadable"} <= {name for name, _ in emitted(out)}
+    assert log.getvalue().count("it cannot be measured") == 2 and "ZeroDivisionError" in log.getvalue()
+
+
+def test_a_sweep_that_could_not_list_a_shard_fails_once_it_has_seen_to_all_others(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image_id = due_image_of(functions)
+    images = functions.sweep_due_images.ports.images
+    due, hidden = images.due, f"{(int(due_shard_of(image_id)) + 1) % 16:02d}"
+
+    def fails(shard: str, *arguments: Any) -> Any:
+        if shard == hidden:
+            raise Retryable("reading the due index: ThrottlingException")
+        return due(shard, *arguments)
+
+    monkeypatch.setattr(images, "due", fails)
+    with pytest.raises(Retryable, match=hidden):
+        call(functions.sweep_due_images, {})
+    assert functions.row(image_id).rescues == 1
+
+
+def test_a_list_shows_all_others_and_the_row_itself_is_unavailable(
+    functions: Functions, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = image_of(functions)
+    good = document(functions.post())["id"]
+    capsys.readouterr()
+    listed = functions.get("/images")
+    assert [image["id"] for image in document(listed)["images"]] == [good]
+    assert "RowsUnreadable" in capsys.readouterr().out
+    for path in ("", "/status", "/variants/thumb"):
+        answer = functions.get(f"/images/{bad.image_id}{path}")
+        assert "newer" in problem(answer, 503, "unavailable")["detail"]
+        assert answer["headers"]["Retry-After"] == "60"
+    assert log.getvalue().count("a row cannot be read") == 4
+    withdrawn = call(functions.delete_image, http_event("DELETE", f"/images/{bad.image_id}"))
+    problem(withdrawn, 503, "unavailable")
+    assert item_of(functions.aws, bad.image_id) == newer(bad)
+
+
+def test_another_tenants_unreadable_row_is_no_different_from_none(functions: Functions) -> None:
+    bad = image_of(functions, tenant_id="somebody else")
+    for path in ("", "/status", "/variants/thumb"):
+        problem(functions.get(f"/images/{bad.image_id}{path}"), 404, "unknown_image")
+    problem(call(functions.delete_image, http_event("DELETE", f"/images/{bad.image_id}")), 404, "unknown_image")
+
+
+def test_a_repeated_upload_whose_row_is_unreadable_is_answered_503_and_changes_nothing(functions: Functions) -> None:
+    image = functions.row(document(functions.post(idempotency_key="order-1"))["id"])
+    plant(functions.aws, image)
+    problem(functions.post(idempotency_key="order-1"), 503, "unavailable")
+    assert item_of(functions.aws, image.image_id) == newer(image)
+
+
+@pytest.mark.parametrize(("count", "comes_back"), [(1, True), (4, True), (5, False)])
+def test_its_delivery_is_put_off_without_an_attempt_and_never_ends_as_a_dead_letter(
+    functions: Functions, count: int, comes_back: bool
+) -> None:
+    bad = image_of(functions)
+    good = document(functions.post())["id"]
+    delivered = received(functions.aws.slow_queue_url)
+    for one in delivered["Records"]:
+        if read_message(one["body"]).image_id == bad.image_id:
+            one["attributes"]["ApproximateReceiveCount"] = str(count)
+    answer = call(functions.transcode_image, delivered)
+    assert len(answer["batchItemFailures"]) == int(comes_back)
+    assert functions.row(good).status is Status.DONE
+    assert item_of(functions.aws, bad.image_id) == newer(bad)
+
+
+def test_news_of_several_uploads_admits_those_whose_rows_can_be_read(functions: Functions) -> None:
+    bad, good = awaiting(image_id="0" * 26), awaiting(image_id="1" * 26)
+    plant(functions.aws, bad)
+    images = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)
+    images.create(good)
+    sqs = boto3.client("sqs")
+    sqs.send_message(
+        QueueUrl=functions.aws.upload_queue_url,
+        MessageBody=event(*(f"uploads/{image.image_id}" for image in (bad, good))),
+    )
+    body = b"no picture"
+    boto3.client("s3").put_object(Bucket=functions.aws.uploads_bucket, Key=f"uploads/{good.image_id}", Body=body)
+    answer = call(functions.admit_upload, received(functions.aws.upload_queue_url))
+    assert len(answer["batchItemFailures"]) == 1, "it comes back for the one"
+    assert functions.row(good.image_id).status is Status.FAILED, "the other was looked at, and is no picture"
+
+
+# ── Other tables ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws: Aws) -> None:
+    fake = FakeTenants(unreadable_tenants={"next"}, unreadable_keys={"00000009"})
+    table = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+    tenants = fake if kind == "fake" else table
+    for item in (
+        {"id": {"S": "tenant#next"}, "tenant_id": {"S": "next"}, "tier": {"S": "platinum"}, "state": {"S": "active"}},
+        {"id": {"S": "key#00000009"}, "key_id": {"S": "00000009"}, "created_at": {"M": {}}},
+    ):
+        boto3.client("dynamodb").put_item(TableName=aws.tenants_table, Item=item)
+    tenants.add_tenant(ACME)
+    tenants.add_key(STORED)
+    (acme, next_tenant), (key, next_key) = tenants.all_tenants(), tenants.all_keys()
+    assert (acme, key) == (ACME, STORED)
+    assert isinstance(next_tenant, UnreadableRow) and next_tenant.row_id == "next"
+    assert isinstance(next_key, UnreadableRow) and next_key.row_id == "00000009"
+    with pytest.raises(UnreadableRow):
+        tenants.tenant("next")
+    with pytest.raises(UnreadableRow):
+        tenants.key("00000009")
+
+
+def test_a_timesheet_of_another_version_is_passed_over(aws: Aws) -> None:
+    timesheets = TimesheetsTable(boto3.client("dynamodb"), aws.timesheets_table)
+    timesheets.add("slow", Work(settled=3, busy_milliseconds=5), NOW)
+    boto3.client("dynamodb").put_item(
+        TableName=aws.timesheets_table,
+        Item={"lane": {"S": "slow"}, "minute": {"N": str(NOW + 1)}, "settled": {"M": {"photos": {"N": "3"}}}},
+    )
+    assert list(timesheets.latest("slow", NOW + 2)) == [Work(settled=3, busy_milliseconds=5)]
+
+
+def test_a_bucket_of_another_version_is_one_that_does_not_answer(ambient: None) -> None:
+    client = boto3.client("dynamodb")
+    with Stubber(client) as table:  # to compare a text with a number is false in DynamoDB, and an error in moto
+        for _ in range(6):
+            table.add_client_error(
+                "update_item",
+                "ConditionalCheckFailedException",
+                modeled_fields={"Item": {"tenant_id": {"S": "acme"}, "tat": {"S": "2026-12-24"}}},
+            )
+        with pytest.raises(Retryable, match="changed under every attempt"):
+            TokenBucketsTable(client, "buckets").take("acme", Allowance(requests_per_second=1, burst=1), NOW * 1000)
