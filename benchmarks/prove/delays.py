@@ -93,6 +93,9 @@ RELEASE_TRIES = 12
 NEWER_LANE = "bulk"
 """A lane that a later version has: what it has written is read by this one, after a rollback."""
 
+ENOUGH_BROKEN = 1_000
+"""From so many broken promises on the simulation ends: what fails for ever comes again for ever."""
+
 RESCUED_SECONDS = 2 * 60
 """How much later than it is due for a look a sweep may send an image that was in a damaged batch."""
 
@@ -341,10 +344,12 @@ class Simulation:
     _skew = 0
 
     def run(self) -> None:
-        """Everything, to the end."""
+        """Everything, to the end; or until so much is broken that there may be none."""
         for number in range(self.images):
             self.at(START + self.chance.randrange(self.days * DAY * 1000), lambda number=number: self.arrive(number))  # type: ignore[misc]
         while self._events:
+            if self.broken.total() >= ENOUGH_BROKEN:
+                return
             event = heapq.heappop(self._events)
             self.now = event.at
             self._skew = self.chance.randint(-SKEW_MILLISECONDS, SKEW_MILLISECONDS)

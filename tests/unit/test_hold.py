@@ -45,7 +45,7 @@ def entry(number: int, seconds: float, *, schedule: int = 0, tenant_id: str = "d
 
 def spread(count: int, seconds: float) -> list[Entry]:
     chance = random.Random(7)
-    return [entry(number, chance.uniform(LANE_DELAY_SECONDS + 1, seconds)) for number in range(count)]
+    return [entry(number, chance.uniform(LANE_DELAY_SECONDS + 0.001, seconds)) for number in range(count)]
 
 
 @pytest.mark.parametrize("days", [0.02, 0.25, 1, 7, 28, 30, 364])
@@ -56,7 +56,7 @@ def test_every_image_waits_in_one_batch_that_wakes_before_its_time(days: float) 
     for batch in batches:
         assert batch.wake_at % 1000 == 0, "Step Functions would cut the rest off, and wake it early"
         first, last = batch.entries[0].process_at, batch.entries[-1].process_at
-        assert NOW - 1000 <= batch.wake_at <= first
+        assert NOW < batch.wake_at <= first
         if batch.is_release:
             assert last - batch.wake_at <= LANE_DELAY_SECONDS * 1000, "its lane can hold all of it from then on"
         else:
@@ -219,10 +219,10 @@ def test_the_largest_batch_can_be_read() -> None:
 
 
 def test_an_error_about_ten_thousand_images_is_short() -> None:
-    images = [[f"{number:026d}", 0, 0, 0] for number in range(BATCH_LIMIT)]
+    images = [[f"{number:026d}", "one", 0, 0] for number in range(BATCH_LIMIT)]
     document = {"v": 1, "level": "release", "wake_at": 0, "groups": [{"tenant_id": "", "lane": "", "images": images}]}
     with pytest.raises(UnreadableBatch) as raised:
-        read_batch(gzip.compress(json.dumps(document | {"more": images}).encode()))
+        read_batch(gzip.compress(json.dumps(document).encode()))
     assert len(str(raised.value)) < 1_000
 
 

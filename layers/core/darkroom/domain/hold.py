@@ -252,14 +252,14 @@ def batches_of(entries: Iterable[Entry], now: Milliseconds) -> Iterator[Batch]:
     crumbs: dict[tuple[Level, int, str], list[Entry]] = defaultdict(list)
     for (_, bucket), members in by_release.items():
         if len(members) >= FULL_BUCKET:
-            yield from _batches(RELEASE, bucket, members, now)
+            yield from _batches(RELEASE, bucket, members)
         else:
             for entry in members:
                 level = level_of(entry.process_at, now)
                 lane = entry.message.lane if level is RELEASE else ""  # a release is paced by its one lane
                 crumbs[level, _bucket(level, entry.process_at), lane].append(entry)
     for (level, bucket, _), members in crumbs.items():
-        yield from _batches(level, bucket, members, now)
+        yield from _batches(level, bucket, members)
 
 
 def level_of(process_at: Milliseconds, now: Milliseconds) -> Level:
@@ -282,14 +282,13 @@ def _bucket(level: Level, instant: Milliseconds) -> int:
 
 
 def _wakes_at(level: Level, bucket: int) -> Milliseconds:
+    # Ahead of now, for what is not near; and a whole second: Step Functions cuts a Timestamp's milliseconds off.
     return (bucket * level.width_seconds - level.lead_seconds) * 1000
 
 
-def _batches(level: Level, bucket: int, members: Sequence[Entry], now: Milliseconds) -> Iterator[Batch]:
-    # A whole second: Step Functions cuts a Timestamp's milliseconds off.
-    wake_at = max(_wakes_at(level, bucket), -(-now // 1000) * 1000)
+def _batches(level: Level, bucket: int, members: Sequence[Entry]) -> Iterator[Batch]:
     for part in batched(sorted(members, key=_order), BATCH_LIMIT, strict=False):
-        yield Batch(level=level.name, wake_at=wake_at, entries=part)
+        yield Batch(level=level.name, wake_at=_wakes_at(level, bucket), entries=part)
 
 
 def _order(entry: Entry) -> tuple[int, str, int]:
