@@ -98,7 +98,8 @@ def test_a_batch_has_a_limit() -> None:
 
 def test_each_ring_brings_its_images_to_a_narrower_one() -> None:
     names = [level.name for level in WHEEL]
-    for days in (1, 6.9, 20, 27.9, 100, 364):
+    # Also the last of each bucket, which are further off than the narrower ring reaches.
+    for days in (*(1 + hours / 4 / 24 for hours in range(24)), 6.9, *range(8, 28), 27.9, 100, 364):
         (batch,) = batches_of([entry(1, days * DAY)], NOW)
         for clock in (0, -3_000, -60_000):  # of whoever holds it once more
             level = level_of(batch.entries[0].process_at, batch.wake_at + clock)
