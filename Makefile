@@ -65,7 +65,7 @@ fuzz: setup ## Damaged and hostile files through the engine, in processes with l
 fuzz-api: setup ## Requests of every kind to the API, each answer compared with openapi.json (LONG=1: the published count)
 	@exec $(DEV)/python -m benchmarks.fuzz_api
 
-prove: setup ## The proof: crashes at every pair of calls, random histories, killed processes, removed guards (LONG=1: the published counts)
+prove: setup ## The proof: crashes at every pair of calls, random histories, killed processes, poison, removed guards (PART=chaos: one of them; LONG=1: the published counts)
 	@exec $(DEV)/python -m benchmarks.prove $(PART)
 
 # ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────

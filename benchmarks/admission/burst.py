@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from benchmarks.admission.load import Answer, Client, accepted, shed
-from benchmarks.admission.stage import WORKERS, heavy_work, key_of_tenant, light_work, now, settled_rows
+from benchmarks.admission.stage import WORKERS, heavy_work, light_work, now, settled_rows
 from benchmarks.prove.stack import Stack
 from benchmarks.report import Goal
 from darkroom.domain.admission import SHARES
@@ -48,8 +48,8 @@ def measure(stack: Stack, burst: Burst) -> tuple[list[dict[str, Any]], list[Goal
     """A row for each run, and the goals of all of them."""
     # Their own allowances are out of the way: what turns them away here is the lane.
     limits = {"requests_per_second": MAX_REQUESTS_PER_SECOND, "burst": MAX_BURST}
-    crowd = Client(stack.api_url, key_of_tenant(stack, "crowd", tier="free", **limits), heavy_work())
-    patron = Client(stack.api_url, key_of_tenant(stack, "patron", tier="paid", **limits), light_work())
+    crowd = Client(stack.api_url, stack.key_of_tenant("crowd", tier="free", **limits), heavy_work())
+    patron = Client(stack.api_url, stack.key_of_tenant("patron", tier="paid", **limits), light_work())
     began = now()
     drain = calibrate(stack, crowd)
     print(f"two workers drain {drain:.2f} images a second (measured in {(now() - began) / 1000:.0f} s)", flush=True)

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.admission.load import Answer, Client, accepted, upload_in_turns
-from benchmarks.admission.stage import key_of_tenant, now, settled_rows, usual_work
+from benchmarks.admission.stage import now, settled_rows, usual_work
 from benchmarks.prove.stack import Stack
 from benchmarks.report import Goal
 from darkroom.domain.image import Image
@@ -36,7 +36,7 @@ def measure(stack: Stack, seconds: float) -> tuple[list[dict[str, Any]], list[Go
     limits = {"requests_per_second": ALLOWED_PER_SECOND, "burst": ALLOWED_AT_ONCE}
     quiet_names = [f"quiet-{number}" for number in range(1, QUIET_TENANTS + 1)]
     *quiet, noisy = (
-        Client(stack.api_url, key_of_tenant(stack, name, tier="free", **limits), usual_work())
+        Client(stack.api_url, stack.key_of_tenant(name, tier="free", **limits), usual_work())
         for name in (*quiet_names, "noisy")
     )
     rows: list[dict[str, Any]] = []

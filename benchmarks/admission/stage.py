@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image as Picture
 
-from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, configuration, configure
+from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, configuration, configure, have_workers
 from benchmarks.prove.stack import Stack
 from benchmarks.report import ROOT
 from darkroom.domain.image import Image
@@ -67,10 +66,7 @@ def light_work() -> Work:
 def have_two_workers_a_lane(stack: Stack, *, slow_sla_seconds: int | None) -> None:
     """Give each lane two workers, as a deployment with `FastConcurrency=2 SlowConcurrency=2` does; and where it is
     said, the slow lane a service level other than the product's."""
-    client = stack.client("lambda")
-    mappings = client.list_event_source_mappings(FunctionName=stack.physical_id("TranscodeImageFunction"))
-    for mapping in mappings["EventSourceMappings"]:
-        client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": WORKERS})
+    have_workers(stack, WORKERS)
     for function in FUNCTIONS:
         changed = configuration(stack, function)
         variables = {**changed["Environment"]["Variables"]}
@@ -79,17 +75,6 @@ def have_two_workers_a_lane(stack: Stack, *, slow_sla_seconds: int | None) -> No
             variables |= {"PYTHONPATH": str(_INJECTED), "BENCH_SLOW_SLA_SECONDS": str(slow_sla_seconds)}
             changed["Handler"] = "shortened.handler"
         configure(stack, function, changed | {"Environment": {"Variables": variables}})
-
-
-def key_of_tenant(stack: Stack, tenant: str, *, tier: str, requests_per_second: int, burst: int) -> str:
-    """A key of a tenant, which is made."""
-    limits = ("--requests-per-second", str(requests_per_second), "--burst", str(burst))
-    added = stack.darkroom("tenants", "add", tenant, "--tier", tier, *limits)
-    made = stack.darkroom("keys", "create", tenant)
-    key = re.search(r"\bdr_\w+", made)
-    if key is None:
-        raise RuntimeError(f"There is no key for {tenant}:\n{added}{made}")
-    return key[0]
 
 
 def rows_of(stack: Stack, tenant: str, *, since: int) -> dict[str, Image]:

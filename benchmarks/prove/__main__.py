@@ -1,6 +1,6 @@
 """Runs every part of the proof, one after the other, and counts their goals together.
 
-    make prove                         crashes, model, delays, warp, processes, guards (LONG=1: the published counts)
+    make prove                         all of `PARTS`, from crashes to guards (LONG=1: the published counts)
     python -m benchmarks.prove PART …  some of them
 
 Each part prints its own table and writes build/reports/<part>.json; build/reports/prove.json has all of them. Exits
@@ -23,6 +23,7 @@ PARTS = {
     "delays": "hundreds of thousands of delays from a second to a year, with crashes, moves and withdrawals",
     "warp": "images scheduled two days ahead on the local stack, whose clock is then moved",
     "processes": "the real processes on the local stack, killed under load, on a disturbed wire",
+    "chaos": "poison in every queue, row and batch, among kills, pauses and duplicates: is anybody else late",
     "guards": "each guard taken out of a copy: a test must turn red",
 }
 

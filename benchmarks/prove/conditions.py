@@ -17,8 +17,9 @@ from benchmarks.prove.stack import Stack
 INJECTED = Path(__file__).with_name("injected")
 _HURRIED = "hurried.handler"
 
-ACCEPTOR, TRANSCODER = "SubmitImageFunction", "TranscodeImageFunction"
-FUNCTIONS = (ACCEPTOR, TRANSCODER, "SweepDueImagesFunction")
+ACCEPTOR, ADMITTER, TRANSCODER = "SubmitImageFunction", "AdmitUploadFunction", "TranscodeImageFunction"
+HOLDER, RELEASER, SWEEPER = "HoldImagesFunction", "ReleaseImagesFunction", "SweepDueImagesFunction"
+FUNCTIONS = (ACCEPTOR, TRANSCODER, SWEEPER)
 """Those that accept, develop and rescue. Readers stay as they are: they would presign addresses of the wire."""
 
 _SETTLED_SECONDS = 30
@@ -114,6 +115,13 @@ def configure(stack: Stack, function: str, configuration: dict[str, Any]) -> Non
         if time.monotonic() > deadline:
             raise TimeoutError(f"{name} did not take its new configuration")
         time.sleep(0.05)
+
+
+def have_workers(stack: Stack, number: int) -> None:
+    """Give each lane that many workers: each is a process that takes most of a second to start."""
+    client = stack.client("lambda")
+    for mapping in client.list_event_source_mappings(FunctionName=stack.physical_id(TRANSCODER))["EventSourceMappings"]:
+        client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": number})
 
 
 def _visibility(stack: Stack) -> int:

@@ -53,6 +53,11 @@ def killing(
         thread.join()
 
 
+def ticks(state: Path, functions: frozenset[str]) -> int:
+    """How long the processes of `functions` that live now have worked: where it stays the same, none of them works."""
+    return sum(_cpu_ticks(process) for process, _ in _processes(state, functions))
+
+
 def _processes(state: Path, functions: frozenset[str]) -> Iterator[tuple[int, str]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (environment := _environment(int(entry.name), state)):

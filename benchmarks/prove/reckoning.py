@@ -74,7 +74,7 @@ class Evidence:
         return cls(
             rows={row.image_id: row for row in stack.rows()},
             tags=stack.entity_tags(),
-            ends=_ends(stack),
+            ends=ends_of(stack),
             messages=stack.waiting_messages(),
         )
 
@@ -138,7 +138,8 @@ def reckon(evidence: Evidence, answers: Sequence[Answer], *, undisturbed: Prints
     )
 
 
-def _ends(stack: Stack) -> dict[str, Counter[str]]:
+def ends_of(stack: Stack) -> dict[str, Counter[str]]:
+    """How often workers say that they ended an image, and how."""
     ends: dict[str, Counter[str]] = {}
     for line in stack.log_lines("TranscodeImageLogs"):
         if line.get("outcome") in ("done", "failed", "gave_up"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,6 +90,16 @@ class Stack:
         )
         return f"exit status {done.returncode}: {done.stdout}"
 
+    def key_of_tenant(self, tenant: str, *, tier: str, requests_per_second: int, burst: int) -> str:
+        """A key of a tenant, which is made."""
+        limits = ("--requests-per-second", str(requests_per_second), "--burst", str(burst))
+        added = self.darkroom("tenants", "add", tenant, "--tier", tier, *limits)
+        made = self.darkroom("keys", "create", tenant)
+        key = re.search(r"\bdr_\w+", made)
+        if key is None:
+            raise RuntimeError(f"There is no key for {tenant}:\n{added}{made}")
+        return key[0]
+
     def sweep(self) -> dict[str, Any]:
         """Run the sweeper now, as its schedule does every minute."""
         answer = self.client("lambda").invoke(FunctionName=self.physical_id("SweepDueImagesFunction"), Payload=b"{}")
@@ -97,9 +108,13 @@ class Stack:
 
     def rows(self) -> Iterator[Image]:
         """Every row of the Images table."""
+        return map(from_item, self.items())
+
+    def items(self, **projection: Any) -> Iterator[dict[str, Any]]:
+        """The item of every row, whether it can be read or not."""
         pages = self.client("dynamodb").get_paginator("scan")
-        for page in pages.paginate(TableName=self.output("ImagesTableName"), ConsistentRead=True):
-            yield from map(from_item, page["Items"])
+        for page in pages.paginate(TableName=self.output("ImagesTableName"), ConsistentRead=True, **projection):
+            yield from page["Items"]
 
     def row(self, image_id: str) -> Image | None:
         """One row, as it is now."""

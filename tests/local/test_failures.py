@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, QUICK, TRANSCODER
+from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, QUICK, have_workers
 from benchmarks.prove.load import TENANT, Answer, Photo
 from benchmarks.prove.outage import STORES
 from benchmarks.prove.processes import Found, broken_of, try_all
@@ -48,16 +48,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     local.borrow_downloads(REPOSITORY / ".darkroom")
     stack = Stack(state=local.state)
     with local.serving():
-        have_fewer_workers(stack)
+        have_workers(stack, WORKERS)
         with trial_of(stack, PLAN, folder=local.state / "logs") as trial:
             yield try_all(trial)
-
-
-def have_fewer_workers(stack: Stack) -> None:
-    """Each is a process that takes most of a second to start, and they are started anew again and again here."""
-    client = stack.client("lambda")
-    for mapping in client.list_event_source_mappings(FunctionName=stack.physical_id(TRANSCODER))["EventSourceMappings"]:
-        client.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": WORKERS})
 
 
 def test_killed_workers_a_disturbed_wire_and_duplicates_lose_double_and_strand_nothing(found: Found) -> None:

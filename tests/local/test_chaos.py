@@ -1,0 +1,50 @@
+"""Poison in every queue, row, record and batch, among kills, pauses and duplicates: its neighbours notice nothing.
+
+The short form of `python -m benchmarks.prove.chaos`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.prove.chaos import Found, rehearse
+from benchmarks.prove.chaotic.comparison import SWEEPS_APART_SECONDS
+from benchmarks.prove.stack import Stack
+from tests.local.local_stack import REPOSITORY, LocalStack
+
+pytestmark = pytest.mark.xdist_group("chaos")
+
+IMAGES = 36
+"""Enough for one of every kind to be struck."""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
+    """Both rehearsals, on a stack of their own: they move its clock."""
+    local = LocalStack(state=tmp_path_factory.mktemp("chaos"))
+    local.borrow_downloads(REPOSITORY / ".darkroom")
+    with local.serving("--access", "keys"):
+        yield rehearse(Stack(state=local.state), images=IMAGES, seed=20261122)
+
+
+@pytest.mark.parametrize("rehearsal", ["without poison", "with poison"])
+def test_nothing_is_lost_doubled_or_stuck_and_every_letter_and_all_poison_is_where_it_should_be(
+    found: Found, rehearsal: str
+) -> None:
+    account = found.accounts[rehearsal]
+    assert account.broken == []
+    assert account.deaths and account.pauses and account.duplicates, "it was chaos"
+
+
+def test_no_neighbour_of_poison_is_a_minute_late(found: Found) -> None:
+    assert found.comparison is not None
+    assert found.comparison.late == ()
+    assert found.comparison.compared >= IMAGES // 2
+    assert found.accounts["with poison"].poison > 100
+
+
+@pytest.mark.parametrize("rehearsal", ["without poison", "with poison"])
+def test_the_sweeper_goes_on(found: Found, rehearsal: str) -> None:
+    assert found.accounts[rehearsal].longest_gap_seconds <= SWEEPS_APART_SECONDS

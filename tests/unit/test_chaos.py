@@ -1,0 +1,336 @@
+"""The rehearsals with poison: the plan, the poison itself, and how what comes of them is judged."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.prove.chaotic.comparison import (
+    LEAD_SECONDS,
+    SWEEP_SECONDS,
+    WINDOW_SECONDS,
+    Life,
+    astray,
+    compare,
+    longest_gap_seconds,
+    next_moment,
+    problems_of_letters,
+    written_twice,
+)
+from benchmarks.prove.chaotic.plan import INSTANTS_SECONDS, Way, plan_of
+from benchmarks.prove.chaotic.poison import (
+    DEAD_LETTER,
+    DEAD_LETTERS,
+    HOLD_QUEUE,
+    SETTLED,
+    UPLOAD_QUEUE,
+    Poison,
+    bad_row,
+    damaged_batches,
+    poison_of_batches,
+    poisons,
+    upload_news,
+)
+from benchmarks.prove.conditions import ACCEPTOR, ADMITTER, HOLDER, TRANSCODER
+from darkroom.aws.images_table import from_item, to_item
+from darkroom.domain.arrival import read_news
+from darkroom.domain.errors import INTERNAL
+from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_letter
+from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Source, Status, accept, due_shard_of
+from darkroom.domain.message import Message, UnreadableMessage, read_message
+from darkroom.domain.presets import PRESETS
+
+IMAGE_ID = "0" * 26
+NOW = 1_800_000_000_000
+LANES = ("FastQueueUrl", "SlowQueueUrl")
+QUEUES = (*LANES, HOLD_QUEUE, UPLOAD_QUEUE)
+ACCEPTED = accept(
+    image_id=IMAGE_ID,
+    tenant_id="crowd",
+    lane="slow",
+    preset="standard",
+    recipe=PRESETS["standard"],
+    fingerprint="f",
+    correlation_id="c",
+    source=Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg"),
+    now=NOW,
+)
+ATTEMPT = Attempt(run=1, number=1, request_id="r", started_at=NOW, ended_at=NOW + 1000)
+DONE = replace(
+    ACCEPTED, status=Status.DONE, attempt=1, version=3, due_at=None, completed_at=NOW + 1000, attempts=(ATTEMPT,)
+)
+GIVEN_UP = replace(
+    DONE, status=Status.FAILED, error=Failure(code=INTERNAL, message="m", retryable=True), completed_at=NOW + 1000
+)
+REFUSED = replace(GIVEN_UP, error=Failure(code="truncated", message="m", retryable=False))
+
+
+# ── The plan ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_seed_has_one_plan_and_another_seed_another() -> None:
+    assert plan_of(200, 1) == plan_of(200, 1)
+    assert plan_of(200, 1) != plan_of(200, 2)
+
+
+@pytest.mark.parametrize("images", [30, 1000])
+def test_every_plan_has_images_of_every_kind(images: int) -> None:
+    plan = plan_of(images, 3)
+    assert [one.number for one in plan.sendings] == list(range(images))
+    assert {one.way for one in plan.sendings} == set(Way)
+    assert {one.lane for one in plan.sendings} == {"fast", "slow"}
+    struck = {one.strike.function for one in plan.sendings if one.strike}
+    assert struck == {ACCEPTOR, ADMITTER, TRANSCODER}
+    assert HOLDER in {strike.function for _, strike in plan.strikes}
+    assert len(plan.pauses) >= 2
+    assert any(one.is_doomed for one in plan.sendings)
+    assert any(one.is_stale for one in plan.sendings)
+    assert all(one.repetitions >= 3 for one in plan.sendings if one.way is Way.SHORTLY)
+    assert sum(one.is_neighbour and one.strike is None for one in plan.sendings) >= images * 3 // 4
+
+
+def test_those_who_wait_are_sent_first_and_nobody_else_has_an_instant() -> None:
+    plan = plan_of(300, 1)
+    waiting = [one.instant is not None for one in plan.sendings]
+    assert waiting == [True] * plan.scheduled + [False] * (300 - plan.scheduled)
+    assert {one.instant for one in plan.sendings if one.instant is not None} == set(range(len(INSTANTS_SECONDS)))
+
+
+def test_poison_takes_no_chance_away_from_the_plan() -> None:
+    """Stale records and unreadable rows are in one rehearsal alone: what befalls all others is the same in both."""
+    plan = plan_of(300, 1)
+    struck_or_doomed = [one for one in plan.sendings if one.strike or one.is_doomed]
+    assert not any(one.is_stale for one in struck_or_doomed)
+
+
+# ── Poison ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_queue_gets_poison_and_no_body_is_there_twice() -> None:
+    made = poisons(1, now=NOW)
+    assert {one.queue for one in made} == {*QUEUES, *DEAD_LETTERS.values()}
+    assert len({one.body for one in made}) == len(made) > 100
+    assert poisons(1, now=NOW) == made != poisons(2, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "poison", [one for one in poisons(1, now=NOW) if one.queue in QUEUES], ids=lambda one: one.name
+)
+def test_what_must_be_a_dead_letter_cannot_be_read_and_what_must_be_settled_can(poison: Poison) -> None:
+    def read() -> object:
+        if poison.queue == UPLOAD_QUEUE:
+            return read_news(poison.body)
+        return (read_batch_letter(poison.body) if poison.queue == HOLD_QUEUE else None) or read_message(poison.body)
+
+    if poison.ends == DEAD_LETTER:
+        with pytest.raises(UnreadableMessage):
+            read()
+    elif poison.ends == SETTLED:
+        assert read() is not None
+
+
+def test_a_damaged_batch_that_must_be_a_dead_letter_cannot_be_read() -> None:
+    made = damaged_batches(1, wake_at=NOW)
+    assert len({one.execution for one in made}) == len(made)
+    for batch in made:
+        if batch.ends == DEAD_LETTER:
+            with pytest.raises(UnreadableBatch):
+                read_batch(batch.dumped)
+
+
+def test_one_damaged_batch_holds_a_healthy_image_beside_what_cannot_go() -> None:
+    message = Message(image_id=IMAGE_ID, tenant_id="crowd", lane="slow", run=1, schedule=0)
+    neighbour = Entry(message=message, process_at=NOW + 5000)
+    (damaged,) = [one for one in damaged_batches(1, wake_at=NOW, neighbour=neighbour) if "lane" in one.name]
+    entries = read_batch(damaged.dumped).entries
+    assert neighbour in entries
+    assert {entry.message.lane for entry in entries} == {"express", "slow"}
+
+
+def test_the_letter_of_a_damaged_batch_is_one_that_the_hold_queue_reads() -> None:
+    made = damaged_batches(1, wake_at=NOW)
+    letters = [read_batch_letter(one.body) for one in poison_of_batches(made)]
+    assert [letter and letter.batch for letter in letters] == [one.key for one in made]
+
+
+def test_a_copy_of_the_news_of_an_upload_is_read_as_the_news_itself() -> None:
+    assert read_news(upload_news(f"uploads/{IMAGE_ID}")).image_ids == (IMAGE_ID,)
+
+
+@pytest.mark.parametrize("lane", ["fast", "slow"])
+def test_a_bad_row_stands_before_the_real_one_in_every_index_and_cannot_be_read(lane: str) -> None:
+    item = to_item(DONE)
+    bad = bad_row(item, seed=1, now=NOW, lane=lane)
+    assert bad["image_id"] != item["image_id"]
+    assert bad["tenant_id"] == item["tenant_id"]
+    shard = due_shard_of(IMAGE_ID)
+    assert due_shard_of(bad["image_id"]["S"]) == bad["due_shard"]["S"] == shard
+    assert bad["waiting_shard"]["S"] == f"{lane}#{shard}"
+    assert int(bad["due_at"]["N"]) < NOW
+    assert int(bad["waiting_since"]["N"]) < NOW
+    with pytest.raises(ValueError, match="from_a_later_version"):
+        from_item(bad)
+    recipe = json.loads(bad["recipe"]["S"])
+    del recipe["from_a_later_version"]
+    readable = from_item(bad | {"recipe": {"S": json.dumps(recipe)}})
+    assert readable.status is Status.PENDING, "its recipe alone is what nobody can read"
+
+
+# ── The comparison ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def life(number: int, seconds: float | None, *, hits: tuple[str, ...] = (), is_neighbour: bool = True) -> Life:
+    ended_at = None if seconds is None else NOW + round(seconds * 1000)
+    return Life(number=number, began_at=NOW, ended_at=ended_at, hits=frozenset(hits), is_neighbour=is_neighbour)
+
+
+def of(*lives: Life) -> dict[int, Life]:
+    return {one.number: one for one in lives}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "late"),
+    [(1, 61, False), (1, 61.1, True), (100, 1, False), (1, None, True), (None, None, True), (None, 1, False)],
+)
+def test_a_neighbour_may_be_a_minute_later_than_itself(before: float | None, after: float | None, late: bool) -> None:
+    found = compare(of(life(1, before)), of(life(1, after)))
+    assert (found.compared, bool(found.late)) == (1, late)
+
+
+@pytest.mark.parametrize("hit_before", [(), ("killed",)])
+@pytest.mark.parametrize("hit_after", [(), ("killed",)])
+def test_whoever_was_hit_itself_in_either_is_left_out_and_counted(
+    hit_before: tuple[str, ...], hit_after: tuple[str, ...]
+) -> None:
+    found = compare(of(life(1, 1, hits=hit_before)), of(life(1, 400, hits=hit_after)))
+    if not hit_before and not hit_after:
+        assert (found.compared, len(found.late), found.excluded) == (1, 1, Counter())
+    else:
+        assert (found.compared, found.late, found.excluded) == (0, (), Counter({"killed": 1}))
+    assert found.alike_latest_seconds == (399 if hit_before and hit_after else 0)
+
+
+def test_whom_the_poison_was_meant_for_and_who_was_not_accepted_twice_are_left_out() -> None:
+    found = compare(
+        of(life(1, 1, is_neighbour=False), life(2, 1), life(3, 1)), of(life(1, 900, is_neighbour=False), life(3, 2))
+    )
+    assert found.compared == 1
+    assert found.excluded == Counter({"no neighbour": 1, "not accepted in both": 1})
+    assert found.latest_seconds == 1
+
+
+# ── Once, and one letter ─────────────────────────────────────────────────────────────────────────────────────────────
+
+FAILED_FIRST = replace(ATTEMPT, cause=Cause(error_type="E", message="m", stack="s"))
+SECOND = replace(ATTEMPT, number=2, started_at=NOW + 500)
+
+
+@pytest.mark.parametrize(
+    ("row", "first_version", "is_wrong"),
+    [
+        (DONE, 3, False),
+        (DONE, None, False),
+        (replace(DONE, version=4), 3, True),
+        (replace(DONE, attempt=2, attempts=(FAILED_FIRST, SECOND)), 3, False),
+        (replace(DONE, attempt=2, attempts=(replace(ATTEMPT, ended_at=None), SECOND)), 3, False),
+        (replace(DONE, attempt=2, attempts=(ATTEMPT, SECOND)), 3, True),
+        (replace(DONE, attempt=2, attempts=(ATTEMPT, replace(SECOND, ended_at=None))), 3, True),
+        (replace(DONE, attempt=2, attempts=(ATTEMPT, replace(FAILED_FIRST, number=2))), 3, True),
+        (replace(DONE, attempts=(replace(ATTEMPT, started_at=NOW + 2000, ended_at=NOW + 3000),)), 3, True),
+        (GIVEN_UP, 2, False),
+    ],
+)
+def test_a_row_tells_whether_it_was_ended_twice(row: Image, first_version: int | None, is_wrong: bool) -> None:
+    assert bool(written_twice(row, first_version)) is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("row", "explained", "raw", "is_wrong"),
+    [
+        (DONE, 0, 0, False),
+        (DONE, 1, 0, True),
+        (DONE, 0, 1, True),
+        (GIVEN_UP, 1, 0, False),
+        (GIVEN_UP, 1, 1, False),
+        (GIVEN_UP, 0, 1, True),
+        (GIVEN_UP, 2, 0, True),
+        (REFUSED, 0, 0, False),
+        (replace(REFUSED, letter=Letter.KEPT), 1, 0, False),
+        (REFUSED, 1, 0, True),
+    ],
+)
+def test_a_run_that_was_given_up_has_one_letter_that_explains_itself_and_no_other_has_any(
+    row: Image, explained: int, raw: int, is_wrong: bool
+) -> None:
+    found = problems_of_letters([row], {(IMAGE_ID, 1): explained}, {IMAGE_ID: raw})
+    assert bool(found) is is_wrong
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize(
+    ("ends", "is_letter", "is_astray"),
+    [(DEAD_LETTER, True, False), (DEAD_LETTER, False, True), (SETTLED, True, True), (SETTLED, False, False)],
+)
+def test_poison_that_is_not_where_it_should_be_is_astray(
+    queue: str, ends: frozenset[object], is_letter: bool, is_astray: bool
+) -> None:
+    poison = Poison(name="junk", queue=queue, body="junk", ends=ends)  # type: ignore[arg-type]
+    letters = {name: set[str]() for name in DEAD_LETTERS.values()}
+    if is_letter:
+        letters[DEAD_LETTERS[queue]] = {"junk"}
+    assert bool(astray([poison], letters)) is is_astray
+
+
+def test_poison_among_dead_letters_stays_there() -> None:
+    letters = {name: set[str]() for name in DEAD_LETTERS.values()}
+    among = [one for one in poisons(1, now=NOW) if one.queue in letters]
+    assert len(astray(among, letters)) == len(among)
+    assert astray(among, {name: {one.body for one in among} for name in letters}) == []
+
+
+# ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def seconds(*instants: float) -> list[int]:
+    return [NOW + round(instant * 1000) for instant in instants]
+
+
+def test_a_sweep_a_minute_leaves_gaps_of_a_minute() -> None:
+    since, until, *sweeps = seconds(0, 300, 60, 120, 180, 240)
+    assert longest_gap_seconds(sweeps, [], since=since, until=until) == 60
+    assert longest_gap_seconds([], [], since=since, until=until) == 300
+
+
+def test_a_move_of_the_clock_counts_as_one_period_and_a_sweeper_that_has_stopped_is_seen_by_many() -> None:
+    since, until = seconds(0, 4000)
+    jumps = [(instant, 360) for instant in seconds(100, 600, 1100, 1600, 2100, 2600, 3100)]
+    lived = 4000 - 7 * 360
+    assert longest_gap_seconds([], jumps, since=since, until=until) == lived + 7 * SWEEP_SECONDS
+    sweeps = [instant + 361_000 for instant, _ in jumps]
+    assert longest_gap_seconds(sweeps, jumps, since=since, until=until) <= 600
+
+
+@pytest.mark.parametrize(
+    ("expected", "options"),
+    [
+        (None, {"instants": []}),
+        (None, {"instants": [-10]}),
+        (1000 - LEAD_SECONDS, {"instants": [1000, 5000]}),
+        (LEAD_SECONDS // 2, {"instants": [LEAD_SECONDS // 2]}),
+        (501, {"instants": [1000], "wakes": [500, 700]}),
+        (400, {"instants": [1000], "wakes": [500], "returns": [-5, 400]}),
+        (WINDOW_SECONDS, {"instants": [1000], "is_gathering": True}),
+        (20, {"instants": [1000], "is_gathering": True, "step_seconds": 20}),
+    ],
+)
+def test_the_clock_goes_to_the_next_thing_that_happens_and_past_nobodys_time(
+    expected: float | None, options: dict[str, object]
+) -> None:
+    def shifted(value: object) -> object:
+        return seconds(*value) if isinstance(value, list) else value
+
+    found = next_moment(NOW, **{name: shifted(value) for name, value in options.items()})  # type: ignore[arg-type]
+    assert found == (None if expected is None else seconds(expected)[0])
