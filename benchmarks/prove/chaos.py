@@ -16,9 +16,9 @@ process dies at a call whose number the seed chooses, in the first event that ho
 how many images have been answered, and none on the time of day. Each image's time, from its acceptance (of a form: when
 its file was taken), or from its `process_at`, to `completed_at`, by the stack's own clock, is compared with its own in
 the other rehearsal, and may be longer by a minute. Not compared are those that the poison was meant for (their record
-is stale, their original gone), and those that were hit themselves in either rehearsal: by a process that died with
-their event, or by an attempt or a delivery that came to nothing while the emulator stood still or within half a minute
-after. The table counts them by reason.
+is stale, their original gone), and those that were hit themselves in either rehearsal: by a process that died while it
+accepted, admitted or developed them, or by an attempt or a delivery that came to nothing while the emulator stood still
+or within half a minute after. The table counts them by reason.
 
 Exits with 1 where a promise was broken.
 """

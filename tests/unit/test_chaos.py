@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +24,8 @@ from benchmarks.prove.chaotic.comparison import (
     problems_of_letters,
     written_twice,
 )
-from benchmarks.prove.chaotic.plan import INSTANTS_SECONDS, Way, plan_of
+from benchmarks.prove.chaotic.machinery import Strikes
+from benchmarks.prove.chaotic.plan import INSTANTS_SECONDS, Strike, Way, plan_of
 from benchmarks.prove.chaotic.poison import (
     DEAD_LETTER,
     DEAD_LETTERS,
@@ -34,7 +39,7 @@ from benchmarks.prove.chaotic.poison import (
     poisons,
     upload_news,
 )
-from benchmarks.prove.conditions import ACCEPTOR, ADMITTER, HOLDER, TRANSCODER
+from benchmarks.prove.conditions import ACCEPTOR, ADMITTER, HOLDER, INJECTED, TRANSCODER
 from darkroom.aws.images_table import from_item, to_item
 from darkroom.domain.arrival import read_news
 from darkroom.domain.errors import INTERNAL
@@ -334,3 +339,65 @@ def test_the_clock_goes_to_the_next_thing_that_happens_and_past_nobodys_time(
 
     found = next_moment(NOW, **{name: shifted(value) for name, value in options.items()})  # type: ignore[arg-type]
     assert found == (None if expected is None else seconds(expected)[0])
+
+
+# ── How processes die ────────────────────────────────────────────────────────────────────────────────────────────────
+
+APP = """
+import boto3
+from botocore.stub import ANY, Stubber
+client = boto3.client("sqs", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="s")
+stubber = Stubber(client)
+stubber.add_response("get_queue_url", {"QueueUrl": "q"}, {"QueueName": ANY})
+stubber.add_response("list_queues", {"QueueUrls": []}, {})
+stubber.add_response("list_queues", {"QueueUrls": []}, {})
+stubber.activate()
+def handler(event, context):
+    calls = [lambda: client.get_queue_url(QueueName="q"), client.list_queues, client.list_queues]
+    for number, call in enumerate(calls):
+        print(f"before {number}", flush=True)
+        call()
+        print(f"after {number}", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("strike", "last_words"),
+    [
+        (Strike(function="F", call=2), "before 1"),
+        (Strike(function="F", call=1, operation="ListQueues"), "before 1"),
+        (Strike(function="F", call=2, operation="ListQueues", after=True), "before 2"),
+        (Strike(function="F", call=9), "after 2"),
+    ],
+)
+def test_a_process_dies_at_its_call_in_the_first_event_that_holds_its_token(
+    tmp_path: Path, strike: Strike, last_words: str
+) -> None:
+    folder = tmp_path / "strikes"
+    folder.mkdir()
+    strikes = Strikes(folder)
+    strikes.lay(strike, IMAGE_ID)
+    (tmp_path / "app.py").write_text(APP)
+    program = (
+        "import struck; struck._doom.look_for({'body': 'of another'}); print('lived', flush=True);"
+        f" struck.handler({{'body': '{IMAGE_ID}'}}, None)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": f"{INJECTED}:{tmp_path}", "PROOF_STRIKES": str(folder), "PROOF_FUNCTION": "F"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    said = done.stdout.splitlines()
+    assert (said[0], said[-1]) == ("lived", last_words)
+    (death,) = strikes.deaths()
+    assert (death.function, death.token, death.image_ids) == ("F", IMAGE_ID, (IMAGE_ID,))
+    assert strikes.lift() == 0
+
+
+def test_a_strike_that_nobody_has_met_is_taken_back(tmp_path: Path) -> None:
+    strikes = Strikes(tmp_path)
+    strikes.lay(Strike(function="F", call=1), "token")
+    assert (strikes.deaths(), strikes.lift(), strikes.lift()) == ([], 1, 0)

@@ -66,11 +66,11 @@ RECEIVES = 5
 """What the proof lets the hold queue deliver a message, as all others do. Its own fifty, seven minutes apart, outlast
 every rehearsal."""
 
-STEP_SECONDS, STEPS, LONGER_STEP_SECONDS = 20, 40, 60
+STEP_SECONDS, STEPS, LONGER_STEP_SECONDS = 20, 30, 120
 """How far the clock is moved towards what is overdue and not known to come; after so many steps, further at a time."""
 
-AFTER_ALL_SECONDS = 40 * 60
-"""How long after the last instant whatever has no end by then counts as lost: the sweeper's twenty minutes, twice."""
+HOPELESS_SECONDS = 25 * 60
+"""How long the clock is moved in steps for an image's sake: the sweeper sends what is overdue after twenty minutes."""
 
 ROUNDS = 16
 """How often time is moved on for poison to come to its end: five receives, eight minutes apart, and executions that try
@@ -431,17 +431,19 @@ class Rehearsal:
 
     def _drive(self) -> None:
         """Move the clock from event to event, whenever the stack has come to rest, until all images have ended."""
-        until = self._instants[-1] + AFTER_ALL_SECONDS * 1000
         steps, instants_passed = 0, set[int]()
         while True:
             self._rest()
             self._look()
             now = self._clock.now()
-            if not self._watch.open or now > until:
+            if not self._watch.open:
                 break
             for number, instant in enumerate(self._instants):
                 if number not in instants_passed and instant - comparison.LEAD_SECONDS * 1000 <= now:
                     instants_passed.add(number)
+                    self._tell(
+                        f"coming to time {number + 1} of {len(self._instants)}: {len(self._watch.open)} are open"
+                    )
                     self._disturb_instant(number)
             returns, is_overdue = self._expected(now)
             steps = steps + 1 if is_overdue else 0
@@ -515,7 +517,7 @@ class Rehearsal:
                 continue
             if back > now:
                 returns.append(back + 1000)
-            else:
+            elif now - begins < HOPELESS_SECONDS * 1000:
                 is_overdue = True
         return returns, is_overdue
 
@@ -525,13 +527,12 @@ class Rehearsal:
         found = []
         for key in self._stack.holds():
             if key not in damaged:
-                wake_at = key.split("/")[1]
-                day, _, hour = wake_at.partition("T")
+                day, _, hour = key.split("/")[1].partition("T")
                 try:
                     found.append(round(datetime.fromisoformat(f"{day}T{hour.replace('-', ':')}").timestamp() * 1000))
                 except ValueError:  # of a year that only poison is due in
                     continue
-        return found
+        return [wake_at for wake_at in found if wake_at < self._instants[-1]]
 
     def _end_poison(self) -> None:
         for _ in range(ROUNDS):
@@ -649,7 +650,8 @@ class Rehearsal:
 
     def _lives(self, rows: Mapping[str, Image], deaths: Sequence[Death], put_off: set[str]) -> dict[int, Life]:
         killed: dict[str, set[str]] = {}
-        for death in deaths:
+        # Whoever waits for a time has time: it loses none with those who hold it and let it go.
+        for death in (death for death in deaths if death.function in (ADMITTER, TRANSCODER)):
             for image_id in death.image_ids:
                 killed.setdefault(image_id, set()).add(f"{death.function} was killed")
         tokens = {death.token for death in deaths if death.function == ACCEPTOR}
