@@ -116,6 +116,7 @@ def _row(name: str, account: Account) -> dict[str, Any]:
         "repetitions": account.repetitions,
         "poison": account.poison,
         "stale_records": account.stale_records,
+        "most_attempts_of_stale": account.stale_attempts,
         "put_off_in_pauses": account.put_off,
         "attempts": reckoning.attempts,
         "sweeps": account.sweeps,
@@ -172,7 +173,7 @@ def goals_of(found: Found, *, images: int, without: frozenset[str]) -> list[Goal
         compared = found.comparison
         goals += [
             Goal(name=f"neighbours over {LATER_SECONDS} s later", value=len(compared.late), limit=0, at_least=False),
-            Goal(name="neighbours compared", value=compared.compared, limit=images * 3 // 4, at_least=True),
+            Goal(name="neighbours compared", value=compared.compared, limit=images * 3 // 5, at_least=True),
             Goal(name="poison", value=rows[-1]["poison"], limit=100, at_least=True),
         ]
     return goals

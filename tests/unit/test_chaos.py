@@ -39,7 +39,7 @@ from benchmarks.prove.chaotic.poison import (
     poisons,
     upload_news,
 )
-from benchmarks.prove.conditions import ACCEPTOR, ADMITTER, HOLDER, INJECTED, TRANSCODER
+from benchmarks.prove.conditions import ACCEPTOR, ADMITTER, HOLDER, INJECTED, SWEEPER, TRANSCODER
 from darkroom.aws.images_table import from_item, to_item
 from darkroom.domain.arrival import read_news
 from darkroom.domain.errors import INTERNAL
@@ -89,7 +89,8 @@ def test_every_plan_has_images_of_every_kind(images: int) -> None:
     assert {one.lane for one in plan.sendings} == {"fast", "slow"}
     struck = {one.strike.function for one in plan.sendings if one.strike}
     assert struck == {ACCEPTOR, ADMITTER, TRANSCODER}
-    assert HOLDER in {strike.function for _, strike in plan.strikes}
+    assert SWEEPER in {strike.function for _, strike in plan.strikes}
+    assert (HOLDER in {strike.function for _, strike in plan.strikes}) is (images > 100)
     assert len(plan.pauses) >= 2
     assert any(one.is_doomed for one in plan.sendings)
     assert any(one.is_stale for one in plan.sendings)

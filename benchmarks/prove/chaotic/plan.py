@@ -22,6 +22,10 @@ INSTANTS_SECONDS = (45 * 60, 56 * 60, 8 * 3600)
 the release ring, and on an outer ring first."""
 
 
+SHORT_IMAGES = 100
+"""Plans of fewer have one instant, and nobody who holds images dies: each costs seconds of moving the clock."""
+
+
 class Way(StrEnum):
     """How an image comes."""
 
@@ -88,6 +92,8 @@ class Plan:
     instants whose releases die.
     """
 
+    instants_seconds: tuple[int, ...]
+
     seed: int
     sendings: tuple[Sending, ...]
     strikes: tuple[tuple[int, Strike], ...]
@@ -103,19 +109,23 @@ class Plan:
 def plan_of(images: int, seed: int) -> Plan:
     """The plan of so many images."""
     chance = random.Random(f"{seed} images")
+    is_short = images < SHORT_IMAGES
+    instants = INSTANTS_SECONDS[:1] if is_short else INSTANTS_SECONDS
     scheduled = max(6, images * 3 // 10)
     forms, shortly = max(2, images // 10), max(4, images // 12)
     ways = [Way.FORM] * forms + [Way.SHORTLY] * shortly + [Way.DIRECT] * (images - scheduled - forms - shortly)
     chance.shuffle(ways)
     sendings = [
-        _sending(chance, number=number, way=way) for number, way in enumerate([Way.SCHEDULED] * scheduled + ways)
+        _sending(chance, number=number, way=way, instants=len(instants))
+        for number, way in enumerate([Way.SCHEDULED] * scheduled + ways)
     ]
     for number, change in _marks(random.Random(f"{seed} strikes"), sendings, images):
         sendings[number] = replace(sendings[number], **change)
     elsewhere = random.Random(f"{seed} functions")
     few = max(1, images // 500)
     strikes = [(elsewhere.randrange(scheduled, images), _strike(elsewhere, SWEEPER, 20)) for _ in range(few)]
-    strikes.append((scheduled // 2, _strike(elsewhere, HOLDER, 3)))
+    if not is_short:
+        strikes.append((scheduled // 2, _strike(elsewhere, HOLDER, 3)))
     pauses = [
         Pause(seconds=elsewhere.uniform(3, 7), at_image=elsewhere.randrange(scheduled, images * 9 // 10))
         for _ in range(1 + images // 500)
@@ -123,6 +133,7 @@ def plan_of(images: int, seed: int) -> Plan:
     pauses.append(Pause(seconds=elsewhere.uniform(3, 7), at_instant=0))
     return Plan(
         seed=seed,
+        instants_seconds=instants,
         sendings=tuple(sendings),
         strikes=tuple(sorted(strikes, key=lambda strike: strike[0])),
         releases_struck=tuple(range(min(2, few))),
@@ -130,7 +141,7 @@ def plan_of(images: int, seed: int) -> Plan:
     )
 
 
-def _sending(chance: random.Random, *, number: int, way: Way) -> Sending:
+def _sending(chance: random.Random, *, number: int, way: Way, instants: int) -> Sending:
     copies = chance.choices((0, 1, 3, 10), (70, 20, 8, 2))[0]
     several = way is Way.SHORTLY
     return Sending(
@@ -138,7 +149,7 @@ def _sending(chance: random.Random, *, number: int, way: Way) -> Sending:
         lane=chance.choices((FAST.name, SLOW.name), (40, 60))[0],
         way=way,
         photo=chance.randrange(PHOTOS),
-        instant=chance.choices(range(len(INSTANTS_SECONDS)), (60, 25, 15))[0] if way is Way.SCHEDULED else None,
+        instant=chance.choices(range(instants), (60, 25, 15)[:instants])[0] if way is Way.SCHEDULED else None,
         repetitions=chance.randint(3, 6) if several else chance.choices((0, 1, 2), (80, 15, 5))[0],
         copies_at_once=copies,
         copies_later=chance.choices((0, 1), (80, 20))[0],
@@ -168,7 +179,8 @@ def _marks(chance: random.Random, sendings: list[Sending], images: int) -> Itera
     for number in some(max(1, images // 500), Way.SHORTLY):
         yield number, {"is_doomed": True}
     for number in some(max(2, images // 50), Way.DIRECT):
-        yield number, {"is_stale": True, "copies_at_once": 6}
+        # More than it has attempts, since a copy that meets another's attempt is settled.
+        yield number, {"is_stale": True, "copies_at_once": 16}
 
 
 def _strike(chance: random.Random, function: str, calls: int) -> Strike:

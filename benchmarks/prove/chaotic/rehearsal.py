@@ -28,7 +28,7 @@ from benchmarks.prove.chaotic.machinery import (
     image_id_of,
     pause,
 )
-from benchmarks.prove.chaotic.plan import INSTANTS_SECONDS, PHOTOS, Plan, Sending, Way, release_strike
+from benchmarks.prove.chaotic.plan import PHOTOS, Plan, Sending, Way, release_strike
 from benchmarks.prove.chaotic.poison import (
     DEAD_LETTERS,
     HOLD_QUEUE,
@@ -111,6 +111,7 @@ class Account:
     repetitions: int
     poison: int
     stale_records: int
+    stale_attempts: int
     put_off: int
     longest_gap_seconds: float
     sweeps: int
@@ -230,7 +231,7 @@ class Rehearsal:
         self._stack, self._clock, self._queues = stage.stack, stage.clock, stage.queues
         self._name = f"{'with' if Kind.POISON in kinds else 'without'}-{plan.seed}"
         self._began = self._clock.now()
-        self._instants = [self._began - self._began % 1000 + seconds * 1000 for seconds in INSTANTS_SECONDS]
+        self._instants = [self._began - self._began % 1000 + seconds * 1000 for seconds in plan.instants_seconds]
         self._told: dict[int, Told] = {}
         self._by_id: dict[str, Sending] = {}
         self._swept_at = self._began
@@ -609,6 +610,7 @@ class Rehearsal:
             repetitions=self._repetitions,
             poison=len(self._poison) + len(self._batches) + len(self._bad_rows),
             stale_records=self._stale,
+            stale_attempts=max((row.attempt for row in healthy if self._by_id[row.image_id].is_stale), default=0),
             put_off=len(put_off),
             longest_gap_seconds=round(
                 comparison.longest_gap_seconds(sweeps, self._clock.jumps, since=since, until=until), 1
