@@ -47,6 +47,7 @@ from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_
 from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Source, Status, accept, due_shard_of
 from darkroom.domain.message import Message, UnreadableMessage, read_message
 from darkroom.domain.presets import PRESETS
+from darkroom.ports import UnreadableRow
 
 IMAGE_ID = "0" * 26
 NOW = 1_800_000_000_000
@@ -177,7 +178,7 @@ def test_a_bad_row_stands_before_the_real_one_in_every_index_and_cannot_be_read(
     assert bad["waiting_shard"]["S"] == f"{lane}#{shard}"
     assert int(bad["due_at"]["N"]) < NOW
     assert int(bad["waiting_since"]["N"]) < NOW
-    with pytest.raises(ValueError, match="from_a_later_version"):
+    with pytest.raises(UnreadableRow, match="from_a_later_version"):
         from_item(bad)
     recipe = json.loads(bad["recipe"]["S"])
     del recipe["from_a_later_version"]
