@@ -53,9 +53,11 @@ def killing(
         thread.join()
 
 
-def ticks(state: Path, functions: frozenset[str]) -> int:
-    """How long the processes of `functions` that live now have worked: where it stays the same, none of them works."""
-    return sum(_cpu_ticks(process) for process, _ in _processes(state, functions))
+def ticks(state: Path, functions: frozenset[str]) -> int | None:
+    """How long the processes of `functions` that live now have worked, or None where one of them would work now: where
+    it stays the same, none of them does."""
+    living = [process for process, _ in _processes(state, functions)]
+    return None if any(map(_is_runnable, living)) else sum(map(_cpu_ticks, living))
 
 
 def _processes(state: Path, functions: frozenset[str]) -> Iterator[tuple[int, str]]:
@@ -82,12 +84,20 @@ def _environment(process: int, state: Path) -> dict[bytes, bytes] | None:
 
 
 def _cpu_ticks(process: int) -> int:
+    fields = _stat(process)
+    return int(fields[11]) + int(fields[12]) if fields else 0  # utime and stime, see proc_pid_stat(5)
+
+
+def _is_runnable(process: int) -> bool:
+    return _stat(process)[:1] in (["R"], ["D"])  # running, waiting for a processor, or for a disk
+
+
+def _stat(process: int) -> list[str]:
     try:
         # The command's name, the second field, may have spaces in it, but ends with the last parenthesis.
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0
-    return int(fields[11]) + int(fields[12])  # utime and stime, see proc_pid_stat(5)
+        return []
 
 
 def _kill(process: int, state: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections import Counter
@@ -80,7 +81,7 @@ _ROUND_SECONDS = 8 * 60 + 2
 _RECOVERY_SECONDS = 30
 """How long after a pause circuits may still be open."""
 
-_REST_LOOK_SECONDS, _REST_LOOKS, _REST_PATIENCE_SECONDS = 0.4, 3, 45
+_REST_LOOK_SECONDS, _REST_LOOKS, _REST_PATIENCE_SECONDS, _LONGEST_LOOK = 0.4, 3, 45, 8.0
 _CROWDED, _CROWD_PATIENCE_SECONDS = 8, 10
 _BASELINE_PATIENCE_SECONDS = 120
 
@@ -483,10 +484,14 @@ class Rehearsal:
         """Wait until no function works and nothing can be received."""
         deadline, calm, before = time.monotonic() + _REST_PATIENCE_SECONDS, 0, -1
         while calm < _REST_LOOKS and time.monotonic() < deadline:
-            time.sleep(_REST_LOOK_SECONDS)
+            # Where others want the processors too, it takes longer for work to show.
+            crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
+            time.sleep(_REST_LOOK_SECONDS * min(max(crowd, 1.0), _LONGEST_LOOK))
             now = ticks(self._stack.state, frozenset(STRUCK))
-            is_calm = now == before and not self._queues.visible(*LANE_QUEUES.values(), UPLOAD_QUEUE)
-            calm, before = calm + 1 if is_calm else 0, now
+            is_calm = (
+                now is not None and now == before and not self._queues.visible(*LANE_QUEUES.values(), UPLOAD_QUEUE)
+            )
+            calm, before = calm + 1 if is_calm else 0, -1 if now is None else now
 
     def _look(self) -> None:
         """See who has ended, at which version of its row, and who has not."""
