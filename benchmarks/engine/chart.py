@@ -1,4 +1,4 @@
-"""The chart that the README shows: images per CPU second by job and engine, as an SVG of its own making.
+"""The chart that docs/benchmarks.md shows: images per CPU second by job and engine, as an SVG of its own making.
 
 It is written by hand rather than by a plotting library: a few kilobytes, the same bytes for the same figures, text that
 stays text, and both of a page's colour schemes.

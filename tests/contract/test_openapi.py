@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from http import HTTPStatus
 from typing import Any, get_args
 
@@ -206,6 +207,7 @@ def test_everything_that_is_referred_to_is_there() -> None:
     assert components["schemas"].keys() == used, "and nothing that nobody refers to"
 
 
-def test_the_readme_names_every_problem() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert [code for code in PROBLEMS if f"`{code}`" not in readme] == []
+def test_the_page_of_the_api_lists_every_problem_with_its_status() -> None:
+    page = (ROOT / "docs" / "api.md").read_text().partition("## Problems")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)` \| (\d+) \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted((code, str(status.value)) for code, (status, _) in PROBLEMS.items())

@@ -7,7 +7,7 @@ from darkroom.domain.presets import DEFAULT_PRESET, PRESETS, InvalidPreset, pres
 from darkroom.domain.recipes import FocalPoint
 
 
-def test_the_standard_preset_has_the_four_variants_of_the_readme() -> None:
+def test_the_standard_preset_has_the_four_variants_of_the_api_page() -> None:
     assert [
         (spec.name, spec.box, spec.fit, spec.format, spec.quality) for spec in preset_named("standard").variants
     ] == [

@@ -21,7 +21,7 @@ case "$(uname -s)-$(uname -m)" in
 Linux-x86_64 | Linux-aarch64 | Linux-arm64) ;;
 *) fail "the local stack needs Linux on x86_64 or arm64, and this is $(uname -s) on $(uname -m).
 Use a Linux container or virtual machine instead (a devcontainer, WSL 2, Lima, Codespaces), or deploy straight to AWS:
-see \"Deploy to AWS\" in README.md." ;;
+see docs/deploy.md." ;;
 esac
 
 # One set-up at a time in a checkout: two `make` at once would build the same environment twice.
