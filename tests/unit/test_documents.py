@@ -1,0 +1,149 @@
+"""The documents say what is so: their links lead somewhere, and what they name exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from benchmarks.prove.__main__ import PARTS
+from checks.expand_template import ROOT, raw_template
+from checks.test_tiers import TIERS
+from console.main import app
+
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+DECISIONS = DOCS / "decisions"
+PAGES = sorted([README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
+
+OLDER = {DOCS / name for name in ("glossary.md", "guarantees.md", "holds.md", "runbook.md")}
+"""Pages whose lines are longer than 120 characters still."""
+
+OF_TODAY = [page for page in PAGES if page.parent != DECISIONS]
+"""Pages that are kept up to date; a decision names what there was on its day."""
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def without_code_blocks(page: Path) -> str:
+    return re.sub(r"^( *)```.*?^\1```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Where links into the page may lead, as GitHub makes them of its headings."""
+    headings = re.findall(r"^#+ (.+)$", without_code_blocks(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def code(page: Path) -> Iterator[str]:
+    """The page's commands: of its blocks for shells, without comments, and what is between backticks."""
+    text = page.read_text().replace("\\\n", " ")
+    for block in re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
+        yield re.sub(r"(?:^|\s)#.*", "", block)
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def commands(page: Path, start: str) -> list[str]:
+    """The commands that begin so, each to the end of its line or its pipe; `a | b` stands for two subcommands."""
+    found = []
+    for text in code(page):
+        for group, words in re.findall(rf"({start} [a-z]+) ([a-z]+(?: \| [a-z]+)+)", text):
+            found += [f"{group} {word}" for word in words.split(" | ")]
+        found += re.findall(rf"(?:^|[\s(;])({start} [^\n|;]*)", text, re.MULTILINE)
+    return found
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_bytes()) <= 7 * 1024
+
+
+def test_the_readme_shows_every_function_in_its_diagram_and_in_its_table() -> None:
+    functions = {path.parent.name for path in (ROOT / "functions").glob("*/app.py")}
+    (diagram,) = re.findall(r"```mermaid\n(.*?)```", README.read_text(), re.DOTALL)
+    assert set(re.findall(r"\[([a-z]+(?:_[a-z]+)+)\]", diagram)) == functions
+    assert sorted(re.findall(r"^\| \[`(\w+)`\]\(functions/\1/app\.py\) ", README.read_text(), re.MULTILINE)) == sorted(
+        functions
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_to_a_file_and_to_a_heading(page: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]+`", "", without_code_blocks(page)))
+    for link in links:
+        if re.match(r"https?://", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_relative_to(ROOT) and target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
+def test_every_make_target_that_it_names_exists(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {name for line in re.findall(r"^([a-z][a-z -]*):", makefile, re.MULTILINE) for name in line.split()}
+    assert {command.split()[1] for command in commands(page, "make")} <= targets
+
+
+@pytest.mark.parametrize("page", OF_TODAY, ids=name_of)
+def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
+    for command in commands(page, r"\./darkroom"):
+        known: Any = typer.main.get_command(app)
+        for word in command.split()[1:]:
+            if not hasattr(known, "commands") or word.startswith("-"):
+                break
+            known = known.commands[word]
+        names = {name for parameter in known.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        given = re.sub(r'"?\$\([^()]*(\([^()]*\)[^()]*)*\)"?', "VALUE", command)  # not those of a substituted command
+        assert set(re.findall(r"\s(--[a-z][a-z-]+)", given)) <= names | {"--help"}, command
+
+
+def test_the_page_of_the_command_line_names_every_command() -> None:
+    def leaves(command: Any, path: str) -> Iterator[str]:
+        for name, sub in command.commands.items():
+            yield from leaves(sub, f"{path} {name}") if hasattr(sub, "commands") else (f"{path} {name}",)
+
+    named = commands(DOCS / "command-line.md", r"\./darkroom")
+    missing = [
+        command
+        for command in leaves(typer.main.get_command(app), "./darkroom")
+        if not any(re.match(rf"{re.escape(command)}(\s|$)", one) for one in named)
+    ]
+    assert missing == []
+
+
+def test_the_page_of_the_tests_lists_every_tier_and_every_part_of_the_proof() -> None:
+    page = (DOCS / "testing.md").read_text()
+    assert [f"| {tier.name} | `make test-{tier.name}` |" in page for tier in TIERS] == [True] * len(TIERS)
+    assert all(f"| {tier.budget_seconds} s |" in page for tier in TIERS)
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(PARTS)
+
+
+def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> None:
+    page = (DOCS / "deploy.md").read_text()
+    rows = re.findall(r"^\| (`[A-Z]\w+`(?:, `\w+`)*) \|", page.partition("## Parameters")[2], re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(raw_template()["Parameters"])
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in OLDER], ids=name_of)
+def test_no_line_is_longer_than_120_characters_but_in_tables_and_code_blocks(page: Path) -> None:
+    lines = without_code_blocks(page).splitlines()
+    prose = [re.sub(r"\]\([^)]*\)|https?://\S+", "", line) for line in lines if not line.startswith("|")]
+    assert [line for line in prose if len(line) > 120] == []
+
+
+def test_the_index_of_decisions_lists_every_decision_once() -> None:
+    listed = re.findall(r"\]\(([^)/]+\.md)\)", (DECISIONS / "README.md").read_text())
+    assert sorted(listed) == sorted(path.name for path in DECISIONS.iterdir() if path.name != "README.md")
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d-[a-z0-9-]+\.md", name) for name in listed)
+
+
+def test_the_index_of_decisions_names_five_to_read_first() -> None:
+    assert (DECISIONS / "README.md").read_text().count(") **(first)**") == 5
