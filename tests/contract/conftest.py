@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
 def aws(ambient: None) -> Iterator[Aws]:
     """A fresh moto with the template's stores."""
     with mock_aws():
-        s3 = boto3.client("s3")
+        s3 = _client("s3")
         s3.create_bucket(Bucket="originals")
         s3.put_bucket_versioning(Bucket="originals", VersioningConfiguration={"Status": "Enabled"})
         s3.create_bucket(Bucket="uploads")
@@ -127,9 +128,15 @@ def bearer(aws: Aws) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
+@cache
+def _client(service: str) -> Any:
+    """One client of each service that makes the stores of all tests: it takes longer to make than the stores do."""
+    return boto3.client(service, region_name=REGION, aws_access_key_id="testing", aws_secret_access_key="testing")
+
+
 def _state_machine() -> str:
     definition = {"StartAt": "Hold", "States": {"Hold": {"Type": "Pass", "End": True}}}
-    arn: str = boto3.client("stepfunctions").create_state_machine(
+    arn: str = _client("stepfunctions").create_state_machine(
         name="hold", definition=json.dumps(definition), roleArn="arn:aws:iam::123456789012:role/hold"
     )["stateMachineArn"]
     return arn
@@ -141,14 +148,14 @@ def _lane(name: str) -> str:
 
 
 def _queue(name: str, attributes: dict[str, str]) -> str:
-    url: str = boto3.client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+    url: str = _client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
     return url
 
 
 def _table(logical_id: str) -> str:
     properties: dict[str, Any] = dict(TEMPLATE["Resources"][logical_id]["Properties"])
     wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
-    boto3.client("dynamodb").create_table(
+    _client("dynamodb").create_table(
         TableName=logical_id, **{name: properties[name] for name in wanted if name in properties}
     )
     return logical_id
