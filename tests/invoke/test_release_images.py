@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from darkroom.domain.hold import Batch, Entry
+from darkroom.domain.hold import Batch, Entry, batch_key
 from darkroom.domain.message import Message
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 from tests.pictures import jpeg
@@ -15,8 +15,9 @@ def test_what_still_waits_goes_to_its_lane_and_its_object_goes(stack: DeployedSt
     row = stack.row(image_id)
     message = Message(image_id=image_id, tenant_id=row["tenant_id"], lane=row["lane"], run=1, schedule=0)
     batch = Batch(level="release", wake_at=now, entries=(Entry(message=message, process_at=now),))
-    event = sample_event("release_images")
-    stack.put_hold(event["key"], batch.dumped())
+    dumped = batch.dumped()
+    event = sample_event("release_images") | {"key": batch_key(batch, dumped)}
+    stack.put_hold(event["key"], dumped)
 
     answer = stack.invoke("release_images", event, tmp_path)
 
