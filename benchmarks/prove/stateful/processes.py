@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from darkroom.domain.errors import Retryable
-from darkroom.ports import Fenced
+from darkroom.ports import Fenced, MemoryUnavailable
 
 type Mode = Literal["dies before", "dies after", "throttled", "answer lost", "applied late"]
 MODES: tuple[Mode, ...] = ("dies before", "dies after", "throttled", "answer lost", "applied late")
@@ -49,7 +49,7 @@ class Surroundings:
     def land(self) -> None:
         """What was applied late is applied now; nobody is there any more to hear of it."""
         while self.under_way:
-            with suppress(Fenced, Retryable):
+            with suppress(Fenced, Retryable, MemoryUnavailable):
                 self.under_way.pop(0)()
 
 
