@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from benchmarks.delay.ways import AWS_CALL_MILLISECONDS, BATCH
 from darkroom.domain.hold import Turn
-from darkroom.domain.image import Image, Source, accept
+from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
-from darkroom.domain.presets import PRESETS
 from darkroom.operations.hold_images import hold_images
 from darkroom.operations.release_images import ReleaseStores, release_images
+from tests.fakes.rows import accepted_image
 from tests.fakes.stores import FakeAlarms, FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 
 START: Milliseconds = 1_795_251_600_000
@@ -58,18 +58,7 @@ LOADS = (
 
 
 def _image() -> Image:
-    return accept(
-        image_id="0" * 26,
-        tenant_id="default",
-        lane="slow",
-        preset="standard",
-        recipe=PRESETS["standard"],
-        fingerprint="",
-        correlation_id="",
-        source=Source(version_id="v", sha256="", size_bytes=1, media_type="image/jpeg"),
-        now=START,
-        process_at=START + 1,
-    )
+    return accepted_image(now=START, process_at=START + 1)
 
 
 class _Rows(FakeImages):

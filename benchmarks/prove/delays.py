@@ -31,9 +31,7 @@ from darkroom.domain.image import (
     Claim,
     Expire,
     Image,
-    Source,
     TooEarly,
-    accept,
     claim,
     complete,
     due_shard_of,
@@ -42,7 +40,6 @@ from darkroom.domain.image import (
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message, UnreadableMessage
-from darkroom.domain.presets import PRESETS
 from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier
 from darkroom.operations.admit_image import AdmissionControl
@@ -55,6 +52,7 @@ from darkroom.operations.sweep_due_images import Stores, sweep_due_images
 from darkroom.ports import Due
 from tests.damage import damaged
 from tests.fakes.admission import FakeDepths, FakeTimesheets
+from tests.fakes.rows import accepted_image
 from tests.fakes.stores import (
     FakeAlarms,
     FakeCalendar,
@@ -373,15 +371,9 @@ class Simulation:
             process_at = min(process_at, self.now + 363 * DAY * 1000)
         expires_at = process_at + self.chance.choice((1_000, 3_600_000)) if self.chance.random() < 0.05 else None
         appointment = appoint(Timetable(process_at=process_at, expires_at=expires_at), now=self.now)
-        image = accept(
+        image = accepted_image(
             image_id=f"{number:026d}",
-            tenant_id="default",
             lane=self.chance.choice(("fast", "slow")),
-            preset="standard",
-            recipe=PRESETS["standard"],
-            fingerprint="",
-            correlation_id="",
-            source=Source(version_id="v", sha256="", size_bytes=1, media_type="image/jpeg"),
             now=self.now,
             process_at=appointment.process_at,
             expires_at=appointment.expires_at,
@@ -565,19 +557,7 @@ class Simulation:
         """A scheduled image in a lane that this version does not know: whoever wakes its batch leaves it out."""
         self._made += 1
         process_at = self.now + int(max(3_600, self.delay_seconds()) * 1000)
-        image = accept(
-            image_id=f"7{self._made:025d}",
-            tenant_id="default",
-            lane="slow",
-            preset="standard",
-            recipe=PRESETS["standard"],
-            fingerprint="",
-            correlation_id="",
-            source=Source(version_id="v", sha256="", size_bytes=1, media_type="image/jpeg"),
-            now=self.now,
-            process_at=process_at,
-            expires_at=None,
-        )
+        image = accepted_image(image_id=f"7{self._made:025d}", now=self.now, process_at=process_at)
         image = replace(image, lane=NEWER_LANE)
         self.rows.rows[image.image_id] = image  # its sweeper is of that version too
         message = message_for(image).model_copy(update={"process_at": process_at})

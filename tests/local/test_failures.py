@@ -19,8 +19,8 @@ from benchmarks.prove.processes import Found, broken_of, try_all
 from benchmarks.prove.reckoning import Evidence, reckon
 from benchmarks.prove.stack import LANE, Stack
 from benchmarks.prove.trial import Plan, trial_of
-from darkroom.domain.image import Source, Status, Variant, accept
-from darkroom.domain.presets import PRESETS
+from darkroom.domain.image import Status, Variant
+from tests.fakes.rows import accepted_image
 from tests.local.local_stack import REPOSITORY, LocalStack
 
 pytestmark = pytest.mark.xdist_group("failures")
@@ -80,17 +80,7 @@ def test_a_bug_costs_one_image_alone_which_is_explained_alarmed_of_and_replayed_
 IMAGE_ID = "0" * 26
 PHOTO = Photo(name="photo", body=b"")
 ACCEPTED = Answer(photo=PHOTO, image_id=IMAGE_ID, status=202, seconds=0)
-PENDING = accept(
-    image_id=IMAGE_ID,
-    tenant_id=TENANT,
-    lane=LANE,
-    preset="standard",
-    recipe=PRESETS["standard"],
-    fingerprint="f",
-    correlation_id="c",
-    source=Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg"),
-    now=0,
-)
+PENDING = accepted_image(image_id=IMAGE_ID, tenant_id=TENANT, lane=LANE, now=0)
 THUMB = Variant(
     name="thumb", width=1, height=1, format="jpeg", size_bytes=1, sha256="abc", key=f"outputs/{IMAGE_ID}/1/t"
 )

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from darkroom.aws.images_table import to_item
-from darkroom.domain.image import Source, accept
-from darkroom.domain.presets import PRESETS
+from darkroom.domain.image import Source
+from tests.fakes.rows import accepted_image
 from tests.local.local_stack import PHOTO, LocalStack, wait_until
 from tests.pictures import jpeg, opened
 
@@ -208,14 +208,8 @@ def function_name(stack: LocalStack, logical_id: str) -> str:
 
 
 def put_row(stack: LocalStack, image_id: str, photo: bytes, version_id: str) -> None:
-    row = accept(
+    row = accepted_image(
         image_id=image_id,
-        tenant_id="default",
-        lane="slow",
-        preset="standard",
-        recipe=PRESETS["standard"],
-        fingerprint="f",
-        correlation_id="c",
         source=Source(
             version_id=version_id,
             sha256=hashlib.sha256(photo).hexdigest(),

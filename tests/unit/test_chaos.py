@@ -44,26 +44,16 @@ from darkroom.aws.images_table import from_item, to_item
 from darkroom.domain.arrival import read_news
 from darkroom.domain.errors import INTERNAL
 from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_letter
-from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Source, Status, accept, due_shard_of
+from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Status, due_shard_of
 from darkroom.domain.message import Message, UnreadableMessage, read_message
-from darkroom.domain.presets import PRESETS
 from darkroom.ports import UnreadableRow
+from tests.fakes.rows import accepted_image
 
 IMAGE_ID = "0" * 26
 NOW = 1_800_000_000_000
 LANES = ("FastQueueUrl", "SlowQueueUrl")
 QUEUES = (*LANES, HOLD_QUEUE, UPLOAD_QUEUE)
-ACCEPTED = accept(
-    image_id=IMAGE_ID,
-    tenant_id="crowd",
-    lane="slow",
-    preset="standard",
-    recipe=PRESETS["standard"],
-    fingerprint="f",
-    correlation_id="c",
-    source=Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg"),
-    now=NOW,
-)
+ACCEPTED = accepted_image(image_id=IMAGE_ID, tenant_id="crowd", now=NOW)
 ATTEMPT = Attempt(run=1, number=1, request_id="r", started_at=NOW, ended_at=NOW + 1000)
 DONE = replace(
     ACCEPTED, status=Status.DONE, attempt=1, version=3, due_at=None, completed_at=NOW + 1000, attempts=(ATTEMPT,)

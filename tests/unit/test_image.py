@@ -25,7 +25,6 @@ from darkroom.domain.image import (
     TooEarly,
     TransitionRefused,
     Variant,
-    accept,
     arrive,
     await_upload,
     claim,
@@ -44,7 +43,7 @@ from darkroom.domain.image import (
     replay,
 )
 from darkroom.domain.message import Message
-from darkroom.domain.presets import PRESETS
+from tests.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000
 LEASE_UNTIL = NOW + 90_000
@@ -54,18 +53,7 @@ CAUSE = Cause(error_type="ZeroDivisionError", message="a bug", stack="Traceback"
 
 
 def pending(**changes: object) -> Image:
-    image = accept(
-        image_id="0" * 26,
-        tenant_id="default",
-        lane="slow",
-        preset="standard",
-        recipe=PRESETS["standard"],
-        fingerprint="f",
-        correlation_id="c",
-        source=Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg"),
-        now=NOW,
-    )
-    return replace(image, **changes)  # type: ignore[arg-type]
+    return replace(accepted_image(now=NOW), **changes)  # type: ignore[arg-type]
 
 
 def processing(**changes: object) -> Image:

@@ -29,6 +29,7 @@ from darkroom.domain.tenants import ALLOWANCES, Caller, Tier
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import Desk, Tally, replay_dead_letters
+from darkroom.operations.transcode_image import memory_key
 
 
 def _photo() -> bytes:
@@ -190,7 +191,7 @@ def occupy_record(world: World, image_id: str) -> None:
     )
     once = PowertoolsOnce(boto3.client("dynamodb"), world.stores.references["IdempotencyTable"], context)
     with suppress(ProcessDied):
-        once(f"{image_id}#{image.run}#{image.recipe.digest()}", _die)
+        once(memory_key(image), _die)
     world.position += ", its record in somebody else's hands"
 
 

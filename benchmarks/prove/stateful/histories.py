@@ -21,6 +21,7 @@ from benchmarks.prove.stateful.model import (
 from benchmarks.prove.stateful.processes import MODES, Call, Fault
 from darkroom.domain.image import Status
 from darkroom.domain.message import Message
+from darkroom.operations.transcode_image import memory_key
 
 TALLY = Tally()
 """What all histories of this process came to."""
@@ -337,7 +338,7 @@ class Histories(RuleBasedStateMachine):
 
     def _key_of(self, message: Message) -> str:
         row = self.model.images.rows.get(message.image_id)
-        return "" if row is None else f"{row.image_id}#{row.run}#{row.recipe.digest()}"
+        return "" if row is None else memory_key(row)
 
     # ── What surrounds them ──────────────────────────────────────────────────────────────────────────────────────────
 

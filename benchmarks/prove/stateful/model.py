@@ -25,11 +25,10 @@ from benchmarks.prove.stateful.stores import (
 )
 from darkroom.domain.dead_letter import MoveStatus
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable
-from darkroom.domain.image import Image, Letter, Source, Status, accept, message_for
+from darkroom.domain.image import Image, Letter, Status, message_for
 from darkroom.domain.limits import Limits
 from darkroom.domain.listing import Wish
 from darkroom.domain.message import Message, read_message
-from darkroom.domain.presets import PRESETS
 from darkroom.domain.recipes import Recipe
 from darkroom.domain.retry import MAX_RECEIVES, OUTAGE, RetryPolicy
 from darkroom.imaging import Developed, Placeholder, Rendered, develop
@@ -52,6 +51,7 @@ from darkroom.operations.transcode_image import Finished, TryAgain
 from darkroom.ports import DeadLetter
 from tests.fakes import FakeOriginals, World
 from tests.fakes.dead_letters import FakeMoves
+from tests.fakes.rows import accepted_image
 from tests.fakes.world import TIMEOUT_SECONDS, VISIBILITY_SECONDS
 from tests.pictures import jpeg
 
@@ -324,17 +324,8 @@ class Model:
         newest of its tenant's, the oldest that waits in its lane, and overdue; its message is in the lane, and perhaps
         one of it among the dead letters."""
         number = len(self.images.planted)
-        accepted = accept(
-            image_id=f"{8**25 + number:026o}",
-            tenant_id=tenant,
-            lane=lane,
-            preset=None,
-            recipe=PRESETS["standard"],
-            fingerprint="",
-            correlation_id="",
-            source=Source(version_id="v1", sha256="", size_bytes=1, media_type="image/jpeg"),
-            now=self.now,
-        )
+        image_id = f"{8**25 + number:026o}"
+        accepted = accepted_image(image_id=image_id, tenant_id=tenant, lane=lane, now=self.now)
         image = replace(accepted, due_at=number, waiting_since=number)
         self.images.plant(image)
         message = message_for(image)

@@ -203,11 +203,16 @@ def _developed_once(
         return _develop_and_put(image, originals=originals, outputs=outputs, limits=limits)
 
     try:
-        developed = once(f"{image.image_id}#{image.run}#{image.recipe.digest()}", work)
+        developed = once(memory_key(image), work)
     except MemoryUnavailable:
         return work()
     # What has just been put, S3 has checked; what is remembered was true once. Nothing is `done` without its objects.
     return developed if is_new or _is_there(developed, outputs) else work()
+
+
+def memory_key(image: Image) -> str:
+    """By which the work on the image's present run is remembered."""
+    return f"{image.image_id}#{image.run}#{image.recipe.digest()}"
 
 
 def _is_there(remembered: dict[str, Any], outputs: Outputs) -> bool:

@@ -1,0 +1,25 @@
+"""Rows to begin with, as accepting an upload writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from darkroom.domain.image import Image, Source, accept
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.presets import PRESETS
+
+
+def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:
+    """An image that was accepted at `now`: of the tenant `default`, in the slow lane, with the recipe of the preset
+    `standard`, unless `stated` names something else that `accept` takes."""
+    usual: dict[str, Any] = {
+        "image_id": "0" * 26,
+        "tenant_id": "default",
+        "lane": "slow",
+        "preset": "standard",
+        "recipe": PRESETS["standard"],
+        "fingerprint": "f",
+        "correlation_id": "c",
+        "source": Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg"),
+    }
+    return accept(now=now, **usual | stated)
