@@ -60,13 +60,13 @@ bench-admission: setup ## What full lanes and noisy tenants do to whom: bursts a
 	@exec $(DEV)/python -m benchmarks.admission
 
 fuzz: setup ## Damaged and hostile files through the engine, in processes with little memory (LONG=1: the published count)
-	@exec $(DEV)/python -m benchmarks.fuzz
+	@exec $(DEV)/python -m proof.fuzz
 
 fuzz-api: setup ## Requests of every kind to the API, each answer compared with openapi.json (LONG=1: the published count)
-	@exec $(DEV)/python -m benchmarks.fuzz_api
+	@exec $(DEV)/python -m proof.fuzz_api
 
 prove: setup ## The proof: crashes at every pair of calls, random histories, killed processes, poison, removed guards (PART=chaos: one of them; LONG=1: the published counts)
-	@exec $(DEV)/python -m benchmarks.prove $(PART)
+	@exec $(DEV)/python -m proof $(PART)
 
 # ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: check check-init

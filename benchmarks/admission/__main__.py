@@ -24,9 +24,9 @@ from typing import Any
 
 from benchmarks.admission import burst, neighbours
 from benchmarks.admission.stage import STATE, have_two_workers_a_lane
-from benchmarks.prove.serving import serving
-from benchmarks.report import Goal, write_report
+from checks.report import Goal, write_report
 from darkroom.domain.lanes import SLOW
+from proof.running.serving import serving
 
 PARTS = ("burst", "neighbours")
 

@@ -13,12 +13,12 @@ import httpx
 
 from benchmarks.admission.load import Answer, Client, accepted, shed
 from benchmarks.admission.stage import WORKERS, heavy_work, light_work, now, settled_rows
-from benchmarks.prove.stack import Stack
-from benchmarks.report import Goal
+from checks.report import Goal
 from darkroom.domain.admission import SHARES
 from darkroom.domain.image import Image, Status
 from darkroom.domain.lanes import FAST
 from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
+from proof.running.stack import Stack
 
 TIMES_THE_DRAIN = 10
 HIGHEST_DRAIN = 5.0

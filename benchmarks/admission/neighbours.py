@@ -9,9 +9,9 @@ from typing import Any
 
 from benchmarks.admission.load import Answer, Client, accepted, upload_in_turns
 from benchmarks.admission.stage import now, settled_rows, usual_work
-from benchmarks.prove.stack import Stack
-from benchmarks.report import Goal
+from checks.report import Goal
 from darkroom.domain.image import Image
+from proof.running.stack import Stack
 
 NOISY_PER_SECOND = 3.0
 """A fifth of what two processors answer at all: the noise is to empty the tenant's bucket, and not to fill a machine

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from PIL import Image as Picture
 
-from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, configuration, configure, have_workers
-from benchmarks.prove.stack import Stack
-from benchmarks.report import ROOT
+from checks.report import ROOT
 from darkroom.domain.image import Image
 from darkroom.domain.presets import DEFAULT_PRESET
+from proof.running.conditions import ACCEPTOR, FUNCTIONS, configuration, configure, have_workers
+from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "admission" / "stack"
 WORKERS = 2

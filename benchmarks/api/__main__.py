@@ -25,12 +25,12 @@ from typing import Any
 
 from PIL import Image
 
-from benchmarks.prove.serving import serving
-from benchmarks.prove.stack import Stack
-from benchmarks.report import ROOT, Goal, write_report
+from checks.report import ROOT, Goal, write_report
 from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
 from embedded_aws import environment
 from embedded_aws.paths import State
+from proof.running.serving import serving
+from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-api" / "stack"
 EVENT = ROOT / "events" / "submit_image.json"

@@ -15,8 +15,8 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
 from darkroom.operations.hold_images import hold_images
 from darkroom.operations.release_images import ReleaseStores, release_images
-from tests.fakes.rows import accepted_image
-from tests.fakes.stores import FakeAlarms, FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
+from proof.fakes.rows import accepted_image
+from proof.fakes.stores import FakeAlarms, FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 
 START: Milliseconds = 1_795_251_600_000
 DAY = 24 * 3600

@@ -6,11 +6,11 @@ import re
 import time
 from dataclasses import dataclass
 
-from benchmarks.prove.journey import Journey, rfc3339
-from benchmarks.prove.load import photos, upload
-from benchmarks.prove.serving import serving
-from benchmarks.prove.stack import Stack
-from benchmarks.report import ROOT
+from checks.report import ROOT
+from proof.running.clock import Journey, rfc3339
+from proof.running.load import photos, upload
+from proof.running.serving import serving
+from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-delay" / "stack"
 

@@ -17,7 +17,7 @@ from benchmarks.engine.findings import Findings, Judged
 from benchmarks.engine.jobs import J4, PNG
 from benchmarks.engine.sources import SEED, Source, fifty_megapixels, sources, sources_in
 from benchmarks.engine.timing import NoSuchCell, Stage, cells_of, measure, plan_of, variants_folder, warm_up
-from benchmarks.report import REPORTS, ROOT, write_report
+from checks.report import REPORTS, ROOT, write_report
 
 DESCRIPTION = """\
 Compares the product's transcode engine with what else one would use: CPU time of the whole process for each image, from

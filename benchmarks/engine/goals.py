@@ -10,7 +10,7 @@ from benchmarks.engine.engines import DARKROOM, SHARP_CASCADE, SHARP_PER_VARIANT
 from benchmarks.engine.findings import Findings, Judged
 from benchmarks.engine.ratios import order_effect_percent, ratio_by_order, ratio_of
 from benchmarks.engine.timing import Cell, Timed
-from benchmarks.report import Goal
+from checks.report import Goal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from PIL import Image, ImageCms, ImageDraw, ImageFilter
 from PIL import __version__ as pillow_version
 
 from benchmarks.engine.jobs import ALPHA, J3, J4, PNG, Job
-from benchmarks.report import ROOT
+from checks.report import ROOT
 
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
 FOLDER = ROOT / "build" / "bench" / "sources"

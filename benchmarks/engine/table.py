@@ -9,7 +9,7 @@ from benchmarks.engine.findings import Findings, Judged, Standing, standings
 from benchmarks.engine.jobs import ENCODING
 from benchmarks.engine.memory import LATER, Held
 from benchmarks.engine.timing import Cell, Timed
-from benchmarks.report import Goal
+from checks.report import Goal
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -22,12 +22,12 @@ from darkroom.domain.image import Status
 from darkroom.domain.tenants import ALLOWANCES, Allowance, Caller, Tier, context_of
 from darkroom.domain.token_bucket import interval_of
 from darkroom.ports import Depths, Timesheets, TokenBuckets
+from proof.fakes.admission import FakeDepths, FakeTimesheets, FakeTokenBuckets
+from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
 from tests.contract.test_metrics import emitted
 from tests.contract.test_uploads import Functions
-from tests.fakes.admission import FakeDepths, FakeTimesheets, FakeTokenBuckets
-from tests.pictures import jpeg
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 

@@ -16,11 +16,11 @@ from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.tenants import TenantState, Tier
+from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load
 from tests.contract.gateway import Gateway
 from tests.contract.test_tenants import ACME, KEY, STORED, table_of
-from tests.pictures import jpeg
 
 # ── The authorizer's handler ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -21,9 +21,9 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
 from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
+from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
-from tests.pictures import jpeg
 
 PHOTO = jpeg(320, 240)
 

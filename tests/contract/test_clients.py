@@ -19,9 +19,9 @@ from darkroom.aws import clients
 from darkroom.aws.circuits import FAILURES
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
+from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
-from tests.pictures import jpeg
 
 PHOTO = jpeg(320, 240)
 

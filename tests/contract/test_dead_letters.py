@@ -27,10 +27,10 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import message_for
 from darkroom.domain.message import Message, read_message
 from darkroom.ports import Archive, DeadLetters, Moves, UnreadableRow
+from proof.fakes import FakeDeadLetters, FakeLanes
+from proof.fakes.dead_letters import FakeArchive, FakeMoves
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, load
-from tests.fakes import FakeDeadLetters, FakeLanes
-from tests.fakes.dead_letters import FakeArchive, FakeMoves
 from tests.unit.test_dead_letters import given_up
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])

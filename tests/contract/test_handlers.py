@@ -20,10 +20,10 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
 from darkroom.settings import MissingSettings, SubmitImageSettings
+from proof.fakes.pictures import encoded, jpeg, picture
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load, received
 from tests.contract.test_metrics import emitted
-from tests.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg(320, 240)
 

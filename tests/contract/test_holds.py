@@ -27,9 +27,9 @@ from darkroom.domain.hold import MAX_BATCH_BYTES, Batch, Entry, Turn, Unplaceabl
 from darkroom.domain.image import Status, message_for
 from darkroom.domain.message import Message, read_message
 from darkroom.ports import Calendar
+from proof.fakes.stores import FakeCalendar, FakeHolds, FakeLanes
 from tests.contract.conftest import REGION, TEMPLATE, Aws
 from tests.contract.functions import ROOT, call, load, record
-from tests.fakes.stores import FakeCalendar, FakeHolds, FakeLanes
 from tests.unit.test_image import pending
 
 MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:hold"

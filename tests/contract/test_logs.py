@@ -13,11 +13,11 @@ import boto3
 import pytest
 
 from darkroom import telemetry
+from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, received
 from tests.contract.gateway import Gateway
 from tests.contract.test_tenant_matrix import MAKING, MOVE
-from tests.pictures import jpeg
 from tests.unit.test_arrival import event
 
 FUNCTIONS = {path.parent.name for path in ROOT.glob("functions/*/app.py")}

@@ -32,10 +32,10 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import NothingToDo, Status, claim, complete, message_for, put_back
 from darkroom.operations.redo_image import redo_image
 from darkroom.ports import Fenced, MemoryUnavailable
+from proof.fakes import FakeLanes
+from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
-from tests.fakes import FakeLanes
-from tests.pictures import jpeg
 from tests.unit.test_image import CAUSE, NOW, pending, processing
 
 

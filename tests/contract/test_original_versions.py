@@ -20,9 +20,9 @@ from darkroom.operations.list_orphans import list_orphans
 from darkroom.operations.patience import Patience
 from darkroom.operations.remove_orphans import remove_orphans
 from darkroom.ports import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
+from proof.fakes import FakeImages, FakeVersionedOriginals
 from tests.contract.conftest import Aws
 from tests.contract.test_holds import spy
-from tests.fakes import FakeImages, FakeVersionedOriginals
 from tests.unit.test_image import pending
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])

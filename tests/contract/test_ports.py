@@ -36,8 +36,8 @@ from darkroom.ports import (
     Outputs,
     Waiting,
 )
+from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from tests.contract.conftest import Aws
-from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from tests.unit.test_image import CAUSE, NOW, pending, processing
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])

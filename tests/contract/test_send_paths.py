@@ -21,11 +21,11 @@ from darkroom.domain.arrival import upload_key
 from darkroom.domain.image import Cause, Image, give_up
 from darkroom.domain.tenants import ALLOWANCES, Caller, Tier, context_of
 from darkroom.operations.replay_dead_letters import Desk, replay_image
+from proof.fakes import FakeDeadLetters
+from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load, received, record
 from tests.contract.test_delays import executions
-from tests.fakes import FakeDeadLetters
-from tests.pictures import jpeg
 from tests.unit.test_arrival import event as news
 
 TENANT = "acme"

@@ -15,10 +15,10 @@ from darkroom import telemetry
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.tenants import Tenant, TenantState, Tier
 from darkroom.operations.create_key import create_key
+from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
 from tests.contract.gateway import ROUTES, Answer, Gateway, Route
-from tests.pictures import jpeg
 
 PHOTO = jpeg(64, 48)
 UNKNOWN = "0" * 26

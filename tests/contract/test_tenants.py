@@ -13,8 +13,8 @@ from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_b
 from darkroom.domain.tenants import Tenant, TenantState, Tier
 from darkroom.operations.create_key import create_key
 from darkroom.ports import Tenants
+from proof.fakes.tenants import FakeTenants
 from tests.contract.conftest import Aws
-from tests.fakes.tenants import FakeTenants
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 

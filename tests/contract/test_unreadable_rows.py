@@ -22,13 +22,13 @@ from darkroom.domain.image import Attempt, Failure, Image, Status, Variant, due_
 from darkroom.domain.message import read_message
 from darkroom.domain.tenants import Allowance
 from darkroom.ports import Due, Images, UnreadableRow, Waiting
+from proof.fakes import FakeImages
+from proof.fakes.tenants import FakeTenants
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, received
 from tests.contract.test_handlers import Functions, document, functions, log, problem
 from tests.contract.test_metrics import emitted
 from tests.contract.test_tenants import ACME, STORED
-from tests.fakes import FakeImages
-from tests.fakes.tenants import FakeTenants
 from tests.unit.test_arrival import event
 from tests.unit.test_image import CAUSE, NOW, awaiting, pending
 

@@ -21,10 +21,10 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status, message_for
 from darkroom.domain.message import read_message
 from darkroom.ports import UploadQueue, Uploads
+from proof.fakes.pictures import jpeg
+from proof.fakes.stores import FakeUploadQueue, FakeUploads
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
-from tests.fakes.stores import FakeUploadQueue, FakeUploads
-from tests.pictures import jpeg
 from tests.unit.test_arrival import TEST_EVENT, event
 from tests.unit.test_image import awaiting
 

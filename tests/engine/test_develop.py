@@ -11,7 +11,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 from darkroom.domain.errors import Rejected
 from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop
-from tests.pictures import encoded, jpeg, opened, picture
+from proof.fakes.pictures import encoded, jpeg, opened, picture
 
 
 def one(body: bytes, **spec: Any) -> Image.Image:

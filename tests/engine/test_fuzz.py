@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.fuzz.attack import CRASH, Attack, Worker, attacks, hostile_attack, mutant_attack
-from benchmarks.fuzz.corpus import corpus, picture, saved
-from benchmarks.fuzz.handmade import icc, png
-from benchmarks.fuzz.hostile import DEVELOPED, hostile_cases
-from benchmarks.fuzz.mutants import mutant
-from benchmarks.fuzz.verdict import OTHERWISE, problem_of
-from benchmarks.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result, what_is_wrong
 from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
+from proof.fuzz.attack import CRASH, Attack, Worker, attacks, hostile_attack, mutant_attack
+from proof.fuzz.corpus import corpus, picture, saved
+from proof.fuzz.handmade import icc, png
+from proof.fuzz.hostile import DEVELOPED, hostile_cases
+from proof.fuzz.mutants import mutant
+from proof.fuzz.verdict import OTHERWISE, problem_of
+from proof.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result, what_is_wrong
 
 SEED = 20261121
 FORMATS = {"jpeg", "png", "webp", "gif", "avif", "heic"}
@@ -35,7 +35,7 @@ def test_every_mutant_is_developed_or_refused_with_a_code() -> None:
 
 
 def test_a_mutant_is_the_same_in_another_process_and_order() -> None:
-    program = f"import zlib; from benchmarks.fuzz.mutants import mutant as m; print(zlib.crc32(m(9, seed={SEED}).body))"
+    program = f"import zlib; from proof.fuzz.mutants import mutant as m; print(zlib.crc32(m(9, seed={SEED}).body))"
     path = os.pathsep.join(["layers/core", "."])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "1"}
     elsewhere = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks.fuzz.attack import attacks, hostile_attack
-from benchmarks.fuzz.hostile import Case, hostile_cases
-from benchmarks.fuzz.verdict import problem_of
+from proof.fuzz.attack import attacks, hostile_attack
+from proof.fuzz.hostile import Case, hostile_cases
+from proof.fuzz.verdict import problem_of
 
 # One of each kind that takes longer to make or to refuse; `make fuzz` takes them all.
 HEAVY = (

@@ -6,7 +6,7 @@ import pyvips
 from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
 from darkroom.imaging.softening import detail_of, quality_steps
-from tests.pictures import jpeg, opened
+from proof.fakes.pictures import jpeg, opened
 
 
 @pytest.mark.parametrize(

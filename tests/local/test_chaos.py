@@ -1,6 +1,6 @@
 """Poison in every queue, row, record and batch, among kills, pauses and duplicates: its neighbours notice nothing.
 
-The short form of `python -m benchmarks.prove.chaos`.
+The short form of `python -m proof.chaos`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.prove.chaos import Found, rehearse
-from benchmarks.prove.chaotic.comparison import SWEEPS_APART_SECONDS
-from benchmarks.prove.stack import Stack
+from proof.chaos.__main__ import Found, rehearse
+from proof.chaos.comparison import SWEEPS_APART_SECONDS
+from proof.running.stack import Stack
 from tests.local.local_stack import REPOSITORY, LocalStack
 
 pytestmark = pytest.mark.xdist_group("chaos")

@@ -1,6 +1,6 @@
 """Real processes are killed, the wire is cut, stores fall silent, an engine has a bug: no accepted image pays for it.
 
-The short form of `python -m benchmarks.prove.processes`. Minutes pass in seconds here, by settings that the deployed
+The short form of `python -m proof.faults`. Minutes pass in seconds here, by settings that the deployed
 functions get from outside, so that a message that a dead worker held is back while the tests still run.
 """
 
@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.prove.conditions import ACCEPTOR, FUNCTIONS, QUICK, have_workers
-from benchmarks.prove.load import TENANT, Answer, Photo
-from benchmarks.prove.outage import STORES
-from benchmarks.prove.processes import Found, broken_of, try_all
-from benchmarks.prove.reckoning import Evidence, reckon
-from benchmarks.prove.stack import LANE, Stack
-from benchmarks.prove.trial import Plan, trial_of
 from darkroom.domain.image import Status, Variant
-from tests.fakes.rows import accepted_image
+from proof.fakes.rows import accepted_image
+from proof.faults.__main__ import Found, broken_of, try_all
+from proof.faults.outage import STORES
+from proof.faults.scenario import Plan, trial_of
+from proof.running.conditions import ACCEPTOR, FUNCTIONS, QUICK, have_workers
+from proof.running.load import TENANT, Answer, Photo
+from proof.running.outcome import Evidence, reckon
+from proof.running.stack import LANE, Stack
 from tests.local.local_stack import REPOSITORY, LocalStack
 
 pytestmark = pytest.mark.xdist_group("failures")

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, wait_until
-from tests.pictures import jpeg
 
 UNKNOWN = "0" * 26
 LARGE = jpeg(64, 48) + bytes(5 * 1024 * 1024)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks.fuzz_api.attack import attack
+from proof.fuzz_api.attack import attack
 from tests.local.local_stack import LocalStack
 
 

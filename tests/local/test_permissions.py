@@ -23,9 +23,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from checks.expand_template import resources
+from proof.fakes.pictures import jpeg
 from tests.local.emulator_server import in_plain_http
 from tests.local.local_stack import LocalStack, wait_until
-from tests.pictures import jpeg
 from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
 
 ROLES = [*(f"{name_of(folder)}FunctionRole" for folder in FUNCTION_FOLDERS), "HoldBatchStateMachineRole"]

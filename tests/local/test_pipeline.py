@@ -14,9 +14,9 @@ import pytest
 
 from darkroom.aws.images_table import to_item
 from darkroom.domain.image import Source
-from tests.fakes.rows import accepted_image
+from proof.fakes.pictures import jpeg, opened
+from proof.fakes.rows import accepted_image
 from tests.local.local_stack import PHOTO, LocalStack, wait_until
-from tests.pictures import jpeg, opened
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import httpx
 import pytest
 from PIL import Image as Picture
 
+from proof.fakes.pictures import encoded, jpeg, opened
 from tests.local.local_stack import LocalStack, wait_until
-from tests.pictures import encoded, jpeg, opened
 
 MEGABYTES = 1024 * 1024
 

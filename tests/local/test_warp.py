@@ -1,6 +1,6 @@
 """Two days pass in seconds: what is scheduled begins when its time comes, however it got there.
 
-The short form of `python -m benchmarks.prove.warp`.
+The short form of `python -m proof.time_travel`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.prove.stack import Stack
-from benchmarks.prove.warp import DEATHS, Found, travel
+from proof.running.stack import Stack
+from proof.time_travel import DEATHS, Found, travel
 from tests.local.local_stack import REPOSITORY, LocalStack
 
 pytestmark = pytest.mark.xdist_group("warp")

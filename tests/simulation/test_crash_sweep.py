@@ -38,7 +38,7 @@ def python(*arguments: str) -> str:
 )
 def test_every_promise_holds_whatever_befalls_any_one_call(history: str) -> None:
     told = python(
-        *("-m", "benchmarks.prove.crashes", "--faults", "1", "--history", history),
+        *("-m", "proof.crashes", "--faults", "1", "--history", history),
         *("--jobs", "1", "--shards", "2"),
     )
     print(told)
@@ -48,8 +48,8 @@ def test_every_promise_holds_whatever_befalls_any_one_call(history: str) -> None
 
 ONE_MORE_CALL = """
 import darkroom.operations.transcode_image as operation
-from benchmarks.prove.crashing.exploration import explore, prepare
-from benchmarks.prove.crashing.scale import Scale
+from proof.crashes.exploration import explore, prepare
+from proof.crashes.scale import Scale
 
 small = Scale(shards=1, attempts=2)
 prepare()
@@ -71,9 +71,9 @@ def test_a_call_that_is_new_is_struck_too_without_being_named() -> None:
 
 
 EVERY_MINUTE = """
-from benchmarks.prove.crashing.exploration import undisturbed
-from benchmarks.prove.crashing.histories import HISTORIES
-from benchmarks.prove.crashing.scale import Scale
+from proof.crashes.exploration import undisturbed
+from proof.crashes.histories import HISTORIES
+from proof.crashes.scale import Scale
 
 small = Scale(shards=1, attempts=2)
 for history in (HISTORIES["good"], HISTORIES["cancelled"], HISTORIES["deleted"]):

@@ -13,9 +13,9 @@ import pytest
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status
 from darkroom.operations.transcode_image import TryAgain
-from tests.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
-from tests.fakes.world import VISIBILITY_SECONDS
-from tests.pictures import jpeg
+from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
+from proof.fakes.pictures import jpeg
+from proof.fakes.world import VISIBILITY_SECONDS
 
 PHOTO = jpeg(320, 240)
 KEY = "order-17"

@@ -25,9 +25,9 @@ from darkroom.operations.replay_dead_letters import (
     replay_queue,
 )
 from darkroom.operations.sweep_due_images import Stores, sweep_due_images
-from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
-from tests.fakes.dead_letters import FakeMoves
-from tests.fakes.stores import FakeCalendar, FakeHoldQueue, FakeUploadQueue, FakeUploads
+from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
+from proof.fakes.dead_letters import FakeMoves
+from proof.fakes.stores import FakeCalendar, FakeHoldQueue, FakeUploadQueue, FakeUploads
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_image import NOW
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.prove.delays import MUST_HAPPEN, Simulation
+from proof.delays import MUST_HAPPEN, Simulation
 
 
 def test_every_delayed_image_comes_in_its_time() -> None:
@@ -15,8 +15,8 @@ def test_every_delayed_image_comes_in_its_time() -> None:
 
 def test_without_the_check_of_the_time_the_simulation_sees_early_images(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as the guard in tests/guards.toml does to the product: the simulation can fail."""
-    monkeypatch.setattr("benchmarks.prove.delays.SKEW_MILLISECONDS", -1)
-    monkeypatch.setattr("benchmarks.prove.delays.ALLOWANCE_SECONDS", -60)
+    monkeypatch.setattr("proof.delays.SKEW_MILLISECONDS", -1)
+    monkeypatch.setattr("proof.delays.ALLOWANCE_SECONDS", -60)
     simulation = Simulation(seed=1, images=200)
     simulation.chance.randint = lambda low, high: 0  # type: ignore[method-assign]
     simulation.run()

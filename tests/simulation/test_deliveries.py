@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from darkroom.domain.image import Status
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 
 PHOTOS = [jpeg(80 + number, 60) for number in range(3)]
 

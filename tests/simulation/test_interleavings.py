@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.prove.stateful.model import Model, Tally, pretended_engine
-from benchmarks.prove.stateful.processes import Call, Fault
 from darkroom.domain.image import Image, Letter, Status
-from tests.fakes.world import TIMEOUT_SECONDS
+from proof.fakes.world import TIMEOUT_SECONDS
+from proof.model.processes import Call, Fault
+from proof.model.world import Model, Tally, pretended_engine
 
 GOOD, _, REFUSED, POISON, KILLER = range(5)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.prove.guards import CAUGHT, Guard, problem_of, read_guards, try_all, turned_red
+from proof.guards import CAUGHT, Guard, problem_of, read_guards, try_all, turned_red
 
 CODE = """\
 def half(number: int) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.prove.model import never_happened, run, table
-from benchmarks.prove.stateful.histories import Histories, RealHistories
+from proof.model.__main__ import never_happened, run, table
+from proof.model.histories import Histories, RealHistories
 
 
 def test_nothing_is_lost_doubled_or_stuck_in_hundreds_of_histories() -> None:

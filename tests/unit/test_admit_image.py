@@ -9,7 +9,7 @@ from darkroom.domain.errors import Retryable, TurnedAway
 from darkroom.domain.lanes import lanes_with
 from darkroom.domain.tenants import Tier
 from darkroom.operations.admit_image import AdmissionControl
-from tests.fakes.admission import FakeDepths, FakeTimesheets
+from proof.fakes.admission import FakeDepths, FakeTimesheets
 
 START = 1_795_251_600_000
 

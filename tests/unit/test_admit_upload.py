@@ -9,8 +9,8 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
 from darkroom.domain.message import Message
 from darkroom.ports import StoredOriginal
-from tests.fakes import FakeImages, FakeOriginals, World
-from tests.pictures import encoded, jpeg, picture
+from proof.fakes import FakeImages, FakeOriginals, World
+from proof.fakes.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg()
 

@@ -10,7 +10,7 @@ from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_b
 from darkroom.domain.errors import Retryable
 from darkroom.domain.tenants import ALLOWANCES, Allowance, Caller, Tenant, TenantState, Tier
 from darkroom.operations.authorize_request import Denied, authorize_request
-from tests.fakes.tenants import FakeTenants
+from proof.fakes.tenants import FakeTenants
 
 KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
 KEY_ID = key_id_of(KEY) or ""

@@ -10,8 +10,8 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.limits import Limits
 from darkroom.domain.tenants import Tier
 from darkroom.ports import Fenced
-from tests.fakes import FakeImages, World
-from tests.pictures import jpeg
+from proof.fakes import FakeImages, World
+from proof.fakes.pictures import jpeg
 
 PHOTO = jpeg()
 

@@ -18,7 +18,7 @@ from benchmarks.engine.ratios import order_effect_percent, ratio_by_order, ratio
 from benchmarks.engine.rows import variant_rows
 from benchmarks.engine.sources import Source, display_p3
 from benchmarks.engine.timing import Cell, NoSuchCell, Stage, Timed, cells_of, measure, plan_of
-from tests.pictures import encoded, jpeg, picture
+from proof.fakes.pictures import encoded, jpeg, picture
 
 SOURCE = Source(
     name="native", short_title="12 MP JPEG", note="", path=Path("a.jpg"), width=4000, height=3000, jobs=(J3, J4)

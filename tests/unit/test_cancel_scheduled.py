@@ -10,7 +10,7 @@ import pytest
 from darkroom.domain.image import Status
 from darkroom.operations.cancel_scheduled import cancel_scheduled
 from darkroom.operations.list_scheduled import Selection
-from tests.fakes import World
+from proof.fakes import World
 from tests.unit.test_move_scheduled import scheduled, soon
 
 

@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.prove.chaotic.comparison import (
+from darkroom.aws.images_table import from_item, to_item
+from darkroom.domain.arrival import read_news
+from darkroom.domain.errors import INTERNAL
+from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_letter
+from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Status, due_shard_of
+from darkroom.domain.message import Message, UnreadableMessage, read_message
+from darkroom.ports import UnreadableRow
+from proof.chaos.comparison import (
     LEAD_SECONDS,
     SWEEP_SECONDS,
     WINDOW_SECONDS,
@@ -24,9 +31,9 @@ from benchmarks.prove.chaotic.comparison import (
     problems_of_letters,
     written_twice,
 )
-from benchmarks.prove.chaotic.machinery import Strikes
-from benchmarks.prove.chaotic.plan import INSTANTS_SECONDS, Strike, Way, plan_of
-from benchmarks.prove.chaotic.poison import (
+from proof.chaos.machinery import Strikes
+from proof.chaos.plan import INSTANTS_SECONDS, Strike, Way, plan_of
+from proof.chaos.poison import (
     DEAD_LETTER,
     DEAD_LETTERS,
     HOLD_QUEUE,
@@ -39,15 +46,8 @@ from benchmarks.prove.chaotic.poison import (
     poisons,
     upload_news,
 )
-from benchmarks.prove.conditions import ACCEPTOR, ADMITTER, HOLDER, INJECTED, SWEEPER, TRANSCODER
-from darkroom.aws.images_table import from_item, to_item
-from darkroom.domain.arrival import read_news
-from darkroom.domain.errors import INTERNAL
-from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_letter
-from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Status, due_shard_of
-from darkroom.domain.message import Message, UnreadableMessage, read_message
-from darkroom.ports import UnreadableRow
-from tests.fakes.rows import accepted_image
+from proof.fakes.rows import accepted_image
+from proof.running.conditions import ACCEPTOR, ADMITTER, HOLDER, INJECTED, SWEEPER, TRANSCODER
 
 IMAGE_ID = "0" * 26
 NOW = 1_800_000_000_000

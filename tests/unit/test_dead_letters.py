@@ -40,8 +40,8 @@ from darkroom.operations.replay_dead_letters import (
     replay_queue,
 )
 from darkroom.ports import DeadLetter, Taken
-from tests.fakes import FakeDeadLetters, FakeImages, FakeLanes
-from tests.fakes.dead_letters import FakeArchive, FakeMoves
+from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes
+from proof.fakes.dead_letters import FakeArchive, FakeMoves
 from tests.unit.test_arrival import event
 from tests.unit.test_image import NOW, awaiting, pending, processing
 

@@ -8,8 +8,8 @@ from darkroom.domain.errors import Rejected
 from darkroom.domain.image import Image, Status
 from darkroom.operations.read_image import UnknownImage, read_image
 from darkroom.operations.transcode_image import Finished
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 
 PHOTO = jpeg()
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import typer.main
 
-from benchmarks.prove.__main__ import PARTS
 from checks.expand_template import ROOT, raw_template
 from checks.test_tiers import TIERS
 from console.main import app
+from proof.__main__ import PARTS
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"

@@ -10,7 +10,7 @@ from darkroom.domain.tenants import DEFAULT_TENANT
 from embedded_aws.failures import ApiSilent
 from embedded_aws.first_key import first_key
 from embedded_aws.processes import Interrupts
-from tests.fakes.tenants import FakeTenants
+from proof.fakes.tenants import FakeTenants
 
 
 class Patient(Interrupts):

@@ -1,6 +1,6 @@
 """The guards that are taken out one by one: each is found where it is said to be, and so are its tests."""
 
-from benchmarks.prove.guards import problem_of, read_guards
+from proof.guards import problem_of, read_guards
 
 
 def test_every_guard_is_in_its_file_once_and_has_a_test() -> None:

@@ -3,7 +3,7 @@
 from darkroom.domain.admission import Work
 from darkroom.domain.errors import Retryable
 from darkroom.operations.hand_in_timesheets import Tally, hand_in_timesheets
-from tests.fakes.admission import FakeTimesheets
+from proof.fakes.admission import FakeTimesheets
 
 NOW = 1_795_251_600_000
 

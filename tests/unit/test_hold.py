@@ -32,7 +32,7 @@ from darkroom.domain.hold import (
 )
 from darkroom.domain.message import Message
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
-from tests.damage import damaged
+from proof.fakes.damage import damaged
 
 NOW = 1_795_251_600_123
 DAY = 24 * 3600

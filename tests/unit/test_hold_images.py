@@ -20,7 +20,7 @@ from darkroom.domain.hold import (
 from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.operations.hold_images import Holding, hold_images
-from tests.fakes.stores import FakeAlarms, FakeHolds, FakeLanes
+from proof.fakes.stores import FakeAlarms, FakeHolds, FakeLanes
 from tests.unit.test_hold import DAY, NOW, entry
 
 

@@ -43,7 +43,7 @@ from darkroom.domain.image import (
     replay,
 )
 from darkroom.domain.message import Message
-from tests.fakes.rows import accepted_image
+from proof.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000
 LEASE_UNTIL = NOW + 90_000

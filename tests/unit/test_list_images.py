@@ -12,8 +12,8 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Status
 from darkroom.domain.listing import LISTED_STATUSES, Place, Wish, cursor_of, read_wish
 from darkroom.operations.list_images import LOOKS, Page, list_images
-from tests.fakes import FakeImages, World
-from tests.pictures import jpeg
+from proof.fakes import FakeImages, World
+from proof.fakes.pictures import jpeg
 from tests.unit.test_image import NOW, pending
 
 

@@ -15,8 +15,8 @@ from darkroom.operations import list_orphans as module
 from darkroom.operations.list_orphans import LEAST_AGE_SECONDS, Look, list_orphans
 from darkroom.operations.patience import PAUSES_SECONDS, Patience
 from darkroom.operations.remove_orphans import HIDDEN_SECONDS
-from tests.fakes import FakeVersionedOriginals, World
-from tests.pictures import jpeg
+from proof.fakes import FakeVersionedOriginals, World
+from proof.fakes.pictures import jpeg
 
 PHOTO = jpeg(32, 24)
 DAY = 24 * 3600

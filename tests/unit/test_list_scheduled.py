@@ -10,7 +10,7 @@ from darkroom.domain.image import Image, Status, due_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.periods import Period, day_period, local_time
 from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
-from tests.fakes import FakeImages
+from proof.fakes import FakeImages
 from tests.unit.test_image import NOW, pending, processing
 
 HOUR = 3_600_000

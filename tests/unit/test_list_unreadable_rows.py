@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from darkroom.domain.image import Status, due_shard_of
 from darkroom.operations.list_unreadable_rows import list_unreadable_rows
-from tests.fakes import FakeImages
+from proof.fakes import FakeImages
 from tests.unit.test_image import NOW, pending
 
 

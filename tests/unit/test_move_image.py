@@ -11,8 +11,8 @@ from darkroom.domain.schedule import Timetable, read_timetable
 from darkroom.domain.tenants import Tier
 from darkroom.operations.move_image import move_image
 from darkroom.operations.read_image import UnknownImage
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 
 PHOTO = jpeg(32, 24)
 HOUR = 3_600_000

@@ -13,8 +13,8 @@ from darkroom.domain.periods import Period
 from darkroom.domain.schedule import read_timetable
 from darkroom.operations.list_scheduled import Selection
 from darkroom.operations.move_scheduled import LOOK_SECONDS, move_scheduled
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 
 PHOTO = jpeg(32, 24)
 HOUR = 3_600_000

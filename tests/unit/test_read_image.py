@@ -13,8 +13,8 @@ from darkroom.operations.read_image import (
     read_image,
     variant_url,
 )
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 
 
 def read(

@@ -14,8 +14,8 @@ from darkroom.domain.schedule import Timetable
 from darkroom.domain.status_document import status_document
 from darkroom.operations.read_image import VariantMissing, VariantNotReady, variant_url
 from darkroom.operations.redo_image import NotRedoable, redo_image
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 from tests.unit.test_dead_letters import DONE, REFUSED, given_up
 from tests.unit.test_image import NOW, pending, processing
 

@@ -22,7 +22,7 @@ from darkroom.domain.hold import (
 from darkroom.domain.image import Status
 from darkroom.domain.lanes import LANES, SLOW, Lane, lanes_with
 from darkroom.operations.release_images import TURNS_AHEAD_SECONDS, Released, ReleaseStores, release_images
-from tests.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
+from proof.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 from tests.unit.test_hold import DAY, NOW, entry
 from tests.unit.test_image import pending
 

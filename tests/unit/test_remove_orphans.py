@@ -17,7 +17,7 @@ from darkroom.operations.remove_orphans import (
     remove_orphans,
     table_seems_lost,
 )
-from tests.fakes import World
+from proof.fakes import World
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
 from tests.unit.test_list_orphans import DAY, PHOTO, a_world, look, orphaned
 

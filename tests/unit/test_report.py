@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.report import Goal, commit_of, write_report
+from checks.report import Goal, commit_of, write_report
 
 
 @pytest.mark.parametrize(

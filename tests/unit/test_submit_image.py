@@ -14,8 +14,8 @@ from darkroom.domain.message import Message
 from darkroom.domain.presets import PRESETS
 from darkroom.domain.recipes import Recipe
 from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
-from tests.fakes import World
-from tests.pictures import encoded, jpeg, picture
+from proof.fakes import World
+from proof.fakes.pictures import encoded, jpeg, picture
 
 PHOTO = jpeg()
 RECIPE = '{"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover"}]}'

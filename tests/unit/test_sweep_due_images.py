@@ -17,8 +17,8 @@ from darkroom.domain.message import Message, read_message
 from darkroom.operations import sweep_due_images as operation
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, measure, sweep_due_images
 from darkroom.ports import Due
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 from tests.unit.test_image import pending
 
 PHOTO = jpeg()

@@ -25,7 +25,7 @@ from darkroom.operations.add_tenant import TenantExists, add_tenant
 from darkroom.operations.change_tenant import UnknownTenant, change_tenant
 from darkroom.operations.create_key import create_key
 from darkroom.operations.revoke_key import UnknownKey, revoke_key
-from tests.fakes.tenants import FakeTenants
+from proof.fakes.tenants import FakeTenants
 
 ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
 

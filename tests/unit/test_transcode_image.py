@@ -16,8 +16,8 @@ from darkroom.domain.recipes import Effort, Recipe
 from darkroom.imaging import Developed, develop
 from darkroom.operations.transcode_image import Finished, TryAgain
 from darkroom.ports import MemoryUnavailable
-from tests.fakes import World
-from tests.pictures import encoded, jpeg, opened, picture
+from proof.fakes import World
+from proof.fakes.pictures import encoded, jpeg, opened, picture
 
 PHOTO = jpeg(640, 480)
 

@@ -15,7 +15,7 @@ from console.client import ApiError
 from console.dead_letters import _STANDINGS
 from darkroom.domain.dead_letter import Standing
 from darkroom.domain.image import Status, message_for
-from tests.fakes.dead_letters import FakeMoves
+from proof.fakes.dead_letters import FakeMoves
 from tests.unit.console.conftest import Run
 from tests.unit.test_dead_letters import DAY, REFUSED, Office, given_up
 

@@ -16,8 +16,8 @@ from console.client import ApiError
 from darkroom.domain.image import Image, Status
 from darkroom.domain.lanes import LANES
 from darkroom.domain.schedule import read_timetable
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 from tests.unit.console.conftest import Run
 from tests.unit.console.fake_api import FakeApi, Reply, image_id_of, problem
 

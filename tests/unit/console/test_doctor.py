@@ -13,8 +13,8 @@ import typer
 from console import doctor, doctor_work
 from console.doctor_work import CHECKS, Check, Finding
 from darkroom.domain.errors import Retryable
-from tests.fakes import World
-from tests.pictures import jpeg
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
 from tests.unit.console.conftest import Run
 
 

@@ -15,7 +15,7 @@ from console import orphans
 from console.client import ApiError
 from console.interrupts import Interrupts
 from darkroom.domain.errors import Retryable
-from tests.fakes import World
+from proof.fakes import World
 from tests.unit.console.conftest import Run
 from tests.unit.test_list_orphans import DAY, PHOTO, a_world, orphaned
 

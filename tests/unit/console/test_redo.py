@@ -14,7 +14,7 @@ from console.interrupts import Interrupts
 from console.stack import explained
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
-from tests.fakes import World
+from proof.fakes import World
 from tests.unit.console.conftest import Run
 from tests.unit.test_redo_image import done
 

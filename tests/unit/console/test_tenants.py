@@ -12,7 +12,7 @@ import pytest
 from console import keys, tenants
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.tenants import TenantState, Tier
-from tests.fakes.tenants import FakeTenants
+from proof.fakes.tenants import FakeTenants
 from tests.unit.console.conftest import Run
 
 

@@ -14,7 +14,7 @@ from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import Limits
 from darkroom.imaging.decode import check_limits, open_original
 from darkroom.imaging.headers import MAX_PIECES, Header, read_header, without_metadata
-from tests.pictures import encoded, jpeg, opened, picture
+from proof.fakes.pictures import encoded, jpeg, opened, picture
 
 SECRET = b"SECRET-52.5200N"
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()

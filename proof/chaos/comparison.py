@@ -1,0 +1,190 @@
+"""What a rehearsal came to, judged image by image, and how much later each neighbour was than without the poison."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from darkroom.domain.image import Image, Status
+from darkroom.domain.instants import Milliseconds
+from proof.chaos.poison import DEAD_LETTERS, End, Poison
+
+LATER_SECONDS = 60
+"""How much later than without poison an image may be that has nothing to do with it."""
+
+SWEEP_SECONDS = 60
+
+SWEEPS_APART_SECONDS = 3 * SWEEP_SECONDS
+"""The longest that may lie between two sweeps, as `longest_gap_seconds` counts it: a period, what is left of the one
+before it when the clock is moved, and as much again for a machine that is busy or an emulator that stands still."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Life:
+    """How long an image took in one rehearsal: from when it was accepted, or from its time, to its end (None: it has
+    none). `hits` says by what, other than poison, it was struck itself."""
+
+    number: int
+    began_at: Milliseconds
+    ended_at: Milliseconds | None
+    is_neighbour: bool = True
+    hits: frozenset[str] = frozenset()
+
+    @property
+    def seconds(self) -> float:
+        """How long it took; endless where it has no end."""
+        return float("inf") if self.ended_at is None else (self.ended_at - self.began_at) / 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """How much later the images of one plan were with poison than without.
+
+    `excluded` counts, by reason, those that are not compared; `alike` is by how much those were later that were hit by
+    the same in both rehearsals, which no goal holds to anything: how long they wait is a matter of seconds' luck.
+    """
+
+    compared: int
+    excluded: Counter[str]
+    late: tuple[str, ...]
+    latest_seconds: float
+    alike_latest_seconds: float
+
+
+def compare(
+    without: Mapping[int, Life], with_poison: Mapping[int, Life], *, limit_seconds: float = LATER_SECONDS
+) -> Comparison:
+    """Compare each image with itself. Left out are those that the poison was meant for, and those that a kill or a
+    pause has hit themselves in either rehearsal."""
+    excluded: Counter[str] = Counter()
+    late, latest, alike, compared = [], 0.0, 0.0, 0
+    for number, before in sorted(without.items()):
+        after = with_poison.get(number)
+        if after is None or not (before.is_neighbour and after.is_neighbour):
+            excluded["not accepted in both" if after is None else "no neighbour"] += 1
+            continue
+        later = _later(before, after)
+        if hits := before.hits | after.hits:
+            excluded[" and ".join(sorted(hits))] += 1
+            if before.hits == after.hits:
+                alike = max(alike, later)
+            continue
+        compared += 1
+        latest = max(latest, later)
+        if later > limit_seconds:
+            late.append(f"image {number} took {after.seconds:.0f} s, and {before.seconds:.0f} s without poison")
+    return Comparison(
+        compared=compared,
+        excluded=excluded,
+        late=tuple(late),
+        latest_seconds=latest,
+        alike_latest_seconds=alike,
+    )
+
+
+def _later(before: Life, after: Life) -> float:
+    # Without an end it is late, whatever became of it in the other rehearsal.
+    return float("inf") if after.ended_at is None else after.seconds - before.seconds
+
+
+def written_twice(row: Image, first_seen_version: int | None) -> str | None:
+    """What in a finished row says that it was ended more than once in its run, or worked on after its end."""
+    if row.status is not Status.DONE:
+        return None
+    if first_seen_version is not None and row.version != first_seen_version:
+        return f"{row.image_id} was written after its end: version {first_seen_version}, then {row.version}"
+    of_run = [attempt for attempt in row.attempts if attempt.run == row.run]
+    whole = [attempt for attempt in of_run if attempt.ended_at is not None and attempt.cause is None]
+    if len(whole) != 1 or whole[0].number != row.attempt:
+        return f"{row.image_id} is done by {len(whole)} attempts, and its latest is number {row.attempt}"
+    late = [attempt for attempt in of_run if row.completed_at is not None and attempt.started_at > row.completed_at]
+    return f"{row.image_id} was begun after its end" if late else None
+
+
+def problems_of_letters(
+    rows: Iterable[Image], explained: Mapping[tuple[str, int], int], raw: Mapping[str, int]
+) -> list[str]:
+    """What is wrong with the dead letters of these images: `explained` counts those that explain themselves, by image
+    and run, and `raw` all others, by image.
+
+    A run that was given up has exactly one that explains itself, and may have raw ones; whatever is done has none.
+    """
+    found = []
+    for row in rows:
+        is_final = row.letter is None and row.error is not None and not row.error.retryable
+        is_given_up = row.status is Status.FAILED and not is_final
+        count = explained.get((row.image_id, row.run), 0)
+        if count != is_given_up:
+            found.append(f"{row.image_id} is {row.status} and has {count} letters that explain themselves")
+        if not is_given_up and raw.get(row.image_id, 0):
+            found.append(f"{row.image_id} is {row.status} and has {raw[row.image_id]} raw letters")
+    return found
+
+
+def astray(poisons: Sequence[Poison], letters: Mapping[str, Collection[str]]) -> list[str]:
+    """The poison that did not end where it should; `letters` are the bodies that lie in each queue of dead letters.
+
+    To be asked when the queues themselves are empty: what is no dead letter is settled then.
+    """
+    found = []
+    for poison in poisons:
+        is_letter = poison.body in letters[DEAD_LETTERS.get(poison.queue, poison.queue)]
+        if (End.DEAD_LETTER if is_letter else End.SETTLED) not in poison.ends:
+            found.append(f"{poison.queue}: {poison.name} is {'a dead letter' if is_letter else 'nowhere'}")
+    return found
+
+
+def longest_gap_seconds(
+    sweeps: Sequence[Milliseconds],
+    jumps: Sequence[tuple[Milliseconds, int]],
+    *,
+    since: Milliseconds,
+    until: Milliseconds,
+) -> float:
+    """The longest time without a sweep between two instants of the stack's clock.
+
+    `jumps` are by how many seconds that clock was moved ahead, and from when. A schedule fires once after a move
+    however far it was, so that a move counts as a period at most.
+    """
+    marks = sorted({since, until, *(sweep for sweep in sweeps if since <= sweep <= until)})
+    longest = 0.0
+    for before, after in pairwise(marks):
+        moved = [seconds for at, seconds in jumps if before < at + seconds * 1000 <= after]
+        longest = max(
+            longest, (after - before) / 1000 - sum(moved) + sum(min(seconds, SWEEP_SECONDS) for seconds in moved)
+        )
+    return longest
+
+
+def next_moment(
+    now: Milliseconds,
+    *,
+    instants: Iterable[Milliseconds],
+    wakes: Iterable[Milliseconds] = (),
+    returns: Iterable[Milliseconds] = (),
+    is_gathering: bool = False,
+    step_seconds: int | None = None,
+) -> Milliseconds | None:
+    """Where the clock of a stack at rest is moved to: the next thing that is known to happen, or a step towards what is
+    overdue (None: nothing is). None where nothing is left to happen.
+
+    `instants` are images' times, which nothing skips; `wakes` those of batches, `returns` those of messages that are
+    hidden. `is_gathering` says that the hold queue waits for its window to be over.
+    """
+    moments = [moment for instant in instants for moment in (instant - LEAD_SECONDS * 1000, instant)]
+    moments += [wake + 1000 for wake in wakes]
+    moments += returns
+    if is_gathering:
+        moments.append(now + WINDOW_SECONDS * 1000)
+    if step_seconds is not None:
+        moments.append(now + step_seconds * 1000)
+    return min((moment for moment in moments if moment > now), default=None)
+
+
+LEAD_SECONDS = 30
+"""How long before images' time the clock stops, for their messages to be in their lane when it comes."""
+
+WINDOW_SECONDS = 61
+"""The hold queue's window, and a second."""

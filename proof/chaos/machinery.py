@@ -1,0 +1,253 @@
+"""What a rehearsal does to a stack from outside: its clock, its processes, its queues and rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from darkroom.aws.once import PowertoolsOnce
+from embedded_aws import clock
+from proof.chaos.plan import Strike
+from proof.running.conditions import (
+    ACCEPTOR,
+    ADMITTER,
+    HOLDER,
+    INJECTED,
+    RELEASER,
+    SWEEPER,
+    TRANSCODER,
+    configuration,
+    configure,
+)
+from proof.running.stack import Stack
+
+STRUCK = (ACCEPTOR, ADMITTER, TRANSCODER, HOLDER, RELEASER, SWEEPER)
+"""The functions whose processes die."""
+
+_EMULATOR = b"embedded_aws.server"
+
+
+class Clock:
+    """A stack's clock, and by how much it was moved from when on."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._file = Path(stack.document["clock_file"])
+        self.jumps: list[tuple[int, int]] = []
+
+    def now(self) -> int:
+        """What it says, in milliseconds."""
+        return time.time_ns() // 1_000_000 + clock.seconds_ahead(self._file) * 1000
+
+    def go_to(self, instant: int) -> None:
+        """Move it ahead, if it is not there yet, and wait until everybody goes by it."""
+        now = self.now()
+        seconds = -(-(instant - now) // 1000)
+        if seconds > 0:
+            self.jumps.append((now, seconds))
+            clock.set_ahead(self._file, clock.seconds_ahead(self._file) + seconds)
+            time.sleep(clock.SETTLE_SECONDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Death:
+    """A process died of a strike: of which function, for whose sake, working for whom, and when."""
+
+    function: str
+    token: str
+    image_ids: tuple[str, ...]
+    at: int
+
+
+class Strikes:
+    """The folder in which processes find out that they are to die."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._count = 0
+
+    def lay(self, strike: Strike, token: str) -> None:
+        """Let the process die that is first to work for whatever has that token in it."""
+        self._count += 1
+        file = self._folder / f"{strike.function}.{self._count:05d}.json"
+        document = {
+            "token": token,
+            "call": strike.call,
+            "operation": strike.operation,
+            "after": strike.after,
+        }
+        unfinished = file.with_suffix(".laid")
+        unfinished.write_text(json.dumps(document))
+        unfinished.rename(file)
+
+    def lift(self) -> int:
+        """Take back those that nobody has come to, and return how many."""
+        left = list(self._folder.glob("*.json"))
+        for file in left:
+            file.unlink(missing_ok=True)
+        return len(left)
+
+    def deaths(self) -> list[Death]:
+        """Who has died so far."""
+        found = []
+        for file in sorted(self._folder.glob("*.dead")):
+            word = json.loads(file.read_bytes())
+            found.append(
+                Death(
+                    function=file.name.partition(".")[0],
+                    token=word["token"],
+                    image_ids=tuple(word["image_ids"]),
+                    at=word["at"],
+                )
+            )
+        return found
+
+    def clear(self) -> None:
+        """Forget all of it."""
+        for file in self._folder.iterdir():
+            file.unlink()
+
+
+@contextmanager
+def struck(stack: Stack, folder: Path) -> Iterator[Strikes]:
+    """Run the functions so that strikes reach them, for the length of the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    strikes = Strikes(folder)
+    strikes.clear()
+    shipped = {function: configuration(stack, function) for function in STRUCK}
+    try:
+        for function, original in shipped.items():
+            variables = original["Environment"]["Variables"] | {
+                "PYTHONPATH": str(INJECTED),
+                "PROOF_STRIKES": str(folder.resolve()),
+                "PROOF_FUNCTION": function,
+            }
+            configure(
+                stack, function, original | {"Handler": "struck.handler", "Environment": {"Variables": variables}}
+            )
+        yield strikes
+    finally:
+        for function, original in shipped.items():
+            configure(stack, function, original)
+
+
+def emulator_of(state: Path) -> int:
+    """The process of the emulator whose state lies there."""
+    mark = os.fsencode(state.resolve()) + b"/"
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                # Its guardian's command names it too, but does not begin with it.
+                if _EMULATOR in arguments[1:4] and any(argument.startswith(mark) for argument in arguments):
+                    return int(entry.name)
+    raise RuntimeError(f"no emulator runs for {state}")
+
+
+def pause(process: int, seconds: float) -> None:
+    """Let a process stand still for so long."""
+    handle = os.pidfd_open(process)
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGSTOP)
+        try:
+            time.sleep(seconds)
+        finally:
+            signal.pidfd_send_signal(handle, signal.SIGCONT)
+    finally:
+        os.close(handle)
+
+
+class _Died(BaseException):
+    """A worker ended in the midst of its work: Powertools, which catches exceptions, gets nothing to catch."""
+
+
+@dataclass(frozen=True)
+class _Context:
+    """As much of an invocation's context as tells until when its worker may run."""
+
+    remaining_milliseconds: int
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_milliseconds
+
+
+class Records:
+    """The memory of work done once, as workers that die leave it: written by the product's own adapter."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._client, self._table = stack.client("dynamodb"), stack.output("IdempotencyTableName")
+
+    def begin_and_die(self, key: str, *, runs_until: int) -> None:
+        """Leave the record of a worker that may run until that instant and has died."""
+
+        def die() -> dict[str, Any]:
+            raise _Died
+
+        with suppress(_Died):
+            self._once(runs_until)(key, die)
+
+    def knows(self, key: str) -> bool:
+        """Whether work is remembered under that key: it is the one that workers go by."""
+
+        def die() -> dict[str, Any]:
+            raise _Died
+
+        try:
+            self._once(time.time_ns() // 1_000_000)(key, die)
+        except _Died:
+            return False
+        return True
+
+    def _once(self, runs_until: int) -> Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]:
+        # Powertools counts from this machine's clock, which the stack's may be ahead of.
+        context = _Context(runs_until - time.time_ns() // 1_000_000)
+        return PowertoolsOnce(self._client, self._table, cast("Any", context))
+
+
+class Queues:
+    """The stack's queues, by the outputs that name them."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack, self._sqs = stack, stack.client("sqs")
+
+    def send(self, queue: str, body: str, group: str) -> None:
+        """Send one message."""
+        self._sqs.send_message(QueueUrl=self._stack.output(queue), MessageBody=body, MessageGroupId=group)
+
+    def visible(self, *queues: str) -> int:
+        """How many messages could be received from these."""
+        return sum(self._stack.messages(queue, "") for queue in queues)
+
+    def letters(self, queue: str) -> list[dict[str, Any]]:
+        """All messages of a queue that nobody takes from, which stay as visible as they were."""
+        url = self._stack.output(queue)
+        found: dict[str, dict[str, Any]] = {}
+        while messages := self._sqs.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60, MessageAttributeNames=["All"]
+        ).get("Messages"):
+            found |= {message["MessageId"]: message for message in messages}
+        for message in found.values():
+            self._sqs.change_message_visibility(
+                QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
+            )
+        return list(found.values())
+
+    def give_up_after(self, queue: str, receives: int) -> None:
+        """Have a queue give a message up after so many receives."""
+        url = self._stack.output(queue)
+        (policy,) = self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])[
+            "Attributes"
+        ].values()
+        changed = json.dumps(json.loads(policy) | {"maxReceiveCount": receives})
+        self._sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": changed})
+
+
+def image_id_of(item: Mapping[str, Any]) -> str:
+    """The id of a row's item."""
+    return str(item["image_id"]["S"])

@@ -1,0 +1,267 @@
+"""Messages, batches and rows that no Darkroom wrote, and where each of them may end."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from darkroom.domain.hold import RELEASE, Batch, Entry, batch_key, execution_name
+from darkroom.domain.ids import image_id_from_bits
+from darkroom.domain.image import due_shard_of, waiting_shard_of
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.message import Message
+from proof.running.load import TENANT
+
+LANE_QUEUES = {"fast": "FastQueueUrl", "slow": "SlowQueueUrl"}
+HOLD_QUEUE, UPLOAD_QUEUE = "HoldQueueUrl", "UploadQueueUrl"
+DEAD_LETTERS = {
+    "FastQueueUrl": "FastDeadLettersUrl",
+    "SlowQueueUrl": "SlowDeadLettersUrl",
+    HOLD_QUEUE: "HoldDeadLettersUrl",
+    UPLOAD_QUEUE: "UploadDeadLettersUrl",
+}
+"""Each queue's dead letters, both by the output that names them."""
+
+IMPOSSIBLE_TIMES = {
+    "in 10^30": 10**30,
+    "in the year 11476": 300_000_000_000_000,
+    "in 2^63": 2**63,
+    "in the year 9999": 253_402_300_799_000,
+}
+
+YEARS_AHEAD_SECONDS = 3 * 365 * 86_400
+
+
+class End(StrEnum):
+    """Where a poisoned message may end."""
+
+    DEAD_LETTER = "a dead letter"
+    SETTLED = "settled"
+
+
+ANY_END = frozenset(End)
+DEAD_LETTER, SETTLED = frozenset({End.DEAD_LETTER}), frozenset({End.SETTLED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Poison:
+    """One message: in which queue, by the output that names it, and where it may end."""
+
+    name: str
+    queue: str
+    body: str
+    ends: frozenset[End]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DamagedBatch:
+    """An object of the holds bucket that has an execution of its own, which wakes when it is set."""
+
+    name: str
+    key: str
+    dumped: bytes
+    ends: frozenset[End] = DEAD_LETTER
+
+    @property
+    def execution(self) -> str:
+        """The name of its execution."""
+        return execution_name(self.key)
+
+
+def poisons(seed: int, *, now: Milliseconds) -> tuple[Poison, ...]:
+    """Poison for every queue, in an order of its own; every body is there once, whatever it is."""
+    chance = random.Random(f"{seed} poison")
+    made = [
+        Poison(name=name, queue=queue, body=body, ends=ends)
+        for queue, kinds in (
+            *((queue, _for_a_lane) for queue in LANE_QUEUES.values()),
+            (HOLD_QUEUE, _for_the_hold_queue),
+            (UPLOAD_QUEUE, _for_the_upload_queue),
+        )
+        for name, body, ends in kinds(chance, now)
+    ]
+    made += [
+        Poison(name=name, queue=queue, body=body, ends=DEAD_LETTER)
+        for queue in DEAD_LETTERS.values()
+        for name, body, _ in (*_unreadable(chance, now), ("of an unknown image", _text(_message(chance)), DEAD_LETTER))
+    ]
+    chance.shuffle(made)
+    return tuple(made)
+
+
+type _Kind = tuple[str, str, frozenset[End]]
+
+
+def _unreadable(chance: random.Random, now: Milliseconds) -> Iterator[_Kind]:
+    for name, body in (
+        ("junk", f"junk {_nonce(chance)}"),
+        ("pictograms", f"💣💥 {_nonce(chance)}"),
+        ("a list", json.dumps([_nonce(chance)])),
+        ("a text", json.dumps(_nonce(chance))),
+        ("nested deeply", "[" * 5000 + json.dumps(_nonce(chance))),
+        ("200 KB", _nonce(chance) + "x" * 200_000),
+        ("version 2", _text(_message(chance) | {"v": 2})),
+        ("a version in words", _text(_message(chance) | {"v": "1"})),
+        ("an unknown field", _text(_message(chance) | {"priority": 9})),
+        ("no run", _text({name: value for name, value in _message(chance).items() if name != "run"})),
+        ("run 0", _text(_message(chance) | {"run": 0})),
+        ("a schedule below 0", _text(_message(chance) | {"schedule": -1})),
+        ("a path for an id", _text(_message(chance) | {"image_id": f"../../{_nonce(chance)}"})),
+        ("a time below 0", _text(_message(chance) | {"process_at": -now})),
+        ("a time in words", _text(_message(chance) | {"process_at": "tomorrow"})),
+        ("a time of half a millisecond", _text(_message(chance) | {"process_at": now + 0.5})),
+    ):
+        yield name, body, DEAD_LETTER
+
+
+def _for_a_lane(chance: random.Random, now: Milliseconds) -> Iterator[_Kind]:
+    yield from _unreadable(chance, now)
+    yield "of an unknown image", _text(_message(chance)), SETTLED
+    yield "of an unknown image and lane", _text(_message(chance) | {"lane": "express"}), ANY_END
+    yield "of run 10^30", _text(_message(chance) | {"run": 10**30}), ANY_END
+    for name, instant in IMPOSSIBLE_TIMES.items():
+        yield name, _text(_message(chance) | {"process_at": instant}), ANY_END
+
+
+def _for_the_hold_queue(chance: random.Random, now: Milliseconds) -> Iterator[_Kind]:
+    yield from _unreadable(chance, now)
+    far = now + 3 * 3_600_000
+    yield "of an unknown image", _text(_message(chance) | {"process_at": far}), SETTLED
+    yield "of an unknown image, without a time", _text(_message(chance)), SETTLED
+    yield "of an unknown lane", _text(_message(chance) | {"lane": "express", "process_at": far}), ANY_END
+    yield "of an unknown lane, now", _text(_message(chance) | {"lane": "express"}), ANY_END
+    yield "of run 10^30", _text(_message(chance) | {"process_at": far, "run": 10**30}), ANY_END
+    yield "in three years", _text(_message(chance) | {"process_at": now + YEARS_AHEAD_SECONDS * 1000}), ANY_END
+    for name, instant in IMPOSSIBLE_TIMES.items():
+        yield name, _text(_message(chance) | {"process_at": instant}), ANY_END
+    yield "of a missing batch", _batch_letter(_key(chance, now)), SETTLED
+    yield "of a batch at no place of ours", _batch_letter(f"elsewhere/{_nonce(chance)}"), DEAD_LETTER
+
+
+def _for_the_upload_queue(chance: random.Random, now: Milliseconds) -> Iterator[_Kind]:
+    yield from _unreadable(chance, now)
+    yield "a reminder of an unknown image", _text(_message(chance)), SETTLED
+    yield "news of an unknown image", upload_news(f"uploads/{_message(chance)['image_id']}"), SETTLED
+    yield "news of another object", upload_news(f"elsewhere/{_nonce(chance)}"), SETTLED
+    yield "news of a name of 10,000 characters", upload_news("uploads/" + _nonce(chance) + "0" * 10_000), SETTLED
+    yield "news without an object", json.dumps({"Records": [{"s3": {}, "nonce": _nonce(chance)}]}), DEAD_LETTER
+
+
+def poison_of_batches(batches: Sequence[DamagedBatch]) -> Iterator[Poison]:
+    """For each damaged batch the letter that has it woken, as an operator would by moving it back. What cannot be read
+    is a dead letter again; one that can is set to wake once more, and comes to the same end."""
+    for batch in batches:
+        yield Poison(
+            name=f"of a batch that is {batch.name}", queue=HOLD_QUEUE, body=_batch_letter(batch.key), ends=ANY_END
+        )
+
+
+def damaged_batches(seed: int, *, wake_at: Milliseconds, neighbour: Entry | None = None) -> tuple[DamagedBatch, ...]:
+    """Objects that are no batches, and batches that cannot be released; `neighbour` is a healthy image's entry that one
+    of them holds beside what cannot go."""
+    chance = random.Random(f"{seed} batches")
+
+    def batch(**changes: Any) -> bytes:
+        entries = tuple(
+            Entry(message=Message.model_validate(_message(chance)), process_at=wake_at + number) for number in range(3)
+        )
+        dumped = Batch(level=RELEASE.name, wake_at=wake_at, entries=entries).dumped()
+        return gzip.compress(json.dumps(json.loads(gzip.decompress(dumped)) | changes).encode(), mtime=0)
+
+    def group(*images: list[Any], lane: str = "slow") -> dict[str, Any]:
+        return {"tenant_id": TENANT, "lane": lane, "images": list(images)}
+
+    unknown = [_message(chance)["image_id"], 1, 0, 0]
+    with_a_neighbour = [group(unknown, lane="express")]
+    if neighbour is not None:
+        message = neighbour.message
+        own = [message.image_id, message.run, message.schedule, neighbour.process_at - wake_at]
+        with_a_neighbour.append({"tenant_id": message.tenant_id, "lane": message.lane, "images": [own]})
+    made = (
+        ("no gzip", f"junk {_nonce(chance)}".encode(), DEAD_LETTER),
+        ("no JSON", gzip.compress(_nonce(chance).encode(), mtime=0), DEAD_LETTER),
+        ("cut in half", batch()[:60], DEAD_LETTER),
+        ("of version 2", batch(v=2), DEAD_LETTER),
+        ("of no images but junk", batch(groups=[group(["junk", 1, 0, 0])]), DEAD_LETTER),
+        ("of images in 10^30", batch(groups=[group([*unknown[:3], 10**30])]), ANY_END),
+        ("of images below 0", batch(groups=[group([*unknown[:3], -(10**15)])]), ANY_END),
+        ("of an unknown lane", batch(groups=with_a_neighbour), ANY_END),
+        ("of an unknown level", batch(level="centuries"), ANY_END),
+        ("empty", batch(groups=[]), ANY_END),
+    )
+    return tuple(
+        DamagedBatch(name=name, key=_key_of(dumped, wake_at), dumped=dumped, ends=ends) for name, dumped, ends in made
+    )
+
+
+def bad_row(item: Mapping[str, Any], *, seed: int, now: Milliseconds, lane: str) -> dict[str, Any]:
+    """A copy of a real row's item that this version cannot read, under another id: a field of its recipe is unknown. It
+    is `pending`, due, and before all others in its partition of the due index and of its lane's waiting index."""
+    chance = random.Random(f"{seed} rows {lane}")
+    shard = due_shard_of(item["image_id"]["S"])
+    image_id = _image_id(chance)
+    while due_shard_of(image_id) != shard:
+        image_id = _image_id(chance)
+    first = str(now - 86_400_000)
+    recipe = json.loads(item["recipe"]["S"]) | {"from_a_later_version": True}
+    return {
+        **{name: value for name, value in item.items() if name not in _OF_LATER},
+        "image_id": {"S": image_id},
+        "lane": {"S": lane},
+        "status": {"S": "pending"},
+        "recipe": {"S": json.dumps(recipe)},
+        "due_at": {"N": first},
+        "due_shard": {"S": shard},
+        "waiting_since": {"N": first},
+        "waiting_shard": {"S": waiting_shard_of(lane, shard)},
+    }
+
+
+_OF_LATER = frozenset({"completed_at", "lease_until", "claimed_by", "error", "letter", "process_at", "expires_at"})
+
+
+def upload_news(key: str) -> str:
+    """S3's event of an object."""
+    record = {"eventSource": "aws:s3", "eventName": "ObjectCreated:Post", "s3": {"object": {"key": key, "size": 1}}}
+    return json.dumps({"Records": [record]})
+
+
+def _batch_letter(key: str) -> str:
+    return json.dumps({"v": 1, "batch": key, "position": 0, "error": "e", "cause": "c", "execution": "arn:none"})
+
+
+def _key(chance: random.Random, now: Milliseconds) -> str:
+    return _key_of(_nonce(chance).encode(), now)
+
+
+def _key_of(dumped: bytes, wake_at: Milliseconds) -> str:
+    """The key of such an object, however damaged it is: `batch_key` asks for the batch's time alone."""
+    return batch_key(Batch(level=RELEASE.name, wake_at=wake_at, entries=()), dumped)
+
+
+def _message(chance: random.Random) -> dict[str, Any]:
+    return {
+        "v": 1,
+        "image_id": _image_id(chance),
+        "tenant_id": TENANT,
+        "lane": chance.choice(sorted(LANE_QUEUES)),
+        "run": 1,
+        "schedule": 0,
+    }
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    return json.dumps(message)
+
+
+def _image_id(chance: random.Random) -> str:
+    return image_id_from_bits(chance.randbytes(16))
+
+
+def _nonce(chance: random.Random) -> str:
+    return chance.randbytes(8).hex()

@@ -1,0 +1,228 @@
+"""Every fault at every call: each HTTP attempt of the real handlers is struck in every way, and every pair of them.
+
+    python -m proof.crashes [--faults 1|2] [--history NAME …] [--jobs 2] [--shards N] [--attempts N]
+    python -m proof.crashes --replay "good: throttled at 9; dies before at 12"
+
+The handlers, the adapters and Powertools are the real ones, over moto, in virtual time. The attempts are those that the
+code makes when it is run: nobody lists them. Prints a table, and each broken promise with its whole story. Exits with 1
+where a promise was broken or a point was not struck.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from checks.report import Goal, write_report
+from proof.crashes.exploration import Findings, explore, play_struck, prepare
+from proof.crashes.histories import HISTORIES
+from proof.crashes.promises import Harm
+from proof.crashes.scale import AS_DEPLOYED, Scale
+from proof.crashes.wire import Mode, Point
+
+SMALL = Scale(shards=1, attempts=3)
+"""For pairs. Two faults cost an image two attempts at most, so that the third must succeed; and a sweep asks every
+shard the same. The singles strike the system as it is deployed."""
+
+_SHOWN = 5
+_PROGRESS_EVERY_SECONDS = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A share of the faults of one history: of up to `faults` at a time, in a world of that scale."""
+
+    history: str
+    faults: int
+    scale: Scale
+    share: int
+    shares: int
+
+
+@dataclass(kw_only=True)
+class Sum:
+    """What all shares of one history have come to."""
+
+    history: str
+    faults: int
+    scale: Scale
+    points: int = 0
+    findings: Findings = field(default_factory=Findings)
+
+
+def run(jobs: Sequence[Job], *, processes: int) -> Iterator[tuple[Job, Findings, bool, float]]:
+    """Does the jobs, some at a time; yields what each has found so far, whether it is done, and for how long it ran."""
+    context = get_context("fork")
+    ahead = list(jobs)
+    running: dict[Connection, tuple[Job, Any, float]] = {}
+    while ahead or running:
+        while ahead and len(running) < processes:
+            job = ahead.pop(0)
+            receiving, sending = context.Pipe(duplex=False)
+            process = context.Process(target=_work, args=(job, sending), daemon=True)
+            process.start()
+            sending.close()
+            running[receiving] = (job, process, time.monotonic())
+        for connection in wait(list(running)):
+            if not isinstance(connection, Connection):
+                continue
+            job, process, started = running[connection]
+            try:
+                findings, done = connection.recv()
+            except EOFError:
+                process.join()
+                raise RuntimeError(f"the process of {job} ended with status {process.exitcode}") from None
+            yield job, findings, done, time.monotonic() - started
+            if done:
+                process.join()
+                del running[connection]
+
+
+def _work(job: Job, sending: Connection) -> None:
+    shown = time.monotonic()
+
+    def told(_: Point, findings: Findings) -> None:
+        nonlocal shown
+        if time.monotonic() - shown > _PROGRESS_EVERY_SECONDS:
+            shown = time.monotonic()
+            sending.send((findings.counts(), False))
+
+    findings = explore(job.history, job.scale, faults=job.faults, share=job.share, shares=job.shares, told=told)
+    sending.send((findings.counts(), True))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Strikes every point, prints what came of it and writes the report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m proof.crashes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--faults", type=int, choices=(1, 2), help="singles or pairs alone; both without it")
+    parser.add_argument("--history", action="append", choices=list(HISTORIES), help="one of them; all without it")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--shards", type=int)
+    parser.add_argument("--attempts", type=int)
+    parser.add_argument("--replay", metavar="HISTORY: MODE at POINT; …", help="plays one history and tells its story")
+    chosen = parser.parse_args(arguments)
+    prepare()
+    if chosen.replay is not None:
+        return _replay(chosen.replay, _scaled(SMALL, chosen))
+    sums: list[Sum] = []
+    for faults, scale in ((1, _scaled(AS_DEPLOYED, chosen)), (2, _scaled(SMALL, chosen))):
+        if chosen.faults in (None, faults):
+            sums += _strike(chosen.history or list(HISTORIES), faults=faults, scale=scale, processes=chosen.jobs)
+    return _report(sums, whole=chosen.faults is None and chosen.history is None, jobs=chosen.jobs)
+
+
+def _scaled(scale: Scale, chosen: argparse.Namespace) -> Scale:
+    return Scale(shards=chosen.shards or scale.shards, attempts=chosen.attempts or scale.attempts)
+
+
+def _strike(names: Sequence[str], *, faults: int, scale: Scale, processes: int) -> list[Sum]:
+    """Explores the histories with that many faults, telling how far it has come."""
+    shares = 1 if faults == 1 else processes
+    jobs = [
+        Job(history=name, faults=faults, scale=scale, share=share, shares=shares)
+        for name in names
+        for share in range(shares)
+    ]
+    found: dict[Job, Findings] = {}
+    shown: set[str] = set()
+    for job, findings, done, seconds in run(jobs, processes=processes):
+        found[job] = findings
+        for violation in findings.violations:
+            if violation.replay not in shown and len(shown) < _SHOWN:
+                print(f'{violation}\n    Repeat: --replay "{violation.replay}"', flush=True)
+            shown.add(violation.replay)
+        struck = " + ".join(f"{findings.struck[depth]:,}" for depth in range(1, faults + 1))
+        of = f" ({job.share + 1} of {shares})" if shares > 1 else ""
+        print(
+            f"{job.history}{of}: {'' if done else 'so far '}{struck} histories struck, "
+            f"{len(findings.violations)} broken, {seconds:.0f} s",
+            flush=True,
+        )
+    sums = []
+    for name in names:
+        total = Sum(history=name, faults=faults, scale=scale)
+        for job, findings in found.items():
+            if job.history == name:
+                total.findings.add(findings)
+                total.points = len(findings.points)
+        sums.append(total)
+    return sums
+
+
+def _row(total: Sum) -> dict[str, Any]:
+    findings, depth = total.findings, total.faults
+    return {
+        "history": total.history,
+        "faults": depth,
+        "shards": total.scale.shards,
+        "attempts": total.scale.attempts,
+        "points": total.points,
+        "offered": findings.offered[depth],
+        "struck": findings.struck[depth],
+        "alike": findings.alike[depth],
+        "percent": _percent(total),
+        "deliveries": findings.events["deliveries"],
+        "redeliveries": findings.events["redeliveries"],
+        "kills": findings.events["kills"],
+        "settled_letters": findings.settled[depth],
+        "broken": len(findings.violations),
+        **{mode.value.replace(" ", "_"): findings.modes[f"{depth} {mode}"] for mode in Mode},
+    }
+
+
+def _percent(total: Sum) -> float:
+    """How many of the histories that there are were struck: every mode at every point, first or second."""
+    offered = total.findings.offered[total.faults]
+    if total.faults == 1 and offered != total.points:
+        return 0.0  # a share was not done
+    return 100 * total.findings.struck[total.faults] / (len(Mode) * offered)
+
+
+_COLUMNS = ("points", "struck", "alike", "percent", "redeliveries", "kills", "settled_letters", "broken")
+
+
+def _report(sums: Sequence[Sum], *, whole: bool, jobs: int) -> int:
+    rows = [_row(total) | {"jobs": jobs} for total in sums]
+    print(f"{'history':28}{'faults':>7}" + "".join(f"{name.replace('_', ' '):>16}" for name in _COLUMNS))
+    for row in rows:
+        print(f"{row['history']:28}{row['faults']:>7}" + "".join(f"{row[name]:>16,g}" for name in _COLUMNS))
+    violations = [violation for total in sums for violation in total.findings.violations]
+    harms = Counter(violation.harm for violation in violations)
+    goals = [
+        *(
+            Goal(name=f"{title} struck (%)", value=min(each), limit=100, at_least=True)
+            for faults, title in ((1, "single faults"), (2, "pairs of faults"))
+            if (each := [_percent(total) for total in sums if total.faults == faults])
+        ),
+        *(Goal(name=harm.value, value=harms[harm], limit=0, at_least=False) for harm in Harm),
+        Goal(name="other failures", value=harms[None], limit=0, at_least=False),
+    ]
+    write_report("crashes" if whole else "crashes-part", seed=None, rows=rows, goals=goals)
+    return 1 if any(not goal.holds for goal in goals) else 0
+
+
+def _replay(description: str, scale: Scale) -> int:
+    name, _, strikes = description.rpartition(": ")
+    modes = {}
+    for strike in strikes.split("; "):
+        mode, _, number = strike.partition(" at ")
+        modes[int(number)] = Mode(mode)
+    problem, story = play_struck(name, scale, modes)
+    print("\n".join(story))
+    print(f"broken: {problem}" if problem else "every promise held")
+    return 1 if problem else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""What template.yaml says of the functions and their stores, as far as a simulation needs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+from checks.report import ROOT
+
+_TEMPLATE: dict[str, Any] = yaml_parse((ROOT / "template.yaml").read_text())
+RESOURCES: dict[str, dict[str, Any]] = _TEMPLATE["Resources"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventSource:
+    """A queue whose messages a function is invoked with, at most `batch_size` at a time."""
+
+    queue: str
+    batch_size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """A function as it is deployed; `environment` still refers to resources by their logical names."""
+
+    name: str
+    timeout_seconds: int
+    environment: Mapping[str, Any]
+    event_sources: tuple[EventSource, ...]
+
+    @property
+    def path(self) -> Path:
+        """Its one file."""
+        return ROOT / "functions" / self.name / "app.py"
+
+
+def of_type(resource_type: str) -> dict[str, dict[str, Any]]:
+    """The properties of all resources of that type, by logical name."""
+    return {
+        name: resource.get("Properties", {})
+        for name, resource in RESOURCES.items()
+        if resource["Type"] == resource_type
+    }
+
+
+def functions() -> dict[str, Function]:
+    """All functions, by the name of their folder."""
+    shared = _TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
+    found = {}
+    for properties in of_type("AWS::Serverless::Function").values():
+        name = Path(properties["CodeUri"]).name
+        found[name] = Function(
+            name=name,
+            timeout_seconds=properties["Timeout"],
+            environment=shared | properties.get("Environment", {}).get("Variables", {}),
+            event_sources=tuple(
+                EventSource(
+                    queue=logical_name(event["Properties"]["Queue"]), batch_size=event["Properties"]["BatchSize"]
+                )
+                for event in properties.get("Events", {}).values()
+                if event["Type"] == "SQS"
+            ),
+        )
+    return found
+
+
+def logical_name(reference: Mapping[str, Any]) -> str:
+    """The resource that a `!Ref` or a `!GetAtt` names."""
+    target = reference.get("Ref") or reference["Fn::GetAtt"]
+    return str(target if isinstance(target, str) else target[0]).partition(".")[0]
+
+
+def resolved(value: Any, references: Mapping[str, str]) -> str:
+    """A variable's value as Lambda shows it: `references` are the values of resources' `!Ref`."""
+    defaults = {name: parameter.get("Default", "") for name, parameter in _TEMPLATE["Parameters"].items()}
+    known = {**defaults, **references}
+    match value:
+        case {"Ref": name}:
+            return str(known[name])
+        case {"Fn::Sub": str(text)}:
+            return re.sub(r"\$\{([^}]+)\}", lambda found: str(known[found[1]]), text)
+        case str() | int() | float():
+            return str(value)
+    raise ValueError(f"the simulation cannot resolve {value!r}: teach it in {Path(__file__).name}")

@@ -1,0 +1,51 @@
+"""The engine in a world that forks: each original is developed once, before the first branch."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from darkroom.domain.errors import Rejected
+from proof.crashes.promises import Broken, Harm
+
+type Develop = Callable[..., Any]
+
+_DEVELOPED: dict[tuple[Any, ...], Any] = {}
+
+
+def develop_once(develop: Develop, original: bytes, recipe: Any, options: dict[str, Any]) -> Any:
+    """What the engine makes of the original, made once: tests/engine holds that it makes the same bytes every time."""
+    key = (original, recipe.digest(), tuple(sorted(options.items())))
+    if key not in _DEVELOPED:
+        if _DEVELOPED_BEFORE:
+            raise Broken(Harm.DIFFERING, "an original is developed as in no undisturbed history")
+        try:
+            _DEVELOPED[key] = develop(original, recipe, **options)
+        except Rejected as refusal:
+            _DEVELOPED[key] = _Refused(code=refusal.code, message=refusal.message)
+    made = _DEVELOPED[key]
+    if isinstance(made, _Refused):
+        raise Rejected(made.code, made.message)
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Refused:
+    code: str
+    message: str
+
+
+def developed() -> bytes:
+    """All that the engine has made in this process, for another one to `remember`."""
+    return pickle.dumps(_DEVELOPED)
+
+
+def remember(made: bytes) -> None:
+    """Takes what another process has developed, so that none of this one's children need load the engine's threads."""
+    _DEVELOPED.update(pickle.loads(made))  # noqa: S301 - a child of this process wrote it
+    _DEVELOPED_BEFORE.append(True)
+
+
+_DEVELOPED_BEFORE: list[bool] = []

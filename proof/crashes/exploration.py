@@ -1,0 +1,366 @@
+"""Playing a history with every fault at every point, and with every second fault at every point after that.
+
+Histories branch by fork: a child is struck where its parent passes, so that nothing is played twice up to there, and a
+point that the code makes is struck without anybody naming it. A history that comes to stand exactly where another one
+has stood, down to the last byte and millisecond, is not played on: what follows has been seen.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from proof.crashes.engine import developed, remember
+from proof.crashes.histories import HISTORIES, Ending, History, check_promises
+from proof.crashes.promises import Broken, Harm
+from proof.crashes.scale import Scale
+from proof.crashes.wire import Mode, Point
+from proof.crashes.world import World
+
+HISTORY_SECONDS = 120
+"""A history that takes as much time of a processor is taken for one without an end."""
+
+_SPARES = 3
+"""A process that dies is replaced by one that was initialised before the history branched: no child pays for it."""
+
+_TOLD = 60
+"""Lines of a story that are shown."""
+
+_BLOCK = 8
+"""Points in a row that one explorer takes: neighbours often leave the same world behind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strike:
+    """A fault at a point."""
+
+    point: Point
+    mode: Mode
+
+    def __str__(self) -> str:
+        return f"{self.mode} at {self.point}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """A promise that a history broke, with all that happened in it."""
+
+    history: str
+    strikes: tuple[Strike, ...]
+    harm: Harm | None
+    problem: str
+    story: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """All of it, for people."""
+        struck = "; then ".join(map(str, self.strikes)) or "undisturbed"
+        title = f"{self.history}, {struck}: {'failed' if self.harm is None else self.harm.upper()}, {self.problem}"
+        story = self.story
+        if len(story) > _TOLD:
+            story = (*story[: _TOLD // 2], f"… {len(story) - _TOLD} lines …", *story[-_TOLD // 2 :])
+        return "\n    ".join([title, *story])
+
+    @property
+    def replay(self) -> str:
+        """What plays this one history once more."""
+        return f"{self.history}: " + "; ".join(f"{strike.mode} at {strike.point.number}" for strike in self.strikes)
+
+
+@dataclass(kw_only=True)
+class Findings:
+    """What an exploration has come to; the counters count by how many faults struck: 1 for singles, 2 for pairs.
+
+    `offered` are the points at which a fault could strike, `struck` the histories that were, `alike` those of them that
+    came to stand where another one had stood. `settled` are
+    those that left a dead letter of an image that ended otherwise.
+    """
+
+    points: tuple[Point, ...] = ()
+    offered: Counter[int] = field(default_factory=Counter)
+    struck: Counter[int] = field(default_factory=Counter)
+    alike: Counter[int] = field(default_factory=Counter)
+    settled: Counter[int] = field(default_factory=Counter)
+    modes: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    violations: list[Violation] = field(default_factory=list)
+    known: dict[int, dict[bytes, int]] = field(default_factory=dict)
+    """By how many faults may still strike, the worlds that have been played on from, and how many strikes that took."""
+
+    def counts(self) -> Findings:
+        """The same without what only explorers need: what is sent to whoever adds up."""
+        return replace(self, known={})
+
+    def add(self, other: Findings) -> None:
+        """Takes in what another explorer has found."""
+        self.offered += other.offered
+        self.struck += other.struck
+        self.alike += other.alike
+        self.settled += other.settled
+        self.modes += other.modes
+        self.events += other.events
+        self.violations += other.violations
+        for left, worlds in other.known.items():
+            self.known.setdefault(left, {}).update(worlds)
+
+
+class _SeenBefore(BaseException):
+    """The world is as another history has left it once."""
+
+
+@dataclass(eq=False)
+class _Explorer:
+    """Strikes one history and all that branch from it; `left` more faults may strike.
+
+    Of the first strikes only those in its `share` of `shares` are followed: the others are other explorers'.
+    """
+
+    history: History
+    left: int
+    share: int
+    shares: int
+    known: dict[int, dict[bytes, int]]
+    spares: frozenset[str] = frozenset()
+    told: Callable[[Point, Findings], None] = lambda point, findings: None
+    findings: Findings = field(default_factory=Findings)
+    strikes: tuple[Strike, ...] = ()
+    passed: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    """The quiet worlds on the way, each with how many strikes and points there had been before."""
+    sending: int | None = None
+    world: World = field(init=False)
+
+    # ── Asked by the wire ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def before(self, point: Point) -> Mode | None:
+        if self.left and self._is_ours(point):
+            self.findings.offered[len(self.strikes) + 1] += 1
+        return self._branch(point, Mode.DIES_BEFORE) or self._branch(point, Mode.THROTTLED)
+
+    def after(self, point: Point) -> Mode | None:
+        return self._branch(point, Mode.DIES_AFTER) or self._branch(point, Mode.ANSWER_LOST)
+
+    def quiet(self) -> None:
+        """Asked by the world whenever no function is at work."""
+        here = self.world.state()
+        if self.strikes and here in self.known.get(self.left, {}):
+            self._count_as_seen(self.known[self.left][here], depth=len(self.strikes))
+            raise _SeenBefore
+        self.passed.setdefault(here, (self._below(), len(self.world.wire.points)))
+
+    # ── Branching ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _branch(self, point: Point, mode: Mode) -> Mode | None:
+        """In a child the mode that strikes it; in the parent None, when the child's findings have been taken in."""
+        if not self.left or not self._is_ours(point):
+            return None
+        depth = len(self.strikes) + 1
+        self.findings.struck[depth] += 1
+        self.findings.modes[f"{depth} {mode}"] += 1
+        start = None
+        if mode in (Mode.DIES_BEFORE, Mode.DIES_AFTER):
+            start = self.world.state(dying=True)
+            worlds = self.known.get(self.left - 1, {})
+            if start in worlds:
+                self._count_as_seen(worlds[start], depth=depth)
+                return None
+        receiving, sending = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(receiving)
+            self._become_struck(Strike(point=point, mode=mode), start, sending)
+            return mode
+        os.close(sending)
+        with os.fdopen(receiving, "rb") as answer:
+            told = answer.read()
+        _, status = os.waitpid(child, 0)
+        if told:
+            found = pickle.loads(told)  # noqa: S301 - a child of this process wrote it
+        else:
+            problem = f"its process ended with status {status}: perhaps a history without an end"
+            found = Findings(violations=[self._violation(Harm.STUCK, problem, Strike(point=point, mode=mode))])
+        self._take(found)
+        if depth == 1:
+            self.told(point, self.findings)
+        return None
+
+    def _is_ours(self, point: Point) -> bool:
+        return bool(self.strikes) or point.number // _BLOCK % self.shares == self.share
+
+    def _become_struck(self, strike: Strike, start: bytes | None, sending: int) -> None:
+        signal.setitimer(signal.ITIMER_VIRTUAL, HISTORY_SECONDS)  # its signal ends the process
+        self.left -= 1
+        self.strikes += (strike,)
+        self.findings = Findings()
+        self.passed = {} if start is None else {start: (0, 0)}
+        self.world.events.clear()  # its parent counts what was before
+        self.sending = sending
+
+    def _take(self, found: Findings) -> None:
+        self.findings.add(found)
+        for left, worlds in found.known.items():
+            self.known.setdefault(left, {}).update(worlds)
+
+    def _below(self) -> int:
+        return sum(self.findings.struck.values())
+
+    def _count_as_seen(self, below: int, *, depth: int) -> None:
+        """Counts a history that is not played on, and the strikes below it, which were struck in its double."""
+        self.findings.alike[depth] += 1
+        self.findings.offered[depth + 1] += below // len(Mode)
+        self.findings.struck[depth + 1] += below
+        self.findings.alike[depth + 1] += below
+
+    # ── The end of a history ──────────────────────────────────────────────────────────────────────────────────────
+
+    def play(self, scale: Scale, undisturbed: Ending | None, *, every_minute: bool = False) -> Ending | None:
+        """Plays the history to its end, in the parent and in each child; a child does not return."""
+        ending = None
+        try:
+            with World(scale=scale, faults=self, on_quiet=self.quiet, every_minute=every_minute) as world:
+                self.world = world
+                world.start_spares(self.spares, _SPARES)
+                try:
+                    image_id = self.history.play(world)
+                    ending = check_promises(world, self.history, image_id, undisturbed)
+                    self.findings.settled[len(self.strikes)] += bool(ending.settled_letters)
+                    self._remember_way()
+                except _SeenBefore:
+                    self._remember_way()
+                except Broken as broken:
+                    self.findings.violations.append(self._violation(broken.harm, str(broken)))
+                except Exception:
+                    self.findings.violations.append(self._violation(None, traceback.format_exc()))
+                self.findings.points = tuple(world.wire.points)
+                self.findings.events += world.events
+                self._tell_parent()
+        finally:
+            if self.sending is not None:
+                os._exit(1)
+        return ending
+
+    def _remember_way(self) -> None:
+        total = self._below()
+        self.findings.known.setdefault(self.left, {}).update(
+            {here: total - below for here, (below, _) in self.passed.items()}
+        )
+
+    def _tell_parent(self) -> None:
+        if self.sending is not None:
+            with os.fdopen(self.sending, "wb") as parent:
+                pickle.dump(self.findings, parent)
+            os._exit(0)
+
+    def _violation(self, harm: Harm | None, problem: str, *strikes: Strike) -> Violation:
+        return Violation(
+            history=self.history.name,
+            strikes=self.strikes + strikes,
+            harm=harm,
+            problem=problem,
+            story=tuple(self.world.story),
+        )
+
+
+def prepare() -> None:
+    """Develops the histories' photos in a process of its own, so that this one stays without threads and can fork."""
+    receiving, sending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            for name in ("good", "refused", "uploaded"):  # the lanes develop a photo in different ways
+                with World() as world:
+                    HISTORIES[name].play(world)
+            with os.fdopen(sending, "wb") as parent:
+                parent.write(developed())
+        finally:
+            os._exit(0)
+    os.close(sending)
+    with os.fdopen(receiving, "rb") as answer:
+        remember(answer.read())
+    os.waitpid(child, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain:
+    """A history without any fault: `passed` are the quiet worlds on its way, with how many points come after each."""
+
+    points: tuple[Point, ...]
+    ending: Ending
+    passed: dict[bytes, int]
+
+
+def undisturbed(history: History, scale: Scale, *, every_minute: bool = False) -> Plain:
+    """Plays the history without any fault. Raises RuntimeError where it breaks a promise all the same."""
+    explorer = _Explorer(history=history, left=0, share=0, shares=1, known={})
+    ending = explorer.play(scale, None, every_minute=every_minute)
+    if ending is None:
+        raise RuntimeError("\n".join(map(str, explorer.findings.violations)))
+    points = explorer.findings.points
+    return Plain(
+        points=points,
+        ending=ending,
+        passed={here: len(points) - before for here, (_, before) in explorer.passed.items()},
+    )
+
+
+def explore(
+    name: str,
+    scale: Scale,
+    *,
+    faults: int,
+    share: int = 0,
+    shares: int = 1,
+    told: Callable[[Point, Findings], None] = lambda point, findings: None,
+) -> Findings:
+    """The history of that name with up to so many faults, 1 or 2: every mode at every point, and again after each."""
+    history = HISTORIES[name]
+    plain = undisturbed(history, scale)
+    explorer = _Explorer(
+        history=history,
+        left=faults,
+        share=share,
+        shares=shares,
+        # What one more fault may do from there on is what the first faults do after that point.
+        known={left: {here: left * len(Mode) * after for here, after in plain.passed.items()} for left in (0, 1)},
+        spares=frozenset(point.function for point in plain.points),
+        told=told,
+    )
+    gc.collect()
+    gc.freeze()  # what lives now lives on: the collector need not touch it in every child
+    gc.disable()
+    try:
+        explorer.play(scale, plain.ending)
+    finally:
+        gc.enable()
+        gc.unfreeze()
+    return explorer.findings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """Faults at points that are known by their numbers."""
+
+    modes: dict[int, Mode]
+
+    def before(self, point: Point) -> Mode | None:
+        mode = self.modes.get(point.number)
+        return mode if mode in (Mode.DIES_BEFORE, Mode.THROTTLED) else None
+
+    def after(self, point: Point) -> Mode | None:
+        return self.modes.get(point.number)
+
+
+def play_struck(name: str, scale: Scale, modes: dict[int, Mode]) -> tuple[str | None, tuple[str, ...]]:
+    """Plays one history with these faults; returns how it broke a promise, if it did, and its story."""
+    history = HISTORIES[name]
+    plain = undisturbed(history, scale)
+    with World(scale=scale, faults=Planned(modes=modes)) as world:
+        try:
+            check_promises(world, history, history.play(world), plain.ending)
+        except Broken as broken:
+            return f"{broken.harm}: {broken}", tuple(world.story)
+        return None, tuple(world.story)

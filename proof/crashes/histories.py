@@ -1,0 +1,533 @@
+"""The histories that are struck, each from a client's request to the quiet after it, and what must be true then."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from PIL import Image as Picture
+
+from darkroom.aws.once import PowertoolsOnce
+from darkroom.domain.arrival import read_letter
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Standing, standing_of
+from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
+from darkroom.domain.image import Image, Source, Status, accept
+from darkroom.domain.lanes import lane_for
+from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.tenants import ALLOWANCES, Caller, Tier
+from darkroom.operations.list_dead_letters import EVERYTHING
+from darkroom.operations.pace import Pace
+from darkroom.operations.replay_dead_letters import Desk, Tally, replay_dead_letters
+from darkroom.operations.transcode_image import memory_key
+from proof.crashes.processes import Context
+from proof.crashes.promises import Broken, Harm, check
+from proof.crashes.stores import Letter
+from proof.crashes.wire import ProcessDied
+from proof.crashes.world import MINUTE, START, InvocationFailed, World
+
+
+def _photo() -> bytes:
+    """A JPEG as small as can be: what it shows does not matter here."""
+    file = io.BytesIO()
+    Picture.linear_gradient("L").resize((24, 18)).convert("RGB").save(file, "JPEG")
+    return file.getvalue()
+
+
+PHOTO = _photo()
+DAMAGED_PHOTO = PHOTO[: len(PHOTO) // 2]
+JUNK = "no message of ours"
+KEY = "order-17"
+TRIES = 20
+PAUSE_SECONDS = 60
+"""Between a client's tries: the sweeper's period, so that the same comes later in no other way."""
+
+PAYING = Caller(tenant_id="acme", tier=Tier.PAID, allowance=ALLOWANCES[Tier.PAID], key_id="00000001")
+"""Who announces large files: its images travel in the fast lane, as those that come in one request do in the slow."""
+
+AT_LEISURE = START + ARCHIVED_FROM_SECONDS * 1000 + 24 * 60 * MINUTE
+"""When an operator mends what a bug has done: at the same time in every history, so that those that have come to the
+same go on as one; and so late that the letters have been archived."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """One way of an image. `play` returns its id; `ends` are the statuses that its last run may end in."""
+
+    name: str
+    play: Callable[[World], str]
+    ends: tuple[Status, ...]
+    deleted: bool = False
+    loses_original: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """What is left at the end: the outputs' bytes by the part of their keys after the id, and how many raw letters."""
+
+    outputs: dict[str, bytes]
+    settled_letters: int
+
+
+# ── What people do ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def submit(world: World, photo: bytes = PHOTO) -> str:
+    """A client that repeats its request until it is answered 202; returns the image's id."""
+    for attempt in range(TRIES):
+        world.position = f"submitting, try {attempt}"
+        answer = world.request("POST", "/images", body=photo, key=KEY, query={"variants": "thumb"})
+        if answer["statusCode"] == 202:
+            world.position = "accepted"
+            return str(answer["headers"]["Location"].split("/")[2])
+        check(
+            answer["statusCode"] in (500, 503),
+            Harm.LOST,
+            f"a good upload was answered {answer['statusCode']}: {answer['body']}",
+        )
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.STUCK, "the client was never answered 202")
+
+
+def announce(world: World, photo: bytes = PHOTO) -> tuple[str, str]:
+    """A client that repeats its announcement until it is given a form; returns the image's id and the form's key."""
+    world.caller = PAYING
+    announced = {"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), "variants": ["thumb"]}
+    for attempt in range(TRIES):
+        world.position = f"announcing, try {attempt}"
+        answer = world.request("POST", "/uploads", body=json.dumps(announced).encode(), key=KEY)
+        if answer["statusCode"] == 201:
+            world.position = "announced"
+            document = json.loads(answer["body"])
+            return document["id"], document["upload"]["fields"]["key"]
+        check(
+            answer["statusCode"] in (500, 503),
+            Harm.LOST,
+            f"a good announcement was answered {answer['statusCode']}: {answer['body']}",
+        )
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.STUCK, "the client was never given a form")
+
+
+def delete(world: World, image_id: str) -> None:
+    """A client that repeats its withdrawal until it is answered 204."""
+    for attempt in range(TRIES):
+        world.position = f"withdrawing, try {attempt}"
+        answer = world.request("DELETE", f"/images/{image_id}")
+        if answer["statusCode"] == 204:
+            world.position = "withdrawn"
+            return
+        check(
+            answer["statusCode"] in (500, 503),
+            Harm.LOST,
+            f"a withdrawal was answered {answer['statusCode']}: {answer['body']}",
+        )
+        # Inside a worker nothing else happens meanwhile: there is one thread.
+        if world.wire.running:
+            world.sleep(PAUSE_SECONDS)
+        else:
+            world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.STUCK, "the withdrawal was never answered 204")
+
+
+def look(world: World, image_id: str, status_code: int) -> None:
+    """A client that asks for the status of its image until it is told."""
+    for attempt in range(TRIES):
+        world.position = f"looking, try {attempt}"
+        answer = world.request("GET", f"/images/{image_id}/status")
+        if answer["statusCode"] == status_code:
+            return
+        check(answer["statusCode"] in (500, 503), Harm.LOST, f"the status was answered {answer['statusCode']}")
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.STUCK, "the client was never told the status")
+
+
+def archive(world: World, image: Image) -> None:
+    """The archiver, every six hours, until there is a copy: of each letter one, and the letter stays where it is."""
+    for attempt in range(TRIES):
+        world.position = f"archiving, try {attempt}"
+        with suppress(InvocationFailed):
+            world.invoke("archive_dead_letters", {})
+        copies = [json.loads(versions[-1][1]) for versions in world.stores.objects("DeadLetterArchiveBucket").values()]
+        if copies:
+            check(len(copies) == 1, Harm.DOUBLED, f"of one dead letter there are {len(copies)} copies")
+            check(copies[0]["explanation"]["run"] == image.run, Harm.LOST, f"the copy tells nothing: {copies[0]}")
+            _check_letters(world, image, expected=1)
+            return
+        world.pass_time(6 * 60 * MINUTE / 1000)
+    raise Broken(Harm.LOST, "there is no copy of the dead letter")
+
+
+def replay(world: World, image_id: str) -> None:
+    """An operator that repeats the replay of all letters until it ends well and the image is in its next run."""
+    world.may_leave = Status.FAILED
+    for attempt in range(TRIES):
+        world.position = f"replaying, try {attempt}"
+        try:
+            seen_all = world.run_command("operator", lambda: _replay_slow_lane(world))
+        except InvocationFailed:
+            seen_all = False
+        if seen_all and world.rows()[image_id].run > 1:
+            world.position = "replayed"
+            return
+        # Letters that a command had in hand when it died show again within a minute.
+        world.pass_time(2 * MINUTE / 1000)
+    raise Broken(Harm.STUCK, "the image was never replayed")
+
+
+def occupy_record(world: World, image_id: str) -> None:
+    """A worker that nobody knows of has begun the image's work and died; its record says for years that it is at it."""
+    image = world.rows()[image_id]
+    context: Any = Context(
+        function_name="transcode_image",
+        aws_request_id="nobody's",
+        deadline=world.now + 10 * 365 * 24 * 60 * MINUTE,
+        clock=world.clock,
+    )
+    once = PowertoolsOnce(boto3.client("dynamodb"), world.stores.references["IdempotencyTable"], context)
+    with suppress(ProcessDied):
+        once(memory_key(image), _die)
+    world.position += ", its record in somebody else's hands"
+
+
+def _die() -> dict[str, Any]:
+    raise ProcessDied
+
+
+def send_junk(world: World, *queues: str) -> None:
+    """Somebody puts what is no message of ours into each of these queues."""
+    for queue in queues:
+        world.stores.sqs.send_message(QueueUrl=world.stores.references[queue], MessageBody=JUNK)
+
+
+def lose_original(world: World, image_id: str) -> None:
+    """Somebody removes every version of the image's original."""
+    bucket = world.stores.references["OriginalsBucket"]
+    for key, versions in world.stores.objects("OriginalsBucket").items():
+        for version_id, _ in versions if key.endswith(image_id) else ():
+            world.stores.s3.delete_object(Bucket=bucket, Key=key, VersionId=version_id)
+    world.position += ", its original lost"
+
+
+def lose_output(world: World) -> None:
+    """Somebody removes the one object of the outputs bucket."""
+    (key,) = world.stores.objects("OutputsBucket")
+    world.stores.s3.delete_object(Bucket=world.stores.references["OutputsBucket"], Key=key)
+
+
+def miss(world: World, image_id: str) -> None:
+    """A client that asks for the variant until it is told that it is missing; where S3 is silent it is led there."""
+    for attempt in range(TRIES):
+        world.position = f"fetching, try {attempt}"
+        answer = world.request("GET", f"/images/{image_id}/variants/thumb")
+        if '"variant_missing"' in (answer["body"] or ""):
+            return
+        check(answer["statusCode"] in (307, 500, 503), Harm.LOST, f"a variant was answered {answer['statusCode']}")
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.LOST, "nobody was told that the variant is missing")
+
+
+def redo(world: World, image_id: str) -> None:
+    """An operator that repeats the redo of the image until it is in its next run."""
+    world.may_leave = Status.DONE
+    for attempt in range(TRIES):
+        world.position = f"redoing, try {attempt}"
+        with suppress(InvocationFailed):
+            world.run_command("operator", lambda: _redo(image_id))
+        if world.rows()[image_id].run > 1:
+            world.position = "redone"
+            return
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.STUCK, "the image was never redone")
+
+
+def _redo(image_id: str) -> None:
+    from darkroom import wiring  # noqa: PLC0415 - the process's own
+    from darkroom.operations.redo_image import redo_image  # noqa: PLC0415
+
+    stores = wiring.sweep_due_images()
+    redo_image(image_id, images=stores.images, lanes=stores.lanes, clock=stores.clock)
+
+
+def _replay_slow_lane(world: World) -> bool:
+    from darkroom import wiring  # noqa: PLC0415 - the process's own
+
+    stores = wiring.sweep_due_images()
+    desk = Desk(
+        images=stores.images,
+        lanes=stores.lanes,
+        dead_letters=stores.dead_letters,
+        clock=stores.clock,
+        pause=world.sleep,
+    )
+    pace = Pace(per_second=10, clock=stores.clock, pause=world.sleep)
+    return replay_dead_letters("slow", EVERYTHING, desk=desk, pace=pace, tally=Tally())
+
+
+def fail_by_a_bug() -> None:
+    """What developing a poison image comes to."""
+    raise ZeroDivisionError("a bug that this photo trips")
+
+
+# ── The histories ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _good(world: World) -> str:
+    image_id = submit(world)
+    world.settle()
+    return image_id
+
+
+def _amid_trouble(world: World) -> str:
+    """Its messages come twice, junk comes with them, and the memory of its work is in somebody else's hands."""
+    world.copies = True
+    send_junk(world, "FastQueue", "SlowQueue", "UploadQueue", "SlowDeadLetters")
+    image_id = submit(world)
+    occupy_record(world, image_id)
+    world.settle()
+    return image_id
+
+
+def _without_original(world: World) -> str:
+    world.copies = True
+    image_id = submit(world)
+    lose_original(world, image_id)
+    world.settle()
+    return image_id
+
+
+def _refused(world: World) -> str:
+    image_id = submit(world, DAMAGED_PHOTO)
+    world.settle()
+    return image_id
+
+
+def _poison(world: World) -> str:
+    world.before_develop = fail_by_a_bug
+    world.copies = True
+    image_id = submit(world)
+    world.settle()
+    image = _check_row(world, image_id, (Status.FAILED,))
+    _check_objects(world, image)
+    _check_letters(world, image, expected=1)
+
+    world.position = "given up"
+    world.pass_until(AT_LEISURE)
+    archive(world, image)
+    world.before_develop = None
+    replay(world, image_id)
+    world.settle()
+    return image_id
+
+
+def _lost_and_redone(world: World) -> str:
+    image_id = submit(world)
+    world.settle()
+    lose_output(world)
+    miss(world, image_id)
+    redo(world, image_id)
+    world.settle()
+    return image_id
+
+
+def _cancelled(world: World) -> str:
+    image_id = submit(world)
+    delete(world, image_id)
+    world.settle()
+    return image_id
+
+
+def _deleted_while_developed(world: World) -> str:
+    image_id = submit(world)
+
+    def withdraw() -> None:
+        world.before_develop = None
+        delete(world, image_id)
+
+    world.before_develop = withdraw
+    world.settle()
+    if world.before_develop is not None:  # it was developed before its client had heard that it was accepted
+        withdraw()
+        world.settle()
+    return image_id
+
+
+def _deleted(world: World) -> str:
+    image_id = submit(world)
+    world.settle()
+    delete(world, image_id)
+    world.settle()
+    return image_id
+
+
+def _uploaded(world: World) -> str:
+    image_id, key = announce(world)
+    world.upload(key, PHOTO, events=2)
+    world.settle()
+    return image_id
+
+
+def _uploaded_without_news(world: World) -> str:
+    image_id, key = announce(world)
+    world.upload(key, PHOTO, events=0)
+    world.settle()
+    return image_id
+
+
+def _never_uploaded(world: World) -> str:
+    """What only a sweep ends, although the row that it meets first is of a version that it does not know."""
+    newer = accept(
+        image_id="0" * 26,
+        tenant_id=PAYING.tenant_id,
+        lane=lane_for(PAYING.tier).name,
+        preset=None,
+        recipe=PRESETS[DEFAULT_PRESET],
+        fingerprint="",
+        correlation_id="",
+        source=Source(version_id="v1", sha256="", size_bytes=1, media_type="image/jpeg"),
+        now=START - 60 * MINUTE,
+    )
+    world.plant(newer)
+    image_id, _ = announce(world)
+    world.settle()
+    return image_id
+
+
+def _uploaded_when_withdrawn(world: World) -> str:
+    image_id, key = announce(world)
+    delete(world, image_id)
+    world.upload(key, PHOTO, events=1)
+    world.settle()
+    return image_id
+
+
+HISTORIES = {
+    history.name: history
+    for history in (
+        History(name="poison, mended and replayed", play=_poison, ends=(Status.DONE,)),
+        History(name="output lost and redone", play=_lost_and_redone, ends=(Status.DONE,)),
+        # A client that has to repeat itself may be overtaken by the worker.
+        History(name="cancelled", play=_cancelled, ends=(Status.CANCELLED, Status.DONE), deleted=True),
+        History(
+            name="deleted while developed",
+            play=_deleted_while_developed,
+            ends=(Status.CANCELLED, Status.DONE),
+            deleted=True,
+        ),
+        History(name="deleted", play=_deleted, ends=(Status.DONE,), deleted=True),
+        History(name="good", play=_good, ends=(Status.DONE,)),
+        History(name="amid trouble", play=_amid_trouble, ends=(Status.DONE,)),
+        # A client that has to repeat itself may be overtaken by the worker.
+        History(
+            name="without its original",
+            play=_without_original,
+            ends=(Status.FAILED, Status.DONE),
+            loses_original=True,
+        ),
+        History(name="refused", play=_refused, ends=(Status.FAILED,)),
+        History(name="uploaded", play=_uploaded, ends=(Status.DONE,)),
+        History(name="uploaded without news", play=_uploaded_without_news, ends=(Status.DONE,)),
+        History(name="never uploaded", play=_never_uploaded, ends=(Status.EXPIRED,)),
+        History(name="uploaded when withdrawn", play=_uploaded_when_withdrawn, ends=(Status.CANCELLED,), deleted=True),
+    )
+}
+
+
+# ── What must be true ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_promises(world: World, history: History, image_id: str, undisturbed: Ending | None) -> Ending:
+    """Holds the world to every promise, once it is quiet; `undisturbed` is how the history ends without faults."""
+    image = _check_row(world, image_id, history.ends)
+    check(image.is_deleted == history.deleted, Harm.LOST, f"deleted_at is {image.deleted_at}")
+    outputs = _check_objects(world, image, has_original=not history.loses_original)
+    world.check_planted()
+    look(world, image_id, 404 if image.is_deleted and image.status is not Status.CANCELLED else 200)
+    if undisturbed is not None and not history.loses_original:  # it may be developed before it is lost
+        check(
+            outputs == undisturbed.outputs, Harm.DIFFERING, "the outputs differ from those of the undisturbed history"
+        )
+    escalated = image.error is not None and image.error.code == ORIGINAL_MISSING
+    return Ending(outputs=outputs, settled_letters=_check_letters(world, image, expected=int(escalated)))
+
+
+def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
+    rows = world.rows()
+    check(image_id in rows, Harm.LOST, "the row of an accepted image is gone")
+    check(list(rows) == [image_id], Harm.DOUBLED, f"of one accepted image there are the rows {sorted(rows)}")
+    image = rows[image_id]
+    owner = (world.caller.tenant_id, lane_for(world.caller.tier).name)
+    check((image.tenant_id, image.lane) == owner, Harm.LOST, f"it is {(image.tenant_id, image.lane)}, and not {owner}")
+    check(image.status in ends, Harm.LOST, f"it ended {image.status} ({image.error}), not {' or '.join(ends)}")
+    check(
+        image.due_at is None and image.waiting_since is None,
+        Harm.STUCK,
+        "it is at its end, and somebody still waits for it",
+    )
+    expected = {(image.image_id, run): 1 for run in range(1, image.run + 1)}
+    check(dict(world.endings) == expected, Harm.DOUBLED, f"the runs ended so often: {dict(world.endings)}")
+    check(world.lane_messages() == [], Harm.STUCK, f"messages are left: {world.lane_messages()}")
+    return image
+
+
+def _check_objects(world: World, image: Image, *, has_original: bool = True) -> dict[str, bytes]:
+    originals, outputs = world.stores.objects("OriginalsBucket"), world.stores.objects("OutputsBucket")
+    uploads = world.stores.objects("UploadsBucket")
+    check(not uploads, Harm.STUCK, f"uploads are left: {sorted(uploads)}")
+    if image.status is Status.EXPIRED:
+        check(not originals and not outputs, Harm.STUCK, f"of nothing there is {sorted(originals)}, {sorted(outputs)}")
+        return {}
+    if image.is_deleted:
+        check(not originals, Harm.STUCK, f"originals of a deleted image are left: {sorted(originals)}")
+        check(not outputs, Harm.STUCK, f"outputs of a deleted image are left: {sorted(outputs)}")
+        check(image.forget_at is not None, Harm.STUCK, "its tombstone is never forgotten")
+        return {}
+    if has_original:
+        _check_original(image, originals)
+    check({variant.key for variant in image.variants} == set(outputs), Harm.DIFFERING, f"outputs: {sorted(outputs)}")
+    return {key.removeprefix(f"outputs/{image.image_id}/"): versions[0][1] for key, versions in outputs.items()}
+
+
+def _check_original(image: Image, originals: Mapping[str, list[tuple[str, bytes]]]) -> None:
+    check(list(originals) == [f"originals/{image.image_id}"], Harm.LOST, f"originals: {sorted(originals)}")
+    versions = originals[f"originals/{image.image_id}"]
+    check(
+        [version_id for version_id, _ in versions] == [image.source.version_id],
+        Harm.DOUBLED,
+        f"the row pins version {image.source.version_id} of its original; there are {versions}",
+    )
+    check(
+        hashlib.sha256(versions[0][1]).hexdigest() == image.source.sha256, Harm.DIFFERING, "the original is another one"
+    )
+
+
+def _check_letters(world: World, image: Image, *, expected: int) -> int:
+    """One explained letter for a given-up run, none for anything else; a letter that SQS made by itself of a message
+    whose last receive was a killed worker's may lie there settled. Returns how many do."""
+    letters = [letter for letter in world.stores.letters() if letter.body.strip() != JUNK]
+    standings = [(letter, standing_of(read_letter(letter.body), image)) for letter in letters]
+    own = [letter for letter, standing in standings if standing is not Standing.SETTLED]
+    harm = Harm.DOUBLED if len(own) > expected else Harm.LOST
+    check(len(own) == expected, harm, f"dead letters: {[(standing.value, letter) for letter, standing in standings]}")
+    for letter in own:
+        _check_explanation(letter, image)
+    settled = [letter for letter, standing in standings if standing is Standing.SETTLED]
+    check(
+        all(letter.explanation is None for letter in settled),
+        Harm.DOUBLED,
+        f"an explained letter of what is settled: {settled}",
+    )
+    return len(settled)
+
+
+def _check_explanation(letter: Letter, image: Image) -> None:
+    check(letter.explanation is not None, Harm.LOST, "the dead letter does not explain itself")
+    told: dict[str, Any] = json.loads(letter.explanation or "{}")
+    check((told["image_id"], told["run"]) == (image.image_id, image.run), Harm.LOST, f"it explains another run: {told}")
+    check(told["cause"] in (INTERNAL, WORKER_LOST, ORIGINAL_MISSING), Harm.LOST, f"its cause is {told['cause']}")
+    check(bool(told["attempts"]), Harm.LOST, "it tells of no attempt")

@@ -1,0 +1,43 @@
+"""How big the simulated world is: as deployed, or smaller in the numbers that only repeat the same."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import darkroom.domain.image
+import darkroom.domain.retry
+from checks.report import ROOT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Each sweep asks every shard; a run has so many attempts, and a message is received as often."""
+
+    shards: int
+    attempts: int
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Inside, every module that takes these numbers from the domain has them from here."""
+        numbers = {
+            "DUE_SHARDS": self.shards,
+            "DUE_SHARD_NAMES": darkroom.domain.image.DUE_SHARD_NAMES[: self.shards],
+            "MAX_ATTEMPTS": self.attempts,
+            "MAX_RECEIVES": self.attempts,
+        }
+        for path in sorted((ROOT / "layers/core/darkroom/operations").glob("*.py")):
+            importlib.import_module(f"darkroom.operations.{path.stem}".removesuffix(".__init__"))
+        with ExitStack() as stack:
+            for module in [module for name, module in sys.modules.items() if name.startswith("darkroom.")]:
+                for name, value in numbers.items():
+                    if hasattr(module, name):
+                        stack.enter_context(patch.object(module, name, value))
+            yield
+
+
+AS_DEPLOYED = Scale(shards=darkroom.domain.image.DUE_SHARDS, attempts=darkroom.domain.retry.MAX_ATTEMPTS)

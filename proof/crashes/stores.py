@@ -1,0 +1,195 @@
+"""Tables, buckets and queues by moto, as template.yaml declares them, and a look into them past their APIs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from moto.backends import get_backend
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.core.serialize import AttributePicker, AttributePickerContext
+from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
+from moto.sqs.models import SQSBackend
+
+from darkroom.domain.image import Status
+from darkroom.domain.instants import Milliseconds
+from proof.crashes import deployment
+from proof.crashes.scale import AS_DEPLOYED, Scale
+
+REGION = "us-east-1"
+
+_ATTRIBUTE_TYPES = frozenset({"S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL"})
+"""How DynamoDB names the type of a value: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html"""
+
+_pick = AttributePicker.__call__
+
+_TOLD_TO_PEOPLE = ("claimed_by", "completed_at", "correlation_id", "created_at", "version")
+"""Attributes of a row whose values nothing asks for but whether they have changed: names, counts and past instants."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Letter:
+    """A message in a dead-letter queue."""
+
+    queue: str
+    body: str
+    explanation: str | None
+
+
+class Stores:
+    """All of them. `references` are the values that `!Ref` has in the template, by logical name."""
+
+    def __init__(self, scale: Scale) -> None:
+        self.references = {"AWS::StackName": "simulation"}
+        self.dead_letter_queues: set[str] = set()
+        self.sqs, self.s3 = boto3.client("sqs"), boto3.client("s3")
+        self._make_tables()
+        self._make_buckets()
+        self._make_queues(scale)
+
+    def _make_tables(self) -> None:
+        dynamodb = boto3.client("dynamodb")
+        wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
+        for name, properties in deployment.of_type("AWS::DynamoDB::Table").items():
+            dynamodb.create_table(TableName=name, **{key: properties[key] for key in wanted if key in properties})
+            self.references[name] = name
+
+    def _make_buckets(self) -> None:
+        for name, properties in deployment.of_type("AWS::S3::Bucket").items():
+            bucket = self.references[name] = name.lower()
+            self.s3.create_bucket(Bucket=bucket)
+            if versioning := properties.get("VersioningConfiguration"):
+                self.s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=versioning)
+
+    def _make_queues(self, scale: Scale) -> None:
+        queues = deployment.of_type("AWS::SQS::Queue")
+        for name in sorted(queues, key=lambda name: "RedrivePolicy" in queues[name]):  # dead letters come first
+            wanted = ("VisibilityTimeout", "MessageRetentionPeriod")
+            attributes: dict[Any, str] = {key: str(queues[name][key]) for key in wanted if key in queues[name]}
+            if redrive := queues[name].get("RedrivePolicy"):
+                target = deployment.logical_name(redrive["deadLetterTargetArn"])
+                self.dead_letter_queues.add(target)
+                # A smaller scale keeps to what the template does: as many receives as a run has attempts.
+                most = redrive["maxReceiveCount"] - AS_DEPLOYED.attempts + scale.attempts
+                arn = f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{target}"
+                attributes["RedrivePolicy"] = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": most})
+            self.references[name] = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+
+    def environment(self, variables: Mapping[str, Any]) -> dict[str, str]:
+        """A function's environment variables with the names of these stores."""
+        return {name: deployment.resolved(value, self.references) for name, value in variables.items()}
+
+    def items(self, table: str) -> list[dict[str, Any]]:
+        """The items of a table."""
+        found = get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].tables[table].all_items()
+        return [item.to_json()["Attributes"] for item in found]
+
+    def put_item(self, table: str, item: dict[str, Any]) -> None:
+        """Puts an item into a table past its API, so that no fault strikes."""
+        get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].put_item(table, item)
+
+    def objects(self, bucket: str) -> dict[str, list[tuple[str, bytes]]]:
+        """By key, the versions of each object in the bucket with that logical name, oldest first."""
+        keys = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"].buckets[self.references[bucket]].keys
+        return {
+            key: [(str(version.version_id), getattr(version, "value", b"")) for version in keys.getlist(key)]
+            for key in keys
+        }
+
+    def version_ids(self) -> list[str]:
+        """The versions of all objects in buckets that keep versions."""
+        return [
+            version_id
+            for bucket, properties in deployment.of_type("AWS::S3::Bucket").items()
+            if "VersioningConfiguration" in properties
+            for _, versions in sorted(self.objects(bucket).items())
+            for version_id, _ in versions
+        ]
+
+    def messages(self, queue: str) -> list[Any]:
+        """All messages in a queue, hidden ones included, as moto keeps them."""
+        return list(get_backend("sqs")[DEFAULT_ACCOUNT_ID][REGION].queues[queue]._messages)
+
+    def letters(self) -> list[Letter]:
+        """All dead letters, hidden ones included."""
+        return [
+            Letter(
+                queue=queue,
+                body=message.body,
+                explanation=message.message_attributes.get("explanation", {}).get("StringValue"),
+            )
+            for queue in sorted(self.dead_letter_queues)
+            for message in self.messages(queue)
+        ]
+
+    def essence(self, now: Milliseconds) -> tuple[Any, ...]:
+        """All in them that anything to come depends on, at that instant."""
+        return (
+            [
+                (table, [_essence_of_item(item) for item in self.items(table)])
+                for table in deployment.of_type("AWS::DynamoDB::Table")
+            ],
+            [
+                (bucket, key, version_id, hashlib.sha256(body).digest())
+                for bucket in deployment.of_type("AWS::S3::Bucket")
+                for key, versions in sorted(self.objects(bucket).items())
+                for version_id, body in versions
+            ],
+            [
+                (queue, [self._essence_of_message(queue, message, now) for message in self.messages(queue)])
+                for queue in deployment.of_type("AWS::SQS::Queue")
+            ],
+        )
+
+    def _essence_of_message(self, queue: str, message: Any, now: Milliseconds) -> tuple[Any, ...]:
+        return (
+            message.body,
+            sorted(message.message_attributes),
+            message.approximate_receive_count,
+            max(now, message.visible_at, message.delayed_until),
+            None if queue in self.dead_letter_queues else message.sent_timestamp,
+        )
+
+
+def change_visibility(backend: SQSBackend, queue_name: str, receipt_handle: str, visibility_timeout: int) -> None:
+    """What moto's queues do about ChangeMessageVisibility, as SQS does it.
+
+    moto counts the twelve hours for which a message may stay hidden from when it was sent, SQS from its receive; and
+    SQS refuses a message that has shown itself again
+    (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html).
+    """
+    queue = backend.get_queue(queue_name)
+    for message in queue._messages:
+        if message.had_receipt_handle(receipt_handle):
+            if message.visible:
+                raise InvalidParameterValue("Message does not exist or is not available for visibility timeout change.")
+            message.change_visibility(visibility_timeout)
+            return
+    raise ReceiptHandleIsInvalid
+
+
+def pick_attribute(picker: AttributePicker, context: AttributePickerContext) -> Any:
+    """What moto's pickers do, sooner: of a value with one type, moto looks for each other type under every name that it
+    might have, which takes a quarter of a history's time."""
+    value = context.obj
+    if type(value) is dict and len(value) == 1 and not _ATTRIBUTE_TYPES.isdisjoint(value):
+        return value.get(context.key)
+    return _pick(picker, context)
+
+
+def _essence_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:
+    essence = {name: value for name, value in item.items() if name not in _TOLD_TO_PEOPLE}
+    if "image_id" in item:
+        if Status(item["status"]["S"]).is_terminal:
+            for name in ("enqueued_at", "attempt", "attempts"):  # nothing asks for these when the image has ended
+                essence.pop(name, None)
+        else:  # who made the attempts, when, and in which words they failed, is for people alone
+            essence["attempts"] = [
+                (attempt["M"]["run"], attempt["M"]["number"], "ended_at" in attempt["M"], "cause" in attempt["M"])
+                for attempt in item.get("attempts", {"L": []})["L"]
+            ]
+    return sorted(essence.items())

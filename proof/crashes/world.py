@@ -1,0 +1,483 @@
+"""A whole Darkroom in this process: the real handlers and adapters over moto, under a clock that only this moves."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import random
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+from unittest.mock import patch
+
+import time_machine
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from moto import mock_aws
+from moto.core.botocore_stubber import BotocoreStubber
+from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
+from moto.core.serialize import AttributePicker
+from moto.moto_api._internal import mock_random
+from moto.sqs.models import Queue, SQSBackend
+
+from darkroom.domain.image import Image, Status
+from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.retry import RetryPolicy
+from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, context_of
+from proof.crashes import deployment, processes
+from proof.crashes.engine import Develop, develop_once
+from proof.crashes.processes import Context, Process
+from proof.crashes.promises import Broken, Harm
+from proof.crashes.scale import AS_DEPLOYED, Scale
+from proof.crashes.stores import REGION, Stores, change_visibility, pick_attribute
+from proof.crashes.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
+
+START: Milliseconds = 1_795_251_630_000  # between two sweeps
+MINUTE = 60_000
+
+COPY = " "
+"""What a copy of a message ends with."""
+
+MOST_EVENTS = 300
+"""Deliveries and sweeps in which a history comes to its end: struck twice, it takes some twenty."""
+
+_INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
+"""What is an instant of this world in a text: in seconds, or in milliseconds with or without a fraction."""
+
+_MOTO = BotocoreStubber.__call__
+
+
+WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, allowance=ALLOWANCES[Tier.FREE], key_id="00000000")
+"""A caller of the default tenant, which pays nothing."""
+
+
+class InvocationFailed(Exception):
+    """The function raised, or its process died: whoever invoked it hears of an error and no more."""
+
+
+@dataclass(eq=False)
+class World:
+    """The deployed system, its queues' pollers, its schedule and its clock; used as a context manager, one at a time.
+
+    `before_develop` is what happens as an original is about to be developed: it may raise. `on_quiet` is told each time
+    that no function is at work and the next event is about to be chosen. `every_minute` sweeps in quiet minutes too, in
+    which nothing is due. `position` says how far the people in the history have come, in words that are the same
+    exactly where they would go on alike. With `copies` every message that is delivered is soon delivered once more, as
+    SQS may do. `may_leave` is the terminal state that an operator has an image leave. `caller` is whom the authorizer
+    takes those people for.
+    """
+
+    scale: Scale = AS_DEPLOYED
+    faults: Faults = field(default_factory=NoFaults)
+    before_develop: Callable[[], None] | None = None
+    on_quiet: Callable[[], None] | None = None
+    every_minute: bool = False
+    copies: bool = False
+    may_leave: Status | None = None
+    caller: Caller = WITHOUT_A_NAME
+
+    now: Milliseconds = START
+    position: str = "at the beginning"
+    story: list[str] = field(default_factory=list)
+    events: Counter[str] = field(default_factory=Counter)
+    endings: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """How often each run of each image has come to a terminal state."""
+
+    planted: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Rows of a version that this one does not know, by their ids."""
+
+    _last_sweep_at: Milliseconds = 0
+    _invocations: Counter[str] = field(default_factory=Counter)
+    _processes: dict[str, Process] = field(default_factory=dict)
+    _spares: dict[str, list[Process]] = field(default_factory=dict)
+    _standings: dict[str, tuple[Status, int]] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        self.functions = deployment.functions()
+        self.wire = Wire(apply=_apply, faults=self.faults, applied=self._applied)
+        credentials = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nobody", "AWS_DEFAULT_REGION": REGION}
+        with ExitStack() as stack:
+            stack.enter_context(warnings.catch_warnings())
+            # A handler that fails before it has counted anything publishes no metrics.
+            warnings.filterwarnings("ignore", "No application metrics to publish")
+            self._clock = stack.enter_context(time_machine.travel(0, tick=False))
+            self._move_clock(self.now)
+            # The SDK's pauses take no time, so that a history that was struck can come to stand exactly where another
+            # one stood. Everything else that waits does so by this clock.
+            stack.enter_context(patch("time.sleep", lambda seconds: None))
+            stack.enter_context(patch("time.monotonic", lambda: self.now / 1000))
+            stack.enter_context(patch.object(Queue, "wait_for_messages", lambda _, timeout: self.sleep(timeout)))
+            stack.enter_context(patch.object(SQSBackend, "change_message_visibility", change_visibility))
+            stack.enter_context(patch.object(AttributePicker, "__call__", pick_attribute))
+            stack.enter_context(patch.dict(os.environ, credentials))
+            # The session stays: it holds botocore's models, which take long to read, and nothing of the product.
+            stack.enter_context(mock_aws(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}))
+            stack.enter_context(patch.object(BotocoreStubber, "__call__", self._before_send))
+            stack.enter_context(self.scale.applied())
+            self._stop_before_developing(stack)
+            random.seed(1)
+            mock_random.seed(1)
+            self.stores = Stores(self.scale)
+            self._leave = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave.close()
+
+    def _before_send(self, event_name: str, request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
+        return self.wire.send(event_name, request)
+
+    def _stop_before_developing(self, stack: ExitStack) -> None:
+        import darkroom.operations.transcode_image as operation  # noqa: PLC0415 - the scale has had its numbers set
+
+        engine: Develop = vars(operation)["develop"]
+
+        def develop(original: bytes, recipe: Any, **options: Any) -> Any:
+            if self.before_develop is not None:
+                self.before_develop()
+            return develop_once(engine, original, recipe, options)
+
+        stack.enter_context(patch.object(operation, "develop", develop))
+
+    # ── Time ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def clock(self) -> Milliseconds:
+        """What time it is."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Lets time pass in which nothing else happens."""
+        self._move_clock(self.now + max(1, int(seconds * 1000)))
+
+    def _move_clock(self, now: Milliseconds) -> None:
+        self.now = now
+        self._clock.move_to((now + 0.5) / 1000)  # the middle of the millisecond, so that no rounding shows another
+
+    def pass_time(self, seconds: float) -> None:
+        """Lets that time pass, with all that falls into it."""
+        self.pass_until(self.now + int(seconds * 1000))
+
+    def pass_until(self, end: Milliseconds) -> None:
+        """Lets the time until `end` pass, with all that falls into it."""
+        self.position += f" until {end}"
+        while (event := self._next_event()) is not None and event[0] <= end:
+            self._play(*event)
+        self._move_clock(max(self.now, end))
+        self._tell_quiet()
+
+    def settle(self) -> None:
+        """Goes on until no message is left to deliver and no image is due. Raises Broken where that never comes."""
+        for _ in range(MOST_EVENTS):
+            event = self._next_event()
+            if event is None or (self._next_message() is None and self._due_at() is None):
+                break
+            self._play(*event)
+        else:
+            raise Broken(Harm.STUCK, f"after {MOST_EVENTS} deliveries and sweeps there is still something to do")
+        self._move_clock(self._next_minute())
+        self._sweep()
+        self.position += ", settled"
+        self._tell_quiet()
+
+    def _next_event(self) -> tuple[Milliseconds, str] | None:
+        """The instant and the queue of the next delivery, or the instant and no queue for a sweep."""
+        self._tell_quiet()
+        message, due_at = self._next_message(), self._due_at()
+        sweep_at = None
+        if self.every_minute:
+            sweep_at = self._next_minute()
+        elif due_at is not None:
+            # A sweep in a minute when nothing is due reads and changes nothing: a test plays those minutes too.
+            sweep_at = max(self._next_minute(), _minute_from(due_at))
+        if message is not None and (sweep_at is None or message[0] <= sweep_at):
+            return message
+        return None if sweep_at is None else (sweep_at, "")
+
+    def _tell_quiet(self) -> None:
+        if self.on_quiet is not None and not self.wire.running:
+            self.on_quiet()
+
+    def _play(self, at: Milliseconds, queue: str) -> None:
+        self._move_clock(max(self.now, at))
+        if queue:
+            self._deliver(queue)
+        else:
+            self._sweep()
+
+    def _next_minute(self) -> Milliseconds:
+        return max(_minute_from(self.now), self._last_sweep_at + MINUTE)
+
+    def _due_at(self) -> Milliseconds | None:
+        return min((int(row["due_at"]["N"]) for row in self._items() if "due_at" in row), default=None)
+
+    def _next_message(self) -> tuple[Milliseconds, str] | None:
+        return min(
+            (
+                (max(self.now, int(max(message.visible_at, message.delayed_until)) + 1), source.queue)
+                for function in self.functions.values()
+                for source in function.event_sources
+                for message in self.stores.messages(source.queue)
+            ),
+            default=None,
+        )
+
+    # ── Functions ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start_spares(self, names: Iterable[str], count: int) -> None:
+        """Initialises processes ahead of their need: a fresh one is a fresh one, whenever it was started."""
+        for name in names:
+            if name in self.functions:
+                self._spares[name] = [self._start(name) for _ in range(count)]
+
+    def _start(self, name: str) -> Process:
+        function = self.functions[name]
+        environment = self.stores.environment(function.environment) | {
+            "AWS_LAMBDA_FUNCTION_NAME": name,
+            "POWERTOOLS_TRACE_DISABLED": "true",
+            "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+        }
+        return processes.start(name, function.path, environment)
+
+    def invoke(self, name: str, event: dict[str, Any]) -> Any:
+        """What the function answers. Raises InvocationFailed where it raises or its process dies."""
+        if name not in self._processes:
+            spares = self._spares.get(name)
+            self._processes[name] = spares.pop() if spares else self._start(name)
+        process = self._processes[name]
+        timeout_seconds = self.functions[name].timeout_seconds
+        return self._run(name, process, timeout_seconds, lambda context: process.handle(event, context))
+
+    def run_command(self, name: str, command: Callable[[], Any]) -> Any:
+        """What an operator's command returns, in a process of its own. Raises InvocationFailed like `invoke`."""
+        # The sweeper is told of every store that an operator has at hand.
+        environment = self.stores.environment(self.functions["sweep_due_images"].environment)
+        with processes.anew():
+            return self._run(name, Process(environment=environment), 3600, lambda context: command())
+
+    def _run(self, name: str, process: Process, timeout_seconds: int, work: Callable[[Context], Any]) -> Any:
+        self._invocations[name] += 1
+        request_id = f"{name}-{self._invocations[name]}"
+        deadline = self.now + timeout_seconds * 1000
+        context = Context(function_name=name, aws_request_id=request_id, deadline=deadline, clock=self.clock)
+        invocation = Invocation(function=name)
+        first = len(self.wire.points)
+        self.events["invocations"] += 1
+        self._tell(f"{request_id} starts")
+        try:
+            with self.wire.of(invocation), process.at_work(), redirect_stdout(io.StringIO()):  # its logs and metrics
+                answer = work(context)
+            if invocation.dying:
+                raise ProcessDied
+        except ProcessDied:
+            self._processes.pop(name, None)
+            self.events["kills"] += 1
+            self._tell(f"{request_id} died; {self._calls_since(first)}")
+            raise InvocationFailed(f"{name} died") from None
+        except Exception as error:
+            self._tell(f"{request_id} raised {type(error).__name__}: {error}; {self._calls_since(first)}")
+            raise InvocationFailed(f"{name}: {error}") from error
+        told = answer["statusCode"] if isinstance(answer, dict) and "statusCode" in answer else answer
+        self._tell(f"{request_id} → {told}; {self._calls_since(first)}")
+        return answer
+
+    def _calls_since(self, first: int) -> str:
+        return ", ".join(f"{point.number} {point.operation}" for point in self.wire.points[first:]) or "no calls"
+
+    def _tell(self, line: str) -> None:
+        self.story.append(f"{rfc3339(self.now)} {line}")
+
+    def request(
+        self, method: str, path: str, *, body: bytes = b"", key: str = "", query: dict[str, str] | None = None
+    ) -> Any:
+        """What the API answers: 500 where the function did not."""
+        behind = {"DELETE": "delete_image", "GET": "read_image"}
+        function = behind.get(method, "begin_upload" if path == "/uploads" else "submit_image")
+        event = {
+            "version": "2.0",
+            "routeKey": f"{method} {path}",
+            "rawPath": path,
+            "rawQueryString": "&".join(f"{name}={value}" for name, value in (query or {}).items()),
+            "queryStringParameters": query or {},
+            "headers": {"idempotency-key": key} if key else {},
+            "requestContext": {
+                "accountId": DEFAULT_ACCOUNT_ID,
+                "apiId": "api",
+                "authorizer": {"lambda": context_of(self.caller)},
+                "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "203.0.113.7"},
+                "requestId": f"gateway-{self._invocations[function] + 1}",
+                "stage": "$default",
+            },
+            "isBase64Encoded": bool(body),
+            "body": base64.b64encode(body).decode(),
+        }
+        try:
+            return self.invoke(function, event)
+        except InvocationFailed:
+            return {"statusCode": 500, "headers": {}, "body": ""}
+
+    def upload(self, key: str, body: bytes, *, events: int) -> None:
+        """What S3 does with a form that it takes: it stores the file, and tells the upload queue of it so often."""
+        bucket = self.stores.references["UploadsBucket"]
+        self.stores.s3.put_object(Bucket=bucket, Key=key, Body=body)
+        event = {"Records": [{"eventSource": "aws:s3", "s3": {"bucket": {"name": bucket}, "object": {"key": key}}}]}
+        for _ in range(events):
+            self.stores.sqs.send_message(QueueUrl=self.stores.references["UploadQueue"], MessageBody=json.dumps(event))
+
+    def _deliver(self, queue: str) -> None:
+        """What an event source mapping does: it receives, invokes, and deletes what was not reported as failed."""
+        function, source = next(
+            (function, source)
+            for function in self.functions.values()
+            for source in function.event_sources
+            if source.queue == queue
+        )
+        sqs, url = self.stores.sqs, self.stores.references[queue]
+        messages = sqs.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=source.batch_size,
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        ).get("Messages", [])
+        if not messages:  # what was received too often has gone to the dead letters
+            self._tell(f"{queue}: nothing to deliver")
+            return
+        receives = [message["Attributes"]["ApproximateReceiveCount"] for message in messages]
+        self.events["deliveries"] += len(messages)
+        self.events["redeliveries"] += sum(receive != "1" for receive in receives)
+        self._tell(f"{queue}: delivers {len(messages)}, receive {', '.join(receives)}")
+        for message in messages if self.copies else ():
+            if not message["Body"].endswith(COPY):  # it is told from the first by nothing that anybody reads
+                sqs.send_message(QueueUrl=url, MessageBody=message["Body"] + COPY)
+        try:
+            answer = self.invoke(function.name, {"Records": [_record(message, queue) for message in messages]})
+        except InvocationFailed:
+            return
+        failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+        for message in messages:
+            if message["MessageId"] not in failed:
+                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+    def _sweep(self) -> None:
+        self._last_sweep_at = self.now
+        try:
+            self.invoke("sweep_due_images", {})
+        except InvocationFailed:
+            return
+
+    # ── What there is ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def rows(self) -> dict[str, Image]:
+        """The images, by their ids."""
+        from darkroom.aws.images_table import from_item  # noqa: PLC0415 - whichever process's: it keeps nothing
+
+        return {image.image_id: image for image in map(from_item, self._items())}
+
+    def _items(self) -> list[dict[str, Any]]:
+        return [item for item in self.stores.items("ImagesTable") if item["image_id"]["S"] not in self.planted]
+
+    def plant(self, image: Image) -> None:
+        """Puts the image's row into the table as a later version might have written it, before this one came back."""
+        from darkroom.aws.images_table import to_item  # noqa: PLC0415 - whichever process's: it keeps nothing
+
+        recipe = json.loads(image.recipe.model_dump_json()) | {"watermark": "x"}
+        item = to_item(image) | {"recipe": {"S": json.dumps(recipe)}}
+        self.planted[image.image_id] = item
+        self.stores.put_item("ImagesTable", item)
+
+    def check_planted(self) -> None:
+        """Such a row is left to the version that can read it, but for when it is looked at again."""
+        there = {item["image_id"]["S"]: item for item in self.stores.items("ImagesTable")}
+        for image_id, item in self.planted.items():
+            now = there.get(image_id, {})
+            if now != item | {"due_at": now.get("due_at")}:
+                raise Broken(Harm.LOST, f"a row of an unknown version was changed: {now}")
+
+    def lane_messages(self) -> list[str]:
+        """The bodies of all messages in the queues that functions drain, hidden ones included."""
+        sources = [source for function in self.functions.values() for source in function.event_sources]
+        return [message.body for source in sources for message in self.stores.messages(source.queue)]
+
+    def state(self, *, dying: bool = False) -> bytes:
+        """A digest of everything that the future depends on: of two worlds with the same one, the same becomes.
+
+        Instants count by how far from now they are. The digest is exact while no function is at work, and with `dying`:
+        then the function at work is taken to be gone.
+        """
+        at_work = self.wire.running[:-1] if dying else self.wire.running
+        gone = self.wire.running[-1].function if dying else None
+        whole = (
+            self._next_minute(),
+            self.stores.essence(self.now),
+            [(name, process.memory()) for name, process in sorted(self._processes.items()) if name != gone],
+            [(invocation.function, invocation.struck) for invocation in at_work],
+            gone,
+            self.position,
+            self.before_develop is None,
+            sorted(self.endings.items()),
+        )
+        text = _INSTANT.sub(self._from_now, repr(whole))
+        for number, version_id in enumerate(self.stores.version_ids()):  # which they are is chance
+            text = text.replace(version_id, f"version {number}")
+        return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+    def _from_now(self, instant: re.Match[str]) -> str:
+        in_milliseconds = len(instant[0].partition(".")[0]) == len(str(START))
+        return f"now{float(instant[0]) * (1 if in_milliseconds else 1000) - self.now:+}"
+
+    def _applied(self, service: str) -> None:
+        """Watches every write to a row: one terminal state a run, which only an operator has it leave; and no attempt
+        before the backoff of the one before it is over."""
+        if service != "dynamodb":
+            return
+        for item in self.stores.items("ImagesTable"):
+            self._check_backoff(item)
+            image_id, now = item["image_id"]["S"], (Status(item["status"]["S"]), int(item["run"]["N"]))
+            before = self._standings.get(image_id)
+            if before == now:
+                continue
+            self._standings[image_id] = now
+            status, run = now
+            is_next_run = before == (self.may_leave, run - 1) and status is Status.PENDING
+            if before is not None and before[0].is_terminal and not is_next_run:
+                raise Broken(Harm.DOUBLED, f"{image_id} left its terminal state: {before} → {now}")
+            if status.is_terminal:
+                self.endings[image_id, run] += 1
+                if self.endings[image_id, run] > 1:
+                    raise Broken(Harm.DOUBLED, f"run {run} of {image_id} ended twice")
+
+    def _check_backoff(self, item: dict[str, Any]) -> None:
+        attempts = item.get("attempts", {"L": []})["L"][-2:]
+        if len(attempts) == 2 and attempts[0]["M"]["run"] == attempts[1]["M"]["run"]:
+            earlier, later = (int(attempt["M"]["started_at"]["N"]) for attempt in attempts)
+            least_seconds = RetryPolicy().delay_seconds(int(attempts[0]["M"]["number"]["N"]), 0)
+            if later - earlier < least_seconds * 1000:
+                waited = f"{(later - earlier) / 1000} s after the one before, not {least_seconds}"
+                raise Broken(Harm.LOST, f"{item['image_id']['S']}: an attempt began {waited}")
+
+
+def _apply(event_name: str, request: AWSPreparedRequest) -> AWSResponse | None:
+    return _MOTO(botocore_stubber, event_name=event_name, request=request)
+
+
+def _minute_from(instant: Milliseconds) -> Milliseconds:
+    return -(-instant // MINUTE) * MINUTE
+
+
+def _record(message: Any, queue: str) -> dict[str, Any]:
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message["Attributes"],
+        "messageAttributes": {},
+        "md5OfBody": message["MD5OfBody"],
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{queue}",
+        "awsRegion": REGION,
+    }

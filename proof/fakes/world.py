@@ -1,0 +1,174 @@
+"""A whole Darkroom in memory: the real operations over the fakes, with a clock that only tests move."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkroom.domain.announcement import read_announcement
+from darkroom.domain.image import Image
+from darkroom.domain.limits import Limits
+from darkroom.domain.message import Message
+from darkroom.domain.tenants import Tier
+from darkroom.operations.admit_image import AdmissionControl
+from darkroom.operations.admit_upload import Admission, Desk, admit_upload
+from darkroom.operations.begin_upload import Announced, Begun, begin_upload
+from darkroom.operations.delete_image import delete_image
+from darkroom.operations.submit_image import Accepted, Upload, submit_image
+from darkroom.operations.sweep_due_images import Stores, Sweep, measure, sweep_due_images
+from darkroom.operations.transcode_image import Delivery, Early, Finished, TryAgain, transcode_image
+from proof.fakes.admission import FakeDepths, FakeTimesheets
+from proof.fakes.stores import (
+    FakeCalendar,
+    FakeDeadLetters,
+    FakeHoldQueue,
+    FakeImages,
+    FakeLanes,
+    FakeOnce,
+    FakeOriginals,
+    FakeOutputs,
+    FakeUploadQueue,
+    FakeUploads,
+)
+
+VISIBILITY_SECONDS = 360
+TIMEOUT_SECONDS = 60
+
+
+@dataclass
+class World:
+    """The stores, a clock in milliseconds, and the operations wired to them. Any store may be replaced by a test."""
+
+    images: Any = field(default_factory=FakeImages)
+    uploads: Any = field(default_factory=FakeUploads)
+    originals: Any = field(default_factory=FakeOriginals)
+    outputs: Any = field(default_factory=FakeOutputs)
+    lanes: Any = field(default_factory=FakeLanes)
+    hold_queue: Any = field(default_factory=FakeHoldQueue)
+    upload_queue: Any = field(default_factory=FakeUploadQueue)
+    calendar: Any = field(default_factory=FakeCalendar)
+    dead_letters: Any = field(default_factory=FakeDeadLetters)
+    once: Any = field(default_factory=FakeOnce)
+    depths: Any = field(default_factory=FakeDepths)
+    timesheets: Any = field(default_factory=FakeTimesheets)
+    limits: Limits = field(default_factory=Limits)
+    now: int = 1_795_251_600_000
+    requests: int = 0
+
+    def __post_init__(self) -> None:
+        self.admission = AdmissionControl(depths=self.depths, timesheets=self.timesheets, clock=self.clock)
+
+    def clock(self) -> int:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += int(seconds * 1000)
+
+    def randomness(self, size: int) -> bytes:
+        return self.requests.to_bytes(size)
+
+    def submit(self, body: bytes, **upload: Any) -> Accepted:
+        self.requests += 1
+        return submit_image(
+            Upload(
+                body=body,
+                tenant_id=upload.pop("tenant_id", "default"),
+                correlation_id=f"request-{self.requests}",
+                **upload,
+            ),
+            input_formats=self.limits.input_formats,
+            images=self.images,
+            originals=self.originals,
+            lanes=self.lanes,
+            hold_queue=self.hold_queue,
+            admission=self.admission,
+            clock=self.clock,
+            randomness=self.randomness,
+        )
+
+    def begin(self, body: bytes, **announced: Any) -> Begun:
+        self.requests += 1
+        key, tenant_id = announced.pop("idempotency_key", None), announced.pop("tenant_id", "default")
+        tier = announced.pop("tier", Tier.FREE)
+        written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
+        return begin_upload(
+            Announced(
+                announcement=read_announcement(json.dumps(written).encode()),
+                tenant_id=tenant_id,
+                tier=tier,
+                correlation_id=f"request-{self.requests}",
+                idempotency_key=key,
+            ),
+            max_bytes=self.limits.max_bytes,
+            images=self.images,
+            uploads=self.uploads,
+            admission=self.admission,
+            clock=self.clock,
+            randomness=self.randomness,
+        )
+
+    def admit(self, image_id: str) -> Admission:
+        return admit_upload(
+            image_id,
+            desk=Desk(
+                images=self.images,
+                uploads=self.uploads,
+                originals=self.originals,
+                lanes=self.lanes,
+                hold_queue=self.hold_queue,
+                clock=self.clock,
+                input_formats=self.limits.input_formats,
+            ),
+        )
+
+    def deliver(
+        self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1
+    ) -> Finished | TryAgain | Early:
+        return transcode_image(
+            Delivery(
+                message=message,
+                receipt=receipt,
+                request_id=f"request of {receipt}",
+                receive_count=receive_count,
+                deadline=self.now + TIMEOUT_SECONDS * 1000,
+                visibility_seconds=VISIBILITY_SECONDS,
+            ),
+            images=self.images,
+            originals=self.originals,
+            outputs=self.outputs,
+            once=self.once,
+            clock=self.clock,
+            unit_random=0.5,
+            limits=self.limits,
+        )
+
+    def sweep(self) -> Sweep:
+        return sweep_due_images(self.stores, out_of_time=lambda: False)
+
+    def oldest(self) -> dict[str, float]:
+        return measure(self.stores).oldest_seconds
+
+    def delete(self, image_id: str, tenant_id: str = "default") -> None:
+        delete_image(image_id, tenant_id=tenant_id, images=self.images, clock=self.clock)
+
+    @property
+    def stores(self) -> Stores:
+        return Stores(
+            images=self.images,
+            uploads=self.uploads,
+            originals=self.originals,
+            outputs=self.outputs,
+            lanes=self.lanes,
+            hold_queue=self.hold_queue,
+            upload_queue=self.upload_queue,
+            calendar=self.calendar,
+            dead_letters=self.dead_letters,
+            clock=self.clock,
+        )
+
+    def row(self, image_id: str) -> Image:
+        image: Image | None = self.images.get(image_id)
+        assert image is not None
+        return image

@@ -1,0 +1,224 @@
+"""Real processes under load: workers killed, the wire disturbed, messages doubled, a bug, and stores that fall silent.
+
+    python -m proof.faults [--uploads N] [--seed S]
+
+Starts a local stack of its own. Minutes pass in seconds, by settings that the deployed functions get from outside; with
+LONG=1 the product keeps its own time and each store is silent for two minutes. Exits with 1 if a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checks.report import ROOT, Goal, write_report
+from darkroom.domain.errors import INTERNAL, WORKER_LOST
+from darkroom.domain.image import Status
+from proof.faults.bug import ALARMS, Bug, bug
+from proof.faults.disturbance import Ordeal, ordeal
+from proof.faults.outage import STORES, Outage, outage
+from proof.faults.scenario import Plan, Trial, trial_of
+from proof.running.conditions import ACCEPTOR, FUNCTIONS, QUICK
+from proof.running.outcome import Reckoning
+from proof.running.serving import serving
+
+STATE = ROOT / "build" / "prove" / "stack"
+
+LONGEST_WAIT_SECONDS = 10.0
+"""What a client waits for an answer at most, whatever is out."""
+
+_SHOWN = 10
+
+
+def plan_of(*, uploads: int, seed: int, long: bool) -> Plan:
+    """The plan by which a stack is tried here."""
+    silence_seconds = 120.0 if long else 12.0
+    return Plan(
+        uploads=uploads,
+        clients=8,
+        # The product finds an upload whose acceptor died between its row and its message after twenty minutes:
+        # acceptors die only where those pass more quickly.
+        victims=frozenset(FUNCTIONS) - {ACCEPTOR} if long else frozenset(FUNCTIONS),
+        requests_a_kill=250,
+        silence_seconds=silence_seconds,
+        # A quarter of the uploads comes before the silence, as many during it as clients have the patience for.
+        seconds_an_upload=2 * silence_seconds / uploads,
+        patience_seconds=1500 if long else 240,
+        seed=seed,
+        pace=None if long else QUICK,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What came of each trial."""
+
+    outages: tuple[Outage, ...]
+    ordeal: Ordeal
+    bug: Bug
+
+
+def try_all(trial: Trial, *, tell: Callable[[str], None] = lambda _: None) -> Found:
+    """Try a stack in every way. What one trial waits for comes while others run; the accounts are made at the end."""
+    tell("uploading to an engine with a bug")
+    with bug(trial) as account_of_bug:
+        outages = []
+        for store in STORES:
+            tell(f"uploading while {store} falls silent")
+            outages.append(outage(trial, store))
+        tell("uploading while processes are killed and the wire is disturbed")
+        account_of_ordeal = ordeal(trial)
+        tell("waiting for the bug's dead letter and alarms, mending, replaying")
+        after_a_bug = account_of_bug()
+    tell("making the accounts")
+    return Found(outages=tuple(account() for account in outages), ordeal=account_of_ordeal(), bug=after_a_bug)
+
+
+def prove(trial: Trial) -> list[dict[str, Any]]:
+    """Try the stack in every way, and return a row for each."""
+    started = time.monotonic()
+    found = try_all(trial, tell=lambda doing: print(f"{time.monotonic() - started:5.0f} s  {doing}", flush=True))
+    settings = {
+        "seed": trial.plan.seed,
+        "clients": trial.plan.clients,
+        "pace": "deployed" if trial.plan.pace is None else f"1/{trial.plan.pace.divisor}",
+    }
+    rows = [*map(_outage_row, found.outages), _ordeal_row(found.ordeal), _bug_row(found.bug)]
+    return [row | settings for row in rows]
+
+
+def _account(reckoning: Reckoning) -> dict[str, Any]:
+    return {
+        "uploads": reckoning.uploads,
+        "accepted": reckoning.accepted,
+        "done": reckoning.done,
+        "lost": len(reckoning.lost),
+        "doubled": len(reckoning.doubled),
+        "stuck": len(reckoning.stuck),
+        "differing": len(reckoning.differing),
+        "attempts": reckoning.attempts,
+        "attempts_lost": reckoning.attempts_lost,
+        "attempts_failed": reckoning.attempts_failed,
+        "broken": reckoning.broken,
+    }
+
+
+def _outage_row(found: Outage) -> dict[str, Any]:
+    row = {"trial": f"{found.store} is silent", **_account(found.reckoning)}
+    row["broken"] += found.dishonest
+    return row | {
+        "silent_seconds": found.seconds,
+        "answers": {str(status): count for status, count in sorted(found.statuses.items())},
+        "dishonest": len(found.dishonest),
+        "longest_wait_seconds": round(found.longest_wait_seconds, 1),
+    }
+
+
+def _ordeal_row(found: Ordeal) -> dict[str, Any]:
+    return {
+        "trial": "killed, disturbed, doubled",
+        **_account(found.reckoning),
+        "kills": found.kills,
+        "faults": found.faults,
+        "duplicates": found.duplicates,
+        "repeated_uploads": found.repeated_uploads,
+    }
+
+
+def _bug_row(found: Bug) -> dict[str, Any]:
+    row = {"trial": "one image meets a bug", **_account(found.reckoning)}
+    row["broken"] += broken_of(found)
+    return row | {
+        "letters": len(found.letters),
+        "refused_letters": len(found.refused_letters),
+        "alarms_fired": sorted(found.fired),
+        "alarms_cleared": sorted(found.cleared),
+        "delayed": len(found.delayed),
+    }
+
+
+def broken_of(found: Bug) -> list[str]:
+    """Which promises about a bug and about a refusal were not kept."""
+    given_up, refused = found.given_up, found.refused
+    explained = [letter.explanation for letter in found.letters if letter.explanation]
+    checks = {
+        "the marked image ended failed, as the operator's business": given_up is not None
+        and given_up.status is Status.FAILED
+        and given_up.error is not None
+        and given_up.error.code in (INTERNAL, WORKER_LOST),  # whose last attempt may have been killed
+        "it has one letter": len(found.letters) == 1,
+        "which explains every attempt": bool(explained)
+        and given_up is not None
+        and [attempt["attempt"] for attempt in explained[0]["attempts"]] == list(range(1, given_up.attempt + 1))
+        and any(attempt["error_type"] == "ZeroDivisionError" for attempt in explained[0]["attempts"]),
+        "the refused image ended failed at once, by its own fault": refused is not None
+        and (refused.status, refused.attempt) == (Status.FAILED, 1)
+        and refused.error is not None
+        and not refused.error.retryable,
+        "it has no letter": not found.refused_letters,
+        "the alarms went off": found.fired >= set(ALARMS),
+        "the replay brought the marked image to its end": found.replayed is not None
+        and found.replayed.status is Status.DONE,
+        "its letter is gone": not found.letters_left,
+        "the alarms cleared": found.cleared >= set(ALARMS),
+        "no good image took more than one retry": not found.delayed,
+    }
+    return [f"It is not so that {promise}. {found.said_by_replay}" for promise, kept in checks.items() if not kept]
+
+
+def _print(row: Mapping[str, Any]) -> None:
+    broken = row["broken"]
+    shown = {name: value for name, value in row.items() if name not in ("trial", "faults", "broken")}
+    print(f"{row['trial']}: " + ", ".join(f"{name} {value}" for name, value in shown.items()), flush=True)
+    for fault, count in row.get("faults", {}).items():
+        print(f"    {count:5} × {fault}")
+    for sentence in broken[:_SHOWN]:
+        print(f"    BROKEN: {sentence}")
+    if len(broken) > _SHOWN:
+        print(f"    … and {len(broken) - _SHOWN} more", flush=True)
+
+
+def _goals(rows: Sequence[Mapping[str, Any]], plan: Plan) -> list[Goal]:
+    def total(name: str) -> int:
+        return sum(row.get(name, 0) for row in rows)
+
+    broken = sum(len(row["broken"]) for row in rows)
+
+    kills = sum(sum(row.get("kills", {}).values()) for row in rows)
+    faults = sum(sum(row.get("faults", {}).values()) for row in rows)
+    waits = [row["longest_wait_seconds"] for row in rows if "longest_wait_seconds" in row]
+    return [
+        *(
+            Goal(name=name, value=total(name), limit=0, at_least=False)
+            for name in ("lost", "doubled", "stuck", "differing", "dishonest", "delayed")
+        ),
+        Goal(name="broken promises", value=broken, limit=0, at_least=False),
+        Goal(name="kills", value=kills, limit=plan.uploads // 50, at_least=True),
+        Goal(name="faults on the wire", value=faults, limit=plan.uploads // 5, at_least=True),
+        Goal(name="duplicates", value=total("duplicates"), limit=plan.uploads // 5, at_least=True),
+        Goal(name="longest wait in seconds", value=max(waits), limit=LONGEST_WAIT_SECONDS, at_least=False),
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(prog="python -m proof.faults", description="Try real processes.")
+    parser.add_argument("--uploads", type=int, default=500, help="of each trial (500)")
+    parser.add_argument("--seed", type=int, default=1, help="of who is killed and doubled (1)")
+    chosen = parser.parse_args(arguments)
+    plan = plan_of(uploads=chosen.uploads, seed=chosen.seed, long=os.environ.get("LONG") == "1")
+    with serving(STATE) as stack, trial_of(stack, plan, folder=STATE / "logs") as trial:
+        rows = prove(trial)
+    for row in rows:
+        _print(row)
+    write_report("faults", seed=plan.seed, rows=rows, goals=_goals(rows, plan))
+    return 1 if any(row["broken"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,154 @@
+"""One image among many good ones trips over a bug: it alone is given up, explained, told of, mended and replayed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any
+from uuid import uuid4
+
+from darkroom.domain.image import Image, Status
+from proof.faults.scenario import MARK, Trial
+from proof.running.load import Answer, truncated_photo
+from proof.running.outcome import Reckoning
+from proof.running.stack import Letter, Stack
+
+ALARMS = ("SlowDeadLettersAlarm", "SlowDeadLettersCountedAlarm")
+"""What tells of dead letters: by SQS's own metric, and by what each sweep counts."""
+
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bug:
+    """What came of the marked image, of one that is refused, and of the good ones around them.
+
+    `fired` and `cleared` are the alarms of which CloudWatch told its topics. `delayed` are the good images that took
+    more than one retry. `reckoning` is of the good ones and of the marked one, after its replay.
+    """
+
+    given_up: Image | None
+    letters: tuple[Letter, ...]
+    refused: Image | None
+    refused_letters: tuple[Letter, ...]
+    fired: frozenset[str]
+    said_by_replay: str
+    replayed: Image | None
+    letters_left: tuple[Letter, ...]
+    cleared: frozenset[str]
+    delayed: tuple[str, ...]
+    reckoning: Reckoning
+
+
+@contextmanager
+def bug(trial: Trial) -> Iterator[Callable[[], Bug]]:
+    """Deploy an engine that fails for marked photos, and upload one of them and a damaged one among good ones.
+
+    What the block gets waits until the marked one is given up, mends the engine, replays, and gives the account: to be
+    called within the block, after whatever else can be done in the minutes of the five attempts.
+    """
+    half = trial.plan.uploads // 2
+    bodies = list(islice(cycle(trial.photos), trial.plan.uploads))
+    with _subscribed(trial.stack) as news:
+        trial.conditions.break_engine(MARK)
+        good = trial.upload([*bodies[:half], trial.marked, truncated_photo(), *bodies[half:]], persistent=True)
+        marked, refused = good.pop(half), good.pop(half)
+        _awaited(trial, lambda: all(_ended(trial.stack, answer) for answer in good))
+        yield lambda: _account(trial, news, good, marked=marked, refused=refused)
+
+
+def _account(trial: Trial, news: _News, good: Sequence[Answer], *, marked: Answer, refused: Answer) -> Bug:
+    stack = trial.stack
+    given_up = _awaited(trial, lambda: _ended(stack, marked, run=1))
+    _awaited(trial, lambda: any(letter.explanation for letter in _letters(stack, marked)))
+    _awaited(trial, lambda: news.fired() >= set(ALARMS))
+    letters, refused_letters = _letters(stack, marked), _letters(stack, refused)
+    trial.conditions.mend_engine()
+    said_by_replay = stack.darkroom("dlq", "replay", "--image", marked.image_id, "--yes")
+    replayed = _awaited(trial, lambda: _ended(stack, marked, run=2))
+    _awaited(trial, lambda: news.cleared() >= set(ALARMS))
+    return Bug(
+        given_up=given_up,
+        letters=letters,
+        refused=stack.row(refused.image_id),
+        refused_letters=refused_letters,
+        fired=frozenset(news.fired()),
+        said_by_replay=said_by_replay,
+        replayed=replayed,
+        letters_left=_letters(stack, marked),
+        cleared=frozenset(news.cleared()),
+        delayed=tuple(one.image_id for one in good if (row := stack.row(one.image_id)) and row.attempt > 2),
+        reckoning=trial.settled([*good, marked]),
+    )
+
+
+def _letters(stack: Stack, answer: Answer) -> tuple[Letter, ...]:
+    return tuple(letter for letter in stack.letters() if letter.image_id == answer.image_id)
+
+
+def _ended(stack: Stack, answer: Answer, *, run: int = 1) -> Image | None:
+    row = stack.row(answer.image_id)
+    return row if row is not None and row.run == run and row.status in (Status.DONE, Status.FAILED) else None
+
+
+def _awaited[T](trial: Trial, find: Callable[[], T]) -> T:
+    """What is found in the end; something false where patience has come to its end."""
+    deadline = time.monotonic() + trial.plan.patience_seconds
+    while not (found := find()) and time.monotonic() < deadline:
+        if trial.plan.is_quick:
+            trial.stack.sweep()
+        time.sleep(_LOOK_SECONDS)
+    return found
+
+
+class _News:
+    """What a queue that is subscribed to the topics of alarms has heard, in the order in which it happened."""
+
+    def __init__(self, stack: Stack, queue_url: str) -> None:
+        self._names = {stack.physical_id(alarm): alarm for alarm in ALARMS}
+        self._sqs, self._queue_url = stack.client("sqs"), queue_url
+        self._heard: list[tuple[str, str]] = []
+
+    def fired(self) -> set[str]:
+        """The alarms that have gone off."""
+        self._listen()
+        return {alarm for alarm, state in self._heard if state == "ALARM"}
+
+    def cleared(self) -> set[str]:
+        """The alarms that went off and are over."""
+        self._listen()
+        return {alarm for alarm, state in dict(self._heard).items() if state == "OK"} & self.fired()
+
+    def _listen(self) -> None:
+        while messages := self._sqs.receive_message(QueueUrl=self._queue_url, MaxNumberOfMessages=10).get("Messages"):
+            for message in messages:
+                alarm = json.loads(json.loads(message["Body"])["Message"])
+                if name := self._names.get(alarm["AlarmName"]):
+                    self._heard.append((name, alarm["NewStateValue"]))
+                self._sqs.delete_message(QueueUrl=self._queue_url, ReceiptHandle=message["ReceiptHandle"])
+
+
+@contextmanager
+def _subscribed(stack: Stack) -> Iterator[_News]:
+    sqs, sns = stack.client("sqs"), stack.client("sns")
+    queue_url: str = sqs.create_queue(QueueName=f"proof-{uuid4().hex[:8]}")["QueueUrl"]
+    attributes: dict[str, Any] = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])["Attributes"]
+    subscriptions = [
+        sns.subscribe(
+            TopicArn=stack.physical_id(topic),
+            Protocol="sqs",
+            Endpoint=attributes["QueueArn"],
+            ReturnSubscriptionArn=True,
+        )["SubscriptionArn"]
+        for topic in ("WarningAlarms", "CriticalAlarms")
+    ]
+    try:
+        yield _News(stack, queue_url)
+    finally:
+        for subscription in subscriptions:
+            sns.unsubscribe(SubscriptionArn=subscription)
+        sqs.delete_queue(QueueUrl=queue_url)

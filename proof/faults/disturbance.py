@@ -1,0 +1,94 @@
+"""Workers are killed, the wire is disturbed and messages are doubled while uploads run."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from darkroom.domain.message import Message
+from proof.faults.scenario import Trial
+from proof.running.kills import killing
+from proof.running.load import TENANT, Answer
+from proof.running.outcome import Reckoning
+from proof.running.stack import LANE, Stack
+from proof.running.wire import DISTURBANCES
+
+_LOOK_SECONDS = 0.5
+
+_COPIES = (0, 1, 10)
+_ODDS = (70, 28, 2)
+"""Of a hundred accepted images so many get none, one or ten further messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordeal:
+    """What a load went through, and its account."""
+
+    kills: dict[str, int]
+    faults: dict[str, int]
+    duplicates: int
+    repeated_uploads: int
+    reckoning: Reckoning
+
+
+def ordeal(trial: Trial) -> Callable[[], Ordeal]:
+    """Upload by clients that persist, while one call of AWS in twenty fails and process after process is killed.
+
+    What is returned gives the account once all has come to rest.
+    """
+    plan = trial.plan
+    chance = random.Random(plan.seed)
+    duplicates = _Duplicates(trial.stack, chance)
+    faults_before = trial.wire.faults()
+    with (
+        trial.wire.disturbed(DISTURBANCES),
+        killing(
+            trial.stack.state, plan.victims, progress=trial.wire.requests, every=plan.requests_a_kill, seed=plan.seed
+        ) as kills,
+    ):
+        answers = trial.upload(
+            [chance.choice(trial.photos) for _ in range(plan.uploads)],
+            persistent=True,
+            on_answer=duplicates.send_some,
+        )
+        _drain(trial, down_to=plan.uploads // 4)
+    faults = trial.wire.faults() - faults_before
+    return lambda: Ordeal(
+        kills=dict(kills),
+        faults=dict(faults),
+        duplicates=duplicates.sent,
+        repeated_uploads=sum(answer.refused for answer in answers),
+        reckoning=trial.settled(answers),
+    )
+
+
+def _drain(trial: Trial, *, down_to: int) -> None:
+    """Wait until most of the work is done: who accepts is faster than who develops."""
+    deadline = time.monotonic() + trial.plan.patience_seconds
+    while trial.stack.waiting_messages() > down_to and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+
+
+class _Duplicates:
+    """Sends further messages of accepted images, as SQS may deliver one more than once."""
+
+    def __init__(self, stack: Stack, chance: random.Random) -> None:
+        self.sent = 0
+        self._chance = chance
+        self._lock = threading.Lock()
+        self._sqs = stack.client("sqs")
+        self._queue_url = stack.output("SlowQueueUrl")
+
+    def send_some(self, answer: Answer) -> None:
+        """Send none, one or ten."""
+        with self._lock:
+            copies = self._chance.choices(_COPIES, _ODDS)[0] if answer.is_accepted else 0
+            self.sent += copies
+        message = Message(image_id=answer.image_id, tenant_id=TENANT, lane=LANE, run=1, schedule=0)
+        for _ in range(copies):
+            self._sqs.send_message(
+                QueueUrl=self._queue_url, MessageBody=message.model_dump_json(), MessageGroupId=TENANT
+            )

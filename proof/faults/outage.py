@@ -1,0 +1,68 @@
+"""A store takes every request and answers none, in the middle of many uploads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from proof.faults.scenario import Trial
+from proof.running.load import Answer
+from proof.running.outcome import Reckoning
+from proof.running.wire import silence
+
+STORES = ("dynamodb", "s3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage:
+    """What clients were told while a store was silent, and the account of what they were promised.
+
+    `dishonest` is whatever was neither accepted nor refused by a 503 that says when to come again.
+    """
+
+    store: str
+    seconds: float
+    statuses: dict[int, int]
+    dishonest: tuple[str, ...]
+    longest_wait_seconds: float
+    reckoning: Reckoning
+
+
+def outage(trial: Trial, store: str) -> Callable[[], Outage]:
+    """Upload steadily, by clients that take the first answer for good, and silence the store meanwhile.
+
+    What is returned gives the account once all has come to rest.
+    """
+    plan = trial.plan
+    answers: list[Answer] = []
+
+    def upload() -> None:
+        trial.upload(
+            list(islice(cycle(trial.photos), plan.uploads)),
+            interval_seconds=plan.seconds_an_upload,
+            on_answer=answers.append,
+        )
+
+    uploading = threading.Thread(target=upload, name="uploading", daemon=True)
+    uploading.start()
+    while len(answers) < plan.uploads // 4 and uploading.is_alive():
+        time.sleep(0.05)
+    with trial.wire.disturbed(silence(store)):
+        time.sleep(plan.silence_seconds)
+    uploading.join()
+    return lambda: Outage(
+        store=store,
+        seconds=plan.silence_seconds,
+        statuses=dict(Counter(answer.status for answer in answers)),
+        dishonest=tuple(
+            f"{answer.image_id} was answered {answer.status}, Retry-After {answer.retry_after}"
+            for answer in answers
+            if not answer.is_accepted and not answer.is_honest_refusal
+        ),
+        longest_wait_seconds=max(answer.seconds for answer in answers),
+        reckoning=trial.settled(answers),
+    )

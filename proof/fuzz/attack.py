@@ -1,0 +1,257 @@
+"""Sends inputs to worker processes that are held to a limit of memory, and names what a worker died of."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from checks.report import ROOT
+from proof.fuzz.hostile import Case, hostile_cases
+from proof.fuzz.mutants import mutant
+from proof.fuzz.worker import CPU_BACKSTOP_SECONDS, MEGABYTE, NO_MEMORY, Result
+
+MEMORY_LIMIT = 512 * MEGABYTE
+CRASH = "crash"
+
+# libvips says nothing of damaged files, as on AWS (template.yaml).
+_ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("layers/core", ".")), "VIPS_WARNING": "0"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """One input: a mutant by its number, or a hostile file by its name."""
+
+    name: str
+    seed: int | None
+    make: Callable[[], bytes]
+
+    @property
+    def format(self) -> str:
+        """The format of what it was made from."""
+        source = self.name if self.seed is None else mutant(int(self.name), seed=self.seed).source
+        return source.partition("-")[0]
+
+    def request(self, folder: Path) -> dict[str, Any]:
+        """What a worker is told. Mutants it makes itself; a hostile file takes more memory to make than to develop."""
+        if self.seed is not None:
+            return {"mutant": int(self.name), "seed": self.seed}
+        path = folder / self.name
+        path.write_bytes(self.make())
+        return {"name": self.name, "path": str(path)}
+
+
+def hostile_attack(case: Case) -> Attack:
+    """A file of the hostile set."""
+    return Attack(name=case.name, seed=None, make=case.make)
+
+
+def mutant_attack(index: int, *, seed: int) -> Attack:
+    """A mutant."""
+
+    def make() -> bytes:
+        return mutant(index, seed=seed).body
+
+    return Attack(name=str(index), seed=seed, make=make)
+
+
+def attack_named(name: str, *, seed: int) -> Attack:
+    """The input that a report names: a number is a mutant's. Raises KeyError."""
+    return mutant_attack(int(name), seed=seed) if name.isdecimal() else hostile_attack(hostile_cases()[name])
+
+
+def attacks(inputs: Iterable[Attack], *, jobs: int, memory_limit: int = MEMORY_LIMIT) -> Iterator[Result]:
+    """How each input ended, in no particular order, from as many workers as `jobs`.
+
+    Memory is bounded as on AWS Lambda: a process whose resident memory passes `memory_limit` is killed. Its high-water
+    mark, which the kernel keeps without gaps, is the verdict; polling only does the killing. RLIMIT_AS would count
+    address space that nobody touches (the stacks of libvips's threads and the arenas of malloc are hundreds of
+    megabytes), and both it and RLIMIT_DATA would make malloc fail, which a decoder reports as a damaged file: a lack of
+    memory would pass for a polite refusal. (Where the engine itself uses RLIMIT_DATA, that is what it means to say.)
+    RLIMIT_RSS does nothing since Linux 2.4.30, and a cgroup needs root.
+    """
+    source = iter(inputs)
+    taking, stop = threading.Lock(), threading.Event()
+    results: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            with Worker(memory_limit=memory_limit) as worker:
+                while not stop.is_set():
+                    with taking:
+                        one = next(source, None)
+                    if one is None:
+                        return
+                    results.put(worker.attack(one))
+        finally:
+            results.put(None)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        working = [pool.submit(work) for _ in range(jobs)]
+        try:
+            for _ in working:
+                while (result := results.get()) is not None:
+                    yield result
+        finally:
+            stop.set()
+    for ended in working:
+        ended.result()
+
+
+class Worker:
+    """A worker process that is replaced when it dies.
+
+    It is killed when it holds more than `memory_limit`, which is looked at every `poll_seconds` (a process can touch
+    some 10 MB in the meantime), or when it has not answered for `patience_seconds`: who waits for ever uses no
+    processor time. `baseline_bytes` is what it held before its first input.
+    """
+
+    def __init__(self, *, memory_limit: int, patience_seconds: float = 180, poll_seconds: float = 0.005) -> None:
+        self.memory_limit = memory_limit
+        self.baseline_bytes = 0
+        self._patience_seconds = patience_seconds
+        self._poll_seconds = poll_seconds
+        self._folder = tempfile.TemporaryDirectory(prefix="darkroom-fuzz-")
+        self._log = Path(self._folder.name, "worker.log")
+        self._process: subprocess.Popen[str] | None = None
+        # What the guard and the attacker share: since when the process works, and why it was killed.
+        self._lock = threading.Lock()
+        self._busy_since: float | None = None
+        self._over_memory = self._over_time = False
+        self._ended = threading.Event()
+        self._guard = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Worker:
+        self._guard.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._guard.join()
+        self._end()
+        self._folder.cleanup()
+
+    @property
+    def process_id(self) -> int:
+        """Of the process that takes the next input."""
+        return self._started().pid
+
+    def attack(self, one: Attack) -> Result:
+        """How `one` ended; whatever becomes of the worker, there is an answer."""
+        process = self._started()
+        request = one.request(Path(self._folder.name))
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101 -- they are pipes
+        with self._lock:
+            self._busy_since = time.monotonic()
+        line = ""
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        with self._lock:
+            self._busy_since = None
+        if "path" in request:
+            Path(request["path"]).unlink()
+        result = Result(**json.loads(line)) if line else self._post_mortem(one, process)
+        if self._over_memory or self._over_time:
+            self._end()  # it may have answered just before it was killed: that must not fall on the next input
+        if result.peak_bytes > self.memory_limit and result.outcome != NO_MEMORY:
+            result = replace(
+                result, outcome=NO_MEMORY, detail=f"peak {result.peak_bytes // MEGABYTE} MB\n{result.detail}"
+            )
+        return result
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self._over_memory = self._over_time = False
+        with self._log.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "proof.fuzz.worker"],
+                cwd=ROOT,
+                env={**os.environ, **_ENVIRONMENT},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert process.stdout is not None  # noqa: S101 -- it is a pipe
+        ready = process.stdout.readline()
+        if not ready:
+            process.wait()
+            raise RuntimeError(f"a worker could not be started:\n{self._last_words()}")
+        first = Result(**json.loads(ready))
+        if first.outcome != "developed":
+            raise RuntimeError(f"a worker could not develop a plain JPEG: {first.outcome}\n{first.detail}")
+        self.baseline_bytes = first.peak_bytes
+        self._process = process
+        return process
+
+    def _post_mortem(self, one: Attack, process: subprocess.Popen[str]) -> Result:
+        """The worker is dead: of a signal of its own, or because it was killed for memory or time."""
+        code = process.wait()
+        self._end()
+        peak = 0
+        if self._over_memory:
+            outcome, detail, peak = NO_MEMORY, "killed: over the limit of memory", self.memory_limit + 1
+        elif self._over_time:
+            outcome, detail = CRASH, f"killed: no answer in {self._patience_seconds:g} s"
+        elif code == -signal.SIGXCPU:
+            outcome, detail = CRASH, f"killed: over {CPU_BACKSTOP_SECONDS} s of processor time"
+        elif code < 0:
+            outcome, detail = CRASH, f"killed by {signal.Signals(-code).name}\n{self._last_words()}"
+        else:
+            outcome, detail = CRASH, f"exited with {code}\n{self._last_words()}"
+        seconds = float(CPU_BACKSTOP_SECONDS) if code == -signal.SIGXCPU else 0.0
+        return Result(
+            name=one.name,
+            format=one.format,
+            outcome=outcome,
+            cpu_seconds=seconds,
+            peak_bytes=peak,
+            detail=detail,
+            start_bytes=0,
+        )
+
+    def _last_words(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._poll_seconds):
+            with self._lock:
+                if self._process is not None and self._busy_since is not None:
+                    self._over_memory = _resident_bytes(self._process.pid) > self.memory_limit
+                    self._over_time = time.monotonic() - self._busy_since > self._patience_seconds
+                    if self._over_memory or self._over_time:
+                        self._process.kill()
+                        self._busy_since = None
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        process.kill()
+        process.wait()
+
+
+def _resident_bytes(process_id: int) -> int:
+    try:
+        return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):  # it has just ended
+        return 0

@@ -1,0 +1,27 @@
+"""Files that are made to break a decoder, each with the outcomes that are right for it.
+
+Every file is made by program and is the same each time. A name begins with the file's format, or with `none`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from proof.fuzz.hostile import containers, directories, gifs, impostors, jpegs, pngs, profiles, webps
+from proof.fuzz.hostile.case import DEVELOPED, Case
+
+__all__ = ["DEVELOPED", "Case", "hostile_cases"]
+
+
+@functools.cache
+def hostile_cases() -> Mapping[str, Case]:
+    """The whole set, by name. The files themselves are made when they are asked for."""
+    found: dict[str, Case] = {}
+    for module in (impostors, jpegs, pngs, webps, gifs, containers, profiles, directories):
+        for case in module.cases():
+            if case.name in found:
+                raise ValueError(f"two hostile files are called {case.name}")
+            found[case.name] = case
+    return MappingProxyType(found)

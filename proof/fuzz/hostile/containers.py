@@ -1,0 +1,220 @@
+"""AVIFs and HEICs whose boxes and items lie, loop or never end."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+
+from proof.fuzz.corpus import corpus, picture, saved
+from proof.fuzz.handmade import isobmff
+from proof.fuzz.hostile.case import (
+    DAMAGED,
+    DEVELOPED,
+    SIDE,
+    TOO_LARGE,
+    UNSUPPORTED,
+    WITHIN_MEMORY,
+    Case,
+    case,
+    flooded,
+)
+
+
+def cases() -> Iterator[Case]:
+    """All of them."""
+    yield from _large()
+    sound = (
+        _Kind("avif", b"av01", corpus()["avif-420"]),
+        _Kind("heic", b"hvc1", corpus()["heic-plain"]),
+    )
+    for kind in sound:
+        for group in (_sizes, _places, _items, _boxes):
+            yield from group(kind)
+
+
+def _large() -> Iterator[Case]:
+    within = WITHIN_MEMORY
+    for side in (2000, 3000, 4000, 5000, SIDE):
+        for mode in ("RGB", "RGBA"):
+            make = functools.partial(_large_avif, side, mode)
+            yield case(f"avif-{side}x{side}-{mode.lower()}", make, *within, heavy=True)
+    yield case(
+        "avif-50mp-says-64x48", lambda: _resized(_large_avif(SIDE, "RGB"), 64, 48), *within, *DAMAGED, heavy=True
+    )
+    yield case("avif-100mp-says-64x48", _lying_avif, *within, *DAMAGED, heavy=True)
+    for side in (4000, 7000):
+        dense = functools.partial(_dense_avif, side)
+        yield case(f"avif-{side}x{side}-grey-dense", dense, *within, heavy=True)
+    film = corpus()["avif-animated"]
+    for name, offset in ((b"stsz", 16), (b"stsc", 12), (b"stco", 12), (b"stts", 12)):
+        if name in film:
+            counted = isobmff.with_raw_bytes(film, name, offset, b"\xff\xff\xff\xff")
+            yield case(f"avif-animated-{name.decode()}", counted, *DAMAGED, DEVELOPED, "too_many_frames", *TOO_LARGE)
+    frames = [picture(16, 16)] * 30
+    animated = functools.partial(saved, frames[0], "AVIF", speed=10, save_all=True, append_images=frames[1:])
+    yield case("avif-30-frames", animated, DEVELOPED)
+
+
+def _large_avif(side: int, mode: str) -> bytes:
+    return saved(Image.new(mode, (side, side), (90, 90, 90, 128)[: len(mode)]), "AVIF", speed=10)
+
+
+def _lying_avif() -> bytes:
+    large = saved(Image.new("L", (10_000, 10_000), 90), "AVIF", speed=10, subsampling="4:0:0")
+    return _resized(large, 64, 48)
+
+
+def _dense_avif(side: int) -> bytes:
+    part = picture(1000, 1000, "L", noise=255)
+    large = Image.new("L", (side, side))
+    for left in range(0, side, 1000):
+        for top in range(0, side, 1000):
+            large.paste(part, (left, top))
+    return saved(large, "AVIF", speed=10, quality=60, subsampling="4:0:0")
+
+
+def _resized(body: bytes, width: int, height: int) -> bytes:
+    """The file with another size in its `ispe` property than in its coded picture."""
+    return isobmff.with_bytes(body, b"ispe", 12, struct.pack(">II", width, height))
+
+
+_ANY = (DEVELOPED, *DAMAGED, *TOO_LARGE, UNSUPPORTED, "too_many_frames")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """AVIF or HEIC: a valid file of one picture, and what it is made of."""
+
+    name: str
+    coding: bytes
+    body: bytes
+
+    @property
+    def coded(self) -> bytes:
+        return isobmff.data(self.body)
+
+    @property
+    def properties(self) -> list[bytes]:
+        return isobmff.properties(self.body)
+
+    def picture(self, extents: Sequence[tuple[int, int]] | None = None, **options: Any) -> isobmff.Item:
+        """The item of the picture, its bytes where they should be unless `extents` says otherwise."""
+        whole = [(0, len(self.coded))]
+        return isobmff.Item(kind=self.coding, extents=whole if extents is None else extents, **options)
+
+    def assembled(
+        self, *items: isobmff.Item, more: Sequence[bytes] = (), content: bytes = b"", idat: bytes = b""
+    ) -> bytes:
+        """A file of these items, with `more` properties, and `content` behind the picture's bytes."""
+        held = [*self.properties, *more]
+        return isobmff.assembled(self.name.encode(), items, held, self.coded + content, idat=idat)
+
+
+def _sizes(kind: _Kind) -> Iterator[Case]:
+    yield case(f"{kind.name}-assembled", kind.assembled(kind.picture()), DEVELOPED)
+    for width, height in ((65535, 65535), (2**32 - 1, 2**32 - 1), (7072, 7072), (60000, 1), (1, 60000)):
+        body = _resized(kind.body, width, height)
+        yield case(f"{kind.name}-claims-{width}x{height}", body, *TOO_LARGE, *DAMAGED)
+    for width, height in ((0, 0), (1, 1), (63, 48), (7000, 7000)):
+        yield case(f"{kind.name}-claims-{width}x{height}", _resized(kind.body, width, height), *_ANY)
+    many = [isobmff.full_box(b"pixi", b"\x03\x08\x08\x08")] * 100
+    yield case(f"{kind.name}-100-properties", kind.assembled(kind.picture(), more=many), *_ANY)
+    turns = [isobmff.box(b"irot", b"\x01"), isobmff.box(b"imir", b"\x01")] * 50
+    yield case(f"{kind.name}-100-turns", kind.assembled(kind.picture(), more=turns), *_ANY)
+    for numbers in ((2**32 - 1,) * 8, (0,) * 8, (1, 1, 1, 1, 2**31, 1, 2**31, 1), (64, 1, 48, 1, 1, 0, 1, 0)):
+        crop = isobmff.box(b"clap", struct.pack(">8I", *numbers))
+        body = kind.assembled(kind.picture(), more=[crop])
+        yield case(f"{kind.name}-crop-{numbers[0]}-{numbers[4]}", body, *_ANY)
+
+
+def _places(kind: _Kind) -> Iterator[Case]:
+    """Where an item's bytes lie: the `iloc` box."""
+    length = len(kind.coded)
+    odd = {
+        "none": [],
+        "empty": [(0, 0)],
+        "beyond": [(10_000_000, 100)],
+        "at-the-end": [(2**32 - 200, 100)],
+        "too-long": [(0, 2**32 - 1)],
+        "negative": [(-10_000, length)],
+        "byte-by-byte": [(at, 1) for at in range(length)],
+    }
+    for name, extents in odd.items():
+        yield case(f"{kind.name}-extents-{name}", kind.assembled(kind.picture(extents)), *_ANY)
+    yield case(f"{kind.name}-extents-overlapping", functools.partial(_piled, kind, length, 0), *_ANY)
+    yield case(f"{kind.name}-extents-of-60-gigabytes", functools.partial(_piled, kind, 10**6, 10**6), *_ANY, heavy=True)
+    in_idat = kind.picture(construction=1)
+    yield case(f"{kind.name}-in-idat", kind.assembled(in_idat, idat=kind.coded), *_ANY)
+    yield case(f"{kind.name}-in-no-idat", kind.assembled(in_idat), *_ANY)
+    in_itself = kind.picture([(0, 100)], construction=2, references={b"iloc": [1]})
+    yield case(f"{kind.name}-in-itself", kind.assembled(in_itself), *_ANY)
+    yield case(f"{kind.name}-construction-9", kind.assembled(kind.picture(construction=9)), *_ANY)
+
+
+def _piled(kind: _Kind, length: int, content: int) -> bytes:
+    """The same bytes 60,000 times over."""
+    return kind.assembled(kind.picture([(0, length)] * 60_000), content=bytes(content))
+
+
+def _items(kind: _Kind) -> Iterator[Case]:
+    """What an item refers to, and what it is put together from."""
+    for reference in ("dimg", "thmb", "auxl", "cdsc", "prem", "base"):
+        there, back = (kind.picture(references={reference.encode(): [number]}) for number in (2, 1))
+        yield case(f"{kind.name}-circle-{reference}", kind.assembled(there, back), *_ANY)
+        loop = kind.picture(references={reference.encode(): [1] * 1000})
+        yield case(f"{kind.name}-loop-{reference}", kind.assembled(loop), *_ANY)
+    yield case(f"{kind.name}-3000-items", kind.assembled(*[kind.picture()] * 3000), *_ANY)
+    # A binding that takes any name for UTF-8 is lost at this one.
+    for name in (b"\xc8xif", b"\xff\xff\xff\xff", bytes(4), b"mime", b"uri "):
+        metadata = isobmff.Item(kind=name, extents=[(0, 20)], references={b"cdsc": [1]}, associations=[])
+        body = kind.assembled(kind.picture(), metadata)
+        yield case(f"{kind.name}-metadata-of-type-{name.hex()}", body, *_ANY)
+    sizeless = [held for held in kind.properties if held[4:8] != b"ispe"]
+    body = isobmff.assembled(kind.name.encode(), [kind.picture()], sizeless, kind.coded)
+    yield case(f"{kind.name}-no-size", body, *_ANY)
+    own = range(1, len(kind.properties) + 1)
+    tile = kind.picture(associations=own)
+    for side, width, height in ((1, 64, 48), (2, 128, 96), (255, 16320, 12240), (256, 64, 48), (256, 65535, 65535)):
+        size = isobmff.full_box(b"ispe", struct.pack(">II", width, height))
+        description = struct.pack(">BBBBHH", 0, 0, side - 1, side - 1, width, height)
+        associations = [n for n, held in enumerate(kind.properties, 1) if held[4:8] != b"ispe"] + [len(own) + 1]
+
+        def grid(target: int, side: int = side, associations: Sequence[int] = tuple(associations)) -> isobmff.Item:
+            return isobmff.Item(
+                kind=b"grid",
+                extents=[(len(kind.coded), 8)],
+                references={b"dimg": [target] * min(side * side, 65535)},
+                associations=associations,
+            )
+
+        body = kind.assembled(grid(2), tile, more=[size], content=description)
+        yield case(f"{kind.name}-grid-{side}x{side}-{width}x{height}", body, *_ANY)
+        body = kind.assembled(grid(1), more=[size], content=description)
+        yield case(f"{kind.name}-grid-of-itself-{side}-{width}", body, *_ANY)
+
+
+def _boxes(kind: _Kind) -> Iterator[Case]:
+    """Boxes whose sizes lie, and too many of them."""
+    body = kind.body
+    meta, length = isobmff.find(body, b"meta")
+    for size in (0, 1, 7, 8, 2**31, 2**32 - 1):
+        for name in ("ftyp", "meta", "iprp", "ipco", "iloc", "mdat"):
+            lying = isobmff.with_bytes(body, name.encode(), 0, struct.pack(">I", size))
+            yield case(f"{kind.name}-{name}-of-{size}", lying, *_ANY)
+    largest = isobmff.with_bytes(body, b"mdat", 0, struct.pack(">I4sQ", 1, b"mdat", 2**64 - 1))
+    yield case(f"{kind.name}-mdat-of-2-to-the-64", largest, *_ANY)
+    yield case(f"{kind.name}-two-metas", body[: meta + length] + body[meta:], *_ANY)
+    yield case(f"{kind.name}-no-meta", body[:meta] + body[meta + length :], *DAMAGED)
+    # 10,000 boxes, each in the one before.
+    deep = b"".join(struct.pack(">I4s", 8 * left, b"dinf") for left in range(10_000, 0, -1))
+    yield case(f"{kind.name}-deep-boxes", body[:meta] + deep + body[meta:], *_ANY)
+    inside = isobmff.full_box(b"meta", isobmff.box(b"iprp", isobmff.box(b"ipco", deep)))
+    yield case(f"{kind.name}-deep-properties", body[:meta] + inside + body[meta + length :], *_ANY)
+    for place, at in (("first", meta), ("last", len(body))):
+        flood = flooded(body[:at], isobmff.box(b"free"), body[at:])
+        yield case(f"{kind.name}-flood-boxes-{place}", flood, *_ANY, heavy=True)

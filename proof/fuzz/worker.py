@@ -1,0 +1,175 @@
+"""The child process that develops hostile files and mutants, and says of each how it ended and what it took.
+
+It reads one JSON object a line: `{"mutant": 17, "seed": 1}` or `{"name": "png-bomb", "path": "…"}`, and answers with
+one; its first line is about itself. Whoever started it knows by the answers which input it died of.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import json
+import os
+import resource
+import sys
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from PIL import Image
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.limits import Limits
+from darkroom.domain.media_types import MEDIA_TYPES
+from darkroom.domain.recipes import FocalPoint, Recipe, VariantSpec
+from darkroom.imaging import Developed, develop
+from proof.fuzz.handmade import jpeg
+from proof.fuzz.hostile import DEVELOPED
+from proof.fuzz.mutants import mutant
+
+CODES = frozenset(
+    {
+        *("unsupported_format", "file_too_large", "too_many_pixels", "side_too_long", "aspect_too_extreme"),
+        *("too_many_frames", "too_many_scans", "truncated", "undecodable"),
+    }
+)
+"""The codes that a refusal may have: clients branch on them."""
+
+NO_CODE, UNEXPECTED, NO_MEMORY, WRONG = (
+    "refusal without a code",
+    "unexpected exception",
+    "out of memory",
+    "wrong output",
+)
+
+MEGABYTE = 2**20
+CPU_BACKSTOP_SECONDS = 30
+"""The processor time after which the kernel ends the process: far over the goal, to name what never ends."""
+
+# AVIF and HEIC are off by default; here everything is attacked that can be switched on.
+_LIMITS = Limits(input_formats=frozenset(MEDIA_TYPES))
+_VARIANTS = (
+    VariantSpec(name="large", width=1920, height=1920, format="jpeg"),
+    VariantSpec(name="cover", width=256, height=256, fit="cover", gravity=FocalPoint(x=0.2, y=0.7), format="png"),
+    VariantSpec(name="contain", width=96, height=64, fit="contain", gravity="southeast", format="webp"),
+    VariantSpec(name="exact", width=40, height=70, fit="exact"),
+)
+_AVIF = VariantSpec(name="avif", width=48, height=48, format="avif", effort="fast")
+_RECIPES = (Recipe(variants=_VARIANTS), Recipe(variants=(*_VARIANTS, _AVIF)))
+_AVIF_EVERY = 20
+"""One in so many mutants is made into an AVIF too, which takes longer than all the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How one input ended: `developed`, a refusal's code or an end that must not be.
+
+    `start_bytes` is what the process held before: a worker keeps some of what earlier inputs took.
+    """
+
+    name: str
+    format: str
+    outcome: str
+    cpu_seconds: float
+    start_bytes: int
+    peak_bytes: int
+    detail: str = ""
+
+
+def measured(name: str, file_format: str, body: bytes, *, recipe: Recipe = _RECIPES[0]) -> Result:
+    """Develops `body` and measures it."""
+    _allow_cpu(CPU_BACKSTOP_SECONDS)
+    _reset_peak()
+    start_bytes = _status_bytes("VmRSS")
+    started = time.process_time()
+    developed, detail = None, ""
+    try:
+        developed = develop(body, recipe, limits=_LIMITS, effort="fast")
+        outcome = DEVELOPED
+    except Rejected as refusal:
+        outcome = refusal.code if refusal.code in CODES and refusal.message else NO_CODE
+        detail = f"{refusal.code}: {refusal.message}"
+    except MemoryError:
+        outcome, detail = NO_MEMORY, traceback.format_exc()
+    except Exception:
+        outcome, detail = UNEXPECTED, traceback.format_exc()
+    cpu_seconds = time.process_time() - started
+    peak = _status_bytes("VmHWM")
+    if developed is not None and (wrong := what_is_wrong(developed, recipe)):
+        outcome, detail = WRONG, wrong
+    return Result(
+        name=name,
+        format=file_format,
+        outcome=outcome,
+        cpu_seconds=cpu_seconds,
+        start_bytes=start_bytes,
+        peak_bytes=peak,
+        detail=detail,
+    )
+
+
+def what_is_wrong(developed: Developed, recipe: Recipe) -> str:
+    """What is not as it was declared, by another decoder than the engine's; empty where all is well."""
+    if [variant.name for variant in developed.variants] != [spec.name for spec in recipe.variants]:
+        return "other variants than those asked for"
+    for variant in developed.variants:
+        try:
+            with Image.open(io.BytesIO(variant.body)) as opened:
+                opened.load()
+                found = ((opened.format or "").lower(), opened.width, opened.height, sorted(opened.info))
+        except Exception as error:
+            return f"{variant.name} cannot be opened: {error!r}"
+        if found[:3] != (variant.format, variant.width, variant.height):
+            return f"{variant.name} is {found[:3]}, not {(variant.format, variant.width, variant.height)}"
+        if leaked := {"exif", "icc_profile", "xmp", "comment"}.intersection(found[3]):
+            return f"{variant.name} carries {', '.join(leaked)}"
+    return ""
+
+
+def _allow_cpu(seconds: int) -> None:
+    """Backstop only: what is over it dies of SIGXCPU, in C code too, which no signal handler of Python interrupts."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + seconds, hard))
+
+
+def _reset_peak() -> None:
+    """Begin the high-water mark of resident memory anew (proc_pid_clear_refs(5)).
+
+    Where the kernel does not let us, the mark is that of all inputs so far: still a bound for each of them.
+    """
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _status_bytes(field: str) -> int:
+    with Path("/proc/self/status").open() as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
+
+
+def _answer(request: dict[str, Any]) -> Result:
+    if "path" in request:
+        name = str(request["name"])
+        return measured(name, name.partition("-")[0], Path(request["path"]).read_bytes())
+    index = int(request["mutant"])
+    made = mutant(index, seed=request["seed"])
+    recipe = _RECIPES[index % _AVIF_EVERY == 0]
+    return measured(str(index), made.source.partition("-")[0], made.body, recipe=recipe)
+
+
+def _serve(requests: TextIO, answers: TextIO) -> None:
+    # Warm, so that what the libraries set up once is in nobody's figures.
+    first = measured("warm-up", "jpeg", jpeg.solid(640, 480), recipe=_RECIPES[1])
+    print(json.dumps({**asdict(first), "peak_bytes": _status_bytes("VmRSS")}), file=answers, flush=True)
+    for line in requests:
+        print(json.dumps(asdict(_answer(json.loads(line)))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    # Whatever a library prints must not come between the answers.
+    private = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    _serve(sys.stdin, private)

@@ -1,0 +1,153 @@
+"""What a schema cannot say about requests: photos are photos, times lie ahead, and some parameters exclude others.
+
+Requests that are meant to be good are made so here; those that are meant to be bad stay as they are. Loaded by
+Schemathesis, by schemathesis.toml.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import schemathesis
+from hypothesis import strategies
+from schemathesis import Case, HookContext, Response
+from schemathesis.core.failures import Failure
+from schemathesis.openapi.checks import UseAfterFree
+
+from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_json
+from proof.fakes.pictures import encoded, picture
+
+_LONGEST = timedelta(days=364)
+
+_CHEAP_PIXELS = 500_000
+"""A recipe of more work than that is put off: it would keep the workers busy, who have a benchmark of their own."""
+
+_SMALL_BYTES = 1_000_000
+"""No stack has a limit below."""
+
+_PATIENCE_SECONDS = 30.0
+
+_RUN = uuid4().hex
+_keys = itertools.count(1)
+
+PHOTOS = {
+    media_type: [encoded(picture(width, height), file_format) for width, height in ((1, 1), (64, 48), (33, 200))]
+    for media_type, file_format in (
+        ("image/jpeg", "JPEG"),
+        ("image/png", "PNG"),
+        ("image/webp", "WEBP"),
+        ("image/gif", "GIF"),
+    )
+}
+
+for media_type, photos in PHOTOS.items():
+    schemathesis.openapi.media_type(media_type, strategies.sampled_from(photos))
+schemathesis.openapi.media_type(
+    "application/octet-stream", strategies.sampled_from([photo for photos in PHOTOS.values() for photo in photos])
+)
+
+
+@strategies.composite
+def _instants(draw: strategies.DrawFn) -> str:
+    """An instant in the coming year, spelt in one of the ways of RFC 3339."""
+    ahead = draw(strategies.timedeltas(min_value=timedelta(minutes=5), max_value=timedelta(days=360)))
+    minutes = draw(strategies.integers(min_value=-23 * 60, max_value=23 * 60))
+    local = datetime.now(UTC) + ahead + timedelta(minutes=minutes)
+    fraction = draw(strategies.sampled_from(["", ".0", ".25", ".123456"]))
+    hours, rest = divmod(abs(minutes), 60)
+    zone = "Z" if minutes == 0 else f"{'-' if minutes < 0 else '+'}{hours:02d}:{rest:02d}"
+    return f"{local:%Y-%m-%dT%H:%M:%S}{fraction}{zone}"
+
+
+schemathesis.openapi.format("date-time", _instants())
+
+
+@schemathesis.hook
+def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -> None:
+    """Makes what the schema allows a request that the API promises to accept."""
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    if (case.method, case.path) == ("POST", "/images"):
+        case.query = _good_order(dict(case.query or {}))
+    elif (case.method, case.path) == ("POST", "/uploads") and isinstance(case.body, dict):
+        said: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
+        case.body = _good_order(said) | {"bytes": min(said["bytes"], _SMALL_BYTES)}
+    elif case.method == "PATCH" and isinstance(case.body, dict):
+        # An expiry that the image has already may be before its new time.
+        case.body = _good_times(dict(case.body)) | {"expires_at": _text(datetime.now(UTC) + _LONGEST)}
+    if case.method == "POST" and case.headers is not None and "Idempotency-Key" in case.headers:
+        # Two different requests under one key are a conflict.
+        case.headers["Idempotency-Key"] = f"{case.headers['Idempotency-Key'][:200]}-{_RUN}-{next(_keys)}"
+
+
+def _good_order(said: dict[str, Any]) -> dict[str, Any]:
+    if "recipe" in said:
+        said.pop("preset", None)
+        said.pop("variants", None)
+        recipe = said["recipe"] if isinstance(said["recipe"], str) else json.dumps(said["recipe"])
+        try:
+            if recipe_from_json(recipe).work_pixels > _CHEAP_PIXELS and not said.keys() & {"process_at", "delay"}:
+                said["delay"] = "P1D"  # what is asked is whether it is accepted
+        except InvalidRecipe as error:
+            # Names that are alike, too many bytes, too much work: what the schema has no words for.
+            if re.search(r"share the name|are the most", error.message):
+                del said["recipe"]
+    if "variants" in said:
+        known = {spec.name for spec in PRESETS[said.get("preset", DEFAULT_PRESET)].variants}
+        given = said["variants"] if isinstance(said["variants"], list) else str(said["variants"]).split(",")
+        said["variants"] = [name for name in given if name in known] or sorted(known)
+    return _good_times(said)
+
+
+def _good_times(said: dict[str, Any]) -> dict[str, Any]:
+    """Only one of process_at and delay, within 364 days, and what expires does so after that."""
+    now = datetime.now(UTC)
+    begins_at = now
+    if "process_at" in said:
+        said.pop("delay", None)
+        begins_at = datetime.fromisoformat(said["process_at"])
+        if not now < begins_at < now + _LONGEST:  # one that Schemathesis has seen in an answer
+            begins_at = now + timedelta(hours=1)
+            said["process_at"] = _text(begins_at)
+    elif "delay" in said:
+        delay = _duration(said["delay"])
+        if delay > _LONGEST:
+            said["delay"], delay = "P1D", timedelta(days=1)
+        begins_at = now + delay
+    if "expires_at" in said and not begins_at < datetime.fromisoformat(said["expires_at"]) <= begins_at + _LONGEST:
+        said["expires_at"] = _text(begins_at + timedelta(days=1))
+    return said
+
+
+def _duration(text: str) -> timedelta:
+    """An ISO 8601 duration, as our own reader does not read it."""
+    units = {"W": "weeks", "D": "days", "H": "hours", "M": "minutes", "S": "seconds"}
+    said = {units[unit]: float(count.replace(",", ".")) for count, unit in re.findall(r"([\d.,]+)([WDHMS])", text)}
+    try:
+        return timedelta(**said)
+    except OverflowError:
+        return timedelta.max
+
+
+def _text(instant: datetime) -> str:
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@schemathesis.hook
+def filter_failure(context: HookContext, failure: Failure, case: Case[Any], response: Response) -> bool:
+    """An image that was withdrawn before it had ended can still be read, and says just that: `cancelled`."""
+    if not isinstance(failure, UseAfterFree):
+        return True
+    if response.status_code == httpx.codes.NOT_MODIFIED:  # it says that the client knows it; what, is asked for anew
+        told = httpx.get(str(response.request.url), trust_env=False, timeout=_PATIENCE_SECONDS)
+        status_code, body = told.status_code, told.content
+    else:
+        status_code, body = response.status_code, response.content
+    return not (status_code == httpx.codes.OK and json.loads(body).get("status") == "cancelled")

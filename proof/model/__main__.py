@@ -1,0 +1,198 @@
+"""Thousands of invented histories, for minutes on end: what happened in them, and that no promise was broken.
+
+    python -m proof.model [--seconds 120] [--seed S] [--jobs 2] [--histories N]
+
+Hypothesis invents what clients, queues, crashes, clocks and operators do; the operations are the real ones, over the
+fakes of the ports, in virtual time. Prints the seed, how often everything happened, and each broken promise with its
+shortest history. Exits with 1 where a promise was broken or something never happened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, Verbosity, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from checks.report import Goal, write_report
+from proof.model.histories import RULES, TALLY, Histories
+from proof.model.processes import MODES
+from proof.model.stores import HARMS, Broken
+from proof.model.world import ENDINGS, Tally
+
+STEPS = 50
+"""Steps of a history."""
+
+LOOKS = ("rescued", "waiting", "gave_up", "buried", "removed", "unsent", "fenced", "unreadable")
+"""What sweeps must have come to at least once, of thousands."""
+
+_CHUNK = 250
+"""Histories that Hypothesis invents by one seed."""
+
+_SECONDS = 120
+_LONG_SECONDS = 1200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """What the histories of one seed came to; `broken` is how a promise was broken, and `harm` which."""
+
+    seed: int
+    tally: Tally
+    harm: str | None = None
+    broken: str | None = None
+
+
+def run(machine: type[Histories], *, histories: int, seed_number: int | None = None) -> Tally:
+    """Runs that many histories, always the same ones for a seed; without one, the same ones always.
+
+    Raises Broken (or a group of errors, where there were several) with the shortest history that breaks a promise.
+    """
+    before = TALLY.copy()
+    if seed_number is not None:
+        machine = seed(seed_number)(type(machine.__name__, (machine,), {}))
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=histories,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            derandomize=seed_number is None,
+            print_blob=False,
+            verbosity=Verbosity.normal,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    return TALLY.since(before)
+
+
+def never_happened(tally: Tally, *, looks: Sequence[str] = ()) -> list[str]:
+    """What a proof has to have seen and has not: every rule, fault and end, and these outcomes of sweeps."""
+    return [
+        *(f"rule: {name}" for name in RULES if not tally.rules[name]),
+        *(f"fault: {name}" for name in MODES if not tally.faults[name]),
+        *(f"end: {name}" for name in ENDINGS if not tally.endings[name]),
+        *(f"sweep: {name}" for name in looks if not tally.looks[name]),
+    ]
+
+
+def table(tally: Tally) -> str:
+    """How often everything happened."""
+    parts: tuple[tuple[str, Counter[str]], ...] = (
+        ("rules", tally.rules),
+        ("faults", tally.faults),
+        ("deliveries", tally.deliveries),
+        ("sweeps", tally.looks),
+        ("replays", tally.replays),
+        ("ends", tally.endings),
+        ("in all", tally.totals),
+    )
+    return "\n".join(
+        f"{title:<12}{name:<40}{count:>10,}" for title, counts in parts for name, count in counts.most_common()
+    )
+
+
+def _chunk(seed_number: int, histories: int) -> Chunk:
+    before = TALLY.copy()
+    try:
+        run(Histories, histories=histories, seed_number=seed_number)
+    except Exception as error:  # a broken promise, or a bug of any other kind: both are findings
+        return Chunk(
+            seed=seed_number,
+            tally=TALLY.since(before),
+            harm=_harm_of(error),
+            broken="".join(traceback.format_exception(error)),
+        )
+    return Chunk(seed=seed_number, tally=TALLY.since(before))
+
+
+def _harm_of(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return next((harm for one in error.exceptions if (harm := _harm_of(one)) in HARMS), "other")
+    return error.harm if isinstance(error, Broken) else "other"
+
+
+def chunks(first_seed: int, *, seconds: float, histories: int | None, jobs: int) -> Iterator[Chunk]:
+    """Chunks by one seed after the other, until that many histories have been begun or the time is over."""
+    deadline = time.monotonic() + seconds
+    number = begun = 0
+    with ProcessPoolExecutor(jobs) as pool:
+        running: set[Future[Chunk]] = set()
+        while True:
+            while len(running) < jobs and (begun < histories if histories else time.monotonic() < deadline):
+                size = min(_CHUNK, histories - begun) if histories else _CHUNK
+                running.add(pool.submit(_chunk, first_seed + number, size))
+                number, begun = number + 1, begun + size
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for one in done:
+                yield one.result()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs histories until the time is over, prints what happened and writes the report."""
+    parser = argparse.ArgumentParser(
+        prog="python -m proof.model", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    long = os.environ.get("LONG") == "1"
+    parser.add_argument("--seconds", type=float, default=_LONG_SECONDS if long else _SECONDS)
+    parser.add_argument("--histories", type=int, help="this many, however long they take")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args(arguments)
+    print(f"seed {options.seed}", flush=True)
+    tally, broken = Tally(), Counter[str]()
+    for chunk in chunks(options.seed, seconds=options.seconds, histories=options.histories, jobs=options.jobs):
+        tally.add(chunk.tally)
+        if chunk.broken is not None:
+            broken[chunk.harm or "other"] += 1
+            print(f"{chunk.broken}\nRepeat: python -m proof.model --seed {chunk.seed} --histories {_CHUNK}")
+        print(f"{tally.totals['histories']:,} histories, {sum(broken.values())} broken", flush=True)
+    print(table(tally))
+    missing = never_happened(tally, looks=LOOKS)
+    for name in missing:
+        print(f"never happened: {name}")
+    write_report("model", seed=options.seed, rows=_rows(tally, broken, options.jobs), goals=_goals(broken, missing))
+    return 1 if broken or missing else 0
+
+
+def _rows(tally: Tally, broken: Counter[str], jobs: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "steps": STEPS,
+            "jobs": jobs,
+            "histories": tally.totals["histories"],
+            "duplicates": tally.totals["duplicates"],
+            "repeated_deliveries": tally.totals["repeated deliveries"],
+            "faults": tally.faults.total(),
+            "images": tally.endings.total(),
+            **{harm: broken[harm] for harm in (*HARMS, "other")},
+        },
+        *({"rule": name, "count": tally.rules[name]} for name in RULES),
+        *({"fault": name, "count": tally.faults[name]} for name in MODES),
+        *({"end": name, "count": tally.endings[name]} for name in ENDINGS),
+    ]
+
+
+def _goals(broken: Counter[str], missing: Sequence[str]) -> list[Goal]:
+    return [
+        *(Goal(name=f"{harm} in invented histories", value=broken[harm], limit=0, at_least=False) for harm in HARMS),
+        Goal(name="other failures of invented histories", value=broken["other"], limit=0, at_least=False),
+        Goal(name="things that never happened in them", value=len(missing), limit=0, at_least=False),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,261 @@
+"""The fakes under watch: what no history may ever do to a row or an output breaks the promise as it is written."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Image, Status
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.message import Message, read_message
+from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES
+from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Taken
+from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
+
+HIDDEN_MILLISECONDS = 60_000
+"""A taken letter that nobody gives back shows itself after this, as the adapter asks of SQS."""
+
+FOR_EVER: Milliseconds = 2**62
+
+type Harm = Literal["lost", "doubled", "stuck", "differing"]
+HARMS: tuple[Harm, ...] = ("lost", "doubled", "stuck", "differing")
+
+
+class Broken(AssertionError):
+    """A promise was broken: what was accepted was lost, doubled, left stuck, or came out differently."""
+
+    def __init__(self, harm: Harm, promise: str) -> None:
+        super().__init__(f"{harm}: {promise}")
+        self.harm = harm
+
+
+def must(holds: bool, harm: Harm, promise: str) -> None:
+    """Raises Broken where the promise does not hold."""
+    if not holds:
+        raise Broken(harm, promise)
+
+
+@dataclass
+class WatchedImages(FakeImages):
+    """The rows, an index of them that may lag, and how often each run has ended."""
+
+    endings: Counter[tuple[str, int]] = field(default_factory=Counter)
+    planted: dict[str, Image] = field(default_factory=dict)
+    lagging: dict[str, Image] | None = None
+    lease_is_over: Callable[[Image], bool] = lambda image: True
+    on_claim: Callable[[Image, Image], None] = lambda before, after: None
+    is_redone: Callable[[str], bool] = lambda image_id: False
+    """Whether an operator has ever asked for the image to be redone."""
+
+    def create(self, image: Image) -> Image:
+        must((image.status, image.run, image.attempt) == (Status.PENDING, 1, 0), "lost", "a row begins pending")
+        return super().create(image)
+
+    def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
+        old = self.rows.get(before.image_id)
+        new = super().change(before, after, fence=fence)
+        if old is not None:
+            self._watch(old, new)
+        return new
+
+    def plant(self, image: Image) -> None:
+        """Puts a row there that a version of which this one knows nothing has written."""
+        self.planted[image.image_id] = self.unreadable[image.image_id] = image
+
+    def check_planted(self) -> None:
+        """Such a row is for the version that can read it: nothing of it changes but when it is looked at again."""
+        for image_id, image in self.planted.items():
+            now = self.unreadable.get(image_id)
+            left_alone = now is not None and replace(now, due_at=image.due_at) == image
+            must(left_alone, "lost", "what a newer version has written stays as it is")
+
+    def _watch(self, old: Image, new: Image) -> None:
+        must(new.attempt <= MAX_ATTEMPTS, "doubled", "a run has at most five attempts")
+        must(old.deleted_at in (None, new.deleted_at), "lost", "a tombstone stays as it was first written")
+        if new.run != old.run:
+            may_begin = old.status is Status.FAILED or (old.status is Status.DONE and self.is_redone(old.image_id))
+            must(may_begin and new.status is Status.PENDING, "doubled", "only a replay or a redo begins another run")
+            must(
+                (new.run, new.attempt) == (old.run + 1, 0), "lost", "a replay begins the next run, at its first attempt"
+            )
+            must(not old.is_deleted, "doubled", "what was withdrawn is not developed again")
+            must(new.variants == old.variants, "lost", "variants stay until another run has made others")
+        elif old.status.is_terminal:
+            must(_ending(new) == _ending(old), "doubled", "a terminal state is written once a run")
+            must(new.variants == (() if new.is_deleted else old.variants), "differing", "what is done stays as it is")
+        else:
+            must(new.attempt in (old.attempt, old.attempt + 1), "doubled", "attempts are counted one by one")
+            claimed = new.claimed_by not in (None, old.claimed_by)
+            must(claimed == (new.attempt > old.attempt), "doubled", "an attempt is claimed once")
+            must(not claimed or self.lease_is_over(old), "doubled", "nobody claims what another holds")
+            if claimed:
+                self.on_claim(old, new)
+            made = () if new.is_deleted else old.variants
+            must(new.status is Status.DONE or new.variants == made, "lost", "only a run that is done replaces variants")
+            if new.status.is_terminal:
+                self.endings[new.image_id, new.run] += 1
+                must(self.endings[new.image_id, new.run] == 1, "doubled", "a run ends once")
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
+        rows = self.rows if self.lagging is None else self.lagging
+        # Read as the call is made, not as its answer is looked at.
+        return iter(list(FakeImages(rows=rows, unreadable=self.unreadable).due(shard, now, limit)))
+
+
+def _ending(image: Image) -> tuple[Any, ...]:
+    return (image.status, image.attempt, image.error, image.completed_at, image.notices)
+
+
+@dataclass
+class WatchedOutputs(FakeOutputs):
+    """The outputs; `is_deleted` tells whether an image was withdrawn, for only then may its outputs go."""
+
+    is_deleted: Callable[[str], bool] = lambda image_id: False
+
+    def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
+        before = self.objects.get(key)
+        stored = super().put_if_absent(key, body, sha256=sha256, media_type=media_type)
+        must(before in (None, self.objects[key]), "differing", "an output never changes")
+        return stored
+
+    def delete(self, keys: tuple[str, ...]) -> None:
+        for key in keys:
+            must(self.is_deleted(key.split("/")[1]), "lost", "only outputs of what was withdrawn are removed")
+        super().delete(keys)
+
+
+@dataclass
+class Parcel:
+    """One message in a lane's queue, or in a worker's hands: SQS counts its receives and hides it for a while."""
+
+    parcel_id: str
+    message: Message
+    visible_at: Milliseconds
+    receive_count: int = 0
+
+
+@dataclass
+class ModelLanes(FakeLanes):
+    """The `Lanes` port with what SQS does to messages: visibility, receive counts and the redrive to dead letters."""
+
+    dead_letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
+    parcels: list[Parcel] = field(default_factory=list)
+    crowd: int = 0
+    now: Milliseconds = 0
+    made: int = 0
+
+    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
+        self.made += 1
+        visible_at = self.now + delay_seconds * 1000
+        self.parcels.append(Parcel(parcel_id=f"message-{self.made}", message=message, visible_at=visible_at))
+
+    def backlog(self, lane: str) -> int:
+        return self.crowd + sum(parcel.message.lane == lane for parcel in self.visible())
+
+    def visible(self) -> list[Parcel]:
+        """What a worker may be handed now."""
+        return [parcel for parcel in self.parcels if parcel.visible_at <= self.now]
+
+    def receive(self, parcel: Parcel, visibility_seconds: int) -> bool:
+        """Hands the message out; one that was handed out five times before becomes a dead letter instead."""
+        if parcel.receive_count >= MAX_RECEIVES:
+            self.dead_letters.lie_down(parcel.message.lane, parcel.message.model_dump_json())
+            self.parcels.remove(parcel)
+            return False
+        parcel.receive_count += 1
+        parcel.visible_at = self.now + visibility_seconds * 1000
+        return True
+
+    def acknowledge(self, parcel: Parcel) -> None:
+        """Removes the message, if it is still there."""
+        if parcel in self.parcels:
+            self.parcels.remove(parcel)
+
+    def hide(self, parcel: Parcel, seconds: int) -> None:
+        """Shows the message again after that time."""
+        parcel.visible_at = self.now + seconds * 1000
+
+
+@dataclass
+class ModelDeadLetters(FakeDeadLetters):
+    """Dead letters of which a taken one shows itself again after a minute, should nobody give it back."""
+
+    now: Milliseconds = 0
+    taken_at: dict[str, Milliseconds] = field(default_factory=dict)
+    is_kept: Callable[[Message], bool] = lambda message: False
+    late: set[str] = field(default_factory=set)
+    """Those that SQS made when the one letter of their run was already kept for good."""
+
+    def take(self, queue: str, limit: int) -> Taken:
+        self.hidden = {one for one in self.hidden if self.taken_at[one] + HIDDEN_MILLISECONDS > self.now}
+        taken = super().take(queue, limit)
+        self.taken_at |= {letter.message_id: self.now for letter in taken.letters}
+        return taken
+
+    def lie_down(self, queue: str, body: str, explanation: str | None = None) -> DeadLetter:
+        letter = super().lie_down(queue, body, explanation)
+        if explanation is None and self.is_kept(read_message(body)):
+            self.late.add(letter.message_id)
+        return letter
+
+    def all(self) -> list[DeadLetter]:
+        """The letters of all queues."""
+        return [letter for letters in self.lying.values() for letter in letters]
+
+
+@dataclass
+class ModelOnce:
+    """The `Once` port as Powertools keeps it: work is leased until its function's deadline, and its records are written
+    unconditionally; what comes of the work counts, whether or not it could be written down. `call` makes each of its
+    writes a call of the process that works."""
+
+    clock: Callable[[], Milliseconds]
+    lease_seconds: int
+    call: Callable[[str, Callable[[], Any]], Any]
+    results: dict[str, str] = field(default_factory=dict)
+    leases: dict[str, Milliseconds] = field(default_factory=dict)
+
+    def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        try:
+            is_new = self.call("begin", lambda: self._begin(key))
+        except Retryable as error:
+            raise MemoryUnavailable(str(error)) from error
+        if not is_new:
+            result: dict[str, Any] = json.loads(self.results[key])
+            return result
+        try:
+            done = work()
+        except Exception:
+            with suppress(Retryable):
+                self.call("forget", lambda: self.leases.pop(key, None))
+            raise
+        with suppress(Retryable):
+            self.call("record", lambda: self._record(key, json.dumps(done)))
+        return done
+
+    def occupy(self, key: str) -> None:
+        """Somebody else's record, which stays: a worker that nobody knows of, or a put whose answer was lost."""
+        self.results.pop(key, None)
+        self.leases[key] = FOR_EVER
+
+    def remember_otherwise(self, key: str) -> None:
+        """What a newer version, since rolled back, has remembered."""
+        self.results[key] = json.dumps({"v": 9})
+
+    def _begin(self, key: str) -> bool:
+        now = self.clock()
+        if key in self.results:
+            return False
+        if self.leases.get(key, now) > now:
+            raise MemoryUnavailable(f"another worker is at {key}")
+        self.leases[key] = now + self.lease_seconds * 1000
+        return True
+
+    def _record(self, key: str, result: str) -> None:
+        self.leases.pop(key, None)
+        self.results[key] = result

@@ -1,0 +1,713 @@
+"""A Darkroom whose processes may die, stop, be refused or tell the wrong time, and what must hold all the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Literal
+from unittest.mock import patch
+
+from darkroom.domain.dead_letter import MoveStatus
+from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable
+from darkroom.domain.image import Image, Letter, Status, message_for
+from darkroom.domain.limits import Limits
+from darkroom.domain.listing import Wish
+from darkroom.domain.message import Message, read_message
+from darkroom.domain.recipes import Recipe
+from darkroom.domain.retry import MAX_RECEIVES, OUTAGE, RetryPolicy
+from darkroom.imaging import Developed, Placeholder, Rendered, develop
+from darkroom.operations.drop_dead_letters import drop_dead_letters
+from darkroom.operations.list_dead_letters import EVERYTHING
+from darkroom.operations.list_images import list_images
+from darkroom.operations.pace import Pace
+from darkroom.operations.read_image import UnknownImage
+from darkroom.operations.redo_image import NotRedoable, redo_image
+from darkroom.operations.replay_dead_letters import (
+    Desk,
+    NotReplayable,
+    replay_dead_letters,
+    replay_image,
+    replay_queue,
+)
+from darkroom.operations.replay_dead_letters import Tally as ReplayTally
+from darkroom.operations.sweep_due_images import measure
+from darkroom.operations.transcode_image import Finished, TryAgain
+from darkroom.ports import DeadLetter
+from proof.fakes import FakeOriginals, World
+from proof.fakes.dead_letters import FakeMoves
+from proof.fakes.pictures import jpeg
+from proof.fakes.rows import accepted_image
+from proof.fakes.world import TIMEOUT_SECONDS, VISIBILITY_SECONDS
+from proof.model.processes import Call, Fault, Process, ProcessDied, Struck, Surroundings
+from proof.model.stores import (
+    Broken,
+    ModelDeadLetters,
+    ModelLanes,
+    ModelOnce,
+    Parcel,
+    WatchedImages,
+    WatchedOutputs,
+    must,
+)
+
+type Kind = Literal["good", "refused", "poison", "killer"]
+type Role = Literal["client", "worker", "sweeper", "operator"]
+
+ROLES: tuple[Role, ...] = ("client", "worker", "sweeper", "operator")
+STORES = ("images", "index", "originals", "outputs", "lanes", "dead_letters", "moves", "once", "engine")
+"""What processes call; the index of due images is not always as well as its table."""
+
+WRITES = {
+    "images": frozenset({"create", "change", "postpone"}),
+    "originals": frozenset({"put_if_absent", "delete"}),
+    "outputs": frozenset({"put_if_absent", "delete", "delete_all"}),
+    "lanes": frozenset({"send"}),
+    "dead_letters": frozenset({"put", "remove", "give_back"}),
+    "moves": frozenset({"start"}),
+}
+TENANTS = ("acme", "umbra")
+RECIPES: tuple[dict[str, str], ...] = ({}, {"variants": "thumb"})
+SKEW_LIMIT_SECONDS = 600
+
+REFUSAL = "unreadable_in_this_model"
+ENDINGS = ("done", "cancelled", *(f"failed: {code}" for code in (REFUSAL, INTERNAL, WORKER_LOST, ORIGINAL_MISSING)))
+"""Every way in which a run can end, as the table of a proof names them. Uploads that never come do not exist yet."""
+
+_MINUTE = 60_000
+_ROUNDS, _DRAIN_MILLISECONDS = 400, 2 * 24 * 60 * _MINUTE
+"""How long everything may take once nothing fails any more: most of it is the sweeper's pauses, of up to an hour."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Photo:
+    """An upload: `kind` is what becomes of it, while nobody has mended the bug or the memory."""
+
+    kind: Kind
+    body: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """What develops, and photos for it of every kind."""
+
+    photos: tuple[Photo, ...]
+    develop: Callable[..., Developed]
+
+    def kind_of(self, body: bytes) -> Kind:
+        return next(photo.kind for photo in self.photos if photo.body == body)
+
+
+def _pretended(original: bytes, recipe: Recipe, **_: Any) -> Developed:
+    """Bytes that only the original and the recipe decide, as the engine's are, in no time."""
+    if original.endswith(b"refused"):
+        raise Rejected(REFUSAL, "No image.")
+    return Developed(
+        variants=tuple(
+            Rendered(
+                name=spec.name,
+                width=spec.box[0] or 1,
+                height=spec.box[1] or 1,
+                format="jpeg",
+                media_type="image/jpeg",
+                extension="jpg",
+                body=hashlib.sha256(original + recipe.digest().encode() + spec.name.encode()).digest(),
+            )
+            for spec in recipe.variants
+        ),
+        notices=(),
+        placeholder=Placeholder(thumbhash="", color="#000000"),
+    )
+
+
+def pretended_engine() -> Engine:
+    """No engine at all, so that thousands of histories run in seconds."""
+    kinds: tuple[Kind, ...] = ("good", "good", "refused", "poison", "killer")
+    return Engine(
+        photos=tuple(
+            Photo(kind=kind, body=b"\xff\xd8\xff" + f"{number} {kind}".encode()) for number, kind in enumerate(kinds)
+        ),
+        develop=_pretended,
+    )
+
+
+@cache
+def real_engine() -> Engine:
+    """The engine itself, on pictures as small as they come."""
+    truncated = jpeg(48, 32)
+    return Engine(
+        photos=(
+            Photo(kind="good", body=jpeg(48, 32)),
+            Photo(kind="good", body=jpeg(32, 48)),
+            Photo(kind="refused", body=truncated[: len(truncated) // 2]),
+            Photo(kind="poison", body=jpeg(40, 40)),
+            Photo(kind="killer", body=jpeg(40, 30)),
+        ),
+        develop=_really,
+    )
+
+
+@cache
+def _really(original: bytes, recipe: Recipe, **options: Any) -> Developed:
+    try:
+        return develop(original, recipe, **options)
+    except Rejected as refusal:
+        raise Rejected(REFUSAL, refusal.message) from refusal
+
+
+@dataclass
+class Tally:
+    """How often everything has happened, over all histories."""
+
+    rules: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    deliveries: Counter[str] = field(default_factory=Counter)
+    looks: Counter[str] = field(default_factory=Counter)
+    replays: Counter[str] = field(default_factory=Counter)
+    endings: Counter[str] = field(default_factory=Counter)
+    totals: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Tally) -> None:
+        """Counts what the other has counted, too."""
+        for part in fields(self):
+            getattr(self, part.name).update(getattr(other, part.name))
+
+    def copy(self) -> Tally:
+        """The counts as they are now."""
+        return Tally(**{part.name: Counter(getattr(self, part.name)) for part in fields(self)})
+
+    def since(self, before: Tally) -> Tally:
+        """What was counted after `before` was copied."""
+        return Tally(**{part.name: getattr(self, part.name) - getattr(before, part.name) for part in fields(self)})
+
+
+class Model:
+    """The stores, the queues, a clock for each role, the processes that stopped half-way, and what was promised."""
+
+    def __init__(self, engine: Engine, tally: Tally) -> None:
+        self.engine = engine
+        self.tally = tally
+        self.now = World().now
+        self.skews: dict[Role, int] = dict.fromkeys(ROLES, 0)
+        self.mended = self.was_mended = self.was_skewed = False
+        self._up_again: dict[str, int] = {}
+        self.stopped: list[Process] = []
+        self.accepted: dict[str, Photo] = {}
+        self.withdrawn: set[str] = set()
+        self.dropped: set[tuple[str, int]] = set()
+        self.without_original: set[str] = set()
+        self.redone: set[str] = set()
+        self.lost: dict[str, str] = {}
+        """Keys of outputs that somebody has removed, and whose they were."""
+        self.attempts: dict[tuple[str, int], list[Process]] = {}
+        self.keys: dict[tuple[str, str], set[tuple[bytes, str]]] = {}
+
+        self.surroundings = Surroundings(struck=lambda mode: tally.faults.update([mode]))
+        self.images = WatchedImages(
+            lease_is_over=self._lease_is_over, on_claim=self._on_claim, is_redone=self.redone.__contains__
+        )
+        self.originals = FakeOriginals()
+        self.outputs = WatchedOutputs(is_deleted=lambda image_id: self.images.rows[image_id].is_deleted)
+        self.dead_letters = ModelDeadLetters(is_kept=self._is_kept)
+        self.lanes = ModelLanes(dead_letters=self.dead_letters)
+        self.moves = FakeMoves(self.dead_letters, self.lanes, per_look=10)
+        self._struck_moves = Struck("moves", self.moves, self.surroundings, writes=WRITES["moves"])
+        self.once = ModelOnce(
+            clock=lambda: self.worlds["worker"].now,
+            lease_seconds=TIMEOUT_SECONDS,
+            call=lambda name, call: self._call("once", name, call),
+        )
+        self.worlds: dict[Role, World] = {role: self._world() for role in ROLES}
+        self._patches = patch("darkroom.operations.transcode_image.develop", self._develop)
+        self._patches.start()
+        self._tell_time()
+
+    def close(self) -> None:
+        """Ends what has stopped half-way, and gives the engine back."""
+        self._patches.stop()
+        for process in self.stopped:
+            process.die()
+
+    # ── The processes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def submit(self, photo: Photo, tenant: str, recipe: int, key: str | None, **how: Any) -> None:
+        """A client's request; it was promised something only if it was answered."""
+        order = RECIPES[recipe]
+        if key is not None:
+            self.keys.setdefault((tenant, key), set()).add((photo.body, json.dumps(order)))
+
+        def body() -> None:
+            try:
+                accepted = self.worlds["client"].submit(photo.body, tenant_id=tenant, idempotency_key=key, **order)
+            except Retryable:
+                return  # an honest 503
+            except Rejected as refusal:
+                if refusal.code == "idempotency_key_reused":
+                    conflicts = len(self.keys.get((tenant, key or ""), ()))
+                    must(conflicts > 1, "lost", "the same upload under its key is no conflict")
+                else:
+                    must(refusal.code == "image_deleted", "lost", "a good request is refused for its key alone")
+                return
+            image = accepted.image
+            earlier = self.accepted.setdefault(image.image_id, photo)
+            must(earlier.body == photo.body, "differing", "what was answered for is the photo that was sent")
+            must(image.tenant_id == tenant, "differing", "what was answered for is the tenant's own")
+
+        self._start("submit", "client", body, **how)
+
+    def deliver(self, parcel: Parcel, **how: Any) -> None:
+        """SQS hands a message to a worker; what the handler does with the outcome is in its record_handler."""
+        if not self.lanes.receive(parcel, VISIBILITY_SECONDS):
+            self.tally.totals["redriven by SQS"] += 1
+            return
+        receipt, receive_count = f"{parcel.parcel_id}/{parcel.receive_count}", parcel.receive_count
+        if "worker" in self.surroundings.down:
+            return
+        if receive_count > 1 or parcel.message.run > 1:
+            self.tally.totals["repeated deliveries"] += 1
+
+        def body() -> None:
+            try:
+                outcome = self.worlds["worker"].deliver(parcel.message, receipt, receive_count=receive_count)
+            except Retryable:
+                self.tally.deliveries["put off"] += 1
+                comes_back, delay_seconds = receive_count < MAX_RECEIVES, OUTAGE.delay_seconds(receive_count, 0.5)
+            else:
+                comes_back = isinstance(outcome, TryAgain) and outcome.returns
+                delay_seconds = outcome.delay_seconds if isinstance(outcome, TryAgain) else 0
+                self.tally.deliveries[
+                    outcome.reason
+                    if isinstance(outcome, Finished)
+                    else "try again"
+                    if comes_back
+                    else "try again by another message"
+                ] += 1
+            # Lambda deletes the message of a good record; where it does not get that far, the message comes back.
+            with suppress(Retryable):
+                if comes_back:
+                    self._call("lanes", "hide", lambda: self.lanes.hide(parcel, delay_seconds))
+                else:
+                    self._call("lanes", "acknowledge", lambda: self.lanes.acknowledge(parcel))
+
+        self._start("deliver", "worker", body, **how)
+
+    def sweep(self, **how: Any) -> None:
+        self._start("sweep", "sweeper", self._sweep, **how)
+
+    def sweep_twice(self, turns: list[int], *, fault: Fault | None = None, stops_at: Call | None = None) -> None:
+        """Two sweeps by turns: AWS may invoke the function of a schedule more than once, also at the same time."""
+        one = self._start("sweep", "sweeper", self._sweep, stops_at=stops_at or Call(store="images", number=0))
+        other = self._start("sweep", "sweeper", self._sweep, fault=fault, stops_at=Call(store="images", number=0))
+        for turn, calls in enumerate([*turns, None, None]):
+            process = (other, one)[turn % 2]
+            if not process.is_over:
+                process.go_on(calls)
+        self._bury_processes()
+
+    def _sweep(self) -> None:
+        """What the handler does: it measures first, and sweeps whatever came of that."""
+        sweeper = self.worlds["sweeper"]
+        problems = {**measure(sweeper.stores).problems}
+        sweep = sweeper.sweep()
+        must(not sweep.errors, "stuck", f"a sweep trips over no row: {sweep.errors}")
+        for error in (*problems.values(), *sweep.unlisted.values()):
+            must(isinstance(error, Retryable), "stuck", f"measuring and listing trip over no row: {error!r}")
+        self.tally.looks["the index does not answer"] += len(sweep.unlisted)
+        self.tally.looks.update(sweep.outcomes)
+
+    def plant(self, tenant: str, lane: str, *, has_letter: bool) -> None:
+        """A version was deployed that writes what this one cannot read, and has been taken back: a row of it is the
+        newest of its tenant's, the oldest that waits in its lane, and overdue; its message is in the lane, and perhaps
+        one of it among the dead letters."""
+        number = len(self.images.planted)
+        image_id = f"{8**25 + number:026o}"
+        accepted = accepted_image(image_id=image_id, tenant_id=tenant, lane=lane, now=self.now)
+        image = replace(accepted, due_at=number, waiting_since=number)
+        self.images.plant(image)
+        message = message_for(image)
+        self.lanes.send(message)
+        if has_letter:
+            self.dead_letters.lie_down(lane, message.model_dump_json())
+
+    def look_through(self, tenant: str) -> None:
+        """A client looks through all of its images."""
+
+        def body() -> None:
+            with suppress(Retryable):
+                self._check_list(tenant, self.worlds["client"].images)
+
+        self._start("list", "client", body)
+
+    def _check_list(self, tenant: str, images: Any) -> None:
+        shown: list[str] = []
+        after, pages = None, 0
+        while pages == 0 or after is not None:
+            page = list_images(Wish(limit=2, after=after), tenant_id=tenant, images=images)
+            shown += [image.image_id for image in page.images]
+            after, pages = page.next, pages + 1
+        own = [row for row in self.images.rows.values() if row.tenant_id == tenant and not row.is_deleted]
+        must(sorted(shown) == sorted(row.image_id for row in own), "lost", "a list shows all that can be read")
+
+    def delete(self, image_id: str, tenant: str, **how: Any) -> None:
+        def body() -> None:
+            try:
+                self.worlds["client"].delete(image_id, tenant)
+            except Retryable:
+                return
+            except UnknownImage:
+                must(not self._belongs_to(tenant, image_id), "lost", "an image is unknown to other tenants only")
+                return
+            must(self._belongs_to(tenant, image_id), "lost", "nobody withdraws another tenant's image")
+            self.withdrawn.add(image_id)
+
+        self._start("delete", "client", body, **how)
+
+    def replay(self, queue: str, by: Literal["letters", "move", "row"], image_id: str, **how: Any) -> None:
+        """An operator replays what is in a queue letter by letter, or all by one move, or an image by its row."""
+
+        def body() -> None:
+            world = self.worlds["operator"]
+            desk = Desk(
+                images=world.images,
+                lanes=world.lanes,
+                dead_letters=world.dead_letters,
+                clock=world.clock,
+                pause=lambda _: None,
+            )
+            tally = ReplayTally()
+            try:
+                match by:
+                    case "letters":
+                        pace = Pace(per_second=10, clock=world.clock, pause=lambda _: None)
+                        replay_dead_letters(queue, EVERYTHING, desk=desk, pace=pace, tally=tally)
+                    case "move":
+                        replay_queue(queue, per_second=10, desk=desk, moves=self._struck_moves, tally=tally)
+                    case "row":
+                        replay_image(image_id, desk=desk)
+                        tally.add("replayed by its row")
+            except (Retryable, NotReplayable):
+                pass  # the operator is told, and may do it again
+            self.tally.replays.update(tally.counts)
+
+        self._start("replay", "operator", body, **how)
+
+    def redo(self, image_id: str, **how: Any) -> None:
+        """An operator has an image developed again that is done, or should be."""
+        self.redone.add(image_id)
+
+        def body() -> None:
+            world = self.worlds["operator"]
+            with suppress(Retryable, NotRedoable):  # the operator is told, and may do it again
+                redo_image(image_id, images=world.images, lanes=world.lanes, clock=world.clock)
+                self.tally.replays["redone by its row"] += 1
+
+        self._start("redo", "operator", body, **how)
+
+    def lose_output(self, image_id: str) -> None:
+        """Somebody removes an object of an image, past Darkroom."""
+        for variant in self.images.rows[image_id].variants[:1]:
+            self.outputs.objects.pop(variant.key, None)
+            self.lost[variant.key] = image_id
+
+    def drop(self, queue: str, *, force: bool, **how: Any) -> None:
+        """An operator removes the letters that are of no use any more, or by `force` all."""
+
+        def body() -> None:
+            if force:
+                self.dropped |= set(self._letters())
+            world = self.worlds["operator"]
+            tally = ReplayTally()
+            with suppress(Retryable):
+                drop_dead_letters(
+                    queue,
+                    EVERYTHING,
+                    force=force,
+                    dead_letters=world.dead_letters,
+                    images=world.images,
+                    clock=world.clock,
+                    stop=lambda: False,
+                    tally=tally,
+                )
+            self.tally.replays.update(tally.counts)
+
+        self._start("drop", "operator", body, **how)
+
+    def pass_time(self, seconds: int) -> None:
+        """Nothing is under way for longer than a moment, and no function runs on past its deadline."""
+        self.surroundings.land()
+        self.now += seconds * 1000
+        for process in self.stopped:
+            if process.deadline is not None and process.deadline <= self.now:
+                process.die()
+        self._bury_processes()
+        for queue in self.dead_letters.queues:
+            # SQS goes on with a move whether anybody looks or not, and ends it when the queue is empty.
+            while (move := self.moves.latest(queue)) is not None and move.status is MoveStatus.RUNNING:
+                pass
+        self.surroundings.down -= {store for store, instant in self._up_again.items() if instant <= self.now}
+        self._tell_time()
+
+    def let_run(self, minutes: int) -> None:
+        """Minutes in which nothing but time passes: whatever is visible is delivered, and each ends with a sweep."""
+        for _ in range(minutes):
+            for parcel in self.lanes.visible():
+                self.deliver(parcel)
+            self.pass_time(60)
+            self.sweep()
+
+    def go_on(self, process: Process, calls: int | None) -> None:
+        process.go_on(calls)
+        self._bury_processes()
+
+    def kill(self, process: Process) -> None:
+        process.die()
+        self._bury_processes()
+
+    def throttle(self, store: str, seconds: int) -> None:
+        """The store does not answer for a while; or the worker, which then dies at once whatever it is given."""
+        self.surroundings.down.add(store)
+        self._up_again[store] = self.now + seconds * 1000
+
+    def mend(self) -> None:
+        """The fix is deployed, with which every photo can be developed that is one."""
+        self.mended = self.was_mended = True
+
+    def lose_original(self, image_id: str) -> None:
+        """Somebody removes it from its bucket for good."""
+        self.without_original.add(image_id)
+        self.originals.objects.pop(image_id, None)
+
+    def is_at(self, image_id: str) -> bool:
+        """Whether a process that stands still is at that image."""
+        return any(process.at == image_id for process in self.stopped)
+
+    def skew(self, role: Role, seconds: int) -> None:
+        self.skews[role] = seconds
+        self.was_skewed = self.was_skewed or seconds != 0
+        self._tell_time()
+
+    # ── What must hold ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check(self) -> None:
+        """What holds at every moment."""
+        for row in self.images.rows.values():
+            if row.status.is_terminal:
+                owed = row.is_deleted or row.letter in (Letter.OWED, Letter.PLACED)
+                must(row.waiting_since is None, "stuck", "nobody waits for what has ended")
+                must(owed or row.due_at is None, "stuck", "nobody looks again at what has ended and owes nothing")
+            else:
+                must(row.due_at is not None, "stuck", "somebody looks again at whatever is unfinished")
+                must(row.waiting_since is not None, "stuck", "whatever is unfinished is measured")
+            if row.variants or (row.status is Status.DONE and not row.is_deleted):
+                self._check_outputs(row)
+            told = [attempt.number for attempt in row.attempts if attempt.run == row.run]
+            must(told == list(range(1, row.attempt + 1)), "lost", "a row tells of every attempt of its run")
+        for image_id in self.accepted:
+            must(image_id in self.images.rows, "lost", "whatever was accepted has a row")
+        for image_id in self.withdrawn:
+            must(self.images.rows[image_id].is_deleted, "doubled", "what was withdrawn stays so")
+        self.images.check_planted()
+
+    def _check_outputs(self, row: Image) -> None:
+        wanted = self._undisturbed(row)
+        must({variant.name for variant in row.variants} == set(wanted), "differing", "all variants are there")
+        for variant in row.variants:
+            body = self.outputs.objects.get(variant.key)
+            of_this_run = variant.key.startswith(f"outputs/{row.image_id}/{row.run}/")
+            must(of_this_run == (row.status is Status.DONE), "differing", "outputs are of the latest run that is done")
+            if body is None and variant.key in self.lost:
+                continue
+            must(body is not None, "lost", "whatever was done has its outputs, until another run has made others")
+            must(body == wanted[variant.name], "differing", "outputs are the bytes that an undisturbed run makes")
+            must(variant.sha256 == _sha256(body or b""), "differing", "the row tells the truth about its outputs")
+
+    def _undisturbed(self, row: Image) -> dict[str, bytes]:
+        original = next(photo.body for photo in self.engine.photos if _sha256(photo.body) == row.source.sha256)
+        developed = self.engine.develop(original, row.recipe, limits=Limits(), effort="balanced")
+        return {rendered.name: rendered.body for rendered in developed.variants}
+
+    def settle(self) -> None:
+        """With every fault over, lets the system come to rest, and checks what must hold then."""
+        for process in self.stopped:
+            process.die()
+        self._bury_processes()
+        self.surroundings.land()
+        self.surroundings.down.clear()
+        self.images.lagging, self.lanes.crowd = None, 0
+        self.skews = dict.fromkeys(ROLES, 0)
+        self._tell_time()
+        began = self.now
+        for _ in range(_ROUNDS):
+            while visible := self.lanes.visible():
+                for parcel in visible:
+                    self.deliver(parcel)
+            self.sweep()
+            self.check()
+            if (seconds := self._seconds_to_next_event()) is None:
+                break
+            self.pass_time(seconds)
+        else:
+            raise Broken("stuck", f"no rest after {_ROUNDS} sweeps: {self._unrest()}")
+        must(self.now - began <= _DRAIN_MILLISECONDS, "stuck", "it comes to rest within two days")
+        self._check_at_rest()
+
+    def _seconds_to_next_event(self) -> int | None:
+        """Until the sweep that is next to find anything, or the next message shows itself; None where none will."""
+        instants = [parcel.visible_at for parcel in self.lanes.parcels]
+        instants += [row.due_at for row in self.images.rows.values() if row.due_at is not None]
+        if not instants:
+            return None
+        return 60 * max(1, -(-(min(instants) - self.now) // _MINUTE))
+
+    def _unrest(self) -> str:
+        due = [row for row in self.images.rows.values() if row.due_at is not None]
+        return f"messages {self.lanes.parcels}, due {due}"
+
+    def _check_at_rest(self) -> None:
+        letters = self._letters()
+        for image_id in set(self.lost.values()):
+            row = self.images.rows[image_id]
+            is_whole = bool(row.variants) and all(variant.key in self.outputs.objects for variant in row.variants)
+            self.tally.rules["make again what was lost"] += is_whole
+        for tenant in TENANTS:
+            self._check_list(tenant, self.images)
+        for row in self.images.rows.values():
+            must(row.status.is_terminal, "stuck", "whatever has a row comes to an end")
+            ending = row.status.value if row.error is None else f"{row.status.value}: {row.error.code}"
+            self.tally.endings[ending] += 1
+            self._check_ending(row)
+            about = letters.get((row.image_id, row.run), [])
+            if row.is_deleted:
+                left = [key for key in self.outputs.objects if key.startswith(f"outputs/{row.image_id}/")]
+                must(not left, "stuck", "what was withdrawn leaves no outputs")
+                must(row.image_id not in self.originals.objects, "stuck", "what was withdrawn leaves no original")
+                must(row.forget_at is not None, "stuck", "a tombstone is forgotten one day")
+            elif row.letter is not None:
+                must(row.letter is Letter.KEPT, "stuck", "a dead letter is made sure of")
+                timely = [letter for letter in about if letter.message_id not in self.dead_letters.late]
+                must(len(timely) <= 1, "doubled", "a given-up run has one dead letter")
+                dropped = (row.image_id, row.run) in self.dropped
+                must(dropped or len(about) >= 1, "lost", "a given-up run has a dead letter")
+            else:
+                explained = [letter for letter in about if letter.explanation is not None]
+                must(not explained, "doubled", "what was not given up has no dead letter but a settled one")
+        for about in letters.values():
+            explained = [letter for letter in about if letter.explanation is not None]
+            must(len(explained) <= 1, "doubled", "no run has two explained letters")
+
+    def _check_ending(self, row: Image) -> None:
+        kind = next(photo.kind for photo in self.engine.photos if _sha256(photo.body) == row.source.sha256)
+        code = None if row.error is None else row.error.code
+        match row.status:
+            case Status.DONE:
+                must(
+                    kind == "good" or (self.was_mended and kind != "refused"), "differing", "only photos are developed"
+                )
+            case Status.FAILED:
+                must(code in (INTERNAL, WORKER_LOST, REFUSAL, ORIGINAL_MISSING), "lost", "a failure says why")
+                is_missing = row.image_id in self.without_original
+                must(code != ORIGINAL_MISSING or is_missing, "lost", "only a missing original is called so")
+                if kind == "good" and code != ORIGINAL_MISSING and not self.was_skewed:
+                    excused = all(process.is_struck for process in self.attempts[row.image_id, row.run])
+                    must(excused, "lost", "a good image fails only where something befell each of its attempts")
+                must(code != REFUSAL or kind == "refused", "lost", "no photo is refused that can be developed")
+                owed = code != REFUSAL and not row.is_deleted
+                must(owed == (row.letter is not None), "lost", "whatever was given up has a dead letter, and no other")
+            case _:
+                must(row.status is Status.CANCELLED and row.is_deleted, "lost", "only its client cancels an image")
+
+    def _lease_is_over(self, row: Image) -> bool:
+        """Where the workers' clocks differ, one may take a live lease for a lapsed one: the fence decides then."""
+        return self.was_skewed or row.lease_until is None or row.lease_until < self.now
+
+    def _on_claim(self, before: Image, after: Image) -> None:
+        if self.surroundings.running is not None:
+            self.attempts.setdefault((after.image_id, after.run), []).append(self.surroundings.running)
+        if before.attempt and not self.was_skewed:
+            earlier, latest = after.attempts[-2:]
+            waited_seconds = (latest.started_at - earlier.started_at) / 1000
+            least = RetryPolicy().delay_seconds(before.attempt, 0)
+            must(waited_seconds >= least, "lost", "no message begins an attempt before the backoff is over")
+
+    def _is_kept(self, message: Message) -> bool:
+        row = self.images.rows.get(message.image_id)
+        return row is not None and row.run == message.run and row.letter is Letter.KEPT
+
+    def _belongs_to(self, tenant: str, image_id: str) -> bool:
+        return self.images.rows[image_id].tenant_id == tenant
+
+    def _letters(self) -> dict[tuple[str, int], list[DeadLetter]]:
+        found: dict[tuple[str, int], list[DeadLetter]] = {}
+        for letter in self.dead_letters.all():
+            message = read_message(letter.body)
+            found.setdefault((message.image_id, message.run), []).append(letter)
+        return found
+
+    # ── How it is wired ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _world(self) -> World:
+        def struck(name: str, store: Any) -> Struck:
+            indexes = {"due": "index", "oldest_waiting": "index", "newest": "index"} if name == "images" else {}
+            return Struck(name, store, self.surroundings, writes=WRITES[name], indexes=indexes)
+
+        return World(
+            images=struck("images", self.images),
+            originals=struck("originals", self.originals),
+            outputs=struck("outputs", self.outputs),
+            lanes=struck("lanes", self.lanes),
+            dead_letters=struck("dead_letters", self.dead_letters),
+            once=self.once,
+        )
+
+    def _start(
+        self,
+        name: str,
+        role: Role,
+        body: Callable[[], None],
+        *,
+        fault: Fault | None = None,
+        stops_at: Call | None = None,
+    ) -> Process:
+        process = Process(
+            name,
+            self.surroundings,
+            body,
+            fault=fault,
+            stops_at=stops_at,
+            deadline=None if role == "operator" else self.now + TIMEOUT_SECONDS * 1000,
+        )
+        self.stopped.append(process)
+        process.go_on()
+        self._bury_processes()
+        return process
+
+    def _bury_processes(self) -> None:
+        self.stopped = [process for process in self.stopped if not process.is_over]
+
+    def _call(self, store: str, name: str, call: Callable[[], Any]) -> Any:
+        process = self.surroundings.running
+        if process is None:
+            raise RuntimeError("only processes make calls")
+        return process.call(store, f"{store}.{name}", call, is_write=True)
+
+    def _develop(self, original: bytes, recipe: Recipe, **options: Any) -> Developed:
+        self._call("engine", "develop", lambda: None)
+        kind = self.engine.kind_of(original)
+        if kind == "killer" and not self.mended:
+            raise ProcessDied
+        if kind == "poison" and not self.mended:
+            raise ZeroDivisionError("a bug")
+        return self.engine.develop(original, recipe, **options)
+
+    def _tell_time(self) -> None:
+        self.lanes.now = self.dead_letters.now = self.now
+        for role, world in self.worlds.items():
+            world.now = self.now + self.skews[role] * 1000
+
+
+def _sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()

@@ -1,0 +1,38 @@
+"""Runs a local stack of this checkout for a proof or a measurement, with a state folder of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from checks.report import ROOT
+from embedded_aws.processes import Child
+from proof.running.stack import Stack
+
+_START_SECONDS = 600
+_STOP_SECONDS = 20
+
+
+@contextmanager
+def serving(state: Path, *options: str) -> Iterator[Stack]:
+    """Start a stack whose state lies in that folder, with these options of `darkroom local up`, and stop it at the end
+    of the block."""
+    state.mkdir(parents=True, exist_ok=True)
+    stack_file = state / "stack.json"
+    stack_file.unlink(missing_ok=True)
+    with Child(
+        [ROOT / "darkroom", "local", "up", *options],
+        environment={**os.environ, "DARKROOM_STATE_DIR": str(state)},
+        folder=ROOT,
+        log=state / "terminal.log",
+        grace_seconds=_STOP_SECONDS,
+    ) as child:
+        deadline = time.monotonic() + _START_SECONDS
+        while not stack_file.exists():
+            if child.exit_status is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"The local stack did not start:\n{child.log.read_text()}")
+            time.sleep(0.1)
+        yield Stack(state=state)

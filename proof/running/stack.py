@@ -1,0 +1,198 @@
+"""A stack that runs on the embedded AWS, as a proof sees it from outside: its outputs, its functions, its clients."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.config import Config
+
+from checks.report import ROOT
+from darkroom.aws.dead_letters import EXPLANATION
+from darkroom.aws.images_table import from_item
+from darkroom.domain.image import Image
+
+LANE = "slow"
+"""The lane that every upload travels in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Letter:
+    """A dead letter: about which image and run, and how it explains itself, if it does."""
+
+    image_id: str
+    run: int
+    explanation: dict[str, Any] | None
+
+
+def _letter(message: dict[str, Any]) -> Letter:
+    body = json.loads(message["Body"])
+    attribute = message.get("MessageAttributes", {}).get(EXPLANATION)
+    explanation = None if attribute is None else json.loads(attribute["StringValue"])
+    return Letter(image_id=body["image_id"], run=body["run"], explanation=explanation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """The stack whose `stack.json` lies in the folder `state`."""
+
+    state: Path
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The content of stack.json."""
+        return _document(self.state / "stack.json")
+
+    @property
+    def api_url(self) -> str:
+        """The root of the API."""
+        return str(self.document["api_url"])
+
+    @property
+    def gateway_url(self) -> str:
+        """Where AWS's own services answer."""
+        return str(self.document["aws_endpoint_url"])
+
+    def output(self, name: str) -> str:
+        """One output of the CloudFormation stack."""
+        return str(self.document["outputs"][name])
+
+    def client(self, service: str) -> Any:
+        """An SDK client of the emulator itself, past any disturbance, which knows nothing of the machine's settings."""
+        return _client(self.gateway_url, str(self.document["region"]), service)
+
+    def physical_id(self, logical_id: str) -> str:
+        """What a resource of the template is called where it runs."""
+        resource = self.client("cloudformation").describe_stack_resource(
+            StackName=self.document["stack_name"], LogicalResourceId=logical_id
+        )
+        return str(resource["StackResourceDetail"]["PhysicalResourceId"])
+
+    def darkroom(self, *arguments: str) -> str:
+        """Run a command of `./darkroom` against this stack and return what it says."""
+        done = subprocess.run(
+            [ROOT / "darkroom", *arguments],
+            env={**os.environ, "DARKROOM_STATE_DIR": str(self.state)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return f"exit status {done.returncode}: {done.stdout}"
+
+    def key_of_tenant(self, tenant: str, *, tier: str, requests_per_second: int, burst: int) -> str:
+        """A key of a tenant, which is made."""
+        limits = ("--requests-per-second", str(requests_per_second), "--burst", str(burst))
+        added = self.darkroom("tenants", "add", tenant, "--tier", tier, *limits)
+        made = self.darkroom("keys", "create", tenant)
+        key = re.search(r"\bdr_\w+", made)
+        if key is None:
+            raise RuntimeError(f"There is no key for {tenant}:\n{added}{made}")
+        return key[0]
+
+    def sweep(self) -> dict[str, Any]:
+        """Run the sweeper now, as its schedule does every minute."""
+        answer = self.client("lambda").invoke(FunctionName=self.physical_id("SweepDueImagesFunction"), Payload=b"{}")
+        summary: dict[str, Any] = json.loads(answer["Payload"].read())
+        return summary
+
+    def rows(self) -> Iterator[Image]:
+        """Every row of the Images table."""
+        return map(from_item, self.items())
+
+    def items(self, **projection: Any) -> Iterator[dict[str, Any]]:
+        """The item of every row, whether it can be read or not."""
+        pages = self.client("dynamodb").get_paginator("scan")
+        for page in pages.paginate(TableName=self.output("ImagesTableName"), ConsistentRead=True, **projection):
+            yield from page["Items"]
+
+    def row(self, image_id: str) -> Image | None:
+        """One row, as it is now."""
+        answer = self.client("dynamodb").get_item(
+            TableName=self.output("ImagesTableName"), Key={"image_id": {"S": image_id}}, ConsistentRead=True
+        )
+        return from_item(answer["Item"]) if "Item" in answer else None
+
+    def letters(self) -> tuple[Letter, ...]:
+        """The dead letters of the lane, up to ten, which stay as visible as they are."""
+        answer = self.client("sqs").receive_message(
+            QueueUrl=self.output("SlowDeadLettersUrl"),
+            MaxNumberOfMessages=10,
+            VisibilityTimeout=0,
+            MessageAttributeNames=[EXPLANATION],
+        )
+        return tuple(_letter(message) for message in answer.get("Messages", ()))
+
+    def waiting_messages(self) -> int:
+        """Messages in the lane, hidden or not, but for those that are delayed."""
+        return self.messages("SlowQueueUrl", "", "NotVisible")
+
+    def messages(self, output: str, *kinds: str) -> int:
+        """Messages in a queue, by the output that names it: those of the given kinds, or all there are."""
+        names: Any = [f"ApproximateNumberOfMessages{kind}" for kind in kinds or ("", "NotVisible", "Delayed")]
+        attributes = self.client("sqs").get_queue_attributes(QueueUrl=self.output(output), AttributeNames=names)
+        return sum(map(int, attributes["Attributes"].values()))
+
+    def entity_tags(self) -> dict[str, str]:
+        """What the objects of all variants are, by key: S3 makes the tag of an object from its bytes."""
+        pages = self.client("s3").get_paginator("list_objects_v2")
+        return {
+            item["Key"]: item["ETag"]
+            for page in pages.paginate(Bucket=self.output("OutputsBucketName"), Prefix="outputs/")
+            for item in page.get("Contents", ())
+        }
+
+    def holds(self) -> list[str]:
+        """The keys of the batches that wait."""
+        pages = self.client("s3").get_paginator("list_objects_v2").paginate(Bucket=self.output("HoldsBucketName"))
+        return [item["Key"] for page in pages for item in page.get("Contents", ())]
+
+    def executions(self) -> list[dict[str, Any]]:
+        """The executions that hold batches, or held them."""
+        pages = self.client("stepfunctions").get_paginator("list_executions")
+        arn = self.output("HoldBatchStateMachineArn")
+        return [one for page in pages.paginate(stateMachineArn=arn) for one in page["executions"]]
+
+    def failed_tasks(self, execution_arn: str) -> int:
+        """How often a task of an execution failed, whether it was tried again or not."""
+        pages = self.client("stepfunctions").get_paginator("get_execution_history").paginate(executionArn=execution_arn)
+        return sum(event["type"] in ("TaskFailed", "TaskTimedOut") for page in pages for event in page["events"])
+
+    def log_messages(self, logical_id: str) -> Iterator[str]:
+        """What a log group holds, oldest first."""
+        pages = self.client("logs").get_paginator("filter_log_events")
+        for page in pages.paginate(logGroupName=self.physical_id(logical_id)):
+            yield from (event["message"] for event in page["events"])
+
+    def log_lines(self, logical_id: str) -> Iterator[dict[str, Any]]:
+        """What a function has logged in JSON, oldest first."""
+        return (json.loads(message) for message in self.log_messages(logical_id) if message.startswith("{"))
+
+
+@functools.cache
+def _document(stack_file: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(stack_file.read_bytes())
+    return document
+
+
+@functools.cache
+def _client(endpoint_url: str, region: str, service: str) -> Any:
+    session: Any = botocore.session.Session()
+    for variable in ("config_file", "credentials_file"):
+        session.set_config_variable(variable, os.devnull)
+    credentials = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    options: Any = {"ignore_configured_endpoint_urls": True}
+    sessions: Any = boto3.session.Session
+    return sessions(botocore_session=session, region_name=region, **credentials).client(
+        service, endpoint_url=endpoint_url, config=Config(**options)
+    )

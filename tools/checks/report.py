@@ -1,0 +1,80 @@
+"""What a benchmark found: a JSON file under build/reports, and one last line that counts its goals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+REPORTS = ROOT / "build" / "reports"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """A figure and the limit that it is held to: a floor where `at_least`, a ceiling otherwise."""
+
+    name: str
+    value: float
+    limit: float
+    at_least: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figure is on the right side of its limit; the limit itself is. A NaN never is."""
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+
+def write_report(
+    name: str,
+    *,
+    seed: int | None,
+    rows: Sequence[Mapping[str, Any]],
+    goals: Sequence[Goal],
+    folder: Path = REPORTS,
+) -> Path:
+    """Write `<folder>/<name>.json`, print each goal that is missed, and then the line `goals: N hold, M miss`."""
+    document = {
+        "commit": commit_of(ROOT),
+        "seed": seed,
+        "rows": list(rows),
+        "goals": [
+            # JSON has no NaN: what could not be measured has no value.
+            {
+                "name": goal.name,
+                "value": None if isnan(goal.value) else goal.value,
+                "limit": goal.limit,
+                "holds": goal.holds,
+            }
+            for goal in goals
+        ],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(document, indent=2) + "\n")
+    for goal in goals:
+        if not goal.holds:
+            print(f"missed: {goal.name} is {goal.value:g}, not {'≥' if goal.at_least else '≤'} {goal.limit:g}")
+    held = sum(goal.holds for goal in goals)
+    print(f"goals: {held} hold, {len(goals) - held} miss", flush=True)
+    return path
+
+
+def commit_of(folder: Path) -> str | None:
+    """The commit that `folder` is at, with `+changes` where files differ from it; None outside a repository."""
+    head = _git(folder, "rev-parse", "HEAD")
+    if head is None:
+        return None
+    return f"{head}+changes" if _git(folder, "status", "--porcelain") else head
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    except (subprocess.CalledProcessError, FileNotFoundError):  # no repository, or no git
+        return None
+    return done.stdout.strip()
