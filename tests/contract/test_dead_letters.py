@@ -19,8 +19,8 @@ import time_machine
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, NoCredentialsError
 
-from console import stack as stacks
-from console.client import ApiError
+from console.api.client import ApiError
+from console.stack import operators as stacks
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterMoves, DeadLetterQueues
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, MoveStatus, explanation_of
 from darkroom.domain.errors import Retryable

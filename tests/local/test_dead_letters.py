@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from console.client import IMAGE_ID_PATTERN
+from console.api.client import IMAGE_ID_PATTERN
 from darkroom.aws.dead_letters import DeadLetterQueues
 from darkroom.aws.images_table import from_item, to_item
 from darkroom.domain.dead_letter import explanation_of

@@ -7,22 +7,18 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from console import (
-    capacity,
-    dead_letters,
-    delays,
-    display,
-    doctor,
-    download,
-    keys,
-    local,
-    orphans,
-    redo,
-    status,
-    tenants,
-    upload,
-)
-from console.client import ApiError
+from console.api.client import ApiError
+from console.capacity import commands as capacity
+from console.delay import commands as delays
+from console.dlq import commands as dead_letters
+from console.doctor import commands as doctor
+from console.images import download, redo, status
+from console.local import commands as local
+from console.orphans import commands as orphans
+from console.tenants import commands as tenants
+from console.tenants import keys
+from console.terminal import display
+from console.upload import commands as upload
 
 _HELP = """Develop photos: send them, see how they get on, fetch the results.
 

@@ -11,7 +11,9 @@ from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from console import client, main, watch
+from console import main
+from console.api import client
+from console.images import watch
 from tests.unit.console.fake_api import FakeApi
 
 _command = cache(get_command)

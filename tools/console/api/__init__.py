@@ -1,0 +1,1 @@
+"""The HTTP API as Python calls."""

@@ -1,0 +1,176 @@
+"""`darkroom capacity`: how many workers a demand takes, what the lanes then hold, and what a month costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from console.api.client import ApiError
+from console.capacity.plan import (
+    ACCOUNT_CONCURRENCY,
+    UTILISATION,
+    WORKER_TIMEOUT_SECONDS,
+    Demand,
+    Plan,
+    TooMuch,
+    plan_of,
+)
+from console.capacity.prices import AS_OF, PER_MILLION
+from console.terminal import display
+from darkroom.domain.lanes import FAST, SLOW
+
+WORKER_MEMORY_MB = 2048
+"""`MemorySize` of the transcoder in template.yaml."""
+
+_DEPLOY = (
+    "sam build && sam deploy --config-env prod --parameter-overrides Environment=prod Access=keys Architecture=arm64"
+)
+"""The parameters are all named, because they replace samconfig.toml's."""
+
+EPILOG = """[bold]Examples[/bold]
+
+  ./darkroom capacity --rate 200 --seconds 3
+  ./darkroom capacity --rate 5 --peak 4 --seconds 0.5 --paid 0.2
+
+[bold]How long an image takes[/bold]
+
+  The metric DrainPerSecond of a deployed stack tells, as workers / drain; a photo and the
+  preset standard take about a quarter of a second."""
+
+
+def command(
+    *,
+    rate: Annotated[
+        float, typer.Option(metavar="N", min=0.001, help="Uploads a second, on average.", show_default=False)
+    ],
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=0.001, help="Seconds that a worker takes for one.", show_default=False)
+    ],
+    peak: Annotated[
+        float, typer.Option(metavar="N", min=1, help="How many times the average come at the busiest.")
+    ] = 1,
+    paid: Annotated[
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="Share of paying tenants: the fast lane's.")
+    ] = 0.5,
+    fast_sla: Annotated[
+        int, typer.Option("--fast-sla", metavar="S", min=1, help="Seconds within which the fast lane is done.")
+    ] = FAST.sla_seconds,
+    slow_sla: Annotated[
+        int, typer.Option("--slow-sla", metavar="S", min=1, help="Seconds within which the slow lane is done.")
+    ] = SLOW.sla_seconds,
+    memory: Annotated[int, typer.Option(metavar="MB", min=128, max=10240, help="Memory of a worker.")] = (
+        WORKER_MEMORY_MB
+    ),
+) -> None:
+    """Reckon workers, high-water marks, timeouts and a month's cost, and print the template's parameters."""
+    try:
+        demand = Demand(
+            per_second=rate,
+            seconds=seconds,
+            peak=peak,
+            paid_share=paid,
+            memory_mb=memory,
+            fast_sla_seconds=fast_sla,
+            slow_sla_seconds=slow_sla,
+        )
+        plan = plan_of(demand)
+    except TooMuch as error:
+        raise ApiError(str(error)) from error
+    out = display.output()
+    for line in report(demand, plan):
+        display.line(out, line)
+
+
+def report(demand: Demand, plan: Plan) -> list[str]:
+    """The lines that say all of it."""
+    return [
+        f"{demand.per_second:g} uploads a second on average, {demand.per_second * demand.peak:g} at the busiest, "
+        f"{demand.seconds:g} s each with {demand.memory_mb:,} MB",
+        "",
+        *_lanes(plan),
+        "",
+        *_table(
+            [
+                ("worker timeout", f"{plan.worker_timeout_seconds} s"),
+                ("visibility timeout", f"{plan.visibility_seconds} s (6 × timeout + window)"),
+                ("functions at once", f"{plan.concurrency:,}, {plan.api_functions:,} of them for the API"),
+            ]
+        ),
+        "",
+        *_month(demand, plan),
+        "",
+        *_advice(demand, plan),
+        f"{_DEPLOY} {' '.join(f'{name}={value}' for name, value in plan.parameters.items())}",
+    ]
+
+
+def _lanes(plan: Plan) -> list[str]:
+    rows: list[Sequence[str]] = [
+        ("", *(lane.lane for lane in plan.lanes)),
+        ("uploads a second, at the busiest", *(f"{lane.peak_per_second:,.4g}" for lane in plan.lanes)),
+        ("busy workers (rate × seconds)", *(f"{lane.busy_workers:,.4g}" for lane in plan.lanes)),
+        (f"workers, {UTILISATION:.0%} of them busy", *(f"{lane.concurrency:,}" for lane in plan.lanes)),
+        ("drain, images a second", *(f"{lane.drain_per_second:,.4g}" for lane in plan.lanes)),
+        ("service level, seconds", *(f"{lane.sla_seconds:,}" for lane in plan.lanes)),
+        ("high-water mark, images", *(f"{lane.high_water_mark:,}" for lane in plan.lanes)),
+    ]
+    rows += [
+        (f"{tier} tenants are turned away at", *(f"{lane.shed_at[tier]:,}" for lane in plan.lanes))
+        for tier in plan.lanes[0].shed_at
+    ]
+    return _table(rows)
+
+
+def _month(demand: Demand, plan: Plan) -> list[str]:
+    requests = [
+        (f"  {name}", f"{count:,.0f}", f"${PER_MILLION[name] * count / 1_000_000:,.2f}")
+        for name, count in plan.requests.items()
+        if name != "Lambda GB-milliseconds"
+    ]
+    compute = PER_MILLION["Lambda GB-milliseconds"] * plan.gb_seconds / 1000
+    rows = [
+        ("a month of 30 days", f"{plan.images:,.0f} images", f"${plan.dollars:,.2f}"),
+        ("  Lambda GB-seconds", f"{plan.gb_seconds:,.0f}", f"${compute:,.2f}"),
+        *requests,
+        ("  a thousand images", "", f"${1000 * plan.dollars / plan.images:,.4f}"),
+    ]
+    return [
+        *_table(rows),
+        f"(list prices of {AS_OF}, us-east-1, arm64; storage, traffic and what a stack costs idle come to it)",
+    ]
+
+
+def _advice(demand: Demand, plan: Plan) -> list[str]:
+    advice = []
+    if plan.concurrency > ACCOUNT_CONCURRENCY:
+        advice.append(
+            f"An account runs {ACCOUNT_CONCURRENCY:,} functions at once unless it has asked for more: ask for "
+            f"{plan.concurrency:,} (Service Quotas, Lambda, Concurrent executions) before you deploy."
+        )
+    if plan.worker_timeout_seconds != WORKER_TIMEOUT_SECONDS:
+        advice.append(
+            f"In template.yaml set TranscodeImageFunction's Timeout to {plan.worker_timeout_seconds}, and the "
+            f"VisibilityTimeout of FastQueue and SlowQueue and VISIBILITY_SECONDS to {plan.visibility_seconds}."
+        )
+    if demand.memory_mb != WORKER_MEMORY_MB:
+        advice.append(f"In template.yaml set TranscodeImageFunction's MemorySize to {demand.memory_mb}.")
+    if (demand.fast_sla_seconds, demand.slow_sla_seconds) != (FAST.sla_seconds, SLOW.sla_seconds):
+        advice.append(
+            "In domain/lanes.py set sla_seconds, and in template.yaml the thresholds of the lanes' Late and Stuck "
+            "alarms."
+        )
+    return [*advice, ""] if advice else []
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns, the first from the left and the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,186 @@
+"""The arithmetic of capacity: workers by Little's law, high-water marks, timeouts, and what a month costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+
+from console.capacity.prices import cost
+from darkroom.domain.admission import SHARES, high_water_mark
+from darkroom.domain.lanes import FAST, SLOW, Lane
+
+MIN_WORKERS, MAX_WORKERS = 2, 1000
+"""What `MaximumConcurrency` of an event source may be
+(https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html)."""
+
+UTILISATION = 0.8
+"""How busy the workers are at the peak: what comes in bursts, is retried or starts cold has the rest."""
+
+ACCOUNT_CONCURRENCY = 1000
+"""How many functions an account may run at once unless it has asked for more."""
+
+WORKER_TIMEOUT_SECONDS = 60
+"""`Timeout` of the transcoder in template.yaml: enough for the costliest recipe, whatever the usual image takes."""
+
+LONGEST_TO_USUAL = 5
+"""How many times the usual one the longest image takes."""
+
+BATCHES: Mapping[str, int] = {FAST.name: 1, SLOW.name: 2}
+"""`BatchSize` of the lanes' event sources, which have no batching window."""
+
+WINDOW_SECONDS = 0
+
+MONTH_SECONDS = 30 * 24 * 3600
+
+VARIANTS = 4
+"""What the preset `standard` makes."""
+
+STATUS_READS = 2
+"""How often a client asks until its image is done."""
+
+API_GB, ACCEPT_MILLISECONDS, READ_MILLISECONDS = 0.5, 100, 20
+"""What an upload and a look at a status take of a function with 512 MB."""
+
+LOG_KILOBYTES = 5
+"""What all functions log about an image, metrics included."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What is to be done: so many images a second on average and `peak` times as many at the busiest, each so many
+    seconds of a worker with `memory_mb`. `paid_share` of them belong to tenants that pay and take the fast lane."""
+
+    per_second: float
+    seconds: float
+    peak: float = 1.0
+    paid_share: float = 0.5
+    memory_mb: int = 2048
+    fast_sla_seconds: int = FAST.sla_seconds
+    slow_sla_seconds: int = SLOW.sla_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanePlan:
+    """What one lane needs: `concurrency` workers, which drain so much a second; from `high_water_mark` images on it
+    could not keep its service level, and each tier is turned away at its own backlog (`shed_at`, by the tier)."""
+
+    lane: str
+    peak_per_second: float
+    busy_workers: float
+    concurrency: int
+    drain_per_second: float
+    sla_seconds: int
+    high_water_mark: int
+    shed_at: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that a stack needs for its demand. `requests` are a month's, by the names of the price list."""
+
+    lanes: tuple[LanePlan, ...]
+    worker_timeout_seconds: int
+    visibility_seconds: int
+    api_functions: int
+    images: float
+    gb_seconds: float
+    requests: Mapping[str, float]
+    dollars: float
+
+    @property
+    def concurrency(self) -> int:
+        """How many functions run at once at most."""
+        return sum(lane.concurrency for lane in self.lanes) + self.api_functions
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters of the template."""
+        return {f"{lane.lane.capitalize()}Concurrency": str(lane.concurrency) for lane in self.lanes}
+
+
+class TooMuch(ValueError):
+    """No event source has that many workers; the message says what to do."""
+
+
+def plan_of(demand: Demand) -> Plan:
+    """What the demand takes. Raises TooMuch where one lane would need more workers than an event source has."""
+    shares = {FAST.name: demand.paid_share, SLOW.name: 1 - demand.paid_share}
+    slas = {FAST.name: demand.fast_sla_seconds, SLOW.name: demand.slow_sla_seconds}
+    lanes = tuple(
+        _lane(
+            replace(lane, sla_seconds=slas[lane.name]),
+            demand.per_second * demand.peak * shares[lane.name],
+            demand.seconds,
+        )
+        for lane in (FAST, SLOW)
+    )
+    # The longest of images, one after the other in the largest batch.
+    longest_batch_seconds = max(BATCHES.values()) * LONGEST_TO_USUAL * demand.seconds
+    timeout_seconds = max(WORKER_TIMEOUT_SECONDS, 10 * ceil(longest_batch_seconds / 10))
+    requests = {name: _images(demand) * each for name, each in requests_an_image(demand).items()}
+    return Plan(
+        lanes=lanes,
+        worker_timeout_seconds=timeout_seconds,
+        visibility_seconds=6 * timeout_seconds + WINDOW_SECONDS,
+        api_functions=ceil(
+            demand.per_second * demand.peak * (ACCEPT_MILLISECONDS + STATUS_READS * READ_MILLISECONDS) / 1000
+        ),
+        images=_images(demand),
+        gb_seconds=requests["Lambda GB-milliseconds"] / 1000,
+        requests=requests,
+        dollars=cost(requests),
+    )
+
+
+def _images(demand: Demand) -> float:
+    return demand.per_second * MONTH_SECONDS
+
+
+def _lane(lane: Lane, peak_per_second: float, seconds: float) -> LanePlan:
+    # Little's law: what is in hand is what comes in a second, times how long each takes.
+    busy_workers = peak_per_second * seconds
+    concurrency = max(MIN_WORKERS, ceil(round(busy_workers / UTILISATION, 9)))
+    if concurrency > MAX_WORKERS:
+        raise TooMuch(
+            f"The {lane.name} lane would need {concurrency:,} workers, and an event source has {MAX_WORKERS:,} "
+            "at most. Let images take less time (a smaller recipe, more memory), or split them between two stacks."
+        )
+    drain = concurrency / seconds
+    mark = high_water_mark(lane, drain)
+    return LanePlan(
+        lane=lane.name,
+        peak_per_second=peak_per_second,
+        busy_workers=busy_workers,
+        concurrency=concurrency,
+        drain_per_second=drain,
+        sla_seconds=lane.sla_seconds,
+        high_water_mark=int(mark),
+        shed_at={tier.value: ceil(share * mark) for tier, share in SHARES.items()},
+    )
+
+
+def requests_an_image(demand: Demand) -> Mapping[str, float]:
+    """What one upload of the preset `standard` asks AWS for until its client knows that it is done.
+
+    A row has up to 2 KB when it is put and 3 KB when it is finished. Writing, claiming and finishing it changes its
+    entries in two indexes too; the one in the index of its tenant's images is written once.
+    """
+    # A busy lane fills its batches: a receive, a deletion and an invocation for each.
+    batches = demand.paid_share / BATCHES[FAST.name] + (1 - demand.paid_share) / BATCHES[SLOW.name]
+    worker_gb_milliseconds = demand.memory_mb / 1024 * demand.seconds * 1000
+    api_gb_milliseconds = API_GB * (ACCEPT_MILLISECONDS + STATUS_READS * READ_MILLISECONDS)
+    row_writes = (2 + 3) + (2 + 2) + (3 + 2)
+    idempotency_writes = 1 + 2
+    token = 1
+    return {
+        "API requests": 1 + STATUS_READS,
+        "Lambda requests": 1 + STATUS_READS + batches,
+        "Lambda GB-milliseconds": worker_gb_milliseconds + api_gb_milliseconds,
+        "S3 puts": 1 + VARIANTS,
+        "S3 gets": 1,
+        "SQS requests": 1 + 2 * batches,
+        "DynamoDB write units": row_writes + idempotency_writes + token,
+        "DynamoDB read units": 1 + STATUS_READS,
+        "Log kilobytes": LOG_KILOBYTES,
+    }

@@ -1,0 +1,1 @@
+"""`darkroom delay …`: images that wait for their time."""

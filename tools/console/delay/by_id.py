@@ -1,0 +1,103 @@
+"""Moving and withdrawing single scheduled images through the API, a line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO
+
+import typer
+
+from console.api.client import Api, ApiError, Refused, Unauthorized, Unavailable, Unreachable
+from console.images.status import checked_image_id
+from console.stack.target import Target
+from console.terminal import display
+from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+
+_ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_move", "conflicting_parameters"})
+"""Refusals that every further image would be met with too."""
+
+
+def ids_of(arguments: Sequence[str], stdin: IO[str]) -> list[str]:
+    """The ids that were typed, each once; for "-" those that begin the lines of standard input. Raises
+    typer.BadParameter."""
+    return list(dict.fromkeys(checked_image_id(text) for text in _texts(arguments, stdin)))
+
+
+def _texts(arguments: Sequence[str], stdin: IO[str]) -> Iterator[str]:
+    for argument in arguments:
+        if argument == "-":
+            yield from (words[0] for words in map(str.split, stdin) if words)
+        else:
+            yield argument
+
+
+def move(target: Target, image_ids: Sequence[str], when: Mapping[str, str]) -> None:
+    """`delay move ID…`."""
+
+    def move_one(api: Api, image_id: str) -> str:
+        document = api.move(image_id, when)
+        if document["status"] == "scheduled":
+            return f"waits until {document['process_at']}"
+        return f"waits no longer: it is {display.printable(document['status'])}"
+
+    _do(target, image_ids, move_one, done="moved")
+
+
+def cancel(target: Target, image_ids: Sequence[str]) -> None:
+    """`delay cancel ID…`."""
+
+    def cancel_one(api: Api, image_id: str) -> str:
+        # The API would remove what is done as well; nobody who cancels a delay asks for that.
+        status = api.status(image_id).document["status"]
+        if status == "cancelled":
+            return "was withdrawn before"
+        if status != "scheduled":
+            raise ApiError(f"Only an image that is scheduled is withdrawn here. This one is {status}.")
+        api.withdraw(image_id)
+        return "withdrawn"
+
+    _do(target, image_ids, cancel_one, done="withdrawn")
+
+
+def _do(target: Target, image_ids: Sequence[str], act: Callable[[Api, str], str], *, done: str) -> None:
+    told = failed = 0
+    ended_by: ApiError | None = None
+    with Interrupts() as interrupts, target.open(pause=interrupts.pause) as api:
+        for image_id in image_ids:
+            if interrupts.requested:
+                break
+            try:
+                said = act(api, image_id)
+            except Interrupted:
+                display.complain(f"{image_id}  interrupted between two attempts; it may have been {done}.")
+                break
+            except ApiError as error:
+                if _ends_all(error):
+                    ended_by = error
+                    break
+                failed += 1
+                display.complain(f"{image_id}  not {done}: {error}")
+            else:
+                told += 1
+                display.line(display.output(), f"{image_id}  {said}")
+    left = len(image_ids) - told - failed
+    if interrupts.requested and left:
+        display.line(
+            display.errors(),
+            f"Interrupted, with {display.of(left, 'image')} left: type the same again.",
+            style="yellow",
+        )
+        raise typer.Exit(INTERRUPTED)
+    if ended_by is not None:
+        so_far = f" {told:,} of {len(image_ids):,} images were {done} before that." if told else ""
+        raise ApiError(f"{ended_by}{so_far}") from ended_by
+    if failed:
+        if len(image_ids) > 1:
+            display.complain(f"{failed:,} of {len(image_ids):,} images were not {done}.")
+        raise typer.Exit(1)
+
+
+def _ends_all(error: ApiError) -> bool:
+    if isinstance(error, Refused):
+        return isinstance(error, Unauthorized) or error.code in _ABOUT_THE_WORDS
+    return isinstance(error, Unreachable | Unavailable)

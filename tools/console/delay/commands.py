@@ -1,0 +1,290 @@
+"""`darkroom delay`: what waits for its time, moved or withdrawn, one by one or a whole day."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
+
+_HELP = """Scheduled images: see what waits for its time; move it, or withdraw it.
+
+Single images go through the API, at once. A whole day is read and written in
+the stack's own table, and only told of until it is given [bold]--yes[/bold]. All of it can be
+interrupted and typed again.
+"""
+
+_EPILOG = """[bold]Examples[/bold]
+
+  ./darkroom delay ls                          [dim]day by day[/dim]
+  ./darkroom delay ls --day 2026-12-24 --zone Europe/Berlin
+  ./darkroom delay ls --day 2026-12-24 --hour 9 --images
+  ./darkroom delay move ID --to 2026-12-27T09:00:00+01:00
+  ./darkroom delay cancel ID ID
+  ./darkroom delay move --day 2026-12-24 --by 3d   [dim]what that would do[/dim]
+  ./darkroom delay move --day 2026-12-24 --by 3d --yes
+  ./darkroom delay cancel --day 2026-12-24 --lane slow --yes
+
+[bold]Exit status[/bold]
+
+  0    it worked; also where there was nothing to do
+  1    it did not, for one image at least: standard error says why
+  2    the command was not understood; nothing was done
+  130  interrupted; what was done is done"""
+
+app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
+
+_WHICH = "Which images (all that wait, unless told)"
+_SINGLE = "Single images, through the API"
+_DAY = "A whole day, in the stack itself"
+
+_LANE_HELP = "Of one lane: fast, slow."
+_ZONE_HELP = "The zone whose clocks cut days and hours: Europe/Berlin. Default: UTC."
+_HOUR_HELP = "With --day: one of its hours, 0 to 23."
+
+IdsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ID", help="Images' ids, as `upload` printed them; - reads them from standard input."),
+]
+DayOption = Annotated[
+    str | None,
+    typer.Option("--day", metavar="D", show_default=False, rich_help_panel=_DAY, help="All that waits for that day."),
+]
+HourOption = Annotated[
+    str | None, typer.Option("--hour", metavar="H", show_default=False, rich_help_panel=_DAY, help=_HOUR_HELP)
+]
+LaneOption = Annotated[
+    str | None, typer.Option("--lane", metavar="L", show_default=False, rich_help_panel=_DAY, help=_LANE_HELP)
+]
+TenantOption = Annotated[
+    str | None, typer.Option("--tenant", metavar="T", show_default=False, rich_help_panel=_DAY, help="Of one tenant.")
+]
+ZoneOption = Annotated[
+    str | None, typer.Option("--zone", metavar="Z", show_default=False, rich_help_panel=_DAY, help=_ZONE_HELP)
+]
+RateOption = Annotated[
+    int | None,
+    typer.Option(
+        "--rate",
+        metavar="N",
+        min=1,
+        max=500,
+        show_default=False,
+        rich_help_panel=_DAY,
+        help="At most N images a second. Default: 50.",
+    ),
+]
+
+
+YesOption = Annotated[
+    bool, typer.Option("--yes", rich_help_panel=_DAY, help="Do it. Without it: say what would be done.")
+]
+
+
+@app.command("ls")
+def list_(
+    *,
+    day: Annotated[
+        str | None,
+        typer.Option("--day", metavar="D", show_default=False, rich_help_panel=_WHICH, help="Of a day, by its hours."),
+    ] = None,
+    hour: Annotated[
+        str | None, typer.Option("--hour", metavar="H", show_default=False, rich_help_panel=_WHICH, help=_HOUR_HELP)
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="T",
+            show_default=False,
+            rich_help_panel=_WHICH,
+            help="From that day on, or that time: 2026-12-24, 2026-12-24T18:00.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="T",
+            show_default=False,
+            rich_help_panel=_WHICH,
+            help="Until that day ends, or that time.",
+        ),
+    ] = None,
+    lane: Annotated[
+        str | None, typer.Option("--lane", metavar="L", show_default=False, rich_help_panel=_WHICH, help=_LANE_HELP)
+    ] = None,
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            "--tenant",
+            metavar="T",
+            show_default=False,
+            rich_help_panel=_WHICH,
+            help="With --day: of one tenant. The index knows none, so that this reads the row of every image.",
+        ),
+    ] = None,
+    zone: Annotated[
+        str | None, typer.Option("--zone", metavar="Z", show_default=False, rich_help_panel=_WHICH, help=_ZONE_HELP)
+    ] = None,
+    with_images: Annotated[
+        bool, typer.Option("--images", help="The images too: the first 100; with --json as many as --limit says.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Read at most N images, the earliest.")
+    ] = 1_000_000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """List what waits for its time, by days or by the hours of one.
+
+    Counted by an index that is seconds behind the table: what was scheduled or
+    moved a moment ago may be missing, or be there twice. --images reads the
+    rows themselves. A million images take half a minute and cost 0.1 cent.
+    """
+    from console.delay import work  # noqa: PLC0415
+    from console.delay.choice import Choice  # noqa: PLC0415
+
+    if tenant is not None and day is None:
+        raise typer.BadParameter("it reads every image's row: name a --day.", param_hint="--tenant")
+    choice = Choice(day=day, hour=hour, from_=from_, to=to, lane=lane, tenant=tenant, zone=zone)
+    work.list_(reach(stack, region), choice, limit=limit, with_images=with_images, as_json=as_json)
+
+
+@app.command()
+def move(
+    *,
+    arguments: IdsArgument = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="T",
+            show_default=False,
+            rich_help_panel=_SINGLE,
+            help="The new time: 2027-03-01T09:00:00+01:00.",
+        ),
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            "--delay",
+            metavar="D",
+            show_default=False,
+            rich_help_panel=_SINGLE,
+            help="So long from now: PT15M, P2D; PT0S is now.",
+        ),
+    ] = None,
+    url: UrlOption = None,
+    api_key: ApiKeyOption = None,
+    iam: IamOption = False,
+    day: DayOption = None,
+    hour: HourOption = None,
+    lane: LaneOption = None,
+    tenant: TenantOption = None,
+    zone: ZoneOption = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="Nd",
+            show_default=False,
+            rich_help_panel=_DAY,
+            help="So many days later, to the same time of the day: 1d, 7d; -1d is earlier.",
+        ),
+    ] = None,
+    rate: RateOption = None,
+    yes: YesOption = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Move scheduled images to another time.
+
+    ID... with --to or --delay; or --day with --by, which takes what of that day
+    has not been begun, each image once, however often it is typed again. An
+    image whose expires_at would come first stays where it is.
+    """
+    ids = arguments or []
+    if not _is_a_day(
+        day,
+        ids,
+        of_single_images={"--to": to, "--delay": delay, "--url": url, "--api-key": api_key, "--iam": iam},
+        of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--zone": zone, "--by": by}
+        | {"--rate": rate, "--yes": yes, "--stack": stack, "--region": region},
+    ):
+        from console.delay import by_id as delay_ids  # noqa: PLC0415
+
+        if to is not None and delay is None:
+            when = {"process_at": to}
+        elif delay is not None and to is None:
+            when = {"delay": delay}
+        else:
+            raise typer.BadParameter("say when, by one of the two.", param_hint="--to, --delay")
+        delay_ids.move(resolve(url, api_key, iam), delay_ids.ids_of(ids, sys.stdin), when)
+        return
+    from console.delay import work  # noqa: PLC0415
+    from console.delay.choice import Choice, days_of  # noqa: PLC0415
+
+    if by is None:
+        raise typer.BadParameter("by how many days?", param_hint="--by")
+    days, choice = days_of(by), Choice(day=day, hour=hour, lane=lane, tenant=tenant, zone=zone)
+    work.move(reach(stack, region), choice, days=days, rate=rate or work.STANDARD_RATE, yes=yes)
+
+
+@app.command()
+def cancel(
+    *,
+    arguments: IdsArgument = None,
+    url: UrlOption = None,
+    api_key: ApiKeyOption = None,
+    iam: IamOption = False,
+    day: DayOption = None,
+    hour: HourOption = None,
+    lane: LaneOption = None,
+    tenant: TenantOption = None,
+    zone: ZoneOption = None,
+    rate: RateOption = None,
+    yes: YesOption = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Withdraw scheduled images; nothing brings them back.
+
+    ID...; or --day, which takes what of that day has not been begun. What is
+    being developed or done is left alone.
+    """
+    ids = arguments or []
+    if not _is_a_day(
+        day,
+        ids,
+        of_single_images={"--url": url, "--api-key": api_key, "--iam": iam},
+        of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--zone": zone}
+        | {"--rate": rate, "--yes": yes, "--stack": stack, "--region": region},
+    ):
+        from console.delay import by_id as delay_ids  # noqa: PLC0415
+
+        delay_ids.cancel(resolve(url, api_key, iam), delay_ids.ids_of(ids, sys.stdin))
+        return
+    from console.delay import work  # noqa: PLC0415
+    from console.delay.choice import Choice  # noqa: PLC0415
+
+    choice = Choice(day=day, hour=hour, lane=lane, tenant=tenant, zone=zone)
+    work.cancel(reach(stack, region), choice, rate=rate or work.STANDARD_RATE, yes=yes)
+
+
+def _is_a_day(
+    day: str | None, ids: Sequence[str], *, of_single_images: Mapping[str, object], of_a_day: Mapping[str, object]
+) -> bool:
+    """Whether a whole day is meant, and not single images. An option of the one that comes with the other is refused:
+    the two may be about different stacks."""
+    if (day is None) == (not ids):
+        raise typer.BadParameter("name images by their ids, or all of a day by --day.", param_hint="ID, --day")
+    wrong, why = (of_a_day, "it goes with --day.") if day is None else (of_single_images, "it goes with ids.")
+    for option, value in wrong.items():
+        if value not in (None, False):
+            raise typer.BadParameter(why, param_hint=option)
+    return day is not None

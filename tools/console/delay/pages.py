@@ -1,0 +1,223 @@
+"""What waits for its time, on the screen and as JSON: how much, when, and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+from typing import Any
+
+from rich.console import Console
+
+from console.delay.choice import Choice
+from console.terminal import display
+from darkroom.domain.image import Image
+from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.periods import Period, local_time
+from darkroom.operations.list_scheduled import Listing, Selection, Stretch
+
+ROWS_SHOWN = 100
+_BAR_CELLS = 24
+_EIGHTHS = "▏▎▍▌▋▊▉"
+_DAY_MILLISECONDS = 24 * 3_600_000
+
+
+def situation(listing: Listing, choice: Choice) -> str:
+    """One sentence that says how much waits, and when."""
+    where = f" on {choice.day}" if choice.day is not None else ""
+    if not listing.stretches:
+        return f"Nothing{' that fits' if _is_narrowed(choice) else ''} waits for its time{where}."
+    one, is_whole = listing.images == 1, listing.read_until is None
+    first, last = listing.stretches[0].first_at, listing.stretches[-1].last_at
+    when = f"at {_moment(first, choice.tzinfo)}"
+    if first != last or not is_whole:
+        when = f"from {_moment(first, choice.tzinfo)} {f'to {_moment(last, choice.tzinfo)}' if is_whole else 'on'}"
+    return (
+        f"{'' if is_whole else 'At least '}{display.of(listing.images, 'image')} "
+        f"{'waits for its' if one else 'wait for their'} time, {when} ({choice.zone or 'UTC'})."
+    )
+
+
+def _is_narrowed(choice: Choice) -> bool:
+    return any((choice.from_, choice.to, choice.lane, choice.tenant, choice.hour))
+
+
+def print_remarks(out: Console, listing: Listing, choice: Choice) -> None:
+    """What the reader should know about how far the listing goes."""
+    if listing.read_until is not None:
+        until = _moment(listing.read_until, choice.tzinfo)
+        display.line(
+            out, f"That is not all: it is read up to {until}, and more waits from then on. See --limit.", style="yellow"
+        )
+    if listing.unreadable:
+        display.line(
+            out,
+            f"{display.of(listing.unreadable, 'row')} of a newer version beside, which cannot be read: see "
+            "./darkroom doctor.",
+            style="yellow",
+        )
+    if listing.due:
+        display.line(
+            out,
+            f"{display.of(listing.due, 'unfinished image')} beside: their time has come, and they are in their lane or "
+            "being developed.",
+            style="yellow",
+        )
+
+
+def listing_page(
+    out: Console, listing: Listing, choice: Choice, selection: Selection, *, now: Milliseconds, target: str
+) -> None:
+    """`delay ls`."""
+    display.line(out, situation(listing, choice), style="bold" if listing.stretches else "green")
+    print_remarks(out, listing, choice)
+    if listing.stretches:
+        display.line(out)
+        view(out, listing, choice, selection, now=now)
+    if listing.rows:
+        display.line(out)
+        images_table(out, listing.rows, choice.tzinfo)
+    if not listing.stretches:
+        return
+    display.line(out)
+    if choice.day is None:
+        day = local_time(listing.stretches[0].first_at, choice.tzinfo).date().isoformat()
+        closer = choice.typed(day=day, from_=None, to=None)
+        display.advise(out, [("One day by its hours:", f"./darkroom delay ls{closer}{target}")])
+        return
+    typed = choice.typed()
+    advice = [
+        ("To move them:", f"./darkroom delay move{typed} --by 1d{target}    (says what it would do; --yes does it)"),
+        ("To withdraw them:", f"./darkroom delay cancel{typed}{target}"),
+    ]
+    if not listing.rows:
+        advice.insert(0, ("One by one:", f"./darkroom delay ls{typed} --images{target}"))
+    display.advise(out, advice)
+
+
+def view(out: Console, listing: Listing, choice: Choice, selection: Selection, *, now: Milliseconds) -> None:
+    """The stretches, a line each: the hours of a day, also those in which nothing waits; or days, and between them a
+    line for those in which nothing does."""
+    zone, lanes = choice.tzinfo, selection.lanes if len(selection.lanes) > 1 else ()
+    most = max(stretch.images for stretch in listing.stretches)
+
+    def cells(label: str, stretch: Stretch | None) -> tuple[str, ...]:
+        if stretch is None:
+            return (label, "0", *("" for _ in lanes), "", "", "")
+        return (
+            label,
+            f"{stretch.images:,}",
+            *(f"{stretch.images_by_lane[lane]:,}" for lane in lanes),
+            _clock(stretch.first_at, zone),
+            _clock(stretch.last_at, zone),
+            bar(stretch.images, most),
+        )
+
+    if choice.day is not None:
+        hours = choice.hours()
+        by_hour = {stretch.period: stretch for stretch in listing.stretches}
+        label = _hour_label(hours, zone)
+        rows = [cells(label(hour), by_hour.get(hour)) for hour in hours if hour.ends_at > now]
+    else:
+        rows = []
+        ends_at = listing.stretches[0].period.starts_at
+        for stretch in listing.stretches:
+            if stretch.period.starts_at > ends_at:
+                rows.append(cells(_gap(ends_at, stretch.period.starts_at, zone), None))
+            rows.append(cells(_day_label(stretch.period.starts_at, zone), stretch))
+            ends_at = stretch.period.ends_at
+    heads = ("day" if choice.day is None else "hour", "images", *lanes, "first", "last", "")
+    display.table(out, heads, rows, right=frozenset({"images", *lanes}))
+
+
+def bar(count: int, most: int) -> str:
+    """A bar as long as `count` is great beside `most`, to an eighth of a cell; never none at all."""
+    cells, eighths = divmod(max(1, round(count * _BAR_CELLS * 8 / most)), 8)
+    return "█" * cells + (_EIGHTHS[eighths - 1] if eighths else "")
+
+
+def _gap(starts_at: Milliseconds, ends_at: Milliseconds, zone: tzinfo) -> str:
+    days = round((ends_at - starts_at) / _DAY_MILLISECONDS)
+    return _day_label(starts_at, zone) if days == 1 else f"… {days} days"
+
+
+def _day_label(starts_at: Milliseconds, zone: tzinfo) -> str:
+    return f"{local_time(starts_at, zone):%a %Y-%m-%d}"
+
+
+def _hour_label(hours: Sequence[Period], zone: tzinfo) -> Callable[[Period], str]:
+    """Hours by the clock; with their offset on a day on which it changes."""
+    changes = len({local_time(hour.starts_at, zone).utcoffset() for hour in hours}) > 1
+    return lambda hour: (
+        local_time(hour.starts_at, zone).isoformat()[11:16]
+        + (local_time(hour.starts_at, zone).isoformat()[19:] if changes else "")
+    )
+
+
+def _clock(instant: Milliseconds, zone: tzinfo) -> str:
+    return f"{local_time(instant, zone):%H:%M:%S}"
+
+
+def _moment(instant: Milliseconds, zone: tzinfo) -> str:
+    return f"{local_time(instant, zone):%Y-%m-%d %H:%M:%S}"
+
+
+def images_table(out: Console, images: Sequence[Image], zone: tzinfo) -> None:
+    """The images, a line each."""
+
+    def told(instant: Milliseconds | None) -> str:
+        return "-" if instant is None else local_time(instant, zone).isoformat(timespec="milliseconds")
+
+    display.table(
+        out,
+        ("image", "process_at", "lane", "schedule", "expires_at", "tenant"),
+        [
+            (
+                image.image_id,
+                told(image.process_at),
+                image.lane,
+                str(image.schedule),
+                told(image.expires_at),
+                image.tenant_id,
+            )
+            for image in images[:ROWS_SHOWN]
+        ],
+        right=frozenset({"schedule"}),
+    )
+    if len(images) > ROWS_SHOWN:
+        display.line(out, f"  … and more than these {ROWS_SHOWN}; --json has them all.")
+
+
+def document(listing: Listing, choice: Choice, selection: Selection, *, with_rows: bool) -> dict[str, Any]:
+    """The listing as JSON."""
+    zone = choice.tzinfo
+    by_day = choice.day is None
+    return {
+        "zone": choice.zone or "UTC",
+        "images": listing.images,
+        "due": listing.due,
+        "unreadable": listing.unreadable,
+        "read_until": rfc3339(listing.read_until),
+        "days" if by_day else "hours": [
+            {
+                **({"day": local_time(stretch.period.starts_at, zone).date().isoformat()} if by_day else {}),
+                "starts_at": rfc3339(stretch.period.starts_at),
+                "ends_at": rfc3339(stretch.period.ends_at),
+                "images": stretch.images,
+                "lanes": {lane: stretch.images_by_lane[lane] for lane in selection.lanes},
+                "first_at": rfc3339(stretch.first_at),
+                "last_at": rfc3339(stretch.last_at),
+            }
+            for stretch in listing.stretches
+        ],
+    } | ({"rows": [_row(image) for image in listing.rows]} if with_rows else {})
+
+
+def _row(image: Image) -> dict[str, Any]:
+    return {
+        "id": image.image_id,
+        "process_at": rfc3339(image.process_at),
+        "lane": image.lane,
+        "schedule": image.schedule,
+        "expires_at": rfc3339(image.expires_at),
+        "tenant_id": image.tenant_id,
+    }

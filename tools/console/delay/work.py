@@ -1,0 +1,248 @@
+"""What `darkroom delay` does with a stack's own table and queues, once the command line is understood."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import typer
+
+from console.delay import pages
+from console.delay.choice import Choice
+from console.stack.operators import Stack
+from console.terminal import display
+from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from console.terminal.many import do_to_many
+from darkroom.domain.errors import Rejected
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.periods import Period, day_period, days_later, local_time
+from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND, cancel_scheduled
+from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
+from darkroom.operations.move_scheduled import move_scheduled
+from darkroom.operations.pace import Pace
+from darkroom.ports import UnreadableRow
+
+STANDARD_RATE = 50
+"""Images a second unless told: what eight connections do from afar, and far less than a table or a queue takes."""
+
+LIMIT = 1_000_000
+
+_AT_A_TIME = 8
+_REFUSALS_SHOWN = 20
+
+
+def list_(stack: Stack, choice: Choice, *, limit: int, with_images: bool, as_json: bool) -> None:
+    """`delay ls`."""
+    selection = choice.selection(stack.clock())
+    rows = 0 if not with_images else limit if as_json else pages.ROWS_SHOWN + 1
+    listing = _listed(stack, choice, selection, limit=limit, rows=rows)
+    if as_json:
+        display.print_json(pages.document(listing, choice, selection, with_rows=with_images))
+    else:
+        pages.listing_page(display.output(), listing, choice, selection, now=stack.clock(), target=stack.options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Words:
+    """How a command on a day's images tells of itself."""
+
+    verb: str
+    done: str
+    doing: str
+    would: str
+    whither: str = ""
+    options: str = ""
+
+
+@dataclass(kw_only=True)
+class _Tally:
+    done: int = 0
+    left: int = 0
+    refused: dict[str, Rejected | UnreadableRow] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @property
+    def detail(self) -> str:
+        return f"{self.done:,} done, {self.left:,} left alone, {len(self.refused):,} refused"
+
+
+def move(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool) -> None:
+    """`delay move --day`."""
+    selection, zone = choice.selection(stack.clock()), choice.tzinfo
+    try:
+        day = local_time(selection.period.starts_at, zone).date() + timedelta(days=days)
+    except OverflowError as error:
+        raise typer.BadParameter("the calendar ends there.", param_hint="--by") from error
+    words = _Words(
+        verb="move",
+        done="Moved",
+        doing="moving",
+        would="be moved",
+        whither=f" to {day}, to the same time of the day ({choice.zone or 'UTC'})",
+        options=f" --by {days}d",
+    )
+    images, lanes, hold_queue = stack.images, stack.lanes, stack.hold_queue
+
+    def act(image_id: str) -> bool:
+        return move_scheduled(
+            image_id,
+            selection,
+            lambda at: days_later(at, days, zone),
+            images=images,
+            lanes=lanes,
+            hold_queue=hold_queue,
+            clock=stack.clock,
+        )
+
+    if not yes:
+        _tell(stack, choice, selection, words, rate=rate)
+        return
+    tally = _do(stack, choice, selection, words, act, rate=rate)
+    _end(stack, choice, words, tally, rate=rate)
+
+
+def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> None:
+    """`delay cancel --day`."""
+    selection = choice.selection(stack.clock())
+    words = _Words(verb="cancel", done="Withdrew", doing="withdrawing", would="be withdrawn")
+    images, begun_at, numbers = stack.images, stack.clock(), itertools.count()
+
+    def act(image_id: str) -> bool:
+        remove_at = begun_at + next(numbers) * 1000 // REMOVALS_PER_SECOND
+        return cancel_scheduled(image_id, selection, remove_at=remove_at, images=images, clock=stack.clock)
+
+    if not yes:
+        _tell(stack, choice, selection, words, rate=rate)
+        return
+    tally = _do(stack, choice, selection, words, act, rate=rate)
+    if tally.done > REMOVALS_PER_SECOND * 60:
+        took = display.age(tally.done / REMOVALS_PER_SECOND)
+        display.line(display.output(), f"Their originals are removed one after the other, within {took}.")
+    _end(stack, choice, words, tally, rate=rate)
+
+
+def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, rate: int) -> None:
+    out = display.output()
+    listing = _listed(stack, choice, selection, limit=LIMIT)
+    if not listing.images and not listing.due:
+        display.line(out, pages.situation(listing, choice), style="green")
+        return
+    more = " or more" if listing.read_until is not None else ""
+    display.line(
+        out,
+        f"{display.of(listing.images, 'image')}{more} of {choice.stretch} would {words.would}{words.whither}. "
+        "Nothing was changed.",
+        style="bold",
+    )
+    if listing.due:
+        display.line(
+            out,
+            f"{display.of(listing.due, 'unfinished image')} beside: their time has come, and those that no worker has "
+            f"begun would {words.would} too.",
+            style="yellow",
+        )
+    if listing.stretches:
+        display.line(out)
+        pages.view(out, listing, choice, selection, now=stack.clock())
+    display.line(out)
+    display.line(out, f"Do it:  {_again(stack, choice, words, rate=rate)}")
+
+
+def _do(
+    stack: Stack, choice: Choice, selection: Selection, words: _Words, act: Callable[[str], bool], *, rate: int
+) -> _Tally:
+    listing = _listed(stack, choice, selection, limit=LIMIT)
+    total, tally = listing.images + listing.due, _Tally()
+
+    def attempt(image_id: str) -> bool | Rejected | UnreadableRow:
+        try:
+            return act(image_id)
+        except (Rejected, UnreadableRow) as refusal:
+            return refusal
+        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+            # A row that this version cannot read: whoever types the command again meets it again, and the others wait.
+            return Rejected("unreadable", f"this version cannot handle its row ({type(error).__name__}: {error}).")
+
+    def count(image_id: str, outcome: bool | Rejected | UnreadableRow) -> None:
+        if not isinstance(outcome, bool):
+            tally.refused[image_id] = outcome
+        elif outcome:
+            tally.done += 1
+        else:
+            tally.left += 1
+        completed = tally.done + tally.left + len(tally.refused)
+        report.show(words.doing, completed=completed, total=max(total, completed), detail=tally.detail)
+
+    with Interrupts() as interrupts, display.Report(display.errors()) as report:
+
+        def pause(seconds: float) -> None:
+            with suppress(Interrupted):
+                interrupts.pause(seconds)
+
+        try:
+            with stack.explained():
+                do_to_many(
+                    ids_in_order(selection, images=stack.images),
+                    attempt,
+                    pace=Pace(per_second=rate, clock=stack.clock, pause=pause),
+                    at_a_time=_AT_A_TIME,
+                    stop=lambda: interrupts.requested,
+                    on_outcome=count,
+                )
+        except Exception:
+            report.complain(f"so far: {tally.detail}")
+            raise
+    tally.interrupted = interrupts.requested
+    display.line(
+        display.output(),
+        f"{words.done} {display.of(tally.done, 'image')} of {choice.stretch}{words.whither if tally.done else ''}.",
+        style="bold",
+    )
+    return tally
+
+
+def _end(stack: Stack, choice: Choice, words: _Words, tally: _Tally, *, rate: int) -> None:
+    out = display.output()
+    if tally.left:
+        display.line(out, f"Left alone: {tally.left:,} that are begun, moved or withdrawn.")
+    for image_id, refusal in itertools.islice(tally.refused.items(), _REFUSALS_SHOWN):
+        display.complain(f"{image_id} stays where it is: {refusal}")
+    if len(tally.refused) > _REFUSALS_SHOWN:
+        display.complain(f"… and {len(tally.refused) - _REFUSALS_SHOWN:,} more stay where they are.")
+    if tally.interrupted:
+        again = _again(stack, choice, words, rate=rate)
+        display.line(display.errors(), f"Interrupted. For the rest:  {again}", style="yellow")
+        raise typer.Exit(INTERRUPTED)
+    display.line(out, f"Is anything left?  ./darkroom delay ls{choice.typed()}{stack.options}")
+    if tally.refused:
+        raise typer.Exit(1)
+
+
+def _again(stack: Stack, choice: Choice, words: _Words, *, rate: int) -> str:
+    more = f" --rate {rate}" if rate != STANDARD_RATE else ""
+    return f"./darkroom delay {words.verb}{choice.typed()}{words.options}{more} --yes{stack.options}"
+
+
+def _listed(stack: Stack, choice: Choice, selection: Selection, *, limit: int, rows: int = 0) -> Listing:
+    zone, hours = choice.tzinfo, choice.hours()
+    starts = [hour.starts_at for hour in hours]
+
+    def cut(at: Milliseconds) -> Period:
+        if hours:
+            return hours[bisect_right(starts, at) - 1]
+        return day_period(local_time(at, zone).date(), zone)
+
+    with stack.explained(), display.Report(display.errors()) as report:
+        return list_scheduled(
+            selection,
+            cut=cut,
+            limit=limit,
+            rows=rows,
+            images=stack.images,
+            clock=stack.clock,
+            on_read=lambda read: report.show("reading", completed=read, total=None, detail=f"{read:,} images"),
+        )

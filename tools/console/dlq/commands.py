@@ -1,0 +1,286 @@
+"""`darkroom dlq`: what was given up, why, and how it starts again after the fix."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from console.api.client import IMAGE_ID_PATTERN
+from console.dlq.filters import Filters
+from console.stack.target import RegionOption, StackOption, reach
+from console.terminal import display
+from console.terminal.durations import seconds_of
+
+_HELP = """Dead letters: see what was given up and why; replay it after the fix.
+
+Commands that change something only say what they would do, until they are
+given [bold]--yes[/bold]. All of them can be interrupted and typed again.
+"""
+
+_EPILOG = """[bold]At three in the morning[/bold]
+
+  ./darkroom dlq ls                        [dim]what lies there, and why[/dim]
+  ./darkroom dlq show ID                   [dim]stacks, requests, the log to read[/dim]
+  ./darkroom dlq replay --cause KeyError   [dim]what a replay would do[/dim]
+  ./darkroom dlq replay --cause KeyError --yes
+  ./darkroom dlq replay --all --lane slow --rate 50 --yes
+  ./darkroom dlq drop --yes                [dim]what is settled anyway[/dim]
+
+[bold]Exit status[/bold]
+
+  0    it worked; also where there was nothing to do
+  1    it did not: standard error says why and what to do
+  2    the command was not understood
+  130  interrupted; what was done is done"""
+
+app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
+
+_STANDINGS = ("failed", "working", "settled", "unknown", "batch", "unreadable", "unreadable_row")
+_WHICH = "Which letters (all, unless told)"
+
+
+def _duration(text: str | None) -> str | None:
+    try:
+        seconds_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(display.printable(str(error))) from error
+    return text
+
+
+def _image_id(text: str | None) -> str | None:
+    if text is not None and IMAGE_ID_PATTERN.fullmatch(text.strip()) is None:
+        raise typer.BadParameter(
+            f"{display.printable(text)!r} is not an image id: those are 26 digits and small letters."
+        )
+    return text and text.strip()
+
+
+def _standing(text: str | None) -> str | None:
+    if text is not None and text not in _STANDINGS:
+        raise typer.BadParameter(f"{display.printable(text)!r} is none of: {', '.join(_STANDINGS)}.")
+    return text
+
+
+LaneOption = Annotated[
+    str | None,
+    typer.Option("--lane", metavar="L", show_default=False, rich_help_panel=_WHICH, help="Of one lane: fast, slow, …"),
+]
+CauseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cause",
+        metavar="C",
+        show_default=False,
+        rich_help_panel=_WHICH,
+        help="An exception's type, as `ls` shows it, or an error code: internal, worker_lost.",
+    ),
+]
+TenantOption = Annotated[
+    str | None,
+    typer.Option("--tenant", metavar="T", show_default=False, rich_help_panel=_WHICH, help="Of one tenant."),
+]
+ImageOption = Annotated[
+    str | None,
+    typer.Option(
+        "--image", metavar="ID", show_default=False, rich_help_panel=_WHICH, help="Of one image.", callback=_image_id
+    ),
+]
+StandingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--standing",
+        metavar="S",
+        show_default=False,
+        rich_help_panel=_WHICH,
+        help="failed, working, settled, unknown, batch or unreadable.",
+        callback=_standing,
+    ),
+]
+OlderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--older-than",
+        metavar="D",
+        show_default=False,
+        rich_help_panel=_WHICH,
+        help="Sent longer ago than D: 90s, 30m, 6h, 12d.",
+        callback=_duration,
+    ),
+]
+NewerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--newer-than",
+        metavar="D",
+        show_default=False,
+        rich_help_panel=_WHICH,
+        help="Sent less long ago than D.",
+        callback=_duration,
+    ),
+]
+LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Read at most N letters of each lane.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it. Without it: say what would be done.")]
+
+# Each command imports its work when it is called: what talks to AWS takes half a second to import, and no other command
+# of the console needs it.
+
+
+@app.command("ls")
+def list_(
+    *,
+    lane: LaneOption = None,
+    cause: CauseOption = None,
+    tenant: TenantOption = None,
+    image: ImageOption = None,
+    standing: StandingOption = None,
+    older_than: OlderOption = None,
+    newer_than: NewerOption = None,
+    limit: LimitOption = 1000,
+    as_json: JsonOption = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """List what was given up, and why.
+
+    One line for each run of an image; what SQS doubled is counted under
+    letters. Standing: failed can be replayed, settled can be dropped, working
+    is still looked after, a batch of scheduled images can be woken again;
+    unknown and unreadable are nothing of this stack's.
+    """
+    from console.dlq import work  # noqa: PLC0415
+
+    filters = Filters(
+        lane=lane,
+        cause=cause,
+        tenant=tenant,
+        image=image,
+        standing=standing,
+        older_than=older_than,
+        newer_than=newer_than,
+    )
+    work.list_(reach(stack, region), filters, limit=limit, as_json=as_json)
+
+
+@app.command()
+def show(
+    *,
+    name: Annotated[str, typer.Argument(metavar="ID", help="An image's id, or a message's, as `ls` shows it.")],
+    limit: LimitOption = 10_000,
+    as_json: JsonOption = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Show everything about one: each attempt with its stack, the log to read."""
+    from console.dlq import work  # noqa: PLC0415
+
+    work.show(reach(stack, region), name.strip(), limit=limit, as_json=as_json)
+
+
+@app.command()
+def replay(
+    *,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Have SQS move whole lanes at once: fastest for many. No filter but --lane."),
+    ] = False,
+    rate: Annotated[
+        int, typer.Option("--rate", metavar="N", min=1, max=500, help="Replay at most N images a second.")
+    ] = 10,
+    yes: YesOption = False,
+    lane: LaneOption = None,
+    cause: CauseOption = None,
+    tenant: TenantOption = None,
+    image: ImageOption = None,
+    older_than: OlderOption = None,
+    newer_than: NewerOption = None,
+    limit: LimitOption = 1000,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Develop again what was given up, after the fix.
+
+    Each image gets a new run of five attempts, once, however often this is
+    interrupted and typed again. With --image also where its letter is gone.
+    What failed by its own bytes cannot be replayed.
+    """
+    from console.dlq import work  # noqa: PLC0415
+
+    if everything and any((cause, tenant, image, older_than, newer_than)):
+        raise typer.BadParameter("a move takes all letters of a lane: no filter but --lane.", param_hint="--all")
+    filters = Filters(lane=lane, cause=cause, tenant=tenant, image=image, older_than=older_than, newer_than=newer_than)
+    where = reach(stack, region)
+    if not yes:
+        work.tell_replay(where, filters, everything=everything, rate=rate, limit=limit)
+    elif everything:
+        work.replay_all(where, filters, rate=rate)
+    else:
+        work.replay(where, filters, rate=rate)
+
+
+@app.command()
+def drop(
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also what is not settled. A failed image can still be replayed by its id.")
+    ] = False,
+    yes: YesOption = False,
+    lane: LaneOption = None,
+    cause: CauseOption = None,
+    tenant: TenantOption = None,
+    image: ImageOption = None,
+    standing: StandingOption = None,
+    older_than: OlderOption = None,
+    newer_than: NewerOption = None,
+    limit: LimitOption = 1000,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Remove letters that are of no use any more.
+
+    Only those that stand settled: done, deleted, refused or replayed since.
+    """
+    from console.dlq import work  # noqa: PLC0415
+
+    filters = Filters(
+        lane=lane,
+        cause=cause,
+        tenant=tenant,
+        image=image,
+        standing=standing,
+        older_than=older_than,
+        newer_than=newer_than,
+    )
+    where = reach(stack, region)
+    if yes:
+        work.drop(where, filters, force=force)
+    else:
+        work.tell_drop(where, filters, force=force, limit=limit)
+
+
+@app.command()
+def archive(
+    *,
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="D", help="Sent longer ago than D.", callback=_duration)
+    ] = "12d",
+    yes: YesOption = False,
+    lane: LaneOption = None,
+    limit: LimitOption = 10_000,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Copy letters to the archive bucket before SQS deletes them.
+
+    A function of the stack does the same every six hours. Nothing is removed,
+    and what was copied before is not copied again.
+    """
+    from console.dlq import work  # noqa: PLC0415
+
+    filters = Filters(lane=lane, older_than=older_than)
+    where = reach(stack, region)
+    if yes:
+        work.archive(where, filters)
+    else:
+        work.tell_archive(where, filters, limit=limit)

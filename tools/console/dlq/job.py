@@ -1,0 +1,116 @@
+"""Work on whole queues of dead letters: Ctrl-C ends it in good order, and it counts before, meanwhile and after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import typer
+from rich.console import Console
+
+from console.api.client import ApiError
+from console.stack.operators import Stack
+from console.terminal import display
+from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from darkroom.domain.dead_letter import Move
+from darkroom.operations.replay_dead_letters import Desk, Tally
+
+
+class Job:
+    """One command's work on the queues of a lane, or on all."""
+
+    def __init__(self, stack: Stack, lane: str | None, doing: str) -> None:
+        self._stack, self._doing = stack, doing
+        self._queues = stack.chosen(lane)
+        self._interrupts = Interrupts()
+        self._report = display.Report(display.errors())
+        self._before: dict[str, int] = {}
+        self._after: dict[str, int] = {}
+        self._unseen: list[str] = []
+        self.tally = Tally(on_change=self._show)
+        self.desk = Desk(
+            images=stack.images,
+            lanes=stack.lanes,
+            dead_letters=stack.dead_letters,
+            clock=stack.clock,
+            pause=self.pause,
+            stop=lambda: self._interrupts.requested,
+        )
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the end was asked for."""
+        return self._interrupts.requested
+
+    def __enter__(self) -> Self:
+        self._interrupts.__enter__()
+        self._report.__enter__()
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._report.__exit__(error_type, error, traceback)
+        self._interrupts.__exit__(error_type, error, traceback)
+
+    def run(self, work: Callable[[str], bool]) -> None:
+        """Does the work on each queue. What fails in the midst of it tells first what was done."""
+        try:
+            with self._stack.explained():
+                self._before = {queue: self.desk.dead_letters.depth(queue) for queue in self._queues}
+                for queue in self._queues:
+                    if not self.interrupted and not work(queue):
+                        self._unseen.append(queue)
+                self._after = {queue: self.desk.dead_letters.depth(queue) for queue in self._queues}
+        except Exception:
+            if self.tally.counts:
+                self._report.complain(f"so far: {self._detail()}")
+            raise
+
+    def pause(self, seconds: float) -> None:
+        """Waits, but no longer than until Ctrl-C; after that, a moment at a time."""
+        if self.interrupted:
+            time.sleep(min(seconds, 1.0))
+        with suppress(Interrupted):
+            self._interrupts.pause(seconds)
+
+    def show_move(self, move: Move) -> None:
+        """How SQS gets on."""
+        of = "" if move.to_move is None else f" of about {move.to_move:,}"
+        self._report.show(
+            f"moving {move.queue}", completed=move.moved, total=move.to_move, detail=f"{move.moved:,}{of} letters"
+        )
+
+    def before_and_after(self) -> str:
+        """The letters in each queue then and now, by SQS's count."""
+        told = ", ".join(
+            f"{queue} {self._before[queue]:,} before, {self._after[queue]:,} after" for queue in self._after
+        )
+        return f"Letters: {told}."
+
+    def tell_rest(self, out: Console, done: set[str]) -> None:
+        """What was left alone, by standing."""
+        rest = {name: count for name, count in self.tally.counts.items() if name not in done and count}
+        if rest:
+            display.line(out, "Left alone: " + ", ".join(f"{count:,} {name}" for name, count in rest.items()) + ".")
+
+    def end(self, again: str) -> None:
+        """Ends the command: interrupted, unfinished, or well."""
+        if self.interrupted:
+            display.line(display.errors(), f"Interrupted. For the rest:  {again}", style="yellow")
+            raise typer.Exit(INTERRUPTED)
+        if self._unseen:
+            raise ApiError(
+                f"Not all letters in {', '.join(self._unseen)} could be seen: some may be hidden for another minute. "
+                f"For the rest:  {again}"
+            )
+
+    def _show(self) -> None:
+        total = sum(self._before.values())
+        self._report.show(self._doing, completed=self.tally.counts.total(), total=total or None, detail=self._detail())
+
+    def _detail(self) -> str:
+        return ", ".join(f"{count:,} {name}" for name, count in self.tally.counts.items())

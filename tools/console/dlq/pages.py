@@ -1,0 +1,283 @@
+"""Dead letters on the screen and as JSON: the situation first, then the cases, then what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from console.terminal import display
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Standing, why_settled
+from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.operations.list_dead_letters import Case, Listing
+
+ROWS_SHOWN = 100
+_BODY_CHARACTERS = 2000
+
+_STANDS = {
+    Standing.FAILED: "to replay",
+    Standing.WORKING: "still being worked on",
+    Standing.SETTLED: "settled",
+    Standing.UNKNOWN: "of no known image",
+    Standing.BATCH: "of batches to wake again",
+    Standing.UNREADABLE: "unreadable",
+    Standing.UNREADABLE_ROW: "of unreadable rows",
+}
+
+_MEANINGS = {
+    Standing.FAILED: "its image was given up, and can be replayed",
+    Standing.WORKING: "its image is unfinished and looked after without it",
+    Standing.UNKNOWN: "there is no such image (any more)",
+    Standing.BATCH: "a batch of scheduled images could not be released; the sweeper sends each when it is overdue",
+    Standing.UNREADABLE: "it is no message of this version of Darkroom",
+    Standing.UNREADABLE_ROW: "a newer version wrote its image's row: deploy that again",
+}
+
+
+_NOT_TAKEN = {
+    "replay": frozenset({"--standing"}),
+    "archive": frozenset({"--cause", "--tenant", "--image", "--standing", "--newer-than"}),
+}
+"""Filters that a command does not take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What was typed, for the lines that say what to type next: the filters, and how the stack is reached."""
+
+    filters: Mapping[str, str]
+    target: str
+
+    def command(self, verb: str, *more: str) -> str:
+        """A command on the same letters, with those of the filters that it takes."""
+        unknown = _NOT_TAKEN.get(verb, frozenset())
+        given = [
+            word for name, value in self.filters.items() if name not in unknown for word in (name, shlex.quote(value))
+        ]
+        return " ".join(("./darkroom dlq", verb, *given, *more)) + self.target
+
+
+def standings(cases: Sequence[Case]) -> str:
+    """How many cases are worth what: "3 to replay, 1 settled"."""
+    counts = Counter(case.standing for case in cases)
+    return ", ".join(f"{counts[standing]:,} {text}" for standing, text in _STANDS.items() if counts[standing])
+
+
+def situation(listing: Listing, *, filtered: bool) -> str:
+    """One sentence that says how things are."""
+    queues = ", ".join(listing.depths)
+    if not listing.letters:
+        return f"No dead letters in {queues}."
+    if not listing.cases:
+        return f"None of {display.of(listing.letters, 'dead letter')} in {queues} fits."
+    read = display.of(listing.letters, "dead letter")
+    if filtered:
+        return f"{display.of(len(listing.cases), 'case')} of {read} in {queues}: {standings(listing.cases)}."
+    about = "" if listing.letters == len(listing.cases) else f" of {display.of(len(listing.cases), 'run')}"
+    return f"{read}{about} in {queues}: {standings(listing.cases)}."
+
+
+def print_remarks(out: Console, listing: Listing) -> None:
+    """What the reader should know about how far the listing goes."""
+    total = sum(listing.depths.values())
+    if listing.incomplete:
+        text = f"That is not all: of about {total:,} letters {listing.letters:,} were read. See --limit."
+    elif total > listing.letters:
+        text = f"About {total - listing.letters:,} more are in another hand now, and show again within a minute."
+    else:
+        return
+    display.line(out, text, style="yellow")
+
+
+def table(out: Console, cases: Sequence[Case], now: Milliseconds) -> None:
+    """The cases, a line each."""
+    display.table(
+        out,
+        ("image", "lane", "cause", "standing", "attempts", "age", "tenant", "letters"),
+        [
+            (
+                case.letters[0].message_id if case.message is None else case.message.image_id,
+                case.queue,
+                _shortened(case.cause or "-"),
+                case.standing.value,
+                str(len(case.explanation.get("attempts") or ())),
+                display.age((now - case.sent_at) / 1000),
+                _shortened("-" if case.message is None else case.message.tenant_id),
+                str(len(case.letters)),
+            )
+            for case in cases[:ROWS_SHOWN]
+        ],
+        right=frozenset({"attempts", "age", "letters"}),
+    )
+    if len(cases) > ROWS_SHOWN:
+        display.line(out, f"  … and {len(cases) - ROWS_SHOWN:,} more; --json has them all.")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 32 else text[:31] + "…"
+
+
+def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words) -> None:
+    """`dlq ls`."""
+    display.line(out, situation(listing, filtered=bool(words.filters)), style="bold" if listing.cases else "green")
+    print_remarks(out, listing)
+    if not listing.cases:
+        return
+    display.line(out)
+    table(out, listing.cases, now)
+    display.line(out)
+    standing = {case.standing for case in listing.cases}
+    first = min(listing.cases, key=lambda case: case.standing is not Standing.FAILED)
+    name = first.letters[0].message_id if first.message is None else first.message.image_id
+    advice = [("Why it failed:", f"./darkroom dlq show {name}{words.target}")]
+    if Standing.FAILED in standing:
+        advice.append(("After the fix:", f"{words.command('replay')}    (says what it would do; --yes does it)"))
+    if Standing.BATCH in standing:
+        advice.append(("Batches, mended:", wake_again(words.target)))
+    if Standing.SETTLED in standing:
+        advice.append(("Of no use now:", words.command("drop")))
+    for stray in (Standing.UNKNOWN, Standing.UNREADABLE):
+        if stray in standing:
+            advice.append((f"If {stray}:", f"./darkroom dlq drop --standing {stray} --force{words.target}"))
+    if Standing.UNREADABLE_ROW in standing:
+        advice.append(("Unreadable rows:", f"./darkroom doctor{words.target}"))
+    oldest_seconds = (now - min(case.sent_at for case in listing.cases)) / 1000
+    if oldest_seconds > ARCHIVED_FROM_SECONDS:
+        left = display.age(max(0.0, RETENTION_SECONDS - oldest_seconds))
+        advice.append(("Soon gone:", f"SQS deletes the oldest in {left}; keep a copy: {words.command('archive')}"))
+    display.advise(out, advice)
+
+
+def meaning(case: Case) -> str:
+    """What the letter is worth, in words."""
+    if case.standing is Standing.SETTLED and case.message is not None and case.image is not None:
+        return f"{why_settled(case.message, case.image)}; the letter can be dropped"
+    return _MEANINGS.get(case.standing, case.standing.value)
+
+
+def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | None, target: str) -> None:
+    """`dlq show`: everything about one case."""
+    message = case.message
+    name = case.letters[0].message_id if message is None else message.image_id
+    display.line(out, f"{name}: {display.printable(case.cause or 'cause unknown')}; {meaning(case)}.", style="bold")
+    for label, value in _facts(case, now):
+        display.line(out, f"  {label:<10} {display.printable(value)}")
+    attempts(out, case.explanation)
+    if case.problem is not None:
+        display.line(out)
+        display.line(out, display.printable(case.problem), style="red")
+        display.line(out, display.printable_lines(case.letters[0].body[:_BODY_CHARACTERS]))
+    display.line(out)
+    what_next = {
+        Standing.FAILED: ("After the fix:", f"./darkroom dlq replay --image {name}{target}"),
+        Standing.SETTLED: ("Of no use now:", f"./darkroom dlq drop --image {name}{target}"),
+        Standing.BATCH: ("After the fix:", wake_again(target)),
+        Standing.WORKING: ("How it gets on:", f"./darkroom dlq show {name}{target}"),
+        Standing.UNREADABLE_ROW: ("Which rows else:", f"./darkroom doctor{target}"),
+    }.get(case.standing, ("To remove it:", f"./darkroom dlq drop --standing {case.standing} --force{target}"))
+    display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
+
+
+def wake_again(target: str) -> str:
+    """What to type for batches that were given up."""
+    return f"./darkroom dlq replay --all --lane hold{target}    (sets them to wake again; --yes does it)"
+
+
+def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
+    told, image, message = case.explanation, case.image, case.message
+    facts = [("lane", case.queue)]
+    if message is not None:
+        facts.append(("tenant", message.tenant_id))
+        facts.append(("run", f"{message.run}, {display.of(len(told.get('attempts') or ()), 'attempt')}"))
+    if image is not None:
+        facts.append(("row now", f"{image.status}, run {image.run}, attempt {image.attempt}"))
+        facts.append(("accepted", rfc3339(image.created_at) or ""))
+        facts.append(("request", image.correlation_id))
+    facts += [
+        (label, str(told[key])) for label, key in (("first try", "first_at"), ("given up", "last_at")) if told.get(key)
+    ]
+    if told.get("message"):
+        facts.append(("error", f"{told.get('cause')}: {told['message']}"))
+    for letter in case.letters:
+        left = display.age(max(0.0, RETENTION_SECONDS - (now - letter.sent_at) / 1000))
+        how = "explained" if letter.explanation is not None else "moved here by SQS"
+        facts.append(
+            ("letter", f"{letter.message_id}, {how}, sent {rfc3339(letter.sent_at)}; SQS keeps it {left} more")
+        )
+    return facts
+
+
+def attempts(out: Console, told: Mapping[str, Any]) -> None:
+    """Every attempt with its cause and the end of its stack."""
+    for attempt in told.get("attempts") or ():
+        display.line(out)
+        ended, request = attempt.get("ended_at"), attempt.get("request_id")
+        how = f"ended {ended}" if ended else "never ended: its worker died"
+        head = f"attempt {attempt.get('attempt')}  {attempt.get('started_at')}, {how}; request {request}"
+        display.line(out, display.printable(head), style="bold")
+        if attempt.get("error_type"):
+            display.line(out, f"  {display.printable(str(attempt['error_type']))}: {_inline(attempt)}", style="red")
+        for line in str(attempt.get("stack") or "").splitlines():
+            display.line(out, f"  {display.printable(line)}")
+    if told.get("look"):
+        display.line(out)
+        display.line(out, display.printable(str(told["look"])))
+
+
+def _inline(attempt: Mapping[str, Any]) -> str:
+    return display.printable(" ".join(str(attempt.get("message") or "").split()))
+
+
+def log_query(case: Case, *, log_group: str | None, region: str, is_local: bool) -> str | None:
+    """The line that shows what the worker logged in the last attempt."""
+    tried = case.explanation.get("attempts") or ()
+    if not tried:
+        return None
+    last = tried[-1]
+    if is_local:
+        return "./darkroom local logs transcode_image"
+    if log_group is None:
+        return None
+    try:
+        started = display.instant(str(last.get("started_at")))
+    except ValueError:  # told by another version
+        return None
+    pattern = f'"{last.get("request_id")}"'
+    return (
+        f"aws logs filter-log-events --region {region} --log-group-name {shlex.quote(log_group)} "
+        f"--start-time {int(started.timestamp() * 1000) - 60_000} --filter-pattern {shlex.quote(pattern)} "
+        "--query 'events[].message' --output text"
+    )
+
+
+def document(case: Case, now: Milliseconds) -> dict[str, Any]:
+    """A case as JSON."""
+    message, image = case.message, case.image
+    return {
+        "queue": case.queue,
+        "image_id": None if message is None else message.image_id,
+        "run": None if message is None else message.run,
+        "tenant_id": None if message is None else message.tenant_id,
+        "standing": case.standing.value,
+        "meaning": meaning(case),
+        "cause": case.cause,
+        "error_code": case.error_code,
+        "sent_at": rfc3339(case.sent_at),
+        "age_seconds": round((now - case.sent_at) / 1000),
+        "letters": [
+            {
+                "message_id": letter.message_id,
+                "sent_at": rfc3339(letter.sent_at),
+                "explained": letter.explanation is not None,
+            }
+            for letter in case.letters
+        ],
+        "image": None if image is None else {"status": image.status.value, "run": image.run, "attempt": image.attempt},
+        "explanation": case.explanation or None,
+        "problem": case.problem,
+        "body": None if message is not None else case.letters[0].body,
+    }

@@ -1,0 +1,349 @@
+"""What the commands of `darkroom dlq` do, once the command line is understood."""
+
+from __future__ import annotations
+
+import typer
+
+from console.api.client import IMAGE_ID_PATTERN, ApiError
+from console.dlq import pages
+from console.dlq.filters import Filters
+from console.dlq.job import Job
+from console.dlq.pages import Words
+from console.stack.operators import Stack
+from console.terminal import display
+from console.terminal.durations import seconds_of
+from console.terminal.interrupts import INTERRUPTED, Interrupts
+from darkroom.domain.dead_letter import Move, MoveStatus, Standing, why_not_replayable
+from darkroom.operations.archive_dead_letters import archive_dead_letters
+from darkroom.operations.drop_dead_letters import drop_dead_letters, is_droppable
+from darkroom.operations.list_dead_letters import EVERYTHING, Listing, Selection, list_dead_letters
+from darkroom.operations.pace import Pace
+from darkroom.operations.replay_dead_letters import (
+    MOVE_LIMIT,
+    NotReplayable,
+    is_left_over,
+    is_replayable,
+    refuse_what_cannot_be_moved,
+    replay_dead_letters,
+    replay_image,
+    replay_queue,
+)
+
+STANDARD_RATE = 10
+"""Images a second that a replay starts unless told: what the slow lane's workers keep up with beside live traffic."""
+
+
+def selection_of(filters: Filters) -> Selection:
+    """What the filters mean, except for the lane."""
+    return Selection(
+        image_id=filters.image,
+        tenant_id=filters.tenant,
+        cause=filters.cause,
+        standing=None if filters.standing is None else Standing(filters.standing),
+        older_than_seconds=seconds_of(filters.older_than),
+        newer_than_seconds=seconds_of(filters.newer_than),
+    )
+
+
+def words_of(filters: Filters, stack: Stack) -> Words:
+    """How the filters and the stack are typed again."""
+    return Words(filters=filters.given, target=stack.options)
+
+
+def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
+    """`dlq ls`."""
+    listing = _listed(stack, filters.lane, selection_of(filters), limit=limit)
+    if not as_json:
+        pages.listing_page(display.output(), listing, stack.clock(), words_of(filters, stack))
+        return
+    display.print_json(
+        {
+            "queues": listing.depths,
+            "letters_read": listing.letters,
+            "incomplete": list(listing.incomplete),
+            "cases": [pages.document(case, stack.clock()) for case in listing.cases],
+        }
+    )
+
+
+def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
+    """`dlq show`."""
+    is_image = IMAGE_ID_PATTERN.fullmatch(name) is not None
+    listing = _listed(stack, None, Selection(image_id=name) if is_image else EVERYTHING, limit=limit)
+    cases = [case for case in listing.cases if is_image or name in {letter.message_id for letter in case.letters}]
+    if not cases:
+        raise ApiError(_why_none(stack, name, listing, is_image=is_image))
+    if as_json:
+        display.print_json([pages.document(case, stack.clock()) for case in cases])
+        return
+    out = display.output()
+    for number, case in enumerate(cases):
+        if number:
+            display.line(out)
+        query = pages.log_query(case, log_group=stack.worker_log_group, region=stack.region, is_local=stack.is_local)
+        pages.case_page(out, case, stack.clock(), log_query=query, target=stack.options)
+
+
+def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> str:
+    name = display.printable(name)
+    if listing.incomplete:
+        return f"No letter of {name} was among the {listing.letters:,} that were read. Read more: --limit N."
+    if not is_image:
+        return f"No letter {name} lies in {', '.join(listing.depths)}. See what does: ./darkroom dlq ls{stack.options}"
+    with stack.explained():
+        row = stack.images.get(name)
+    if row is None:
+        return f"There is no letter and no image {name}."
+    reason = why_not_replayable(row)
+    if reason is None:
+        again = f"./darkroom dlq replay --image {name}{stack.options}"
+        return f"{name} was given up, but no letter of it lies here (any more). It can still be replayed: {again}"
+    return f"No letter of {name} lies here. {reason}"
+
+
+def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, limit: int) -> None:
+    """`dlq replay` without --yes."""
+    listing = _listed(stack, filters.lane, selection_of(filters), limit=MOVE_LIMIT if everything else limit)
+    if everything:
+        try:
+            for queue in listing.depths:
+                there = tuple(case for case in listing.cases if case.queue == queue)
+                refuse_what_cannot_be_moved(queue, there, complete=queue not in listing.incomplete)
+        except NotReplayable as error:
+            raise ApiError(str(error)) from error
+    cases = [case for case in listing.cases if is_replayable(case)]
+    batches = [case for case in listing.cases if everything and case.standing is Standing.BATCH]
+    left = [case for case in listing.cases if not is_replayable(case) and case not in batches]
+    left_over = sum(map(is_left_over, left))
+    out, words = display.output(), words_of(filters, stack)
+    again = _replay_again(words, everything=everything, rate=rate)
+    if not cases and not left_over and not batches:
+        if filters.image is not None:
+            _tell_row(stack, filters.image, again)
+            return
+        display.line(out, f"Nothing to replay. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
+        pages.print_remarks(out, listing)
+        if any(case.standing is Standing.BATCH for case in listing.cases):
+            display.advise(out, [("Batches, mended:", pages.wake_again(stack.options))])
+        return
+    display.line(
+        out,
+        f"Would replay {display.of(len(cases), 'image')} of {display.of(listing.letters, 'dead letter')} in "
+        f"{', '.join(listing.depths)}. Nothing was changed.",
+        style="bold",
+    )
+    pages.print_remarks(out, listing)
+    if batches:
+        display.line(out, f"{display.of(len(batches), 'batch', 'batches')} of scheduled images would wake again.")
+    if left:
+        display.line(out, f"{pages.standings(left)}: these {'move too, to no effect' if everything else 'stay'}.")
+    if left_over and not everything:
+        display.line(out, f"{display.of(left_over, 'run')} left behind by an interrupted replay: these letters go.")
+    if cases:
+        display.line(out)
+        pages.table(out, cases, stack.clock())
+    display.line(out)
+    display.line(out, f"Do it:  {again}")
+
+
+def _tell_row(stack: Stack, image_id: str, again: str) -> None:
+    with stack.explained():
+        reason = why_not_replayable(stack.images.get(image_id))
+    if reason is not None:
+        raise ApiError(f"{image_id} cannot be replayed. {reason}")
+    out = display.output()
+    display.line(out, f"Would replay {image_id}, whose letter is gone, by its row. Nothing was changed.", style="bold")
+    display.line(out)
+    display.line(out, f"Do it:  {again}")
+
+
+def _replay_again(words: Words, *, everything: bool, rate: int) -> str:
+    more = ["--all"] * everything + [f"--rate {rate}"] * (rate != STANDARD_RATE)
+    return words.command("replay", *more, "--yes")
+
+
+def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
+    """`dlq replay --yes`."""
+    selection = selection_of(filters)
+    with Job(stack, filters.lane, "replaying") as job:
+        pace = Pace(per_second=rate, clock=stack.clock, pause=job.pause)
+        job.run(lambda queue: replay_dead_letters(queue, selection, desk=job.desk, pace=pace, tally=job.tally))
+        done = job.tally.counts
+        if filters.image is not None and not done["replayed"] and not done["finished"] and not job.interrupted:
+            try:
+                with stack.explained():
+                    replay_image(filters.image, desk=job.desk)
+            except NotReplayable as error:
+                raise ApiError(f"{filters.image} cannot be replayed. {error}") from error
+            job.tally.add("replayed")
+    out, words = display.output(), words_of(filters, stack)
+    display.line(out, f"Replayed {display.of(done['replayed'], 'image')}. {job.before_and_after()}", style="bold")
+    if done["finished"]:
+        display.line(out, f"{display.of(done['finished'], 'run')} that an earlier replay had begun: finished.")
+    job.tell_rest(out, {"replayed", "finished"})
+    if done["settled"]:
+        display.line(out, f"Of no use now:  {words.command('drop')}")
+    if done["replayed"]:
+        display.line(
+            out,
+            f"Is it over?     ./darkroom dlq ls{stack.options}    (what fails again is back within some ten minutes)",
+        )
+    job.end(_replay_again(words, everything=False, rate=rate))
+
+
+def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
+    """`dlq replay --all --yes`."""
+    moves: list[Move] = []
+
+    def move_queue(queue: str) -> bool:
+        if job.desk.dead_letters.depth(queue) == 0:
+            return True
+        try:
+            move = replay_queue(
+                queue, per_second=rate, desk=job.desk, moves=stack.moves, tally=job.tally, on_move=job.show_move
+            )
+        except NotReplayable as error:
+            raise ApiError(str(error)) from error
+        if move is not None:
+            moves.append(move)
+        return True
+
+    with Job(stack, filters.lane, "opening rows") as job:
+        job.run(move_queue)
+    out = display.output()
+    display.line(
+        out,
+        f"Replayed {display.of(job.tally.counts['replayed'], 'image')}; SQS moved "
+        f"{display.of(sum(move.moved for move in moves), 'letter')} back. {job.before_and_after()}",
+        style="bold",
+    )
+    if job.interrupted and job.tally.counts["replayed"]:
+        stopped = "The move was stopped. " if any(move.status is MoveStatus.CANCELLED for move in moves) else ""
+        display.line(out, f"{stopped}Images whose rows were opened start by themselves all the same.")
+    display.line(out, f"Is it over?  ./darkroom dlq ls{stack.options}")
+    job.end(_replay_again(words_of(filters, stack), everything=True, rate=rate))
+
+
+def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> None:
+    """`dlq drop` without --yes."""
+    out, words = display.output(), words_of(filters, stack)
+    listing = _listed(stack, filters.lane, selection_of(filters), limit=limit)
+    cases = [case for case in listing.cases if is_droppable(case, force=force)]
+    left = [case for case in listing.cases if not is_droppable(case, force=force)]
+    if cases:
+        letters = sum(len(case.letters) for case in cases)
+        display.line(
+            out,
+            f"Would drop {display.of(letters, 'letter')} of {listing.letters:,} in {', '.join(listing.depths)}. "
+            "Nothing was changed.",
+            style="bold",
+        )
+    else:
+        display.line(out, f"Nothing to drop. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
+    pages.print_remarks(out, listing)
+    if left:
+        display.line(out, f"{pages.standings(left)}: these stay. --force drops them too.")
+    if cases:
+        display.line(out)
+        pages.table(out, cases, stack.clock())
+        display.line(out)
+        display.line(out, f"Do it:  {_drop_again(words, force=force)}")
+
+
+def _drop_again(words: Words, *, force: bool) -> str:
+    return words.command("drop", *["--force"] * force, "--yes")
+
+
+def drop(stack: Stack, filters: Filters, *, force: bool) -> None:
+    """`dlq drop --yes`."""
+    selection = selection_of(filters)
+    with Job(stack, filters.lane, "dropping") as job:
+        desk = job.desk
+        job.run(
+            lambda queue: drop_dead_letters(
+                queue,
+                selection,
+                force=force,
+                dead_letters=desk.dead_letters,
+                images=desk.images,
+                clock=desk.clock,
+                stop=desk.stop,
+                tally=job.tally,
+            )
+        )
+    out = display.output()
+    dropped = display.of(job.tally.counts["dropped"], "case")
+    display.line(out, f"Dropped {dropped}. {job.before_and_after()}", style="bold")
+    job.tell_rest(out, {"dropped"})
+    job.end(_drop_again(words_of(filters, stack), force=force))
+
+
+def tell_archive(stack: Stack, filters: Filters, *, limit: int) -> None:
+    """`dlq archive` without --yes."""
+    out = display.output()
+    listing = _listed(stack, filters.lane, EVERYTHING, limit=limit)
+    older_than_seconds = seconds_of(filters.older_than) or 0
+    letters = [letter for case in listing.cases for letter in case.letters]
+    old = sum(stack.clock() - letter.sent_at > older_than_seconds * 1000 for letter in letters)
+    display.line(
+        out,
+        f"Would archive {display.of(old, 'letter')} of {listing.letters:,}: those older than {filters.older_than}. "
+        "Nothing was copied.",
+        style="bold",
+    )
+    pages.print_remarks(out, listing)
+    if old:
+        display.line(out, f"Do it:  {words_of(filters, stack).command('archive', '--yes')}")
+
+
+def archive(stack: Stack, filters: Filters) -> None:
+    """`dlq archive --yes`."""
+    out = display.output()
+    done = 0
+
+    def count(outcome: str) -> None:
+        nonlocal done
+        done += 1
+        report.show("archiving", completed=done, total=None, detail=f"{done:,} letters")
+
+    with Interrupts() as interrupts, stack.explained(), display.Report(display.errors()) as report:
+        archiving = archive_dead_letters(
+            dead_letters=stack.dead_letters,
+            images=stack.images,
+            archive=stack.archive,
+            clock=stack.clock,
+            out_of_time=lambda: interrupts.requested,
+            older_than_seconds=seconds_of(filters.older_than) or 0,
+            queues=stack.chosen(filters.lane),
+            on_letter=count,
+        )
+    counts = archiving.outcomes
+    display.line(
+        out,
+        f"Archived {display.of(counts['archived'], 'letter')} to s3://{stack.archive_bucket}/; "
+        f"{counts['kept_before']:,} were there before, {counts['too_young']:,} are younger than {filters.older_than}.",
+        style="bold",
+    )
+    if archiving.incomplete:
+        lanes = ", ".join(archiving.incomplete)
+        display.line(out, f"More letters lie in {lanes} than one look reads: type the same again.", style="yellow")
+    if interrupts.requested:
+        raise typer.Exit(INTERRUPTED)
+    if archiving.problems:
+        said = "; ".join(f"{queue}: {problem}" for queue, problem in archiving.problems.items())
+        raise ApiError(f"Not all could be archived ({said}). Type the same again: nothing is copied twice.")
+
+
+def _listed(stack: Stack, lane: str | None, selection: Selection, *, limit: int) -> Listing:
+    with stack.explained(), display.Report(display.errors()) as report:
+        return list_dead_letters(
+            stack.chosen(lane),
+            selection,
+            limit=limit,
+            dead_letters=stack.dead_letters,
+            images=stack.images,
+            clock=stack.clock,
+            on_case=lambda done, total: report.show(
+                "looking up", completed=done, total=total, detail=f"{done:,} of {total:,} images"
+            ),
+        )

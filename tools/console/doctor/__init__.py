@@ -1,0 +1,1 @@
+"""`darkroom doctor`: checks of a stack that change nothing."""

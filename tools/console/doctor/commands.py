@@ -1,0 +1,44 @@
+"""`darkroom doctor`: whether a stack is sound, by checks that change nothing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from console.stack.target import RegionOption, StackOption, reach
+
+EPILOG = """[bold]Examples[/bold]
+
+  ./darkroom doctor
+  ./darkroom doctor --all --json
+
+[bold]Exit status[/bold]
+
+  0    the stack is sound
+  1    it is not, or could not be looked at: what it says tells why and what to do
+  2    the command was not understood
+  130  interrupted"""
+
+
+def command(
+    *,
+    whole_table: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Read every row, not only those of unfinished images: half a read unit for each 4 KB."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Look whether a stack is sound. Nothing is changed.
+
+    What it can read counts by this checkout: check out the version that is
+    deployed. It reads the row of every unfinished image, a read unit for each
+    4 KB.
+    """
+    from console.doctor import work  # noqa: PLC0415
+
+    work.examine(reach(stack, region), whole_table=whole_table, as_json=as_json)

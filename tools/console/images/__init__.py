@@ -1,0 +1,1 @@
+"""`darkroom status`, `download` and `redo`: images that were accepted."""

@@ -1,0 +1,58 @@
+"""What `darkroom redo` does, once the command line is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import typer
+
+from console.api.client import ApiError
+from console.stack.operators import Stack
+from console.terminal import display
+from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from darkroom.operations.pace import Pace
+from darkroom.operations.redo_image import NotRedoable, redo_image
+
+
+def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
+    """Begins the next run of each image, and says so."""
+    redone = refused = 0
+
+    def pause(seconds: float) -> None:
+        with suppress(Interrupted):
+            interrupts.pause(seconds)
+
+    pace = Pace(per_second=rate, clock=stack.clock, pause=pause)
+    with Interrupts() as interrupts:
+        try:
+            with stack.explained():
+                images, lanes = stack.images, stack.lanes
+                for image_id in image_ids:
+                    pace.wait()
+                    if interrupts.requested:
+                        break
+                    try:
+                        image = redo_image(image_id, images=images, lanes=lanes, clock=stack.clock)
+                    except NotRedoable as error:
+                        refused += 1
+                        display.complain(f"{image_id}  not redone: {error}")
+                        continue
+                    pace.spend()
+                    redone += 1
+                    display.line(display.output(), f"{image_id}  is developed again, in run {image.run}")
+        except ApiError as error:
+            so_far = f" {redone:,} of {len(image_ids):,} images were begun before that." if redone else ""
+            raise ApiError(f"{error}{so_far}") from error
+    left = len(image_ids) - redone - refused
+    if left:
+        display.line(
+            display.errors(),
+            f"Interrupted, with {display.of(left, 'image')} left: type the same again. What has begun is left alone.",
+            style="yellow",
+        )
+        raise typer.Exit(INTERRUPTED)
+    if refused:
+        if len(image_ids) > 1:
+            display.complain(f"{refused:,} of {len(image_ids):,} images were not redone.")
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""`darkroom local …`: the stack on this machine."""

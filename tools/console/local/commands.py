@@ -1,0 +1,377 @@
+"""`darkroom local …`: the stack on this machine, from its start to its logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from console.api.client import Api
+from console.local import invoke, log_lines
+from console.local.develop import develop_photo, print_curl_lines
+from console.terminal import display
+from console.terminal.durations import seconds_of
+from embedded_aws import clock, environment
+from embedded_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
+from embedded_aws.paths import State
+from embedded_aws.processes import Interrupted, Interrupts, tail
+from embedded_aws.stack import RunningStack, running, stop
+
+# boto3, which the supervisor and the logs bring, is imported inside the commands: no other one should wait for it.
+
+_TAIL_LINES = 20
+_FOLLOW_SECONDS = 0.5
+_ADVICE = {
+    "setting up the Python environments": "Check that this machine reaches a Python package index, and run this again.",
+    "sam build": "Correct what it names, then `./darkroom local deploy` where a stack runs, or `make run`.",
+    "sam deploy": "Correct what it names, then `./darkroom local deploy` where a stack runs, or `make run`.",
+    "the emulator": "Run this again; if it fails again, its log says why.",
+}
+
+
+class Access(StrEnum):
+    """With what the API is called; on AWS there are `jwt` and `iam` too."""
+
+    ANONYMOUS = "anonymous"
+    KEYS = "keys"
+
+
+class Encryption(StrEnum):
+    """Whose key encrypts what is kept."""
+
+    AWS = "aws"
+    CUSTOMER = "customer"
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="The stack on this machine: the real template on an embedded AWS. Needs no Docker, no account, no token.",
+)
+
+
+@app.command()
+def up(
+    *,
+    develop: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PHOTO",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Develop this photo once the stack serves, and show its variants.",
+        ),
+    ] = None,
+    then_exit: Annotated[
+        bool, typer.Option("--then-exit", help="Stop once everything has been shown, instead of serving until Ctrl-C.")
+    ] = False,
+    access: Annotated[
+        Access, typer.Option(help="Whom the API answers: everybody, or who has an API key. `stack.json` holds one.")
+    ] = Access.ANONYMOUS,
+    encryption: Annotated[
+        Encryption, typer.Option(help="Whose key encrypts what is kept: AWS's, or one that the stack makes.")
+    ] = Encryption.AWS,
+    enforce_iam: Annotated[
+        bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do what its role allows, as on AWS.")
+    ] = False,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency",
+            metavar="N",
+            min=1,
+            show_default="8 per core, if a quarter of the memory holds them",
+            help="How many invocations of one function run at once. What is beyond is throttled, as on AWS.",
+        ),
+    ] = None,
+) -> None:
+    """Start the stack: emulator, sam build, sam deploy. It serves until Ctrl-C, which stops all of it.
+
+    The exit status is 0 only if every step succeeded.
+
+      ./darkroom local up --develop photo.jpg              start, develop a photo, keep serving (`make run`)
+      ./darkroom local up --develop photo.jpg --then-exit  the same, but stop after the photo (`make demo`)
+    """
+    out, state = display.output(), State.current()
+    well, serving = True, False
+    with Interrupts() as interrupts:
+        from embedded_aws.supervisor import local_stack, serve  # noqa: PLC0415
+
+        environment.enter(state)
+        try:
+            with (
+                _failures_explained(state),
+                local_stack(
+                    state,
+                    parameters={"Access": access.value, "Encryption": encryption.value},
+                    enforce_iam=enforce_iam,
+                    concurrency=concurrency,
+                    interrupts=interrupts,
+                    step=_Steps(out),
+                ) as (stack, emulator),
+            ):
+                _introduce(out, state, stack)
+                if develop is not None:
+                    with interrupts.raised_at_once():
+                        well = _develop(out, state, stack, develop)
+                if then_exit:
+                    raise typer.Exit(0 if well else 1)
+                display.line(out)
+                display.line(out, "Serving until Ctrl-C. After an edit: ./darkroom local deploy", style="bold")
+                serving = True
+                serve(emulator, interrupts)
+        except Interrupted as interrupt:
+            display.line(out, "\nStopped: nothing of the local stack runs any more.")
+            # Ctrl-C is how serving is meant to end; before that, it is an interrupted command.
+            raise typer.Exit((0 if well else 1) if serving else interrupt.exit_status) from None
+
+
+@app.command()
+def deploy() -> None:
+    """Build and deploy into the stack that runs: an edited handler, preset, layer or template is live in seconds."""
+    out, state = display.output(), State.current()
+    began = time.monotonic()
+    with Interrupts() as interrupts:
+        from embedded_aws.supervisor import redeploy  # noqa: PLC0415
+
+        environment.enter(state)
+        try:
+            with _failures_explained(state):
+                stack = redeploy(state, interrupts=interrupts, step=_Steps(out))
+        except Interrupted as interrupt:
+            display.line(out, "\nStopped; the stack may hold half of the change: run `./darkroom local deploy` again.")
+            raise typer.Exit(interrupt.exit_status) from None
+    display.line(out, f"Live after {display.seconds(time.monotonic() - began)} at {stack.api_url}", style="green")
+
+
+@app.command()
+def down() -> None:
+    """Stop the stack that runs, from another terminal or in a script. Nothing to stop is no error."""
+    out = display.output()
+    display.line(out, "Stopped." if stop(State.current()) else "No local stack runs.")
+
+
+@app.command()
+def logs(
+    function: Annotated[
+        str | None,
+        typer.Argument(metavar="[FUNCTION]", help="One function only: submit_image, or SubmitImageFunction."),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing what is logged, until Ctrl-C.")] = False,
+    emulator: Annotated[bool, typer.Option("--emulator", help="The emulator's own log instead.")] = False,
+) -> None:
+    """Show what the functions log (CloudWatch Logs of the local stack), oldest first.
+
+    ./darkroom local logs --follow
+    ./darkroom local logs transcode_image
+    """
+    if emulator and function:
+        raise typer.BadParameter(
+            "the emulator's log is not a function's: give one or the other.", param_hint="--emulator"
+        )
+    out, state = display.output(), State.current()
+    with Interrupts() as interrupts:
+        environment.enter(state)
+        try:
+            with _failures_explained(state), interrupts.raised_at_once():
+                lines = _emulator_lines(state) if emulator else _function_lines(state, function)
+                for batch in lines:
+                    for line in batch:
+                        out.print(line, soft_wrap=True)
+                    if not follow:
+                        return
+                    time.sleep(_FOLLOW_SECONDS)
+        except Interrupted:
+            return  # Ctrl-C is how following is meant to end
+
+
+app.command("invoke")(invoke.invoke)
+
+
+def _warp_seconds(text: str | None) -> str | None:
+    try:
+        seconds = seconds_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(display.printable(str(error))) from error
+    if seconds is not None and not 1 <= seconds <= clock.LONGEST_WARP_SECONDS:
+        raise typer.BadParameter(f"the clock moves ahead by 1s to {clock.LONGEST_WARP_SECONDS // 86_400}d at once.")
+    return text
+
+
+@app.command()
+def warp(
+    duration: Annotated[
+        str | None,
+        typer.Argument(metavar="[DURATION]", help="How far: 90s, 30m, 6h, 30d.", callback=_warp_seconds),
+    ] = None,
+) -> None:
+    """Move the stack's clock ahead, so that what waits for its time comes due now.
+
+    It is the clock of the emulator and of all functions: queues, schedules,
+    state machines, leases, presigned links and alarms go by it, and nothing
+    that is early by it is let through. It only goes forward, and is this
+    machine's again when the stack is started anew. Without DURATION: say what
+    time it is there. `local invoke` runs by this machine's clock.
+
+      ./darkroom upload photo.jpg --delay P30D
+      ./darkroom local warp 30d
+    """
+    out, state = display.output(), State.current()
+    with Interrupts() as interrupts, _failures_explained(state):
+        from embedded_aws.warp import now, warp  # noqa: PLC0415
+
+        seconds = seconds_of(duration)
+        moment = now(state) if seconds is None else warp(state, round(seconds), interrupts=interrupts)
+        ahead = timedelta(seconds=clock.seconds_ahead(state.clock))
+        compared = f"{ahead} ahead of this machine's" if ahead else "the same as this machine's"
+        display.line(out, f"The stack's clock says {moment:%Y-%m-%d %H:%M:%S} UTC: {compared}.")
+
+
+class _Steps:
+    """Shows each step of a start as one line: a spinner and the seconds while it lasts, a tick once it is done."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[Callable[[str], None]]:
+        began = time.monotonic()
+        if not self._out.is_terminal:
+            display.line(self._out, f"  … {name}")
+        try:
+            with self._live(name, began) as show:
+                yield show
+        except BaseException:
+            self._finish("✗", "red", name, began)
+            raise
+        self._finish("✓", "green", name, began)
+
+    @contextmanager
+    def _live(self, name: str, began: float) -> Iterator[Callable[[str], None]]:
+        if not self._out.is_terminal:
+            yield lambda _: None
+            return
+        spinner, detail = Spinner("dots"), Text(style="dim", overflow="ellipsis", no_wrap=True)
+
+        def line() -> Table:
+            table = Table.grid(padding=(0, 1), expand=True)
+            for _ in range(3):
+                table.add_column(no_wrap=True)
+            table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+            table.add_row(Text(" "), spinner, Text(f"{name:<14}{time.monotonic() - began:5.0f} s"), detail)
+            return table
+
+        with Live(get_renderable=line, console=self._out, refresh_per_second=8, transient=True):
+
+            def show(text: str) -> None:
+                detail.plain = display.printable(text.strip())
+
+            yield show
+
+    def _finish(self, sign: str, style: str, name: str, began: float) -> None:
+        text = Text.assemble("  ", (sign, style), f" {name:<14}", (f"{time.monotonic() - began:5.1f} s", "dim"))
+        self._out.print(text, soft_wrap=True)
+
+
+@contextmanager
+def _failures_explained(state: State) -> Iterator[None]:
+    """Turn what can go wrong with the stack into words, the end of the log that tells why, and exit status 1."""
+    errors = display.errors()
+    try:
+        yield
+    except DeploymentFailed as failure:
+        display.complain(str(failure))
+        for reason in failure.reasons:
+            display.line(errors, f"  {reason}", style="red")
+        display.line(errors, f"  The whole log: {_short(failure.log)}")
+        display.line(errors, _ADVICE[failure.name])
+    except CommandFailed as failure:
+        display.complain(str(failure))
+        _show_tail(errors, failure.log)
+        display.line(errors, _ADVICE[failure.name])
+    except ApiSilent as failure:
+        display.complain(str(failure))
+        _show_tail(errors, state.logs / "emulator.log")
+    except (AlreadyRunning, NotRunning, ClockFixed) as failure:
+        display.complain(str(failure))
+    except _aws_errors() as failure:
+        display.complain(f"the emulator did not answer as expected: {failure}")
+        _show_tail(errors, state.logs / "emulator.log")
+    else:
+        return
+    raise typer.Exit(1)
+
+
+def _aws_errors() -> tuple[type[Exception], ...]:
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    return BotoCoreError, ClientError
+
+
+def _show_tail(out: Console, log: Path) -> None:
+    for line in tail(log, lines=_TAIL_LINES):
+        display.line(out, f"  │ {display.printable(line)}", style="dim")
+    display.line(out, f"  The whole log: {_short(log)}")
+
+
+def _introduce(out: Console, state: State, stack: RunningStack) -> None:
+    display.line(out)
+    display.line(out, f"  API   {stack.api_url}", style="bold")
+    if stack.api_key is not None:
+        display.line(out, f"  Key   {stack.api_key}   (./darkroom tenants and ./darkroom keys make others)")
+    profile = f"AWS_CONFIG_FILE={_short(state.aws_config)} AWS_PROFILE={environment.PROFILE}"
+    display.line(out, f"  AWS   {stack.aws_endpoint_url}   ({profile})")
+    display.line(out, f"  Logs  {_short(state.logs)}   (the functions': ./darkroom local logs --follow)")
+    display.line(out)
+
+
+def _develop(out: Console, state: State, stack: RunningStack, photo: Path) -> bool:
+    state.developed.mkdir(parents=True, exist_ok=True)
+    well = develop_photo(Api(stack.api_url, stack.api_key, is_local_stack=True), photo, out, state.developed)
+    display.line(out)
+    print_curl_lines(stack.api_url, out, stack.api_key)
+    return well
+
+
+def _function_lines(state: State, function: str | None) -> Iterator[list[Text]]:
+    from embedded_aws.logs import LogReader, folder_name, log_groups  # noqa: PLC0415
+
+    running(state)
+    groups = log_groups()
+    if function is not None:
+        wanted = folder_name(function)
+        if wanted not in groups:
+            raise typer.BadParameter(f"there is no function {function!r}: {', '.join(groups)}", param_hint="FUNCTION")
+        groups = {wanted: groups[wanted]}
+    reader = LogReader(groups.items())
+    while True:
+        yield [log_lines.pretty(event.timestamp_milliseconds, event.function, event.message) for event in reader.read()]
+
+
+def _emulator_lines(state: State) -> Iterator[list[Text]]:
+    log = state.logs / "emulator.log"
+    if not log.exists():
+        display.complain("There is no log yet: no local stack was started here.")
+        raise typer.Exit(1)
+    with log.open(encoding="utf-8", errors="replace") as file:
+        while True:
+            yield [Text(display.printable(line.rstrip("\n"))) for line in file]
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,65 @@
+"""`darkroom local invoke`: one function in a container, by `sam local invoke`, on the stack that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.terminal import display
+from embedded_aws import docker_engine, environment
+from embedded_aws.docker_engine import NoDockerEngine
+from embedded_aws.failures import NotRunning
+from embedded_aws.lambda_base_image import ImageNotBuilt
+from embedded_aws.paths import State
+
+_EVENTS = Path(__file__).resolve().parents[3] / "events"
+
+
+def invoke(
+    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="As its folder is called: submit_image.")],
+    event: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="The event, as JSON. Default: events/FUNCTION.json",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run one deployed function with an event, in a container, on the tables and buckets of the stack that runs.
+
+    This is `sam local invoke`, which needs a Docker engine. What the function logs goes to standard error, its answer
+    to standard output; the exit status is 1 if it failed. The code is what was deployed last: after an edit,
+    `./darkroom local deploy`.
+
+      ./darkroom local invoke submit_image
+      ./darkroom local invoke read_image --event my-event.json
+    """
+    # Here, because they bring boto3, which no other command of `darkroom` should wait for.
+    from embedded_aws import local_invoke  # noqa: PLC0415
+    from embedded_aws.logs import folder_name  # noqa: PLC0415
+
+    function, state = folder_name(function), State.current()
+    file = event or _EVENTS / f"{function}.json"
+    try:
+        engine = docker_engine.host()
+        environment.enter(state)
+        os.environ["DOCKER_HOST"] = engine
+        answer = local_invoke.invoke(state, function, file)
+    except local_invoke.UnknownFunction as error:
+        raise typer.BadParameter(str(error), param_hint="FUNCTION") from error
+    except (NotRunning, NoDockerEngine, ImageNotBuilt, local_invoke.NotReachable) as error:
+        display.complain(str(error))
+        raise typer.Exit(1) from error
+    if answer.payload is not None:
+        display.line(display.output(), json.dumps(answer.payload, indent=2))
+    if answer.error:
+        display.complain(answer.error)
+        raise typer.Exit(1)

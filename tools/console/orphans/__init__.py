@@ -1,0 +1,1 @@
+"""`darkroom orphans …`: originals that no row knows."""

@@ -1,0 +1,104 @@
+"""`darkroom orphans`: originals that no row vouches for, found and removed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from console.stack.target import RegionOption, StackOption, reach
+from console.terminal import display
+from console.terminal.durations import seconds_of
+
+_HELP = """Originals without a row: what a request stored before it died.
+
+Nobody can ask for them, nothing removes them by itself, and they cost what
+they weigh. Each look reads the whole bucket and asks for every row. All of it
+can be interrupted and typed again.
+"""
+
+_EPILOG = """[bold]Examples[/bold]
+
+  ./darkroom orphans ls
+  ./darkroom orphans remove              [dim]what that would do[/dim]
+  ./darkroom orphans remove --yes
+  ./darkroom orphans remove --older-than 30d --yes
+
+[bold]Exit status[/bold]
+
+  0    it worked; also where there was nothing to do
+  1    it did not: standard error says why and what to do
+  2    the command was not understood; nothing was done
+  130  interrupted; what was done is done"""
+
+app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
+
+
+def _age(text: str | None) -> str | None:
+    from darkroom.operations.list_orphans import LEAST_AGE_SECONDS  # noqa: PLC0415
+
+    try:
+        seconds = seconds_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(display.printable(str(error))) from error
+    if seconds is not None and seconds < LEAST_AGE_SECONDS:
+        raise typer.BadParameter(f"at least {LEAST_AGE_SECONDS // 3600}h: before that a row may be on its way.")
+    return text
+
+
+AgeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--older-than",
+        metavar="D",
+        show_default=False,
+        callback=_age,
+        help="Stored longer ago than D, in every version: 30d, 1h at least. Default: 2d.",
+    ),
+]
+
+
+@app.command("ls")
+def list_(
+    *,
+    older_than: AgeOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """List originals without a row: how many, how heavy, how old.
+
+    A million originals take some ten minutes and cost 13 cents.
+    """
+    from console.orphans import work  # noqa: PLC0415
+
+    work.list_(reach(stack, region), older_than=older_than or work.STANDARD_AGE, as_json=as_json)
+
+
+@app.command()
+def remove(
+    *,
+    older_than: AgeOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without it: say what would be done.")] = False,
+    table_is_whole: Annotated[
+        bool,
+        typer.Option(
+            "--table-is-whole",
+            help="You have made sure that the table has lost no rows: remove also what looks as if it had.",
+        ),
+    ] = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Remove originals without a row, with all their versions.
+
+    They are hidden first, and go two minutes later, unless they have got a row:
+    a client may have repeated its request meanwhile. Nothing brings them back.
+    """
+    from console.orphans import work  # noqa: PLC0415
+
+    where = reach(stack, region)
+    if yes:
+        work.remove(where, older_than=older_than or work.STANDARD_AGE, table_is_whole=table_is_whole)
+    else:
+        work.tell_removal(where, older_than=older_than or work.STANDARD_AGE, table_is_whole=table_is_whole)

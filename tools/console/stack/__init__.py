@@ -1,0 +1,1 @@
+"""Which stack a command talks to, and what it finds there."""

@@ -1,0 +1,194 @@
+"""Which stack a command talks to: the local one, or the one that `--url` names."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import httpx
+import typer
+
+from console.api.client import NOT_RUNNING, Api, ApiError, Pause, Unreachable, is_loopback
+from darkroom.domain.api_keys import key_id_of
+
+if TYPE_CHECKING:
+    from console.stack.operators import Stack
+
+_ROOT = Path(__file__).resolve().parents[3]
+_PANEL = "Which stack (the local one, unless told)"
+
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="The API of a deployed stack: its output ApiUrl. Default: $DARKROOM_URL, else the local stack.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+ApiKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key",
+        metavar="KEY",
+        help="Sent as `Authorization: Bearer KEY`. Better: set $DARKROOM_API_KEY, which `ps` does not show.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+IamOption = Annotated[
+    bool,
+    typer.Option(
+        "--iam",
+        help="Sign with your ordinary AWS credentials (SigV4), for a stack deployed with Access=iam.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+
+StackOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stack",
+        metavar="NAME",
+        show_default=False,
+        rich_help_panel=_PANEL,
+        help="A deployed stack, reached with your ordinary AWS credentials.",
+    ),
+]
+RegionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--region",
+        metavar="R",
+        show_default=False,
+        rich_help_panel=_PANEL,
+        help="With --stack: the region it is in. Default: that of your AWS configuration.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A stack's API and the right to use it; `options` is what a further command must be given to reach it too."""
+
+    url: str
+    api_key: str | None = None
+    auth: httpx.Auth | None = None
+    options: str = ""
+    is_local_stack: bool = False
+
+    def open(self, *, connections: int = 2, pause: Pause = time.sleep) -> Api:
+        """A client for this stack."""
+        return Api(
+            self.url,
+            self.api_key,
+            auth=self.auth,
+            is_local_stack=self.is_local_stack,
+            connections=connections,
+            pause=pause,
+        )
+
+
+def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Mapping[str, str] | None = None) -> Target:
+    """The stack that the options and the environment name, or else the local stack.
+
+    Raises Unreachable where that is the local one and it does not run, and typer.BadParameter for options that
+    contradict each other.
+    """
+    environment = os.environ if environment is None else environment
+    chosen = url or environment.get("DARKROOM_URL")
+    if chosen is None:
+        if iam:
+            raise typer.BadParameter("it signs for a deployed stack: name one with --url.", param_hint="--iam")
+        stack = local_stack(
+            environment, otherwise="Or name a deployed stack: --url URL (the output ApiUrl of `sam deploy`)."
+        )
+        return Target(url=stack["api_url"], api_key=api_key or stack["api_key"], is_local_stack=True)
+
+    chosen = _checked(chosen)
+    # A key that the environment holds belongs to the stack that --url names; the local stack never sees it.
+    key = api_key or (None if iam else environment.get("DARKROOM_API_KEY"))
+    if key and key.startswith("dr_") and key_id_of(key) is None:
+        raise typer.BadParameter("that key was not copied whole, or has a typo.", param_hint="--api-key")
+    if key and iam:
+        raise typer.BadParameter("give either --api-key or --iam: both would set the same header.", param_hint="--iam")
+    if (key or iam) and urlsplit(chosen).scheme != "https" and not is_loopback(chosen):
+        raise typer.BadParameter("a credential would travel in the clear. Use https.", param_hint="--url")
+    options = f" --url {chosen}" if url else ""
+    return Target(
+        url=chosen,
+        api_key=key,
+        auth=_signer(chosen) if iam else None,
+        options=options + (" --iam" if iam else ""),
+        is_local_stack=is_loopback(chosen) and _is_of_local_stack(chosen, environment),
+    )
+
+
+def reach(stack: str | None, region: str | None) -> Stack:
+    """The stack that the options name."""
+    from console.stack.operators import open_stack  # noqa: PLC0415
+
+    if stack is None and region is not None:
+        raise typer.BadParameter("it goes with --stack: the local stack has its own.", param_hint="--region")
+    return open_stack(stack, region)
+
+
+def state_directory(environment: Mapping[str, str]) -> Path:
+    """Where the local stack of this checkout keeps its state."""
+    moved = environment.get("DARKROOM_STATE_DIR")
+    return Path(moved) if moved else _ROOT / ".darkroom"
+
+
+def local_stack(environment: Mapping[str, str], *, otherwise: str) -> dict[str, Any]:
+    """What the local stack says of itself while it runs: stack.json.
+
+    Raises Unreachable where it does not run, with `otherwise` as the other thing to do, and ApiError where its file
+    cannot be understood.
+    """
+    file = state_directory(environment) / "stack.json"
+    try:
+        stack = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise Unreachable(f"{NOT_RUNNING}\n{otherwise}") from None
+    except (OSError, ValueError) as error:
+        raise ApiError(f"{file} cannot be read ({error}). Stop the local stack and start it again: make run") from error
+    if not isinstance(stack, dict) or stack.get("version") != 1:
+        raise ApiError(f"{file} is of another version of Darkroom. Stop the local stack and start it again: make run")
+    return stack
+
+
+def _is_of_local_stack(url: str, environment: Mapping[str, str]) -> bool:
+    """Whether stack.json says that the local stack answers at this address of this machine, by whatever name."""
+    try:
+        recorded: str = local_stack(environment, otherwise="")["api_url"]
+    except ApiError:
+        return False
+    return urlsplit(url).port == urlsplit(recorded).port
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise typer.BadParameter(f"{url!r} is not an address like https://….amazonaws.com", param_hint="--url")
+    if parts.query or parts.fragment:
+        raise typer.BadParameter("an API's address has no '?' and no '#'.", param_hint="--url")
+    return url.rstrip("/")
+
+
+def _signer(url: str) -> httpx.Auth:
+    from console.api import signing  # noqa: PLC0415 - botocore takes a third of a second to import, for every command
+
+    if is_loopback(url):
+        raise typer.BadParameter("a local stack needs no AWS credentials, and is never sent any.", param_hint="--iam")
+    try:
+        return signing.ordinary_credentials(urlsplit(url).hostname or "")
+    except signing.CredentialsMissing as error:
+        raise ApiError(str(error)) from error

@@ -1,0 +1,1 @@
+"""`darkroom tenants …` and `darkroom keys …`."""

@@ -1,0 +1,149 @@
+"""`darkroom tenants`: who may call the API, in which lane, and how much they may ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from console.stack.target import RegionOption, StackOption, reach
+from console.terminal import display
+from darkroom.domain.api_keys import key_id_of
+from darkroom.domain.tenants import (
+    ALLOWANCES,
+    MAX_BURST,
+    MAX_REQUESTS_PER_SECOND,
+    TenantState,
+    Tier,
+    is_tenant_id,
+)
+
+_HELP = """Tenants: who may call the API, in which lane, and how much they may ask for.
+
+They call it with [bold]API keys[/bold]: see [bold]darkroom keys[/bold]. What is changed
+here holds for keys that are out within 60 seconds.
+"""
+
+_EPILOG = """[bold]A new customer[/bold]
+
+  ./darkroom tenants add acme --tier paid --stack darkroom-prod
+  ./darkroom keys create acme --stack darkroom-prod  [dim]prints the key, once[/dim]
+
+[bold]Trouble[/bold]
+
+  ./darkroom tenants suspend acme --stack darkroom-prod
+  ./darkroom tenants resume acme --stack darkroom-prod"""
+
+app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
+
+
+def tenant_named(text: str | None) -> str | None:
+    """The tenant that is meant, or None where all are. Raises typer.BadParameter."""
+    if text is None:
+        return None
+    if key_id_of(text.strip()) is not None:
+        raise typer.BadParameter("that is a key, and no tenant.")
+    if not is_tenant_id(text.strip()):
+        raise typer.BadParameter(
+            f"{display.printable(text)!r} cannot name a tenant: that takes 1 to 128 letters, digits and . _ : | @ -, "
+            "a letter or digit first."
+        )
+    return text.strip()
+
+
+TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="What it is called.", callback=tenant_named)]
+RateOption = Annotated[
+    int | None,
+    typer.Option(
+        "--requests-per-second",
+        metavar="N",
+        min=1,
+        max=MAX_REQUESTS_PER_SECOND,
+        show_default=False,
+        help="How much it may ask for on average. Unless told, its tier's: "
+        + ", ".join(f"{tier} {usual.requests_per_second}" for tier, usual in ALLOWANCES.items())
+        + ".",
+    ),
+]
+BurstOption = Annotated[
+    int | None,
+    typer.Option(
+        "--burst",
+        metavar="N",
+        min=1,
+        max=MAX_BURST,
+        show_default=False,
+        help="How much at once. Unless told, its tier's: "
+        + ", ".join(f"{tier} {usual.burst}" for tier, usual in ALLOWANCES.items())
+        + ".",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.command()
+def add(
+    *,
+    tenant: TenantArgument,
+    tier: Annotated[Tier, typer.Option(help="free: the slow lane. paid: the fast one.")] = Tier.FREE,
+    requests_per_second: RateOption = None,
+    burst: BurstOption = None,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Add a tenant. It has no key yet."""
+    from console.tenants import work  # noqa: PLC0415
+
+    work.add(reach(stack, region), tenant, tier=tier, requests_per_second=requests_per_second, burst=burst)
+
+
+@app.command("ls")
+def list_(*, as_json: JsonOption = False, stack: StackOption = None, region: RegionOption = None) -> None:
+    """List the tenants, with their tiers, limits and keys."""
+    from console.tenants import work  # noqa: PLC0415
+
+    work.list_tenants(reach(stack, region), as_json=as_json)
+
+
+@app.command()
+def change(
+    *,
+    tenant: TenantArgument,
+    tier: Annotated[
+        Tier | None, typer.Option(show_default=False, help="For images that are accepted from then on.")
+    ] = None,
+    requests_per_second: RateOption = None,
+    burst: BurstOption = None,
+    usual_limits: Annotated[
+        bool, typer.Option("--usual-limits", help="Take back limits of its own: its tier's hold again.")
+    ] = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Change a tenant's tier or limits."""
+    from console.tenants import work  # noqa: PLC0415
+
+    if usual_limits and (requests_per_second or burst):
+        raise typer.BadParameter("it takes back what the other options set.", param_hint="--usual-limits")
+    if not (tier or requests_per_second or burst or usual_limits):
+        raise typer.BadParameter("say what is to change: --tier, --requests-per-second, --burst or --usual-limits.")
+    where = reach(stack, region)
+    work.change(
+        where, tenant, tier=tier, requests_per_second=requests_per_second, burst=burst, usual_limits=usual_limits
+    )
+
+
+@app.command()
+def suspend(*, tenant: TenantArgument, stack: StackOption = None, region: RegionOption = None) -> None:
+    """Refuse all requests of a tenant. What it has sent before is developed."""
+    from console.tenants import work  # noqa: PLC0415
+
+    work.set_state(reach(stack, region), tenant, TenantState.SUSPENDED)
+
+
+@app.command()
+def resume(*, tenant: TenantArgument, stack: StackOption = None, region: RegionOption = None) -> None:
+    """Answer a suspended tenant again."""
+    from console.tenants import work  # noqa: PLC0415
+
+    work.set_state(reach(stack, region), tenant, TenantState.ACTIVE)

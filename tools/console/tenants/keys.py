@@ -1,0 +1,99 @@
+"""`darkroom keys`: the API keys with which tenants call."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from console.stack.target import RegionOption, StackOption, reach
+from console.tenants.commands import JsonOption, TenantArgument, tenant_named
+from darkroom.domain.api_keys import MAX_LABEL_CHARACTERS, is_key_id, key_id_of
+
+_HELP = """API keys, [bold]dr_<id>_<secret>[/bold]: a tenant calls the API with one.
+
+A key is shown once, when it is made. The stack keeps a hash of it, and names
+it by its id in lists and logs.
+"""
+
+_EPILOG = """[bold]A key[/bold]
+
+  ./darkroom keys create acme --label ci         [dim]prints the key and nothing else[/dim]
+  export DARKROOM_API_KEY=dr_...                 [dim]what darkroom upload --url sends[/dim]
+  curl -H "Authorization: Bearer dr_..." ...     [dim]the same with curl[/dim]
+
+[bold]A new one for an old one[/bold]
+
+  ./darkroom keys create acme                    [dim]a tenant may have several[/dim]
+  ./darkroom keys revoke ID                      [dim]when nobody uses the old one any more[/dim]"""
+
+app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
+
+
+def _key_id(text: str) -> str:
+    text = text.strip()
+    if is_key_id(text):
+        return text
+    # Whoever has found a key somewhere pastes all of it; nothing of it is repeated here.
+    key_id = key_id_of(text)
+    if key_id is None:
+        raise typer.BadParameter("that is no key's id: those are 8 digits and small letters, as `keys ls` shows them.")
+    return key_id
+
+
+def _label(text: str | None) -> str | None:
+    if text is None:
+        return None
+    if not text.strip() or len(text) > MAX_LABEL_CHARACTERS or not text.isprintable():
+        raise typer.BadParameter(f"a label has 1 to {MAX_LABEL_CHARACTERS} printable characters.")
+    if key_id_of(text.strip()) is not None:
+        raise typer.BadParameter("that is a key, which belongs into no list.")
+    return text.strip()
+
+
+@app.command()
+def create(
+    *,
+    tenant: TenantArgument,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", show_default=False, help="Where it is used, for `keys ls`.", callback=_label),
+    ] = None,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Make a key for a tenant. It is shown this once."""
+    from console.tenants import work  # noqa: PLC0415
+
+    work.create_key(reach(stack, region), tenant, label=label)
+
+
+@app.command("ls")
+def list_(
+    *,
+    tenant: Annotated[
+        str | None, typer.Argument(metavar="[TENANT]", help="Of one tenant.", show_default=False, callback=tenant_named)
+    ] = None,
+    as_json: JsonOption = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """List the keys by their ids, revoked ones too. Nobody can list secrets."""
+    from console.tenants import work  # noqa: PLC0415
+
+    work.list_keys(reach(stack, region), tenant, as_json=as_json)
+
+
+@app.command()
+def revoke(
+    *,
+    key: Annotated[
+        str, typer.Argument(metavar="ID", help="The key's id, as `ls` shows it; or the key.", callback=_key_id)
+    ],
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Revoke a key for good. It opens nothing any more within 60 seconds."""
+    from console.tenants import work  # noqa: PLC0415
+
+    work.revoke_key(reach(stack, region), key)

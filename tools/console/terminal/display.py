@@ -1,0 +1,253 @@
+"""What the commands show: live on a terminal, plain lines everywhere else."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+import typer
+from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from console.api.client import StatusDocument, VariantDocument
+
+_SECONDS_BETWEEN_PLAIN_LINES = 5.0
+
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+def output() -> Console:
+    """Standard output, where results go."""
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def errors() -> Console:
+    """Standard error, where progress goes that nobody watches on a terminal, and every complaint."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def printable(text: str) -> str:
+    """`text` on one line and unable to move the cursor: file names and answers come from elsewhere."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for several lines."""
+    return "\n".join(map(printable, text.splitlines()))
+
+
+def line(out: Console, text: str = "", *, style: str | None = None) -> None:
+    """Prints one line as it is, however long: what is meant to be copied is never broken."""
+    out.print(Text(text), style=style, soft_wrap=True, markup=False, highlight=False)
+
+
+def complain(text: str) -> None:
+    """Prints an error to standard error."""
+    line(errors(), f"error: {printable_lines(text)}", style="red")
+
+
+def size(size_bytes: float) -> str:
+    """A number of bytes for people: "812 B", "1.5 MB"."""
+    if size_bytes < 1000:
+        return f"{size_bytes:.0f} B"
+    for unit in ("kB", "MB"):
+        size_bytes /= 1000
+        if size_bytes < 999.95:
+            return f"{size_bytes:.1f} {unit}"
+    return f"{size_bytes / 1000:.1f} GB"
+
+
+def seconds(duration_seconds: float) -> str:
+    """A duration for people: "0.4 s", "2 min 5 s"."""
+    if duration_seconds < 60:
+        return f"{duration_seconds:.1f} s"
+    minutes, rest = divmod(round(duration_seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+def age(duration_seconds: float) -> str:
+    """How long ago, or yet to come, for people: "40 s", "5 min", "3 h 20 min", "12 d 4 h"."""
+    minutes, whole = int(duration_seconds // 60), int(duration_seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
+
+
+def dimensions(variant: VariantDocument) -> str:
+    """Width and height for people."""
+    return f"{variant['width']}\N{MULTIPLICATION SIGN}{variant['height']}"
+
+
+def counts(numbers: Mapping[str, int]) -> str:
+    """How many images are where: "3 pending, 2 processing, 10 done, 0 failed"."""
+    always = ("pending", "processing", "done", "failed")
+    others = sorted(name for name, number in numbers.items() if number and name not in always)
+    return ", ".join(f"{numbers.get(name, 0)} {printable(name)}" for name in (*always, *others))
+
+
+def of(count: int, one: str, many: str | None = None) -> str:
+    """A number of things: "1 letter", "2,000 letters"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def instant(text: str) -> datetime:
+    """An RFC 3339 instant of a status document."""
+    return datetime.fromisoformat(text)
+
+
+def table(out: Console, heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str]) -> None:
+    """Aligned columns that no narrow window breaks; those named in `right` are aligned to the right."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(cell_len(row[column]) for row in [list(heads), *cells]) for column in range(len(heads))]
+    for row, style in [(list(heads), "bold"), *((row, None) for row in cells)]:
+        padded = [
+            " " * (width - cell_len(cell)) + cell if head in right else cell + " " * (width - cell_len(cell))
+            for head, cell, width in zip(heads, row, widths, strict=True)
+        ]
+        line(out, "  " + "  ".join(padded).rstrip(), style=style)
+
+
+def advise(out: Console, advice: Sequence[tuple[str, str]]) -> None:
+    """What to type next, aligned."""
+    width = max((len(when) for when, _ in advice), default=0)
+    for when, what in advice:
+        line(out, f"{when:<{width}}  {what}")
+
+
+def print_json(value: Any) -> None:
+    """A document for programs, on standard output."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def status(out: Console, document: StatusDocument, *, hint: str | None) -> None:
+    """One image for people: where it stands, its variants or its error, and what to do next."""
+    state = document["status"]
+    style = {"done": "green", "failed": "red", "cancelled": "yellow", "expired": "yellow"}.get(state, "cyan")
+    out.print(
+        Text.assemble((printable(document["id"]), "bold"), "  ", (printable(state), style)),
+        soft_wrap=True,
+    )
+    for name, value in _facts(document):
+        line(out, f"  {name:<10} {printable(value)}")
+    findings(out, document)
+    error = document["error"]
+    if error is not None:
+        line(out, f"  {'error':<10} {printable(error['code'])}: {printable(error['message'])}", style="red")
+    if document["variants"]:
+        line(out)
+        table(
+            out,
+            ("name", "dimensions", "format", "bytes"),
+            [(v["name"], dimensions(v), v["format"], f"{v['bytes']:,}") for v in document["variants"]],
+            right=frozenset({"dimensions", "bytes"}),
+        )
+    if hint:
+        line(out)
+        line(out, hint)
+
+
+def findings(out: Console, document: StatusDocument) -> None:
+    """What was found out about the photo: its dominant colour, as it looks, and what its owner should know."""
+    colour = (document["placeholder"] or {}).get("color", "")
+    if _COLOUR.fullmatch(colour):
+        text = Text(f"  {'colour':<10} {colour}")
+        if out.color_system is not None:
+            text.append("  ").append("    ", f"on {colour}")
+        out.print(text, soft_wrap=True)
+    for notice in document["notices"]:
+        line(out, f"  {'notice':<10} {printable(notice)}", style="yellow")
+
+
+def _facts(document: StatusDocument) -> list[tuple[str, str]]:
+    facts = [
+        ("preset", document["preset"] or "none: a recipe of your own"),
+        ("lane", document["lane"]),
+        ("run", f"{document['run']}, attempt {document['attempt']}"),
+        ("created", document["created_at"]),
+    ]
+    if document["process_at"] is not None:
+        facts.append(("starts", document["process_at"]))
+    if document["expires_at"] is not None:
+        facts.append(("expires", document["expires_at"]))
+    if document["completed_at"] is not None:
+        took_seconds = (instant(document["completed_at"]) - instant(document["created_at"])).total_seconds()
+        facts.append(("completed", f"{document['completed_at']} ({seconds(took_seconds)} after it was accepted)"))
+    else:
+        facts.append(("progress", f"{document['progress']['done']} of {document['progress']['total']} variants"))
+    return facts
+
+
+class Report:
+    """Shows what progresses: bars on a terminal; elsewhere a plain line now and then, on standard error."""
+
+    def __init__(
+        self, out: Console, *, notes: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._out = out
+        self._notes = notes or errors()
+        self._clock = clock
+        self._tasks: dict[str, TaskID] = {}
+        self._noted_at: dict[str, float] = {}
+        self._noted: dict[str, str] = {}
+        self._live = (
+            Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[detail]}", markup=False),
+                TimeElapsedColumn(),
+                console=out,
+                refresh_per_second=4,
+                transient=True,
+            )
+            if out.is_terminal
+            else None
+        )
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str, *, style: str | None = None) -> None:
+        """A line of the result, which stays."""
+        line(self._out, text, style=style)
+
+    def complain(self, text: str) -> None:
+        """A line about something that failed, which stays."""
+        # On a terminal both streams end on the same screen, and only the live display's own console keeps it in order.
+        line(self._out if self._live is not None else self._notes, text, style="red")
+
+    def show(self, name: str, *, completed: float, total: float | None, detail: str) -> None:
+        """The state of `name` as of now, in place of the one before."""
+        if self._live is None:
+            self._note(name, detail)
+        elif name in self._tasks:
+            self._live.update(self._tasks[name], completed=completed, total=total, detail=detail)
+        else:
+            self._tasks[name] = self._live.add_task(name, total=total, detail=detail)
+            self._live.update(self._tasks[name], completed=completed)
+
+    def _note(self, name: str, detail: str) -> None:
+        now = self._clock()
+        # What is over in a moment has no news on the way.
+        due_at = self._noted_at.setdefault(name, now) + _SECONDS_BETWEEN_PLAIN_LINES
+        if now >= due_at and self._noted.get(name) != detail:
+            line(self._notes, f"{name}: {detail}")
+            self._noted_at[name] = now
+            self._noted[name] = detail

@@ -1,0 +1,1 @@
+"""`darkroom upload`: sends photos."""

@@ -1,0 +1,92 @@
+"""What to make of the photos, a preset, some of its variants, or a recipe from a file; and when."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from console.terminal import display
+
+# Darkroom takes no longer one; what the fields of a recipe may say, it explains itself.
+_LARGEST_RECIPE_BYTES = 4096
+
+
+class NoOrder(Exception):
+    """The options do not say what to make; `option` is the one to correct, and the message says how."""
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What to make; without any of the first three it is the stack's own choice. `recipe` is JSON, as short as can be.
+    The others say when, in the words of the API, which judges them."""
+
+    preset: str | None = None
+    variants: str | None = None
+    recipe: str | None = None
+    process_at: str | None = None
+    delay: str | None = None
+    expires_at: str | None = None
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The request's query parameters."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The same as fields of a JSON document."""
+        found: dict[str, Any] = dict(self.parameters)
+        if self.variants is not None:
+            found["variants"] = self.variants.split(",")
+        if self.recipe is not None:
+            found["recipe"] = json.loads(self.recipe)
+        return found
+
+    @property
+    def words(self) -> str:
+        """A text that two orders share exactly if they are the same: the preset alone where that is all there is."""
+        if not self.parameters.keys() - {"preset"}:
+            return self.preset or ""
+        return json.dumps(self.parameters, sort_keys=True)
+
+
+def order_of(preset: str | None, variants: str | None, recipe_file: Path | None) -> Order:
+    """The order that the options give. Raises NoOrder."""
+    names = None
+    if variants is not None:
+        names = ",".join(sorted({name.strip() for name in variants.split(",")} - {""}))
+        if not names:
+            raise NoOrder("--variants", "it names no variant. Write the names with commas: --variants thumb,webp")
+    if recipe_file is None:
+        return Order(preset=preset, variants=names)
+    if preset is not None or names is not None:
+        raise NoOrder("--recipe", "a recipe says all there is to make: leave out --preset and --variants.")
+    return Order(recipe=_recipe_in(recipe_file))
+
+
+def _recipe_in(file: Path) -> str:
+    name = display.printable(str(file))
+    try:
+        recipe = json.loads(file.read_bytes())
+    except OSError as error:
+        raise NoOrder("--recipe", f"{name} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise NoOrder("--recipe", f"{name} is not JSON: {error}.") from error
+    if not isinstance(recipe, dict) or not isinstance(recipe.get("variants"), list):
+        raise NoOrder(
+            "--recipe", f'{name} is no recipe. One looks like {{"variants": [{{"name": "a", "width": 300}}]}}.'
+        )
+    text = json.dumps(recipe, separators=(",", ":"), sort_keys=True)
+    if len(text) > _LARGEST_RECIPE_BYTES:
+        raise NoOrder(
+            "--recipe",
+            f"{name} comes to {len(text)} bytes, and {_LARGEST_RECIPE_BYTES} are the most. "
+            "Leave out what is as by default, or make it a preset of the stack.",
+        )
+    return text
