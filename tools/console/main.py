@@ -12,7 +12,7 @@ from console.capacity import commands as capacity
 from console.delay import commands as delays
 from console.dlq import commands as dead_letters
 from console.doctor import commands as doctor
-from console.images import download, redo, status
+from console.images import commands as images
 from console.local import commands as local
 from console.orphans import commands as orphans
 from console.tenants import commands as tenants
@@ -68,11 +68,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("upload", epilog=upload.EPILOG)(upload.command)
-app.command("status", epilog=status.EPILOG)(status.command)
-app.command("download", epilog=download.EPILOG)(download.command)
+app.command("status", epilog=images.STATUS_EPILOG)(images.status)
+app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
 app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
-app.command("redo", epilog=redo.EPILOG)(redo.command)
+app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
 app.add_typer(orphans.app, name="orphans")
 app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
 app.add_typer(tenants.app, name="tenants")

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO
+from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
 from console.api.client import Api, ApiError, Refused, Unauthorized, Unavailable, Unreachable
-from console.images.status import checked_image_id
 from console.stack.target import Target
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 
 _ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_move", "conflicting_parameters"})
 """Refusals that every further image would be met with too."""
-
-
-def ids_of(arguments: Sequence[str], stdin: IO[str]) -> list[str]:
-    """The ids that were typed, each once; for "-" those that begin the lines of standard input. Raises
-    typer.BadParameter."""
-    return list(dict.fromkeys(checked_image_id(text) for text in _texts(arguments, stdin)))
-
-
-def _texts(arguments: Sequence[str], stdin: IO[str]) -> Iterator[str]:
-    for argument in arguments:
-        if argument == "-":
-            yield from (words[0] for words in map(str.split, stdin) if words)
-        else:
-            yield argument
 
 
 def move(target: Target, image_ids: Sequence[str], when: Mapping[str, str]) -> None:

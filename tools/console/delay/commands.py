@@ -216,7 +216,8 @@ def move(
         of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--zone": zone, "--by": by}
         | {"--rate": rate, "--yes": yes, "--stack": stack, "--region": region},
     ):
-        from console.delay import by_id as delay_ids  # noqa: PLC0415
+        from console.delay import by_id  # noqa: PLC0415
+        from console.images.ids import ids_of  # noqa: PLC0415
 
         if to is not None and delay is None:
             when = {"process_at": to}
@@ -224,7 +225,7 @@ def move(
             when = {"delay": delay}
         else:
             raise typer.BadParameter("say when, by one of the two.", param_hint="--to, --delay")
-        delay_ids.move(resolve(url, api_key, iam), delay_ids.ids_of(ids, sys.stdin), when)
+        by_id.move(resolve(url, api_key, iam), ids_of(ids, sys.stdin), when)
         return
     from console.delay import work  # noqa: PLC0415
     from console.delay.choice import Choice, days_of  # noqa: PLC0415
@@ -265,9 +266,10 @@ def cancel(
         of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--zone": zone}
         | {"--rate": rate, "--yes": yes, "--stack": stack, "--region": region},
     ):
-        from console.delay import by_id as delay_ids  # noqa: PLC0415
+        from console.delay import by_id  # noqa: PLC0415
+        from console.images.ids import ids_of  # noqa: PLC0415
 
-        delay_ids.cancel(resolve(url, api_key, iam), delay_ids.ids_of(ids, sys.stdin))
+        by_id.cancel(resolve(url, api_key, iam), ids_of(ids, sys.stdin))
         return
     from console.delay import work  # noqa: PLC0415
     from console.delay.choice import Choice  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`darkroom download`: the variants of an image as files, each checked against what the API says of it."""
+"""The variants of an image as files, each checked against what the API says of it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,8 @@ import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
-
-import typer
-from rich.console import Console
 
 from console.api.client import AddressExpired, Api, ApiError, StatusDocument, VariantDocument
-from console.images.status import ImageIdArgument, WaitTimeoutOption, followed, hint
-from console.stack.target import ApiKeyOption, IamOption, UrlOption, resolve
-from console.terminal import display
-
-EPILOG = """[bold]Examples[/bold]
-
-  ./darkroom download 01h2xcejqtf2nbrexx3vqjhp41 -o photos
-  ./darkroom download 01h2xcejqtf2nbrexx3vqjhp41 -o photos --wait
-  ./darkroom download 01h2xcejqtf2nbrexx3vqjhp41 --variant webp
-
-[bold]Exit status[/bold]
-
-  0    every file is there
-  1    the image is not done, or a file differs or could not be fetched
-  2    the command was not understood
-  130  interrupted"""
 
 _EXTENSIONS = {"jpeg": "jpg"}
 
@@ -41,50 +21,6 @@ _ADDRESSES_PER_FILE = 3
 
 class NotSaved(ApiError):
     """A variant could not become a file; the message says why."""
-
-
-def command(
-    *,
-    image_id: ImageIdArgument,
-    folder: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the files go; made if it is not there.")
-    ] = Path(),
-    names: Annotated[
-        list[str] | None,
-        typer.Option("--variant", metavar="NAME", help="Only this variant; may be given several times."),
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until the image is done.")] = False,
-    timeout_seconds: WaitTimeoutOption = 900,
-    force: Annotated[bool, typer.Option("--force", help="Replace files of the same name that differ.")] = False,
-    url: UrlOption = None,
-    api_key: ApiKeyOption = None,
-    iam: IamOption = False,
-) -> None:
-    """Save an image's variants as NAME.EXT.
-
-    Every file is checked against the size and SHA-256 in the status document,
-    and appears whole or not at all. A file that is there already is kept if it
-    is the same, and never replaced by another unless you say --force.
-    """
-    target = resolve(url, api_key, iam)
-    with target.open() as api:
-        document = followed(api, image_id, timeout_seconds=timeout_seconds) if wait else api.status(image_id).document
-        if document["status"] != "done":
-            raise ApiError(_why_not(document, target.options))
-        out = display.output()
-        files = save_variants(api, document, folder, names=tuple(names or ()), force=force)
-        show_files(out, document, files)
-
-
-def _why_not(document: StatusDocument, options: str) -> str:
-    error = document["error"]
-    reason = f"{error['message']} ({error['code']})" if error else ""
-    if document["status"] in ("failed", "cancelled", "expired"):
-        return " ".join(filter(None, (f"The image is {document['status']}: it has no files.", reason, hint(document))))
-    return (
-        f"The image is {document['status']}: its files are not made yet. "
-        f"Wait for them:  ./darkroom download {document['id']} --wait{options}"
-    )
 
 
 def save_variants(
@@ -121,25 +57,6 @@ def save_variants(
     except OSError as error:
         raise NotSaved(f"Cannot write {error.filename or folder}: {error.strerror}.") from error
     return files
-
-
-def show_files(out: Console, document: StatusDocument, files: dict[str, Path]) -> None:
-    """The table of what was saved."""
-    display.table(
-        out,
-        ("name", "dimensions", "bytes", "file"),
-        [
-            (
-                variant["name"],
-                display.dimensions(variant),
-                f"{variant['bytes']:,}",
-                str(files[variant["name"]]),
-            )
-            for variant in document["variants"]
-            if variant["name"] in files
-        ],
-        right=frozenset({"dimensions", "bytes"}),
-    )
 
 
 def file_name(variant: VariantDocument) -> str:

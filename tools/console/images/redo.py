@@ -1,44 +1,58 @@
-"""`darkroom redo`: images that are done, developed once more."""
+"""What `darkroom redo` does, once the command line is understood."""
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated
+from collections.abc import Sequence
+from contextlib import suppress
 
 import typer
 
-from console.stack.target import RegionOption, StackOption, reach
-
-EPILOG = """[bold]Examples[/bold]
-
-  ./darkroom redo 01h2xcejqtf2nbrexx3vqjhp41
-  ./darkroom redo - < ids.txt
-
-[bold]Exit status[/bold]
-
-  0    every image has begun anew
-  1    one at least has not: standard error says why
-  2    the command was not understood; nothing was done
-  130  interrupted; what was done is done"""
+from console.api.client import ApiError
+from console.stack.operators import Stack
+from console.terminal import display
+from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from darkroom.operations.pace import Pace
+from darkroom.operations.redo_image import NotRedoable, redo_image
 
 
-def command(
-    *,
-    image_ids: Annotated[
-        list[str],
-        typer.Argument(metavar="ID", help="Images' ids; - reads them from standard input.", show_default=False),
-    ],
-    rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, max=500, help="At most N images a second.")] = 10,
-    stack: StackOption = None,
-    region: RegionOption = None,
-) -> None:
-    """Develop images once more that are done: a variant's object is gone.
+def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
+    """Begins the next run of each image, and says so."""
+    redone = refused = 0
 
-    Each gets a new run of five attempts. What there is of its variants can be
-    fetched until the new run has made others, and also should it fail.
-    """
-    from console.delay.by_id import ids_of  # noqa: PLC0415
-    from console.images import redo_work as work  # noqa: PLC0415 - what talks to AWS takes half a second to import
+    def pause(seconds: float) -> None:
+        with suppress(Interrupted):
+            interrupts.pause(seconds)
 
-    ids = ids_of(image_ids, sys.stdin)
-    work.redo(reach(stack, region), ids, rate=rate)
+    pace = Pace(per_second=rate, clock=stack.clock, pause=pause)
+    with Interrupts() as interrupts:
+        try:
+            with stack.explained():
+                images, lanes = stack.images, stack.lanes
+                for image_id in image_ids:
+                    pace.wait()
+                    if interrupts.requested:
+                        break
+                    try:
+                        image = redo_image(image_id, images=images, lanes=lanes, clock=stack.clock)
+                    except NotRedoable as error:
+                        refused += 1
+                        display.complain(f"{image_id}  not redone: {error}")
+                        continue
+                    pace.spend()
+                    redone += 1
+                    display.line(display.output(), f"{image_id}  is developed again, in run {image.run}")
+        except ApiError as error:
+            so_far = f" {redone:,} of {len(image_ids):,} images were begun before that." if redone else ""
+            raise ApiError(f"{error}{so_far}") from error
+    left = len(image_ids) - redone - refused
+    if left:
+        display.line(
+            display.errors(),
+            f"Interrupted, with {display.of(left, 'image')} left: type the same again. What has begun is left alone.",
+            style="yellow",
+        )
+        raise typer.Exit(INTERRUPTED)
+    if refused:
+        if len(image_ids) > 1:
+            display.complain(f"{refused:,} of {len(image_ids):,} images were not redone.")
+        raise typer.Exit(1)

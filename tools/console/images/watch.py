@@ -7,7 +7,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 
-from console.api.client import Answer, Api, Refused, StatusDocument
+from console.api.client import Answer, Api, ApiError, Refused, StatusDocument
+from console.terminal import display
 
 # Images end roughly in the order in which they were accepted, so that asking for the oldest few tells almost all;
 # asking for every one would take the cores from the workers of a local stack.
@@ -142,3 +143,18 @@ def wait_for(
     for error in watch.lost.values():
         raise error
     return watch.documents[answer.image_id]
+
+
+def followed(api: Api, image_id: str, *, timeout_seconds: float) -> StatusDocument:
+    """Waits until an image has ended, showing how it gets on; raises ApiError when it takes too long."""
+    screen = display.errors()
+    with display.Report(screen) as report:
+
+        def show(document: StatusDocument) -> None:
+            progress = document["progress"]
+            report.show(image_id, completed=progress["done"], total=progress["total"], detail=document["status"])
+
+        try:
+            return wait_for(api, api.status(image_id), timeout_seconds=timeout_seconds, on_answer=show)
+        except NotFinished as error:
+            raise ApiError(str(error)) from error

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from console.api.client import Api, ApiError, StatusDocument
-from console.images.download import save_variants, show_files
-from console.images.status import hint
+from console.images.download import save_variants
+from console.images.pages import hint, show_files, show_findings
 from console.images.watch import NotFinished, wait_for
 from console.terminal import display
 from console.upload.sender import send_file
@@ -31,7 +31,7 @@ def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> bool:
         return False
     display.line(out)
     show_files(out, document, files)
-    display.findings(out, document)
+    show_findings(out, document)
     return True
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -16,11 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from console.api.client import StatusDocument, VariantDocument
-
 _SECONDS_BETWEEN_PLAIN_LINES = 5.0
-
-_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def output() -> Console:
@@ -83,18 +78,6 @@ def age(duration_seconds: float) -> str:
     return f"{hours} h {minutes % 60} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
 
 
-def dimensions(variant: VariantDocument) -> str:
-    """Width and height for people."""
-    return f"{variant['width']}\N{MULTIPLICATION SIGN}{variant['height']}"
-
-
-def counts(numbers: Mapping[str, int]) -> str:
-    """How many images are where: "3 pending, 2 processing, 10 done, 0 failed"."""
-    always = ("pending", "processing", "done", "failed")
-    others = sorted(name for name, number in numbers.items() if number and name not in always)
-    return ", ".join(f"{numbers.get(name, 0)} {printable(name)}" for name in (*always, *others))
-
-
 def of(count: int, one: str, many: str | None = None) -> str:
     """A number of things: "1 letter", "2,000 letters"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
@@ -127,64 +110,6 @@ def advise(out: Console, advice: Sequence[tuple[str, str]]) -> None:
 def print_json(value: Any) -> None:
     """A document for programs, on standard output."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def status(out: Console, document: StatusDocument, *, hint: str | None) -> None:
-    """One image for people: where it stands, its variants or its error, and what to do next."""
-    state = document["status"]
-    style = {"done": "green", "failed": "red", "cancelled": "yellow", "expired": "yellow"}.get(state, "cyan")
-    out.print(
-        Text.assemble((printable(document["id"]), "bold"), "  ", (printable(state), style)),
-        soft_wrap=True,
-    )
-    for name, value in _facts(document):
-        line(out, f"  {name:<10} {printable(value)}")
-    findings(out, document)
-    error = document["error"]
-    if error is not None:
-        line(out, f"  {'error':<10} {printable(error['code'])}: {printable(error['message'])}", style="red")
-    if document["variants"]:
-        line(out)
-        table(
-            out,
-            ("name", "dimensions", "format", "bytes"),
-            [(v["name"], dimensions(v), v["format"], f"{v['bytes']:,}") for v in document["variants"]],
-            right=frozenset({"dimensions", "bytes"}),
-        )
-    if hint:
-        line(out)
-        line(out, hint)
-
-
-def findings(out: Console, document: StatusDocument) -> None:
-    """What was found out about the photo: its dominant colour, as it looks, and what its owner should know."""
-    colour = (document["placeholder"] or {}).get("color", "")
-    if _COLOUR.fullmatch(colour):
-        text = Text(f"  {'colour':<10} {colour}")
-        if out.color_system is not None:
-            text.append("  ").append("    ", f"on {colour}")
-        out.print(text, soft_wrap=True)
-    for notice in document["notices"]:
-        line(out, f"  {'notice':<10} {printable(notice)}", style="yellow")
-
-
-def _facts(document: StatusDocument) -> list[tuple[str, str]]:
-    facts = [
-        ("preset", document["preset"] or "none: a recipe of your own"),
-        ("lane", document["lane"]),
-        ("run", f"{document['run']}, attempt {document['attempt']}"),
-        ("created", document["created_at"]),
-    ]
-    if document["process_at"] is not None:
-        facts.append(("starts", document["process_at"]))
-    if document["expires_at"] is not None:
-        facts.append(("expires", document["expires_at"]))
-    if document["completed_at"] is not None:
-        took_seconds = (instant(document["completed_at"]) - instant(document["created_at"])).total_seconds()
-        facts.append(("completed", f"{document['completed_at']} ({seconds(took_seconds)} after it was accepted)"))
-    else:
-        facts.append(("progress", f"{document['progress']['done']} of {document['progress']['total']} variants"))
-    return facts
 
 
 class Report:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from console.api.client import ApiError
-from console.images import redo
+from console.images import commands
 from console.stack.operators import explained
 from console.terminal.interrupts import Interrupts
 from darkroom.domain.errors import Retryable
@@ -33,7 +33,7 @@ class FakeStack:
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     fake = FakeStack()
-    monkeypatch.setattr(redo, "reach", lambda *_: fake)
+    monkeypatch.setattr(commands, "reach", lambda *_: fake)
     monkeypatch.setattr(Interrupts, "pause", lambda _, seconds: fake.world.advance(seconds))
     return fake
 
@@ -116,6 +116,6 @@ def test_a_stack_that_cannot_be_asked_is_told_of(run: Run, monkeypatch: pytest.M
     def reach(*_: object) -> None:
         raise ApiError("There is no stack shop in eu-west-1.")
 
-    monkeypatch.setattr(redo, "reach", reach)
+    monkeypatch.setattr(commands, "reach", reach)
     result = run("redo", "0" * 26, "--stack", "shop")
     assert (result.exit_code, "There is no stack shop" in result.stderr) == (1, True)

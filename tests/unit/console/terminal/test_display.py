@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pytest
 from rich.console import Console
 
 from console.terminal import display
-from tests.unit.console.fake_api import FakeApi, image_id_of
 
 
 def paper() -> tuple[Console, io.StringIO]:
@@ -26,10 +24,6 @@ def test_sizes_are_told_in_decimal_units(size_bytes: float, expected: str) -> No
 @pytest.mark.parametrize(("duration", "expected"), [(0.04, "0.0 s"), (59.94, "59.9 s"), (125, "2 min 5 s")])
 def test_durations_are_told_in_seconds_and_minutes(duration: float, expected: str) -> None:
     assert display.seconds(duration) == expected
-
-
-def test_the_usual_counts_are_always_told_and_unusual_ones_when_there_are_any() -> None:
-    assert display.counts({"done": 2, "cancelled": 1}) == "0 pending, 0 processing, 2 done, 0 failed, 1 cancelled"
 
 
 def test_texts_from_elsewhere_stay_on_one_line_and_cannot_move_the_cursor() -> None:
@@ -51,41 +45,6 @@ def test_columns_are_aligned_and_never_cut() -> None:
         "  thumb  9,120  a/very/long/path/to/thumb.jpg",
         "  x          1  b",
     ]
-
-
-def document(**changes: Any) -> Any:
-    with FakeApi() as api:
-        return api.document(image_id_of("x"), "done") | changes
-
-
-def test_the_dominant_colour_is_shown_as_it_looks_where_there_are_colours() -> None:
-    shown = io.StringIO()
-    terminal = Console(file=shown, force_terminal=True, color_system="truecolor", width=100)
-    # A colour of this test's own: rich remembers a style as the first terminal that showed it could.
-    display.findings(terminal, document(placeholder={"thumbhash": "", "color": "#13579b"}))
-    assert "colour     #13579b" in shown.getvalue()
-    assert "48;2;19;87;155m    " in shown.getvalue(), "four cells with that background"
-
-
-@pytest.mark.parametrize(
-    ("placeholder", "lines"),
-    [
-        ({"thumbhash": "", "color": "#7a8b5c"}, ["  colour     #7a8b5c"]),
-        ({"thumbhash": "", "color": "red on blue"}, []),
-        ({}, []),
-        (None, []),
-    ],
-)
-def test_where_there_are_no_colours_the_dominant_one_is_told(placeholder: Any, lines: list[str]) -> None:
-    out, text = paper()
-    display.findings(out, document(placeholder=placeholder))
-    assert text.getvalue().splitlines() == lines
-
-
-def test_notices_are_shown_and_cannot_move_the_cursor() -> None:
-    out, text = paper()
-    display.findings(out, document(placeholder=None, notices=["one", "\x1b[2Jtwo"]))
-    assert text.getvalue().splitlines() == ["  notice     one", "  notice     \ufffd[2Jtwo"]
 
 
 def test_where_nobody_watches_progress_is_a_plain_line_now_and_then() -> None:

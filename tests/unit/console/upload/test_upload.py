@@ -12,9 +12,9 @@ import pytest
 
 from console.api.client import Answer, StatusDocument
 from console.terminal.interrupts import Interrupted, Interrupts
-from console.upload import commands as upload
-from console.upload.commands import summarise
+from console.upload import work
 from console.upload.order import Order
+from console.upload.pages import summarise
 from console.upload.sender import KeySource, Outcome, hashes_of, idempotency_key
 from tests.unit.console.conftest import Run
 from tests.unit.console.fake_api import FakeApi, Reply, image_id_of, problem
@@ -280,7 +280,7 @@ def test_an_interrupt_lets_the_files_on_the_way_arrive_and_lists_what_was_accept
 def test_a_file_that_does_not_arrive_in_time_after_an_interrupt_is_told_as_unknown(
     run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload, "_SECONDS_TO_FINISH", 0.05)
+    monkeypatch.setattr(work, "_SECONDS_TO_FINISH", 0.05)
     photos(*(f"{number}.jpg" for number in range(20)))
     released = threading.Event()
 

@@ -1,0 +1,145 @@
+"""One image for people: where it stands, what was found out about it, its files, and what to do next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from console.api.client import StatusDocument, VariantDocument
+from console.terminal.display import instant, line, printable, seconds, table
+
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+def show_status(out: Console, document: StatusDocument, *, options: str) -> None:
+    """One image for people: where it stands, its variants or its error, and what to do next."""
+    state = document["status"]
+    style = {"done": "green", "failed": "red", "cancelled": "yellow", "expired": "yellow"}.get(state, "cyan")
+    out.print(
+        Text.assemble((printable(document["id"]), "bold"), "  ", (printable(state), style)),
+        soft_wrap=True,
+    )
+    for name, value in _facts(document):
+        line(out, f"  {name:<10} {printable(value)}")
+    show_findings(out, document)
+    error = document["error"]
+    if error is not None:
+        line(out, f"  {'error':<10} {printable(error['code'])}: {printable(error['message'])}", style="red")
+    if document["variants"]:
+        line(out)
+        table(
+            out,
+            ("name", "dimensions", "format", "bytes"),
+            [(v["name"], dimensions(v), v["format"], f"{v['bytes']:,}") for v in document["variants"]],
+            right=frozenset({"dimensions", "bytes"}),
+        )
+    advice = hint(document, options=options)
+    if advice:
+        line(out)
+        line(out, advice)
+
+
+def show_findings(out: Console, document: StatusDocument) -> None:
+    """What was found out about the photo: its dominant colour, as it looks, and what its owner should know."""
+    colour = (document["placeholder"] or {}).get("color", "")
+    if _COLOUR.fullmatch(colour):
+        text = Text(f"  {'colour':<10} {colour}")
+        if out.color_system is not None:
+            text.append("  ").append("    ", f"on {colour}")
+        out.print(text, soft_wrap=True)
+    for notice in document["notices"]:
+        line(out, f"  {'notice':<10} {printable(notice)}", style="yellow")
+
+
+def _facts(document: StatusDocument) -> list[tuple[str, str]]:
+    facts = [
+        ("preset", document["preset"] or "none: a recipe of your own"),
+        ("lane", document["lane"]),
+        ("run", f"{document['run']}, attempt {document['attempt']}"),
+        ("created", document["created_at"]),
+    ]
+    if document["process_at"] is not None:
+        facts.append(("starts", document["process_at"]))
+    if document["expires_at"] is not None:
+        facts.append(("expires", document["expires_at"]))
+    if document["completed_at"] is not None:
+        took_seconds = (instant(document["completed_at"]) - instant(document["created_at"])).total_seconds()
+        facts.append(("completed", f"{document['completed_at']} ({seconds(took_seconds)} after it was accepted)"))
+    else:
+        facts.append(("progress", f"{document['progress']['done']} of {document['progress']['total']} variants"))
+    return facts
+
+
+def show_files(out: Console, document: StatusDocument, files: dict[str, Path]) -> None:
+    """The table of what was saved."""
+    table(
+        out,
+        ("name", "dimensions", "bytes", "file"),
+        [
+            (
+                variant["name"],
+                dimensions(variant),
+                f"{variant['bytes']:,}",
+                str(files[variant["name"]]),
+            )
+            for variant in document["variants"]
+            if variant["name"] in files
+        ],
+        right=frozenset({"dimensions", "bytes"}),
+    )
+
+
+def hint(document: StatusDocument, *, options: str = "") -> str | None:
+    """What the owner of an image can do next."""
+    image_id = document["id"]
+    error = document["error"]
+    match document["status"]:
+        case "done":
+            return f"Get the files:  ./darkroom download {image_id} -o DIR{options}"
+        case "failed" if error is not None and error["retryable"]:
+            return "The photo itself may be fine. Send it again, or ask the operator to replay this image."
+        case "failed" if error is not None and error["code"] == "original_missing":
+            return "The photo itself may be fine, and its original is lost: send it again."
+        case "failed":
+            return "This photo will fail again as it is. Change it as the error says, then upload it anew."
+        case "cancelled":
+            return "It was withdrawn before it was finished. Upload it again if you want it after all."
+        case "expired" if error is not None and error["code"] == "never_uploaded":
+            return "It was announced and not uploaded. Upload it again."
+        case "expired":
+            return "Its time ran out before it was finished. Upload it again with a later expiry."
+        case "awaiting_upload":
+            return "Its bytes have not arrived yet: send the file to the address that POST /uploads gave."
+        case "scheduled":
+            starts = f"It starts at {document['process_at']}."
+            return f"{starts} At another time:  ./darkroom delay move {image_id} --to TIME{options}"
+        case _:
+            return f"Wait for it:  ./darkroom status {image_id} --wait{options}"
+
+
+def why_no_files(document: StatusDocument, options: str) -> str:
+    """Why there is nothing to fetch."""
+    error = document["error"]
+    reason = f"{error['message']} ({error['code']})" if error else ""
+    if document["status"] in ("failed", "cancelled", "expired"):
+        return " ".join(filter(None, (f"The image is {document['status']}: it has no files.", reason, hint(document))))
+    return (
+        f"The image is {document['status']}: its files are not made yet. "
+        f"Wait for them:  ./darkroom download {document['id']} --wait{options}"
+    )
+
+
+def dimensions(variant: VariantDocument) -> str:
+    """Width and height for people."""
+    return f"{variant['width']}\N{MULTIPLICATION SIGN}{variant['height']}"
+
+
+def counts(numbers: Mapping[str, int]) -> str:
+    """How many images are where: "3 pending, 2 processing, 10 done, 0 failed"."""
+    always = ("pending", "processing", "done", "failed")
+    others = sorted(name for name, number in numbers.items() if number and name not in always)
+    return ", ".join(f"{numbers.get(name, 0)} {printable(name)}" for name in (*always, *others))

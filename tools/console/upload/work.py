@@ -1,0 +1,242 @@
+"""An upload as it goes, once the command line is understood."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import typer
+
+from console.api.client import Api, ApiError, StatusDocument, Unavailable, Unreachable
+from console.images import pages as image_pages
+from console.images.watch import Watch
+from console.stack.target import Target
+from console.terminal import display
+from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from console.upload import pages
+from console.upload.order import Order
+from console.upload.pages import ENDED_BADLY, Summary
+from console.upload.sender import KeySource, Outcome, Sender, send_file
+
+_SECONDS_TO_FINISH = 10.0
+_TICK_SECONDS = 0.25
+
+
+def upload(
+    target: Target,
+    files: list[Path],
+    order: Order,
+    *,
+    key_source: KeySource,
+    concurrency: int,
+    wait: bool,
+    timeout_seconds: float,
+    as_json: bool,
+) -> None:
+    """`upload FILE…`."""
+    started_at = time.monotonic()
+    screen = display.errors() if as_json else display.output()
+    with (
+        Interrupts() as interrupts,
+        target.open(connections=concurrency + 1, pause=interrupts.pause) as api,
+        display.Report(screen) as report,
+    ):
+        run = _Run(
+            api,
+            files,
+            report,
+            interrupts,
+            order=order,
+            key_source=key_source,
+            concurrency=concurrency,
+            wait=wait,
+            print_ids=not as_json,
+        )
+        try:
+            run.follow(timeout_seconds=timeout_seconds or float("inf"))
+            run.finish()
+        except KeyboardInterrupt:
+            pass  # the second one: whatever is still on the way is told as unknown
+    interrupted = interrupts.requested
+    summary = pages.summarise(
+        run.outcomes,
+        run.watch.documents,
+        files=len(files),
+        total_seconds=time.monotonic() - started_at,
+    )
+    problems = run.problems(summary)
+    if as_json:
+        document = pages.report(
+            run.outcomes, run.watch.documents, summary, unknown=run.on_the_way(), interrupted=interrupted
+        )
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        pages.show(
+            display.output(),
+            summary,
+            unknown=run.on_the_way(),
+            waited=wait,
+            interrupted=interrupted,
+            hint_options=target.options,
+        )
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+    for problem in problems:
+        display.complain(problem)
+    if problems:
+        raise typer.Exit(1)
+
+
+class _Run:
+    """One invocation as it goes: files are sent by threads; this, in the main thread, collects, asks and shows."""
+
+    def __init__(
+        self,
+        api: Api,
+        files: list[Path],
+        report: display.Report,
+        interrupts: Interrupts,
+        *,
+        order: Order,
+        key_source: KeySource,
+        concurrency: int,
+        wait: bool,
+        print_ids: bool,
+    ) -> None:
+        self.files = files
+        self.outcomes: list[Outcome] = []
+        self.watch = Watch(api)
+        self.wait = wait
+        self._ended_by: ApiError | None = None
+        self._key_source = key_source
+        self._file_of: dict[str, Path] = {}
+        self._report = report
+        self._interrupts = interrupts
+        self._print_ids = print_ids
+        self._total_bytes = sum(map(_size_bytes, files))
+        self._sender = Sender(
+            files,
+            lambda file, on_sent: send_file(api, file, order=order, key_source=key_source, on_sent=on_sent),
+            concurrency=concurrency,
+        )
+
+    def follow(self, *, timeout_seconds: float) -> None:
+        """Until every file has its outcome and (to wait) every image has ended, or the time is over."""
+        self._sender.start()
+        all_sent_at: float | None = None
+        while self._ended_by is None and not self._interrupts.requested:
+            all_sent = len(self.outcomes) == len(self.files)
+            wait_seconds = self.watch.seconds_until_next_poll() if self.wait else None
+            if all_sent:
+                all_sent_at = all_sent_at or time.monotonic()
+                if wait_seconds is None or time.monotonic() - all_sent_at > timeout_seconds:
+                    return
+            tick_seconds = min(_TICK_SECONDS, _TICK_SECONDS if wait_seconds is None else wait_seconds)
+            if all_sent:
+                time.sleep(tick_seconds)
+            else:
+                self._collect(wait_seconds=tick_seconds)
+            if self.wait and self.watch.seconds_until_next_poll() == 0:
+                self._poll()
+            self._show_progress()
+
+    def finish(self) -> None:
+        """Begins no further file, ends pauses between attempts, and gives the files on the way a moment to arrive."""
+        self._sender.stop()
+        self._interrupts.ending = True
+        give_up_at = time.monotonic() + _SECONDS_TO_FINISH
+        if self._interrupts.requested and self._sender.is_busy:
+            self._report.complain("interrupted: waiting for the files on the way (Ctrl-C again leaves at once)")
+        while time.monotonic() < give_up_at:
+            was_busy = self._sender.is_busy
+            self._collect(wait_seconds=_TICK_SECONDS / 5 if was_busy else 0)
+            if not was_busy:
+                return
+
+    def on_the_way(self) -> list[Path]:
+        """The files that may have been accepted without our knowing."""
+        return self._sender.on_the_way()
+
+    def problems(self, summary: Summary) -> list[str]:
+        """What went wrong in all, in sentences: the invocation succeeded where there is none."""
+        if self._ended_by is not None:
+            return [str(self._ended_by)]
+        problems = []
+        if summary.accepted < summary.files:
+            problems.append(f"{summary.files - summary.accepted} of {summary.files} files were not accepted.")
+        if summary.distinct_ids < summary.accepted and self._key_source is KeySource.RANDOM:
+            problems.append("Two files were given one id, which must never happen: please report it as a bug.")
+        if summary.failed:
+            problems.append(f"{summary.failed} of {summary.distinct_ids} images were not developed.")
+        if self.wait and summary.unfinished:
+            problems.append(
+                f"{summary.unfinished} of {summary.distinct_ids} images had not ended. They are not lost: "
+                "ask for them with `./darkroom status ID --wait`."
+            )
+        return problems
+
+    def _collect(self, *, wait_seconds: float) -> None:
+        for outcome in self._sender.outcomes(wait_seconds=wait_seconds):
+            if outcome.ends_all:
+                self._ended_by = self._ended_by or outcome.problem
+                continue
+            self.outcomes.append(outcome)
+            file = display.printable(str(outcome.file))
+            if outcome.answer is None:
+                self._report.complain(f"not accepted: {file}: {display.printable(str(outcome.problem))}")
+                continue
+            self._file_of[outcome.answer.image_id] = outcome.file
+            self.watch.add(outcome.answer)
+            if self._print_ids:
+                self._report.say(f"{outcome.answer.image_id}  {file}")
+
+    def _poll(self) -> None:
+        try:
+            image_id = self.watch.poll()
+        except Unavailable as error:
+            # The images are safe, and the stack may be back before the time to wait is over.
+            self._report.complain(f"cannot ask how the images are: {display.printable(str(error))}")
+            return
+        except Unreachable as error:
+            self._ended_by = error
+            return
+        except Interrupted:
+            return
+        document = self.watch.documents[image_id]
+        file = display.printable(str(self._file_of[image_id]))
+        if image_id in self.watch.lost:
+            self._report.complain(f"lost: {image_id}  {file}: {display.printable(str(self.watch.lost[image_id]))}")
+        elif document["status"] in ENDED_BADLY:
+            self._report.complain(f"{document['status']}: {image_id}  {file}: {_reason(document)}")
+        elif document["status"] == "done":
+            for notice in document["notices"]:
+                self._report.say(f"notice: {image_id}  {file}: {display.printable(notice)}", style="yellow")
+
+    def _show_progress(self) -> None:
+        self._report.show(
+            "uploading",
+            completed=self._sender.sent_bytes,
+            total=self._total_bytes,
+            detail=f"{len(self.outcomes)} of {len(self.files)} files, "
+            f"{display.size(self._sender.sent_bytes)} of {display.size(self._total_bytes)}",
+        )
+        if self.wait and self._file_of:
+            self._report.show(
+                "developing",
+                completed=len(self._file_of) - self.watch.unfinished,
+                total=len(self.files),
+                detail=image_pages.counts(self.watch.counts()),
+            )
+
+
+def _size_bytes(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0  # It has vanished since it was named: its turn to be sent will tell.
+
+
+def _reason(document: StatusDocument) -> str:
+    error = document["error"]
+    return display.printable(f"{error['message']} ({error['code']})" if error else "no reason was given")
