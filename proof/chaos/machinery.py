@@ -38,7 +38,7 @@ class Clock:
     """A stack's clock, and by how much it was moved from when on."""
 
     def __init__(self, stack: Stack) -> None:
-        self._file = Path(stack.document["clock_file"])
+        self._file = Path(str(stack.record.clock_file))
         self.jumps: list[tuple[int, int]] = []
 
     def now(self) -> int:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import boto3
-import botocore.session
-from botocore.config import Config
 
 from checks.report import ROOT
 from darkroom.aws.dead_letters import EXPLANATION
 from darkroom.aws.images_table import from_item
 from darkroom.domain.image import Image
+from stacks.running import LocalStack
 
 LANE = "slow"
 """The lane that every upload travels in."""
@@ -42,40 +37,13 @@ def _letter(message: dict[str, Any]) -> Letter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stack:
+class Stack(LocalStack):
     """The stack whose `stack.json` lies in the folder `state`."""
-
-    state: Path
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The content of stack.json."""
-        return _document(self.state / "stack.json")
-
-    @property
-    def api_url(self) -> str:
-        """The root of the API."""
-        return str(self.document["api_url"])
 
     @property
     def gateway_url(self) -> str:
-        """Where AWS's own services answer."""
-        return str(self.document["aws_endpoint_url"])
-
-    def output(self, name: str) -> str:
-        """One output of the CloudFormation stack."""
-        return str(self.document["outputs"][name])
-
-    def client(self, service: str) -> Any:
-        """An SDK client of the emulator itself, past any disturbance, which knows nothing of the machine's settings."""
-        return _client(self.gateway_url, str(self.document["region"]), service)
-
-    def physical_id(self, logical_id: str) -> str:
-        """What a resource of the template is called where it runs."""
-        resource = self.client("cloudformation").describe_stack_resource(
-            StackName=self.document["stack_name"], LogicalResourceId=logical_id
-        )
-        return str(resource["StackResourceDetail"]["PhysicalResourceId"])
+        """Where AWS's own services answer, past any disturbance."""
+        return self.record.aws_endpoint_url
 
     def darkroom(self, *arguments: str) -> str:
         """Run a command of `./darkroom` against this stack and return what it says."""
@@ -177,22 +145,3 @@ class Stack:
     def log_lines(self, logical_id: str) -> Iterator[dict[str, Any]]:
         """What a function has logged in JSON, oldest first."""
         return (json.loads(message) for message in self.log_messages(logical_id) if message.startswith("{"))
-
-
-@functools.cache
-def _document(stack_file: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(stack_file.read_bytes())
-    return document
-
-
-@functools.cache
-def _client(endpoint_url: str, region: str, service: str) -> Any:
-    session: Any = botocore.session.Session()
-    for variable in ("config_file", "credentials_file"):
-        session.set_config_variable(variable, os.devnull)
-    credentials = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-    options: Any = {"ignore_configured_endpoint_urls": True}
-    sessions: Any = boto3.session.Session
-    return sessions(botocore_session=session, region_name=region, **credentials).client(
-        service, endpoint_url=endpoint_url, config=Config(**options)
-    )

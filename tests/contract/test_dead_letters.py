@@ -316,27 +316,13 @@ def test_every_queue_that_another_one_ends_in_is_found_by_its_name(aws: Aws) -> 
         "FarHoldQueue": hold_url,
         "FarHoldDeadLetters": hold_url.replace("hold", "hold-dead-letters"),
     }
-    found = stacks._dead_letter_queues(sqs, {name: ("AWS::SQS::Queue", url) for name, url in resources.items()})
+    found = stacks._dead_letter_queues(sqs, resources)
     assert {name: (queue.url, queue.source_url) for name, queue in found.items()} == {
         "far_hold": (resources["FarHoldDeadLetters"], hold_url),
         "fast": (aws.dead_letter_urls["fast"], aws.fast_queue_url),
         "slow": (aws.dead_letter_urls["slow"], aws.slow_queue_url),
     }
     assert found["far_hold"].arn == target
-
-
-def test_the_local_stack_is_asked_without_anything_of_this_machines_aws_configuration(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "there is no such profile")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mine")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://elsewhere.test")
-    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
-    monkeypatch.setenv("HTTP_PROXY", "http://proxy.test")
-    client = stacks._local_clients({"region": "us-east-1", "aws_endpoint_url": "http://127.0.0.1:1"})("sqs")
-    assert client.meta.endpoint_url == "http://127.0.0.1:1"
-    assert client._request_signer._credentials.access_key == "local"
-    assert client._endpoint.http_session._proxy_config._proxies == {}
 
 
 @pytest.mark.parametrize(
@@ -375,6 +361,7 @@ def test_a_profile_or_region_that_is_missing_is_told(monkeypatch: pytest.MonkeyP
 def test_a_stack_that_does_not_listen_any_more_is_told_as_not_running(tmp_path: Any) -> None:
     document = {
         "version": 1,
+        "api_url": "http://127.0.0.1:1",
         "stack_name": "darkroom",
         "region": "us-east-1",
         "aws_endpoint_url": "http://127.0.0.1:1",
@@ -395,7 +382,6 @@ def test_commands_go_by_the_local_stacks_clock_wherever_it_was_moved(tmp_path: P
             region="us-east-1",
             is_local=True,
             options="",
-            resources={},
             client=boto3.client,
             clock_file=clock_file,
         ).clock()

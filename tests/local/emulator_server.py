@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import boto3
-import botocore.session
 from botocore.config import Config
+
+from stacks.clients import isolated_clients
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = REPOSITORY / ".darkroom" / "venvs"
@@ -35,25 +35,12 @@ class EmulatorServer:
 
     def client(self, service: str) -> Any:
         """Return an SDK client that knows this emulator and nothing of the machine's AWS configuration."""
-        return _client(self.gateway_url, service)
+        return _clients(self.gateway_url)(service)
 
 
 @functools.cache
-def _client(gateway_url: str, service: str) -> Any:
-    return _session().client(
-        service,
-        endpoint_url=gateway_url,
-        config=Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True),
-    )
-
-
-@functools.cache
-def _session() -> boto3.session.Session:
-    of_nobody = {"profile": None, "config_file": os.devnull, "credentials_file": os.devnull}
-    session = botocore.session.Session({name: (None, None, value, None) for name, value in of_nobody.items()})
-    return boto3.session.Session(
-        botocore_session=session, aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION
-    )
+def _clients(gateway_url: str) -> Callable[[str], Any]:
+    return isolated_clients(gateway_url, REGION, config=Config(retries={"total_max_attempts": 1}))
 
 
 @contextmanager

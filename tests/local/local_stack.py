@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
-import botocore.session
-from botocore.config import Config
+import stacks.running
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PHOTO = REPOSITORY / "tests" / "photos" / "seeding-16mp.jpg"
@@ -27,47 +25,11 @@ STOP_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalStack:
+class LocalStack(stacks.running.LocalStack):
     """A stack of a checkout, with a state folder of its own; the same checkout may run others beside it."""
 
-    state: Path
     checkout: Path = REPOSITORY
     variables: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The content of stack.json."""
-        document: dict[str, Any] = json.loads((self.state / "stack.json").read_bytes())
-        return document
-
-    @property
-    def api_url(self) -> str:
-        """The root of the API."""
-        url: str = self.document["api_url"]
-        return url
-
-    @property
-    def outputs(self) -> dict[str, str]:
-        """The outputs of the CloudFormation stack."""
-        outputs: dict[str, str] = self.document["outputs"]
-        return outputs
-
-    def client(self, service: str) -> Any:
-        """An SDK client of the emulator, which knows nothing of the machine's AWS configuration."""
-        # No profile: the machine's AWS_PROFILE may name one that these files do not have.
-        session = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
-        for variable in ("config_file", "credentials_file"):
-            session.set_config_variable(variable, os.devnull)
-        return boto3.session.Session(
-            botocore_session=session,
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
-            region_name=self.document["region"],
-        ).client(
-            service,
-            endpoint_url=self.document["aws_endpoint_url"],
-            config=Config(ignore_configured_endpoint_urls=True, signature_version="s3v4" if service == "s3" else None),
-        )
 
     def darkroom(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a command to its end and return its output, both streams in one."""

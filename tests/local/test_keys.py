@@ -69,7 +69,7 @@ def test_a_folder_is_uploaded_with_the_stacks_own_key_and_every_tier_has_its_lan
         uploaded = keyed.darkroom("upload", tmp_path, "--wait", "--json", "--variants", "thumb", *options)
         assert uploaded.returncode == 0, uploaded.stdout
         report = json.loads(uploaded.stdout[uploaded.stdout.index("{") :])
-        key = options[1] if options else keyed.document["api_key"]
+        key = options[1] if options else keyed.record.api_key
         with client(keyed, key) as api:
             documents = [api.get(f"/images/{line['image']['id']}/status").json() for line in report["uploads"]]
         assert [(document["status"], document["lane"]) for document in documents] == [("done", lane)] * 2
@@ -169,10 +169,10 @@ def test_no_log_of_the_stack_holds_a_key(keyed: LocalStack, acme: str) -> None:
 
 
 def test_a_redeployment_asks_for_keys_still_and_knows_those_that_are_out(keyed: LocalStack, acme: str) -> None:
-    before = keyed.document["api_key"]
+    before = keyed.record.api_key
     deployed = keyed.darkroom("local", "deploy")
     assert deployed.returncode == 0, deployed.stdout
-    assert keyed.document["api_key"] == before
+    assert keyed.record.api_key == before
     for key, status in ((before, 404), (acme, 404), (None, 401)):
         with client(keyed, key) as api:
             assert api.get(f"/images/{UNKNOWN}").status_code == status

@@ -10,13 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-import boto3
-import botocore.session
 import httpx
 import pytest
 from botocore.config import Config
@@ -24,6 +22,7 @@ from botocore.exceptions import ClientError
 
 from checks.expand_template import resources
 from proof.fakes.pictures import jpeg
+from stacks.clients import isolated_clients, of_role
 from tests.local.emulator_server import in_plain_http
 from tests.local.local_stack import LocalStack, wait_until
 from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
@@ -37,46 +36,26 @@ class Guarded:
     """The stack, and what its roles may do in it."""
 
     stack: LocalStack
-    _physical: dict[str, str] = field(default_factory=dict)
-    _root: dict[str, Any] = field(default_factory=dict)
 
     def physical(self, logical_id: str) -> str:
         """A resource's physical id."""
-        if not self._physical:
-            found = self.root("cloudformation").describe_stack_resources(StackName=self.stack.document["stack_name"])
-            self._physical |= {it["LogicalResourceId"]: it["PhysicalResourceId"] for it in found["StackResources"]}
-        return self._physical[logical_id]
+        return self.stack.physical_id(logical_id)
 
     def root(self, service: str) -> Any:
         """A client with the rights of the account."""
-        if service not in self._root:
-            self._root[service] = self.stack.client(service)
-        return self._root[service]
+        return self.stack.client(service)
 
     def as_role(self, role: str) -> Callable[[str], Any]:
         """Clients with the rights of a role."""
         arn = self.root("iam").get_role(RoleName=role)["Role"]["Arn"]
         lent = self.root("sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
-        session = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
-        made = boto3.session.Session(
-            botocore_session=session,
-            aws_access_key_id=lent["AccessKeyId"],
-            aws_secret_access_key=lent["SecretAccessKey"],
-            aws_session_token=lent["SessionToken"],
-            region_name=self.stack.document["region"],
+        record = self.stack.record
+        return isolated_clients(
+            record.aws_endpoint_url,
+            record.region,
+            config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+            credentials=of_role(lent),
         )
-        config = Config(
-            ignore_configured_endpoint_urls=True, retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}
-        )
-        clients: dict[str, Any] = {}
-
-        def client(service: str) -> Any:
-            if service not in clients:
-                endpoint = self.stack.document["aws_endpoint_url"]
-                clients[service] = made.client(service, endpoint_url=endpoint, config=config)
-            return clients[service]
-
-        return client
 
     def invoked(self, function: str, event: Any) -> Any:
         """What a function answers; raises AssertionError where it fails."""
@@ -110,7 +89,7 @@ def test_an_image_goes_its_whole_way_by_the_functions_own_rights(guarded: Guarde
     assert stack.darkroom("tenants", "add", "acme", "--tier", "paid").returncode == 0
     made = stack.darkroom("keys", "create", "acme").stdout
     paid = next(line for line in made.splitlines() if line.startswith("dr_"))
-    for lane, key in (("slow", stack.document["api_key"]), ("fast", paid)):
+    for lane, key in (("slow", stack.record.api_key), ("fast", paid)):
         with httpx.Client(
             base_url=stack.api_url, headers={"Authorization": f"Bearer {key}"}, trust_env=False, timeout=60
         ) as api:
@@ -434,5 +413,6 @@ def test_what_is_allowed_is_refused_in_plain_http(guarded: Guarded, role: str, g
 def test_not_even_the_account_publishes_in_plain_http(guarded: Guarded) -> None:
     grant = ("sns:Publish", "${WarningAlarms}")
     assert not is_refused(guarded, guarded.stack.client, grant)
-    plain = in_plain_http(guarded.stack.client("sns"))
+    record = guarded.stack.record
+    plain = in_plain_http(isolated_clients(record.aws_endpoint_url, record.region)("sns"))
     assert is_refused(guarded, lambda _: plain, grant)

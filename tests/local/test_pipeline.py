@@ -200,11 +200,7 @@ def test_a_form_is_an_upload_and_what_was_uploaded_is_listed_newest_first(api: h
 
 
 def function_name(stack: LocalStack, logical_id: str) -> str:
-    resource = stack.client("cloudformation").describe_stack_resource(
-        StackName=stack.document["stack_name"], LogicalResourceId=logical_id
-    )
-    name: str = resource["StackResourceDetail"]["PhysicalResourceId"]
-    return name
+    return stack.physical_id(logical_id)
 
 
 def put_row(stack: LocalStack, image_id: str, photo: bytes, version_id: str) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-import boto3
-import botocore.session
 import httpx
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from stacks.clients import isolated_clients, of_role
 from tests.local.emulator_server import (
     ACCOUNT_ID,
     REGION,
@@ -43,18 +42,12 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServer]:
 
 def client(server: EmulatorServer, service: str, lent: dict[str, str] | None = None, *, plain: bool = False) -> Any:
     """A client with a role's credentials, or with the account's; `plain` speaks http to AWS."""
-    session = boto3.session.Session(
-        botocore_session=botocore.session.Session({"profile": (None, None, None, None)}),
-        aws_access_key_id=lent["AccessKeyId"] if lent else "local",
-        aws_secret_access_key=lent["SecretAccessKey"] if lent else "local",
-        aws_session_token=lent["SessionToken"] if lent else None,
-        region_name=REGION,
-    )
-    made: Any = session.client(
-        service,  # type: ignore[call-overload]  # any service
-        endpoint_url=server.gateway_url,
-        config=Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True),
-    )
+    made = isolated_clients(
+        server.gateway_url,
+        REGION,
+        config=Config(retries={"total_max_attempts": 1}),
+        credentials=of_role(lent) if lent else None,
+    )(service)
     if plain:
         in_plain_http(made)
     return made

@@ -116,11 +116,7 @@ def make_due(stack: LocalStack, image_id: str) -> None:
 
 
 def sweep(stack: LocalStack) -> None:
-    resource = stack.client("cloudformation").describe_stack_resource(
-        StackName=stack.document["stack_name"], LogicalResourceId="SweepDueImagesFunction"
-    )
-    name = resource["StackResourceDetail"]["PhysicalResourceId"]
-    stack.client("lambda").invoke(FunctionName=name, Payload=b"{}")
+    stack.client("lambda").invoke(FunctionName=stack.physical_id("SweepDueImagesFunction"), Payload=b"{}")
 
 
 def test_an_upload_that_never_comes_expires(api: httpx.Client, stack: LocalStack) -> None:

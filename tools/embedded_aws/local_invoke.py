@@ -20,19 +20,16 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import boto3
 import yaml
 
 from embedded_aws import docker_engine, lambda_base_image, paths, stack
 from embedded_aws.build import prepare_sam, sam_environment, sam_options
 from embedded_aws.logs import folder_name
 from embedded_aws.paths import State
-from embedded_aws.stack import RunningStack
+from stacks.running import RunningStack, recorded_stack
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_lambda import LambdaClient
-    from mypy_boto3_s3 import S3Client
+    pass
 
 _TEMPLATE, _VARIABLES = "template.json", "variables.json"
 _CHUNK_BYTES = 65_536
@@ -70,9 +67,9 @@ def invoke(state: State, function: str, event: Path) -> Answer:
     Raises NotRunning, UnknownFunction, NoDockerEngine, ImageNotBuilt or NotReachable.
     """
     serving = stack.running(state)
-    clients = _Clients(serving)
+    running = recorded_stack(serving)
     name = logical_id(function)
-    variables = _variables(clients, serving.stack_name, name)
+    variables = _variables(running, name)
     docker_host = docker_engine.host()
     state.temporary.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="invoke-", dir=state.temporary) as scratch, _one_at_a_time():
@@ -80,53 +77,38 @@ def invoke(state: State, function: str, event: Path) -> Answer:
         try:
             with _relay(serving.aws_endpoint_url) as endpoint_url:
                 variables |= {"AWS_ENDPOINT_URL": endpoint_url}
-                _write_project(Path(scratch), clients, serving.stack_name, name, variables)
+                _write_project(Path(scratch), running, name, variables)
                 return _sam_local_invoke(state, name, event, Path(scratch), docker_host)
         finally:
             lambda_base_image.prune()
 
 
-class _Clients:
-    """Clients of the running stack's AWS, by explicit address and credentials."""
-
-    def __init__(self, serving: RunningStack) -> None:
-        url, key = serving.aws_endpoint_url, "local"
-        session = boto3.Session(aws_access_key_id=key, aws_secret_access_key=key, region_name=serving.region)
-        self.cloudformation: CloudFormationClient = session.client("cloudformation", endpoint_url=url)
-        self.functions: LambdaClient = session.client("lambda", endpoint_url=url)
-        self.objects: S3Client = session.client("s3", endpoint_url=url)
-
-
-def _variables(clients: _Clients, stack_name: str, name: str) -> dict[str, str]:
+def _variables(running: RunningStack, name: str) -> dict[str, str]:
     """The environment that the deployed function has: the real names of its tables, buckets and queues."""
-    pages = clients.cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_name)
-    functions = {
-        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
-        for page in pages
-        for resource in page["StackResourceSummaries"]
-        if resource["ResourceType"] == "AWS::Lambda::Function"
-    }
+    functions = running.physical_ids("AWS::Lambda::Function")
     if name not in functions:
         known = ", ".join(sorted(folder_name(other) for other in functions))
         raise UnknownFunction(f"There is no function {folder_name(name)!r}. There are: {known}.")
-    deployed = clients.functions.get_function_configuration(FunctionName=functions[name])
+    deployed = running.client("lambda").get_function_configuration(FunctionName=functions[name])
     return dict(deployed["Environment"]["Variables"])
 
 
-def _write_project(scratch: Path, clients: _Clients, stack_name: str, name: str, variables: Mapping[str, str]) -> None:
+def _write_project(scratch: Path, running: RunningStack, name: str, variables: Mapping[str, str]) -> None:
     """The template that was deployed, with the function's code and layers beside it, and every variable declared.
 
     SAM CLI passes on only variables that the template declares, and ours declares no AWS_ENDPOINT_URL: the functions do
     not know that they run locally. See "Environment variables file" in SAM's guide to `sam local invoke`.
     """
-    deployed = clients.cloudformation.get_template(StackName=stack_name, TemplateStage="Original")["TemplateBody"]
+    deployed = running.client("cloudformation").get_template(StackName=running.name, TemplateStage="Original")[
+        "TemplateBody"
+    ]
     template = yaml.safe_load(str(deployed))  # SAM CLI deploys the long form of CloudFormation's functions: plain YAML
     for resource_id, resource in list(template["Resources"].items()):
         properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::Serverless::LayerVersion":
-            properties["ContentUri"] = _fetch(clients, properties["ContentUri"], scratch / resource_id)
+            properties["ContentUri"] = _fetch(running, properties["ContentUri"], scratch / resource_id)
         elif resource_id == name:
-            properties["CodeUri"] = _fetch(clients, properties["CodeUri"], scratch / resource_id)
+            properties["CodeUri"] = _fetch(running, properties["CodeUri"], scratch / resource_id)
         elif resource["Type"] == "AWS::Serverless::Function":
             del template["Resources"][resource_id]  # SAM CLI would warn that its code is not here
     properties = template["Resources"][name]["Properties"]
@@ -136,11 +118,11 @@ def _write_project(scratch: Path, clients: _Clients, stack_name: str, name: str,
     (scratch / _VARIABLES).write_text(json.dumps({name: variables}))
 
 
-def _fetch(clients: _Clients, uri: str, folder: Path) -> str:
+def _fetch(running: RunningStack, uri: str, folder: Path) -> str:
     """Unpack what SAM CLI uploaded when it deployed."""
     location = urlsplit(uri)
     packed = io.BytesIO()
-    clients.objects.download_fileobj(location.netloc, location.path.lstrip("/"), packed)
+    running.client("s3").download_fileobj(location.netloc, location.path.lstrip("/"), packed)
     with zipfile.ZipFile(packed) as archive:
         archive.extractall(folder)
     return str(folder)

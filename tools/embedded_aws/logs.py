@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from embedded_aws.stack import STACK_NAME
+from stacks.running import RunningStack
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
@@ -19,7 +18,9 @@ if TYPE_CHECKING:
 _SUFFIX = "Function"
 # An event may become readable after a later one: look back this far and leave out what was seen.
 _OVERLAP_MILLISECONDS = 5_000
-_CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
+
+IMPATIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
+"""For clients whose user may want to stop them at any moment."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -31,17 +32,13 @@ class LogEvent:
     message: str = field(compare=False)
 
 
-def log_groups() -> dict[str, str]:
+def log_groups(stack: RunningStack) -> dict[str, str]:
     """The log group of every function, by the name of the function's folder (SubmitImageFunction: submit_image)."""
-    cloudformation = boto3.client("cloudformation", config=_CLIENT)
-    functions = boto3.client("lambda", config=_CLIENT)
+    functions = stack.client("lambda")
     groups = {}
-    for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME):
-        for resource in page["StackResourceSummaries"]:
-            if resource["ResourceType"] == "AWS::Lambda::Function":
-                name = resource["PhysicalResourceId"]
-                logging = functions.get_function_configuration(FunctionName=name).get("LoggingConfig", {})
-                groups[folder_name(resource["LogicalResourceId"])] = logging.get("LogGroup", f"/aws/lambda/{name}")
+    for logical_id, name in stack.physical_ids("AWS::Lambda::Function").items():
+        logging = functions.get_function_configuration(FunctionName=name).get("LoggingConfig", {})
+        groups[folder_name(logical_id)] = logging.get("LogGroup", f"/aws/lambda/{name}")
     return dict(sorted(groups.items()))
 
 
@@ -54,8 +51,8 @@ def folder_name(logical_id: str) -> str:
 class LogReader:
     """Reads log groups again and again and gives each event once."""
 
-    def __init__(self, groups: Iterable[tuple[str, str]]) -> None:
-        self._logs: CloudWatchLogsClient = boto3.client("logs", config=_CLIENT)
+    def __init__(self, stack: RunningStack, groups: Iterable[tuple[str, str]]) -> None:
+        self._logs: CloudWatchLogsClient = stack.client("logs")
         self._groups = list(groups)
         self._since_milliseconds = 0
         self._seen: set[str] = set()

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from stacks.record import record_file, state_folder
+
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = ROOT / "template.yaml"
 SAMCONFIG = ROOT / "samconfig.toml"
@@ -26,14 +28,13 @@ class State:
 
     @classmethod
     def current(cls) -> "State":
-        """The one that DARKROOM_STATE_DIR names (tests run further stacks of one checkout), or else .darkroom."""
-        moved = os.environ.get("DARKROOM_STATE_DIR")
-        return cls(folder=Path(moved).absolute() if moved else ROOT / ".darkroom")
+        """The one that this process is told to use."""
+        return cls(folder=state_folder(os.environ))
 
     @property
     def stack_file(self) -> Path:
         """Says where the running stack answers; there only while one runs."""
-        return self.folder / "stack.json"
+        return record_file(self.folder)
 
     @property
     def lock(self) -> Path:

@@ -1,38 +1,23 @@
 """The one stack of a state folder: the lock that says it runs, `stack.json` that says where, and the way to stop it."""
 
 import fcntl
-import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from embedded_aws.environment import PROFILE, REGION
+from embedded_aws.environment import PROFILE
 from embedded_aws.failures import AlreadyRunning, NotRunning
 from embedded_aws.paths import State
+from stacks.record import AnotherVersion, StackRecord, read_record
 
 STACK_NAME = PROFILE
-_VERSION = 1
 _LOCK_SECONDS = 1.0
 _STOP_SECONDS = 12.0
 _POLL_SECONDS = 0.05
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunningStack:
-    """Where the stack answers: the content of stack.json."""
-
-    api_url: str
-    aws_endpoint_url: str
-    outputs: dict[str, str] = field(default_factory=dict)
-    api_key: str | None = None
-    region: str = REGION
-    stack_name: str = STACK_NAME
-    clock_file: str | None = None
 
 
 @contextmanager
@@ -78,40 +63,22 @@ def supervisor(state: State) -> int | None:
     return int(_content(state.lock) or 0) or None
 
 
-def publish(state: State, stack: RunningStack) -> None:
-    """Write stack.json so that no reader ever sees half of it."""
-    unfinished = state.stack_file.with_name(f"{state.stack_file.name}.{os.getpid()}")
-    document = {
-        "version": _VERSION,
-        "api_url": stack.api_url,
-        "api_key": stack.api_key,
-        "aws_endpoint_url": stack.aws_endpoint_url,
-        "region": stack.region,
-        "stack_name": stack.stack_name,
-        "outputs": stack.outputs,
-        "clock_file": stack.clock_file,
-    }
-    unfinished.write_text(json.dumps(document, indent=2) + "\n")
-    unfinished.replace(state.stack_file)
-
-
 def withdraw(state: State) -> None:
     """Remove stack.json, and what a writer that was killed left beside it."""
     for file in [state.stack_file, *state.folder.glob(f"{state.stack_file.name}.*")]:
         file.unlink(missing_ok=True)
 
 
-def running(state: State) -> RunningStack:
+def running(state: State) -> StackRecord:
     """The stack that serves now; raises NotRunning, also for a stack.json whose writer was killed."""
     if supervisor(state) is None:
         raise NotRunning("No local stack runs. Start one with `make run`, or with `./darkroom local up`.")
     try:
-        document = json.loads(state.stack_file.read_bytes())
+        return read_record(state.stack_file)
     except FileNotFoundError:
         raise NotRunning("The local stack is still starting, or is stopping. Try again in a moment.") from None
-    if document.pop("version") != _VERSION:
-        raise NotRunning("The local stack that runs is of another version. Stop it: `./darkroom local down`.")
-    return RunningStack(**document)
+    except AnotherVersion:
+        raise NotRunning("The local stack that runs is of another version. Stop it: `./darkroom local down`.") from None
 
 
 def stop(state: State) -> bool:

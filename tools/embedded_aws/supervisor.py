@@ -15,7 +15,7 @@ from embedded_aws.first_key import make_first_key
 from embedded_aws.layers import DeployedLayers, Sources
 from embedded_aws.paths import State
 from embedded_aws.processes import Child, Interrupts, run
-from embedded_aws.stack import RunningStack
+from stacks.record import StackRecord, write_record
 
 # Opens a step by its name; what it gives shows a line about how the step is getting on.
 Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
@@ -48,7 +48,7 @@ def local_stack(
     concurrency: int | None = None,
     interrupts: Interrupts,
     step: Step,
-) -> Iterator[tuple[RunningStack, Emulator]]:
+) -> Iterator[tuple[StackRecord, Emulator]]:
     """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures.
 
     `parameters` are the template's, as far as they are not samconfig.toml's: with `Access` = KEYS the stack's own key
@@ -60,21 +60,25 @@ def local_stack(
             _make_environments(state, interrupts, show)
         with _emulator(state, _options(enforce_iam, concurrency), interrupts, step) as emulator, _published(state):
             environment.write_aws_config(state, emulator.gateway_url)
-            serving = RunningStack(
-                api_url=emulator.front_url, aws_endpoint_url=emulator.gateway_url, clock_file=str(state.clock)
+            serving = StackRecord(
+                api_url=emulator.front_url,
+                aws_endpoint_url=emulator.gateway_url,
+                region=environment.REGION,
+                stack_name=stack.STACK_NAME,
+                clock_file=str(state.clock),
             )
             serving = _build_and_deploy(state, serving, parameters, interrupts, step)
-            stack.publish(state, serving)
+            write_record(state.stack_file, serving)
             yield serving, emulator
 
 
-def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> RunningStack:
+def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> StackRecord:
     """Build and deploy into the stack that runs; raises Interrupted and any of the failures."""
     serving = stack.running(state)
     parameters = {name: serving.outputs[name] for name in CHOSEN}
     serving = _build_and_deploy(state, serving, parameters, interrupts, step)
     stack.running(state)  # a stack that stopped meanwhile must not be announced again
-    stack.publish(state, serving)
+    write_record(state.stack_file, serving)
     return serving
 
 
@@ -86,8 +90,8 @@ def serve(emulator: Emulator, interrupts: Interrupts) -> None:
 
 
 def _build_and_deploy(
-    state: State, serving: RunningStack, parameters: Mapping[str, str], interrupts: Interrupts, step: Step
-) -> RunningStack:
+    state: State, serving: StackRecord, parameters: Mapping[str, str], interrupts: Interrupts, step: Step
+) -> StackRecord:
     with stack.deploying(state, interrupts.pause):
         # Looked at before the build reads the files, so that an edit meanwhile counts as one after it.
         sources, deployed = Sources.now(), DeployedLayers.read(state)

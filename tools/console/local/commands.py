@@ -26,7 +26,8 @@ from embedded_aws import clock, environment
 from embedded_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
 from embedded_aws.paths import State
 from embedded_aws.processes import Interrupted, Interrupts, tail
-from embedded_aws.stack import RunningStack, running, stop
+from embedded_aws.stack import running, stop
+from stacks.record import StackRecord
 
 # boto3, which the supervisor and the logs bring, is imported inside the commands: no other one should wait for it.
 
@@ -326,7 +327,7 @@ def _show_tail(out: Console, log: Path) -> None:
     display.line(out, f"  The whole log: {_short(log)}")
 
 
-def _introduce(out: Console, state: State, stack: RunningStack) -> None:
+def _introduce(out: Console, state: State, stack: StackRecord) -> None:
     display.line(out)
     display.line(out, f"  API   {stack.api_url}", style="bold")
     if stack.api_key is not None:
@@ -337,7 +338,7 @@ def _introduce(out: Console, state: State, stack: RunningStack) -> None:
     display.line(out)
 
 
-def _develop(out: Console, state: State, stack: RunningStack, photo: Path) -> bool:
+def _develop(out: Console, state: State, stack: StackRecord, photo: Path) -> bool:
     state.developed.mkdir(parents=True, exist_ok=True)
     well = develop_photo(Api(stack.api_url, stack.api_key, is_local_stack=True), photo, out, state.developed)
     display.line(out)
@@ -346,16 +347,17 @@ def _develop(out: Console, state: State, stack: RunningStack, photo: Path) -> bo
 
 
 def _function_lines(state: State, function: str | None) -> Iterator[list[Text]]:
-    from embedded_aws.logs import LogReader, folder_name, log_groups  # noqa: PLC0415
+    from embedded_aws.logs import IMPATIENT, LogReader, folder_name, log_groups  # noqa: PLC0415
+    from stacks.running import recorded_stack  # noqa: PLC0415
 
-    running(state)
-    groups = log_groups()
+    stack = recorded_stack(running(state), config=IMPATIENT)
+    groups = log_groups(stack)
     if function is not None:
         wanted = folder_name(function)
         if wanted not in groups:
             raise typer.BadParameter(f"there is no function {function!r}: {', '.join(groups)}", param_hint="FUNCTION")
         groups = {wanted: groups[wanted]}
-    reader = LogReader(groups.items())
+    reader = LogReader(stack, groups.items())
     while True:
         yield [log_lines.pretty(event.timestamp_milliseconds, event.function, event.message) for event in reader.read()]
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
-import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
 from console.api.client import NOT_RUNNING, ApiError
-from console.stack.target import local_stack
+from console.stack.local import local_stack
 from darkroom.aws.clients import watch
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterMoves, DeadLetterQueues
 from darkroom.aws.images_table import ImagesTable
@@ -28,9 +27,10 @@ from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.errors import Retryable
 from darkroom.ports import UnreadableRow
+from stacks.clients import isolated_clients
+from stacks.running import NoSuchResource, RunningStack
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_sqs import SQSClient
 
 # An operator waits longer than a function may, and no work of others waits for it.
@@ -55,35 +55,28 @@ class DeadLetterQueue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stack:
-    """The resources that operators' commands work with, by logical id their types and physical ids; `options` is what
-    reaches this stack again."""
+class Stack(RunningStack):
+    """A stack with what operators' commands work with; `options` is what reaches this stack again."""
 
-    name: str
-    region: str
     is_local: bool
     options: str
-    resources: Mapping[str, tuple[str, str]]
-    client: Callable[[str], Any]
     clock_file: Path | None = None
 
     @cached_property
     def queues(self) -> Mapping[str, DeadLetterQueue]:
         """The queues of dead letters, by the names of what they serve."""
         with self.explained():
-            return _dead_letter_queues(self.client("sqs"), self.resources)
+            return _dead_letter_queues(self.client("sqs"), self.physical_ids("AWS::SQS::Queue"))
 
     @property
     def tenants(self) -> TenantsTable:
         """The tenants and their keys."""
         return TenantsTable(self.client("dynamodb"), self._resource("TenantsTable"))
 
-    @cached_property
+    @property
     def access(self) -> str:
         """Whom its API answers: the parameter `Access` with which it was deployed."""
-        (stack,) = self.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
-        parameters = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
-        return str(parameters["Access"])
+        return self.parameters["Access"]
 
     @property
     def images(self) -> ImagesTable:
@@ -150,10 +143,10 @@ class Stack:
         return (name,)
 
     def _resource(self, logical_id: str) -> str:
-        _, physical_id = self.resources.get(logical_id, ("", ""))
-        if not physical_id:
-            raise ApiError(f"The stack {self.name} has no {logical_id}: deploy this version of Darkroom there first.")
-        return physical_id
+        try:
+            return self.physical_id(logical_id)
+        except NoSuchResource as error:
+            raise ApiError(f"{error}: deploy this version of Darkroom there first.") from error
 
 
 def open_stack(name: str | None, region: str | None, *, environment: Mapping[str, str] = os.environ) -> Stack:
@@ -162,23 +155,23 @@ def open_stack(name: str | None, region: str | None, *, environment: Mapping[str
     Raises ApiError where there is none or where AWS cannot be asked.
     """
     if name is None:
-        document = local_stack(environment, otherwise="Or name a deployed stack: --stack NAME [--region REGION].")
-        name, region, make_client = document["stack_name"], document["region"], _local_clients(document)
-        is_local, options, clock_file = True, "", _path(document.get("clock_file"))
+        record = local_stack(environment, otherwise="Or name a deployed stack: --stack NAME [--region REGION].")
+        clients = isolated_clients(record.aws_endpoint_url, record.region, config=_PATIENT)
+        stack = Stack(
+            name=record.stack_name,
+            region=record.region,
+            client=_watched(clients),
+            is_local=True,
+            options="",
+            clock_file=None if record.clock_file is None else Path(record.clock_file),
+        )
     else:
-        make_client, region = _deployed_clients(name, region)
-        is_local, options, clock_file = False, f" --stack {name} --region {region}", None
-    with explained(name, region, is_local=is_local):
-        resources = _resources(make_client("cloudformation"), name)
-    return Stack(
-        name=name,
-        region=region,
-        is_local=is_local,
-        clock_file=clock_file,
-        options=options,
-        resources=resources,
-        client=make_client,
-    )
+        clients, region = _deployed_clients(name, region)
+        options = f" --stack {name} --region {region}"
+        stack = Stack(name=name, region=region, client=_watched(clients), is_local=False, options=options)
+    with stack.explained():
+        _ = stack.resources  # what is not there, or does not answer, is told before anything is done
+    return stack
 
 
 @contextmanager
@@ -210,10 +203,6 @@ def explained(name: str, region: str, *, is_local: bool) -> Iterator[None]:
         raise ApiError(f"AWS cannot be asked: {error}") from error
 
 
-def _path(name: str | None) -> Path | None:
-    return None if name is None else Path(name)
-
-
 def _seconds_ahead(clock_file: Path | None) -> int:
     try:
         return 0 if clock_file is None else int(clock_file.read_text())
@@ -230,26 +219,7 @@ def _deployed_clients(name: str, region: str | None) -> tuple[Callable[[str], An
         raise ApiError(f"In which region is {name}? Say --region REGION, or set AWS_REGION.") from error
     except BotoCoreError as error:  # a profile that does not exist, a file that cannot be read
         raise ApiError(f"The AWS configuration cannot be used: {error}") from error
-    return _watched(lambda service: session.client(service, config=_PATIENT)), session.region_name  # type: ignore[call-overload]
-
-
-def _local_clients(stack: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Clients of the emulator, which take nothing from this machine's AWS configuration and send it nowhere."""
-    # No profile, whatever the environment says: by its name one of the configuration would be asked for.
-    core = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
-    for variable in ("config_file", "credentials_file"):
-        core.set_config_variable(variable, os.devnull)
-    session = boto3.session.Session(
-        botocore_session=core,
-        aws_access_key_id="local",
-        aws_secret_access_key="local",  # noqa: S106 - the emulator takes any
-        region_name=stack["region"],
-    )
-    # An address of the call's own goes before every other; no proxy and no variant of AWS's own is asked for.
-    config = _PATIENT.merge(Config(proxies={}, use_fips_endpoint=False, use_dualstack_endpoint=False))
-    return _watched(
-        lambda service: session.client(service, endpoint_url=stack["aws_endpoint_url"], config=config)  # type: ignore[call-overload]
-    )
+    return lambda service: session.client(service, config=_PATIENT), session.region_name
 
 
 def _watched(make: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -264,19 +234,8 @@ def _watched(make: Callable[[str], Any]) -> Callable[[str], Any]:
     return client
 
 
-def _resources(cloudformation: CloudFormationClient, name: str) -> dict[str, tuple[str, str]]:
-    """By logical id: the type and the physical id."""
-    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
-    return {
-        resource["LogicalResourceId"]: (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
-        for page in pages
-        for resource in page["StackResourceSummaries"]
-    }
-
-
-def _dead_letter_queues(sqs: SQSClient, resources: Mapping[str, tuple[str, str]]) -> dict[str, DeadLetterQueue]:
+def _dead_letter_queues(sqs: SQSClient, urls: Mapping[str, str]) -> dict[str, DeadLetterQueue]:
     """Whatever queue of the stack another one names in its RedrivePolicy, so that a new lane needs no new code."""
-    urls = {name: url for name, (kind, url) in resources.items() if kind == "AWS::SQS::Queue" and url}
     attributes = {
         name: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"] for name, url in urls.items()
     }

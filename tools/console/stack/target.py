@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import httpx
 import typer
 
-from console.api.client import NOT_RUNNING, Api, ApiError, Pause, Unreachable, is_loopback
+from console.api.client import Api, ApiError, Pause, is_loopback
+from console.stack.local import local_stack
 from darkroom.domain.api_keys import key_id_of
 
 if TYPE_CHECKING:
     from console.stack.operators import Stack
 
-_ROOT = Path(__file__).resolve().parents[3]
 _PANEL = "Which stack (the local one, unless told)"
 
 UrlOption = Annotated[
@@ -111,7 +109,7 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
         stack = local_stack(
             environment, otherwise="Or name a deployed stack: --url URL (the output ApiUrl of `sam deploy`)."
         )
-        return Target(url=stack["api_url"], api_key=api_key or stack["api_key"], is_local_stack=True)
+        return Target(url=stack.api_url, api_key=api_key or stack.api_key, is_local_stack=True)
 
     chosen = _checked(chosen)
     # A key that the environment holds belongs to the stack that --url names; the local stack never sees it.
@@ -141,34 +139,10 @@ def reach(stack: str | None, region: str | None) -> Stack:
     return open_stack(stack, region)
 
 
-def state_directory(environment: Mapping[str, str]) -> Path:
-    """Where the local stack of this checkout keeps its state."""
-    moved = environment.get("DARKROOM_STATE_DIR")
-    return Path(moved) if moved else _ROOT / ".darkroom"
-
-
-def local_stack(environment: Mapping[str, str], *, otherwise: str) -> dict[str, Any]:
-    """What the local stack says of itself while it runs: stack.json.
-
-    Raises Unreachable where it does not run, with `otherwise` as the other thing to do, and ApiError where its file
-    cannot be understood.
-    """
-    file = state_directory(environment) / "stack.json"
-    try:
-        stack = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        raise Unreachable(f"{NOT_RUNNING}\n{otherwise}") from None
-    except (OSError, ValueError) as error:
-        raise ApiError(f"{file} cannot be read ({error}). Stop the local stack and start it again: make run") from error
-    if not isinstance(stack, dict) or stack.get("version") != 1:
-        raise ApiError(f"{file} is of another version of Darkroom. Stop the local stack and start it again: make run")
-    return stack
-
-
 def _is_of_local_stack(url: str, environment: Mapping[str, str]) -> bool:
     """Whether stack.json says that the local stack answers at this address of this machine, by whatever name."""
     try:
-        recorded: str = local_stack(environment, otherwise="")["api_url"]
+        recorded = local_stack(environment, otherwise="").api_url
     except ApiError:
         return False
     return urlsplit(url).port == urlsplit(recorded).port

@@ -16,7 +16,13 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Path:
-    stack = {"version": 1, "api_url": "http://127.0.0.1:4000", "api_key": None, "region": "us-east-1", "outputs": {}}
+    stack = {
+        "version": 1,
+        "api_url": "http://127.0.0.1:4000",
+        "aws_endpoint_url": "http://127.0.0.1:4001",
+        "region": "us-east-1",
+        "stack_name": "darkroom-local",
+    }
     (tmp_path / "stack.json").write_text(json.dumps(stack))
     return tmp_path
 

@@ -1,0 +1,25 @@
+"""What the local stack says of itself while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from console.api.client import NOT_RUNNING, ApiError, Unreachable
+from stacks.record import AnotherVersion, StackRecord, read_record, record_file, state_folder
+
+
+def local_stack(environment: Mapping[str, str], *, otherwise: str) -> StackRecord:
+    """Its record.
+
+    Raises Unreachable where it does not run, with `otherwise` as the other thing to do, and ApiError where its file
+    cannot be understood.
+    """
+    file = record_file(state_folder(environment))
+    try:
+        return read_record(file)
+    except FileNotFoundError:
+        raise Unreachable(f"{NOT_RUNNING}\n{otherwise}") from None
+    except AnotherVersion as error:
+        raise ApiError(f"{error}. Stop the local stack and start it again: make run") from error
+    except (OSError, ValueError) as error:
+        raise ApiError(f"{file} cannot be read ({error}). Stop the local stack and start it again: make run") from error

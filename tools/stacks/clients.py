@@ -1,0 +1,50 @@
+"""SDK clients of the emulator, which take nothing from this machine's AWS configuration and send it nowhere."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import boto3
+import botocore.session
+from botocore.config import Config
+
+_EMULATORS_OWN = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+"""The emulator takes any, and these are nobody's."""
+
+
+def of_role(lent: Mapping[str, Any]) -> dict[str, str]:
+    """The credentials that STS lends for a role, as `isolated_clients` takes them."""
+    return {
+        "aws_access_key_id": lent["AccessKeyId"],
+        "aws_secret_access_key": lent["SecretAccessKey"],
+        "aws_session_token": lent["SessionToken"],
+    }
+
+
+def isolated_clients(
+    endpoint_url: str, region: str, *, config: Config | None = None, credentials: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
+    """Makes clients by the name of a service, one of each; `credentials` are a role's (`of_role`)."""
+    # No profile, whatever the environment says: by its name one of the configuration would be asked for.
+    of_nobody = {"profile": None, "config_file": os.devnull, "credentials_file": os.devnull}
+    core = botocore.session.Session({name: (None, None, value, None) for name, value in of_nobody.items()})
+    session: Any = boto3.session.Session(botocore_session=core, region_name=region, **(credentials or _EMULATORS_OWN))
+    # No proxy, no address and no variant of AWS's own that this machine is set to; links signed as AWS signs them.
+    alone: dict[str, Any] = {"proxies": {}, "ignore_configured_endpoint_urls": True}
+    alone |= {"use_fips_endpoint": False, "use_dualstack_endpoint": False}
+    clients: dict[str, Any] = {}
+    lock = threading.Lock()  # threads may share clients, but not the session that makes them
+
+    def client(service: str) -> Any:
+        with lock:
+            if service not in clients:
+                its = Config(**alone, signature_version="s3v4" if service == "s3" else None)
+                clients[service] = session.client(
+                    service, endpoint_url=endpoint_url, config=its if config is None else its.merge(config)
+                )
+            return clients[service]
+
+    return client

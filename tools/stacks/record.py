@@ -1,0 +1,59 @@
+"""`stack.json`, in which the local stack says where it answers, for as long as it serves."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+_VERSION = 1
+
+
+class AnotherVersion(ValueError):
+    """The file is another version's of Darkroom."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackRecord:
+    """The content of stack.json."""
+
+    api_url: str
+    aws_endpoint_url: str
+    region: str
+    stack_name: str
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    api_key: str | None = None
+    clock_file: str | None = None
+
+
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """Where the local stack of this checkout keeps its state: DARKROOM_STATE_DIR (tests run further stacks of one
+    checkout), or else .darkroom."""
+    moved = environment.get("DARKROOM_STATE_DIR")
+    return Path(moved).absolute() if moved else _ROOT / ".darkroom"
+
+
+def record_file(state: Path) -> Path:
+    """The file of a state folder; there only while a stack runs."""
+    return state / "stack.json"
+
+
+def read_record(file: Path) -> StackRecord:
+    """Raises FileNotFoundError where no stack serves, AnotherVersion, and ValueError for what is no such file."""
+    document = json.loads(file.read_bytes())
+    if not isinstance(document, dict) or document.pop("version", None) != _VERSION:
+        raise AnotherVersion(f"{file} is of another version of Darkroom")
+    try:
+        return StackRecord(**document)
+    except TypeError as error:
+        raise ValueError(f"{file}: {error}") from error
+
+
+def write_record(file: Path, record: StackRecord) -> None:
+    """So that no reader ever sees half of it."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished.write_text(json.dumps({"version": _VERSION, **asdict(record)}, indent=2) + "\n")
+    unfinished.replace(file)

@@ -1,0 +1,115 @@
+"""The one handle on a running stack: what it consists of, and clients to ask it with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from botocore.config import Config
+
+from stacks.clients import isolated_clients
+from stacks.record import StackRecord, read_record, record_file
+
+
+class NoSuchResource(LookupError):
+    """The stack has no resource of that logical id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningStack:
+    """A stack as CloudFormation knows it, here or on AWS. It is asked once, so that a handle is for as long as nobody
+    deploys."""
+
+    name: str
+    region: str
+    client: Callable[[str], Any] = field(repr=False)
+
+    @cached_property
+    def resources(self) -> Mapping[str, tuple[str, str]]:
+        """The type and the physical id of each resource, by its logical id."""
+        pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
+        return {
+            resource["LogicalResourceId"]: (resource["ResourceType"], resource.get("PhysicalResourceId", ""))
+            for page in pages
+            for resource in page["StackResourceSummaries"]
+        }
+
+    @cached_property
+    def parameters(self) -> Mapping[str, str]:
+        """With what it was deployed."""
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
+        return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
+
+    def physical_ids(self, resource_type: str) -> dict[str, str]:
+        """What the resources of a type are called where they run, by their logical ids."""
+        return {name: its for name, (kind, its) in self.resources.items() if kind == resource_type and its}
+
+    def physical_id(self, logical_id: str) -> str:
+        """What a resource of the template is called where it runs. Raises NoSuchResource."""
+        _, physical_id = self.resources.get(logical_id, ("", ""))
+        if not physical_id:
+            raise NoSuchResource(f"The stack {self.name} has no {logical_id}")
+        return physical_id
+
+
+def recorded_stack(record: StackRecord, *, config: Config | None = None) -> RunningStack:
+    """The local stack that a record tells of."""
+    return RunningStack(
+        name=record.stack_name,
+        region=record.region,
+        client=isolated_clients(record.aws_endpoint_url, record.region, config=config),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalStack:
+    """The local stack of a state folder, whichever runs when it is asked."""
+
+    state: Path
+
+    @property
+    def record(self) -> StackRecord:
+        """What it says of itself. Raises FileNotFoundError where none runs."""
+        return self._now[0]
+
+    @property
+    def running(self) -> RunningStack:
+        """The handle on it."""
+        return self._now[1]
+
+    @property
+    def api_url(self) -> str:
+        """The root of the API."""
+        return self.record.api_url
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """The outputs of the CloudFormation stack."""
+        return self.record.outputs
+
+    def output(self, name: str) -> str:
+        """One of them."""
+        return self.outputs[name]
+
+    def client(self, service: str) -> Any:
+        """An SDK client of the emulator."""
+        return self.running.client(service)
+
+    def physical_id(self, logical_id: str) -> str:
+        """What a resource of the template is called where it runs."""
+        return self.running.physical_id(logical_id)
+
+    @property
+    def _now(self) -> tuple[StackRecord, RunningStack]:
+        file = record_file(self.state)
+        return _recorded(file, file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _recorded(file: Path, written_at: int) -> tuple[StackRecord, RunningStack]:
+    """Each start and each deployment writes the file anew."""
+    record = read_record(file)
+    return record, recorded_stack(record)
