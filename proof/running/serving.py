@@ -11,6 +11,7 @@ from pathlib import Path
 from checks.report import ROOT
 from embedded_aws.processes import Child
 from proof.running.stack import Stack
+from stacks.record import record_file
 
 _START_SECONDS = 600
 _STOP_SECONDS = 20
@@ -21,7 +22,7 @@ def serving(state: Path, *options: str) -> Iterator[Stack]:
     """Start a stack whose state lies in that folder, with these options of `darkroom local up`, and stop it at the end
     of the block."""
     state.mkdir(parents=True, exist_ok=True)
-    stack_file = state / "stack.json"
+    stack_file = record_file(state)
     stack_file.unlink(missing_ok=True)
     with Child(
         [ROOT / "darkroom", "local", "up", *options],

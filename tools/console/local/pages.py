@@ -1,0 +1,136 @@
+"""What a start of the local stack shows: its steps, what serves then, and what went wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from console.terminal import display
+from embedded_aws import environment
+from embedded_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
+from embedded_aws.paths import State
+from embedded_aws.processes import tail
+from stacks.record import StackRecord
+
+_TAIL_LINES = 20
+_ADVICE = {
+    "setting up the Python environments": "Check that this machine reaches a Python package index, and run this again.",
+    "sam build": "Correct what it names, then `./darkroom local deploy` where a stack runs, or `make run`.",
+    "sam deploy": "Correct what it names, then `./darkroom local deploy` where a stack runs, or `make run`.",
+    "the emulator": "Run this again; if it fails again, its log says why.",
+}
+
+
+class Steps:
+    """Shows each step of a start as one line: a spinner and the seconds while it lasts, a tick once it is done."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[Callable[[str], None]]:
+        began = time.monotonic()
+        if not self._out.is_terminal:
+            display.line(self._out, f"  … {name}")
+        try:
+            with self._live(name, began) as show:
+                yield show
+        except BaseException:
+            self._finish("✗", "red", name, began)
+            raise
+        self._finish("✓", "green", name, began)
+
+    @contextmanager
+    def _live(self, name: str, began: float) -> Iterator[Callable[[str], None]]:
+        if not self._out.is_terminal:
+            yield lambda _: None
+            return
+        spinner, detail = Spinner("dots"), Text(style="dim", overflow="ellipsis", no_wrap=True)
+
+        def line() -> Table:
+            table = Table.grid(padding=(0, 1), expand=True)
+            for _ in range(3):
+                table.add_column(no_wrap=True)
+            table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+            table.add_row(Text(" "), spinner, Text(f"{name:<14}{time.monotonic() - began:5.0f} s"), detail)
+            return table
+
+        with Live(get_renderable=line, console=self._out, refresh_per_second=8, transient=True):
+
+            def show(text: str) -> None:
+                detail.plain = display.printable(text.strip())
+
+            yield show
+
+    def _finish(self, sign: str, style: str, name: str, began: float) -> None:
+        text = Text.assemble("  ", (sign, style), f" {name:<14}", (f"{time.monotonic() - began:5.1f} s", "dim"))
+        self._out.print(text, soft_wrap=True)
+
+
+@contextmanager
+def failures_explained(state: State) -> Iterator[None]:
+    """Turn what can go wrong with the stack into words, the end of the log that tells why, and exit status 1."""
+    errors = display.errors()
+    try:
+        yield
+    except DeploymentFailed as failure:
+        display.complain(str(failure))
+        for reason in failure.reasons:
+            display.line(errors, f"  {reason}", style="red")
+        display.line(errors, f"  The whole log: {_short(failure.log)}")
+        display.line(errors, _ADVICE[failure.name])
+    except CommandFailed as failure:
+        display.complain(str(failure))
+        _show_tail(errors, failure.log)
+        display.line(errors, _ADVICE[failure.name])
+    except ApiSilent as failure:
+        display.complain(str(failure))
+        _show_tail(errors, state.logs / "emulator.log")
+    except (AlreadyRunning, NotRunning, ClockFixed) as failure:
+        display.complain(str(failure))
+    except _aws_errors() as failure:
+        display.complain(f"the emulator did not answer as expected: {failure}")
+        _show_tail(errors, state.logs / "emulator.log")
+    else:
+        return
+    raise typer.Exit(1)
+
+
+def _aws_errors() -> tuple[type[Exception], ...]:
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    return BotoCoreError, ClientError
+
+
+def _show_tail(out: Console, log: Path) -> None:
+    for line in tail(log, lines=_TAIL_LINES):
+        display.line(out, f"  │ {display.printable(line)}", style="dim")
+    display.line(out, f"  The whole log: {_short(log)}")
+
+
+def introduce(out: Console, state: State, stack: StackRecord) -> None:
+    """Where everything of a stack is that serves now."""
+    display.line(out)
+    display.line(out, f"  API   {stack.api_url}", style="bold")
+    if stack.api_key is not None:
+        display.line(out, f"  Key   {stack.api_key}   (./darkroom tenants and ./darkroom keys make others)")
+    profile = f"AWS_CONFIG_FILE={_short(state.aws_config)} AWS_PROFILE={environment.PROFILE}"
+    display.line(out, f"  AWS   {stack.aws_endpoint_url}   ({profile})")
+    display.line(out, f"  Logs  {_short(state.logs)}   (the functions': ./darkroom local logs --follow)")
+    display.line(out)
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
