@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from darkroom.openapi import document
+from darkroom.http.openapi import document
 from darkroom.settings import Access
 
 GATEWAYS_OWN = frozenset({"content-type", "content-length", "date", "apigw-requestid"})

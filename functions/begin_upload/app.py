@@ -11,7 +11,17 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import (
+from darkroom.domain.announcement import read_announcement
+from darkroom.domain.instants import rfc3339
+from darkroom.http.documents import (
+    RETRY_AFTER_SECONDS,
+    FormDocument,
+    UploadDocument,
+    retry_after_seconds,
+    status_document,
+    status_path,
+)
+from darkroom.http.router import (
     announce_allowance,
     caller_of,
     correlation_id_of,
@@ -21,19 +31,9 @@ from darkroom.api import (
     json_body,
     json_response,
 )
-from darkroom.domain.announcement import read_announcement
-from darkroom.domain.instants import rfc3339
-from darkroom.domain.status_document import (
-    RETRY_AFTER_SECONDS,
-    FormDocument,
-    UploadDocument,
-    retry_after_seconds,
-    status_document,
-    status_path,
-)
+from darkroom.http.routes import POST_UPLOAD
 from darkroom.operations.begin_upload import Announced, begin_upload
 from darkroom.ports import UploadForm
-from darkroom.routes import POST_UPLOAD
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.begin_upload()

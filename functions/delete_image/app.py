@@ -11,9 +11,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import caller_of, create_app, handles
+from darkroom.http.router import caller_of, create_app, handles
+from darkroom.http.routes import DELETE_IMAGE
 from darkroom.operations.delete_image import delete_image
-from darkroom.routes import DELETE_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
 images = wiring.delete_image()

@@ -12,7 +12,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import (
+from darkroom.domain.errors import Rejected
+from darkroom.domain.schedule import MAX_MOVE_BYTES, Timetable, read_timetable
+from darkroom.http.documents import status_document
+from darkroom.http.router import (
     announce_allowance,
     caller_of,
     create_app,
@@ -21,11 +24,8 @@ from darkroom.api import (
     json_body,
     json_response,
 )
-from darkroom.domain.errors import Rejected
-from darkroom.domain.schedule import MAX_MOVE_BYTES, Timetable, read_timetable
-from darkroom.domain.status_document import status_document
+from darkroom.http.routes import PATCH_IMAGE
 from darkroom.operations.move_image import move_image
-from darkroom.routes import PATCH_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.move_image()

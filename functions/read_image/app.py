@@ -12,12 +12,12 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import Problem, caller_of, create_app, handles, json_response
 from darkroom.domain.listing import cursor_of, read_wish
-from darkroom.domain.status_document import retry_after_seconds, status_document, status_path
+from darkroom.http.documents import retry_after_seconds, status_document, status_path
+from darkroom.http.router import Problem, caller_of, create_app, handles, json_response
+from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
-from darkroom.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.telemetry import logger, report_unreadable, tracer
 
 ports = wiring.read_image()
@@ -105,7 +105,7 @@ def get_variant(image_id: str, name: str) -> Response[str]:
 @functools.cache
 def _description() -> str:
     # Here, so that no other request waits for what describes them all.
-    from darkroom.openapi import document  # noqa: PLC0415
+    from darkroom.http.openapi import document  # noqa: PLC0415
 
     return json.dumps(document(app.access.access))
 

@@ -11,7 +11,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.api import (
+from darkroom.domain.schedule import read_timetable
+from darkroom.http.documents import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
+from darkroom.http.forms import file_in_form, is_form
+from darkroom.http.router import (
     announce_allowance,
     caller_of,
     correlation_id_of,
@@ -21,11 +24,8 @@ from darkroom.api import (
     json_response,
     raw_body,
 )
-from darkroom.domain.schedule import read_timetable
-from darkroom.domain.status_document import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
-from darkroom.forms import file_in_form, is_form
+from darkroom.http.routes import POST_IMAGE
 from darkroom.operations.submit_image import Upload, submit_image
-from darkroom.routes import POST_IMAGE
 from darkroom.telemetry import logger, metrics, tracer
 
 ports = wiring.submit_image()

@@ -11,9 +11,9 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from checks.expand_template import ROOT, expanded_template, raw_template
-from darkroom import openapi
-from darkroom.api import PROBLEMS, problem_type
-from darkroom.routes import EVERYWHERE, NOWHERE, ROUTES
+from darkroom.http import openapi
+from darkroom.http.router import PROBLEMS, problem_type
+from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES
 from darkroom.settings import Access
 from tests.conformity import described, misfits, resolved
 from tests.contract.conftest import Aws

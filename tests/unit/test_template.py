@@ -20,8 +20,8 @@ from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
+from darkroom.http.routes import PROBLEM_HEADERS, ROUTES
 from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
-from darkroom.routes import PROBLEM_HEADERS, ROUTES
 from darkroom.settings import AccessSettings, InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")

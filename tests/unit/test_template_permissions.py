@@ -135,7 +135,7 @@ def module(path: Path) -> Module:
         for node in tree.body
         if isinstance(node, ast.ImportFrom)
         and node.module
-        and node.module.startswith(("darkroom.operations.", "darkroom.api"))
+        and node.module.startswith(("darkroom.operations.", "darkroom.http."))
         for alias in node.names
     }
     return Module(definitions=definitions, imports=imports)

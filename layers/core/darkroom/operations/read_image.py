@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from darkroom.domain.errors import Retryable
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status, Variant
-from darkroom.domain.status_document import (
+from darkroom.http.documents import (
     ImageDocument,
     StatusDocument,
     entity_tag,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.domain.image import Image, Status, Variant, complete, reject
-from darkroom.domain.status_document import (
+from darkroom.http.documents import (
     entity_tag,
     matches_entity_tag,
     retry_after_seconds,

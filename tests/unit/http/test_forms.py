@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from darkroom.domain.errors import Rejected
-from darkroom.forms import file_in_form, is_form
+from darkroom.http.forms import file_in_form, is_form
 
 BOUNDARY = "----WebKitFormBoundaryABC"
 TYPE = f"multipart/form-data; boundary={BOUNDARY}"

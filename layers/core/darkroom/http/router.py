@@ -20,10 +20,10 @@ from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.field_problems import InvalidFields
 from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, caller_from, is_tenant_id
 from darkroom.domain.token_bucket import limit_field, policy_field, seconds_to_next, tokens_left
+from darkroom.http.routes import NO_SNIFFING, Route, methods_of
 from darkroom.operations.read_image import UnknownImage
 from darkroom.operations.take_token import take_token
 from darkroom.ports import Clock, TokenBuckets, UnreadableRow
-from darkroom.routes import NO_SNIFFING, Route, methods_of
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger, report_unreadable
 

@@ -21,8 +21,8 @@ from darkroom.domain.listing import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES, LISTED_
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
 from darkroom.domain.schedule import DURATION_PATTERN, INSTANT_PATTERN, MAX_DELAY_SECONDS, MAX_MOVE_BYTES
-from darkroom.domain.status_document import ImageDocument, ImageId, StatusDocument, UploadDocument
 from darkroom.domain.token_bucket import POLICY
+from darkroom.http.documents import ImageDocument, ImageId, StatusDocument, UploadDocument
 
 EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
 """The image of all examples."""

@@ -10,7 +10,7 @@ from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import SLOW
 from darkroom.domain.listing import Place, cursor_of
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
-from darkroom.domain.status_document import (
+from darkroom.http.documents import (
     FormDocument,
     ImageDocument,
     StatusDocument,
@@ -18,7 +18,7 @@ from darkroom.domain.status_document import (
     image_document,
     status_document,
 )
-from darkroom.routes import EXAMPLE_ID, PageDocument
+from darkroom.http.routes import EXAMPLE_ID, PageDocument
 
 ACCEPTED_AT: Milliseconds = 1_795_251_600_000
 """2026-11-21T09:00:00Z."""

@@ -8,11 +8,11 @@ from typing import Annotated, Any, TypedDict
 from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from darkroom.api import PROBLEMS, Problem, ProblemDocument, problem_document, problem_type
-from darkroom.domain.status_document import ImageDocument, StatusDocument, UploadDocument
-from darkroom.examples import examples_of
-from darkroom.forms import FILE_PART, FORM_MEDIA_TYPE
-from darkroom.routes import (
+from darkroom.http.documents import ImageDocument, StatusDocument, UploadDocument
+from darkroom.http.examples import examples_of
+from darkroom.http.forms import FILE_PART, FORM_MEDIA_TYPE
+from darkroom.http.router import PROBLEMS, Problem, ProblemDocument, problem_document, problem_type
+from darkroom.http.routes import (
     ALLOWANCE_HEADERS,
     ALWAYS_HEADERS,
     EVERYWHERE,

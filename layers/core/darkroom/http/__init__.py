@@ -1,0 +1,1 @@
+"""What only the API needs: routes, problems, documents, how requests are read, and openapi.json."""
