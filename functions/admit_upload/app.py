@@ -16,7 +16,7 @@ from darkroom.domain.arrival import read_news
 from darkroom.domain.errors import Retryable
 from darkroom.domain.retry import MAX_RECEIVES, RetryPolicy
 from darkroom.operations.admit_upload import admit_upload
-from darkroom.telemetry import logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger, metrics, tracer
 
 ports = wiring.admit_upload()
 # A handler that raises because every record failed counts as a function error, and Lambda slows the whole queue down.
@@ -88,9 +88,7 @@ def _come_back(record: SQSRecord, seconds: int) -> None:
         logger.warning("the news comes back after its visibility timeout", extra={"cause": str(error)})
 
 
-@logger.inject_lambda_context(clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics(capture_cold_start_metric=True)
+@entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return dict(
         process_partial_response(event=event, record_handler=record_handler, processor=processor, context=context)

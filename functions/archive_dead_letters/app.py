@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.operations.archive_dead_letters import archive_dead_letters
-from darkroom.telemetry import logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger, metrics
 
 ports = wiring.archive_dead_letters()
 
@@ -18,10 +18,8 @@ STOP_BEFORE_DEADLINE_MILLISECONDS = 30_000
 """One letter takes at most its three calls, retries included; what a run leaves, the next one copies."""
 
 
-@logger.inject_lambda_context(clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+@entry_point()
+def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     archiving = archive_dead_letters(
         images=ports.images,
         dead_letters=ports.dead_letters,

@@ -6,32 +6,28 @@ from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.logging import correlation_paths
-from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.http.router import caller_of, create_app, handles
+from darkroom.http.api import create_app, handles
+from darkroom.http.callers import caller_of
+from darkroom.http.responses import NOT_STORED
+from darkroom.http.router import AnswerMetrics
 from darkroom.http.routes import DELETE_IMAGE
 from darkroom.operations.delete_image import delete_image
-from darkroom.telemetry import logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger
 
 images = wiring.delete_image()
-app = create_app()
+app = create_app(within=wiring.within, counted=AnswerMetrics(served="ImagesDeleted", refused="DeletionsRefused"))
 
 
 @handles(app, DELETE_IMAGE)
 def delete(image_id: str) -> Response[str]:
     delete_image(image_id, tenant_id=caller_of(app).tenant_id, images=images, clock=wiring.clock)
     logger.info("deleted", extra={"image_id": image_id})
-    return Response(status_code=HTTPStatus.NO_CONTENT.value, headers={"Cache-Control": "no-store"})
+    return Response(status_code=HTTPStatus.NO_CONTENT.value, headers=dict(NOT_STORED))
 
 
-@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP, clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics(capture_cold_start_metric=True)
+@entry_point(of_gateway=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    answer = app.resolve(event, context)
-    refused = answer["statusCode"] >= HTTPStatus.BAD_REQUEST
-    metrics.add_metric("DeletionsRefused" if refused else "ImagesDeleted", MetricUnit.Count, 1)
-    return answer
+    return app.resolve(event, context)

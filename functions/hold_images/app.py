@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
@@ -13,7 +14,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Unplaceable, UnreadableBatch
 from darkroom.domain.message import UnreadableMessage
 from darkroom.operations.hold_images import hold_images
-from darkroom.telemetry import logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger, metrics
 
 ports = wiring.hold_images()
 
@@ -21,13 +22,11 @@ STOP_BEFORE_DEADLINE_MILLISECONDS = 20_000
 """One batch takes at most its two calls, retries included; what is left comes again."""
 
 
-@logger.inject_lambda_context(clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics(capture_cold_start_metric=True)
+@entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    message_ids = [record["messageId"] for record in event["Records"]]
+    records = list(SQSEvent(event).records)
     holding = hold_images(
-        [record["body"] for record in event["Records"]],
+        [record.body for record in records],
         lanes=ports.lanes,
         holds=ports.holds,
         alarms=ports.alarms,
@@ -38,7 +37,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     # What a whole batch failed for is one error of thousands of messages, and is told once.
     for error, group in groupby(holding.failed.items(), key=lambda one: one[1]):
         places = [place for place, _ in group]
-        told = {"message_id": message_ids[places[0]], "messages": len(places), "reason": str(error)}
+        told = {"message_id": records[places[0]].message_id, "messages": len(places), "reason": str(error)}
         match error:
             case Retryable():
                 logger.warning("some could not be held", extra=told)
@@ -61,4 +60,4 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     metrics.add_metric("ImagesHeld", MetricUnit.Count, holding.held)
     metrics.add_metric("BatchesHeld", MetricUnit.Count, holding.batches)
     metrics.add_metric("HoldMessagesBad", MetricUnit.Count, bad)
-    return {"batchItemFailures": [{"itemIdentifier": message_ids[place]} for place in holding.failed]}
+    return {"batchItemFailures": [{"itemIdentifier": records[place].message_id} for place in holding.failed]}

@@ -8,20 +8,22 @@ from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.domain.listing import cursor_of, read_wish
+from darkroom.http.api import create_app, handles
+from darkroom.http.callers import caller_of
 from darkroom.http.documents import retry_after_seconds, status_document, status_path
-from darkroom.http.router import Problem, caller_of, create_app, handles, json_response
+from darkroom.http.list_queries import cursor_of, read_wish
+from darkroom.http.problems import Problem
+from darkroom.http.responses import NOT_STORED, image_response, json_response
 from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
-from darkroom.telemetry import logger, report_unreadable, tracer
+from darkroom.telemetry import entry_point, logger, report_unreadable
 
 ports = wiring.read_image()
-app = create_app()
+app = create_app(within=wiring.within)
 
 
 @handles(app, LIST_IMAGES)
@@ -40,37 +42,25 @@ def get_images() -> Response[str]:
             "images": [status_document(image, ports.outputs.url_of) for image in page.images],
             "next": None if page.next is None else cursor_of(page.next),
         },
-        {"Cache-Control": "no-store"},
     )
 
 
 @handles(app, GET_STATUS)
 def get_status(image_id: str) -> Response[str]:
-    return _document(image_id, with_source=False)
+    return _answer(image_id, with_source=False)
 
 
 @handles(app, GET_IMAGE)
 def get_image(image_id: str) -> Response[str]:
-    return _document(image_id, with_source=True)
+    return _answer(image_id, with_source=True)
 
 
-def _document(image_id: str, *, with_source: bool) -> Response[str]:
-    answer = read_image(
-        image_id,
-        tenant_id=caller_of(app).tenant_id,
-        if_none_match=app.current_event.headers.get("if-none-match"),
-        with_source=with_source,
-        images=ports.images,
-        outputs=ports.outputs,
-        clock=wiring.clock,
+def _answer(image_id: str, *, with_source: bool) -> Response[str]:
+    image = read_image(image_id, tenant_id=caller_of(app).tenant_id, images=ports.images)
+    if_none_match = app.current_event.headers.get("if-none-match")
+    return image_response(
+        image, ports.outputs.url_of, with_source=with_source, if_none_match=if_none_match, now=wiring.clock()
     )
-    # `no-cache` lets a client keep the document but asks it to revalidate, so that the entity tag is of use.
-    headers = {"ETag": answer.entity_tag, "Cache-Control": "private, no-cache"}
-    if answer.retry_after_seconds is not None:
-        headers["Retry-After"] = str(answer.retry_after_seconds)
-    if answer.document is None:
-        return Response(status_code=HTTPStatus.NOT_MODIFIED.value, headers=dict(headers))
-    return json_response(HTTPStatus.OK, answer.document, headers)
 
 
 @handles(app, GET_VARIANT)
@@ -97,9 +87,7 @@ def get_variant(image_id: str, name: str) -> Response[str]:
             "The variant was made and is not there any more. Tell the operator the image's id and the correlation id: "
             "it can be made again.",
         ) from missing
-    return Response(
-        status_code=HTTPStatus.TEMPORARY_REDIRECT.value, headers={"Location": url, "Cache-Control": "no-store"}
-    )
+    return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT.value, headers={"Location": url, **NOT_STORED})
 
 
 @functools.cache
@@ -120,7 +108,6 @@ def get_openapi() -> Response[str]:
     )
 
 
-@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP, clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
+@entry_point(of_gateway=True, has_metrics=False)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return app.resolve(event, context)

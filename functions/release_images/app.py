@@ -9,9 +9,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.aws.holds import timestamp
+from darkroom.domain.instants import timestamp
+from darkroom.domain.release_event import ReleaseEvent
 from darkroom.operations.release_images import release_images
-from darkroom.telemetry import logger, metrics, report_unreadable, tracer
+from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 
 stores = wiring.release_images()
 
@@ -22,15 +23,14 @@ IDS_LOGGED = 20
 """How many of the images that were left out for the same reason are named."""
 
 
-@logger.inject_lambda_context(clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics(capture_cold_start_metric=True)
+@entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    logger.append_keys(key=event["key"], position=event["position"])
+    turn = ReleaseEvent.model_validate(event)
+    logger.append_keys(key=turn.key, position=turn.position)
     released = release_images(
-        event["key"],
-        position=event["position"],
-        begins_at=event["begins_at"],
+        turn.key,
+        position=turn.position,
+        begins_at=turn.begins_at,
         stores=stores,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
@@ -58,7 +58,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if released.sent:
         metrics.add_metric("ReleaseLatenessSeconds", MetricUnit.Seconds, released.latest_seconds)
     return {
-        "key": event["key"],
+        "key": turn.key,
         "position": released.position,
         "begins_at": released.begins_at,
         "wake_at": timestamp(released.wake_at),

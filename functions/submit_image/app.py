@@ -6,42 +6,34 @@ from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
-from darkroom.domain.schedule import read_timetable
-from darkroom.http.documents import RETRY_AFTER_SECONDS, retry_after_seconds, status_document, status_path
+from darkroom.http.api import create_app, handles
+from darkroom.http.callers import caller_of
+from darkroom.http.documents import status_document
 from darkroom.http.forms import file_in_form, is_form
-from darkroom.http.router import (
-    announce_allowance,
-    caller_of,
-    correlation_id_of,
-    create_app,
-    handles,
-    hold_to_allowance,
-    json_response,
-    raw_body,
-)
+from darkroom.http.protection import protected
+from darkroom.http.requests import correlation_id_of, idempotency_key_of, raw_body
+from darkroom.http.responses import headers_of_accepted, json_response
+from darkroom.http.router import AnswerMetrics
 from darkroom.http.routes import POST_IMAGE
+from darkroom.http.timetables import read_timetable
 from darkroom.operations.submit_image import Upload, submit_image
-from darkroom.telemetry import logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger, metrics, tracer
 
 ports = wiring.submit_image()
-app = create_app()
+app = create_app(within=wiring.within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-@handles(app, POST_IMAGE)
+@handles(app, POST_IMAGE, protected(buckets=ports.token_buckets, clock=wiring.clock, require_healthy=ports.admit))
 @tracer.capture_method(capture_response=False)
 def post_image() -> Response[str]:
     request = app.current_event
     query = request.query_string_parameters
     content_type = request.headers.get("content-type", "")
     caller = caller_of(app)
-    announce_allowance(app, caller)
-    ports.admit()
-    hold_to_allowance(app, caller, buckets=ports.token_buckets, clock=wiring.clock)
     body = raw_body(app)
     accepted = submit_image(
         Upload(
@@ -52,7 +44,7 @@ def post_image() -> Response[str]:
             preset=query.get("preset"),
             variants=query.get("variants"),
             recipe=query.get("recipe"),
-            idempotency_key=request.headers.get("idempotency-key"),
+            idempotency_key=idempotency_key_of(app),
             timetable=read_timetable(
                 process_at=query.get("process_at"), delay=query.get("delay"), expires_at=query.get("expires_at")
             ),
@@ -69,22 +61,10 @@ def post_image() -> Response[str]:
     image = accepted.image
     logger.info("accepted", extra={"image_id": image.image_id, "replayed": accepted.replayed})
     metrics.add_metric("ImagesReplayed" if accepted.replayed else "ImagesAccepted", MetricUnit.Count, 1)
-    headers = {
-        "Location": status_path(image.image_id),
-        "Retry-After": str(retry_after_seconds(image, wiring.clock()) or RETRY_AFTER_SECONDS),
-        "Cache-Control": "no-store",
-    }
-    if accepted.replayed:
-        headers["Idempotent-Replayed"] = "true"
+    headers = headers_of_accepted(image, replayed=accepted.replayed, now=wiring.clock())
     return json_response(HTTPStatus.ACCEPTED, status_document(image, ports.outputs.url_of), headers)
 
 
-@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP, clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics(capture_cold_start_metric=True)
+@entry_point(of_gateway=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    answer = app.resolve(event, context)
-    if answer["statusCode"] >= HTTPStatus.BAD_REQUEST:
-        failed = answer["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR
-        metrics.add_metric("UploadsFailed" if failed else "UploadsRefused", MetricUnit.Count, 1)
-    return answer
+    return app.resolve(event, context)

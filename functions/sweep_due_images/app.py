@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.operations.sweep_due_images import Measures, measure, sweep_due_images
-from darkroom.telemetry import logger, metrics, report_unreadable, tracer
+from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 
 ports = wiring.sweep_due_images()
 
@@ -40,10 +40,8 @@ def _emit(name: str, unit: MetricUnit, value: float, **dimension: str) -> None:
         pass
 
 
-@logger.inject_lambda_context(clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+@entry_point()
+def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     with wiring.within(MEASURING_SECONDS):
         measures = measure(ports)
     tell(measures)  # first: a sweep that has much to do must not keep the alarms waiting

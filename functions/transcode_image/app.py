@@ -18,7 +18,7 @@ from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
 from darkroom.operations.enqueue import seconds_until
 from darkroom.operations.hand_in_timesheets import Tally, hand_in_timesheets
 from darkroom.operations.transcode_image import Delivery, Early, Finished, TryAgain, transcode_image
-from darkroom.telemetry import logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger, metrics, tracer
 
 ports = wiring.transcode_image()
 # A handler that raises because every record failed counts as a function error, and Lambda slows the whole lane down.
@@ -182,9 +182,7 @@ _METRICS = {
 }
 
 
-@logger.inject_lambda_context(clear_state=True)
-@tracer.capture_lambda_handler(capture_response=False)
-@metrics.log_metrics(capture_cold_start_metric=True)
+@entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     answer = process_partial_response(event=event, record_handler=record_handler, processor=processor, context=context)
     _hand_in(context)

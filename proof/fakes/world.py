@@ -7,11 +7,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from darkroom.domain.announcement import read_announcement
 from darkroom.domain.image import Image
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.tenants import Tier
+from darkroom.http.announcements import read_announcement
 from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.admit_upload import Admission, Desk, admit_upload
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload

@@ -18,7 +18,7 @@ from darkroom.aws import clients
 from darkroom.aws.circuits import FAILURES
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
-from darkroom.http import router as api
+from darkroom.http import api
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received

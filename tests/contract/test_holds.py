@@ -19,12 +19,13 @@ from botocore.stub import ANY, Stubber
 
 from darkroom import telemetry
 from darkroom.aws.calendar import ReleaseCalendar
-from darkroom.aws.holds import HoldExecutions, HoldsBucket, timestamp
+from darkroom.aws.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import MAX_BATCH_BYTES, Batch, Entry, Turn, Unplaceable, UnreadableBatch, batch_key
 from darkroom.domain.image import Status, message_for
+from darkroom.domain.instants import timestamp
 from darkroom.domain.message import Message, read_message
 from darkroom.ports import Calendar
 from proof.fakes.stores import FakeCalendar, FakeHolds, FakeLanes

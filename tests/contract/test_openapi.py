@@ -11,8 +11,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from checks.expand_template import ROOT, expanded_template, raw_template
-from darkroom.http import openapi
-from darkroom.http.router import PROBLEMS, problem_type
+from darkroom.http.problems import PROBLEMS
 from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES
 from darkroom.settings import Access
 from tests.conformity import described, misfits, resolved
@@ -90,15 +89,14 @@ def test_every_problem_is_told_with_its_code_type_and_status() -> None:
     components = described("jwt")["components"]  # no other has `no_tenant`
     named = {code for route in ROUTES for code in route.problems} | {*EVERYWHERE, *NOWHERE, "no_tenant"}
     assert named == PROBLEMS.keys(), "each is some route's"
-    for code, (status, _) in PROBLEMS.items():
+    for code, kind in PROBLEMS.items():
         schema = components["schemas"]["".join(word.capitalize() for word in code.split("_")) + "Problem"]
         assert {name: value["const"] for name, value in schema["properties"].items()} == {
-            "type": problem_type(code),
-            "status": status.value,
+            "type": kind.urn,
+            "status": kind.status.value,
             "code": code,
         }
         assert components["examples"][code]["value"]["code"] == code
-    assert openapi._DETAILS.keys() == PROBLEMS.keys()
 
 
 def test_every_route_tells_of_its_problems_by_status() -> None:
@@ -109,7 +107,7 @@ def test_every_route_tells_of_its_problems_by_status() -> None:
             for status, response in responses.items()
             for code in response.get("content", {}).get("application/problem+json", {}).get("examples", ())
         }
-        assert told == {code: PROBLEMS[code][0].value for code in (*route.problems, *EVERYWHERE)}
+        assert told == {code: PROBLEMS[code].status.value for code in (*route.problems, *EVERYWHERE)}
 
 
 def test_every_answer_of_a_function_forbids_sniffing_and_says_whether_it_may_be_kept() -> None:
@@ -207,7 +205,12 @@ def test_everything_that_is_referred_to_is_there() -> None:
     assert components["schemas"].keys() == used, "and nothing that nobody refers to"
 
 
-def test_the_page_of_the_api_lists_every_problem_with_its_status() -> None:
+def test_the_page_of_the_api_shows_the_table_of_problems() -> None:
     page = (ROOT / "docs" / "api.md").read_text().partition("## Problems")[2].partition("\n## ")[0]
-    listed = re.findall(r"^\| `(\w+)` \| (\d+) \|", page, re.MULTILINE)
-    assert sorted(listed) == sorted((code, str(status.value)) for code, (status, _) in PROBLEMS.items())
+    rows = []
+    for kind in sorted(PROBLEMS.values(), key=lambda kind: kind.status):
+        notes = [f"`{header.name}`" for header in kind.headers] + ["`errors`"] * bool(kind.example_errors)
+        rows.append(
+            f"| `{kind.code}` | {kind.status.value} | {kind.title} | {', '.join(notes)} |".replace("|  |", "| |")
+        )
+    assert re.findall(r"^\| `\w+` .*$", page, re.MULTILINE)[: len(rows)] == rows

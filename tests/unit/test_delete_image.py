@@ -15,17 +15,7 @@ PHOTO = jpeg()
 
 
 def read(world: World, image_id: str) -> str:
-    answer = read_image(
-        image_id,
-        tenant_id="default",
-        if_none_match=None,
-        with_source=False,
-        images=world.images,
-        outputs=world.outputs,
-        clock=world.clock,
-    )
-    assert answer.document is not None
-    return str(answer.document["status"])
+    return read_image(image_id, tenant_id="default", images=world.images).status.value
 
 
 def test_an_unfinished_image_is_cancelled_and_its_message_finds_nothing_to_do() -> None:

@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status
-from darkroom.domain.listing import LISTED_STATUSES, Place, Wish, cursor_of, read_wish
+from darkroom.domain.listing import Place, Wish
 from darkroom.operations.list_images import LOOKS, Page, list_images
 from proof.fakes import FakeImages, World
 from proof.fakes.pictures import jpeg
@@ -157,38 +157,6 @@ def test_an_unfiltered_page_reads_as_many_rows_as_it_shows() -> None:
     images.get_all = lambda image_ids: reads.append(len(image_ids)) or get_all(image_ids)  # type: ignore[method-assign]
     list_images(Wish(limit=20), tenant_id="default", images=images)
     assert reads == [20]
-
-
-def test_words_become_a_wish() -> None:
-    place = Place(created_at=NOW, image_id="0" * 26)
-    assert read_wish() == Wish(limit=20)
-    assert read_wish(limit="100", status="pending,done, failed", cursor=cursor_of(place)) == Wish(
-        limit=100, statuses=frozenset({Status.PENDING, Status.DONE, Status.FAILED}), after=place
-    )
-
-
-@pytest.mark.parametrize("limit", ["0", "101", "-1", "1.0", "", " 5", "٣", "9" * 5000, "1,2"])
-def test_an_unusable_limit_is_refused(limit: str) -> None:
-    with pytest.raises(Rejected) as rejected:
-        read_wish(limit=limit)
-    assert rejected.value.code == "invalid_limit"
-
-
-@pytest.mark.parametrize("status", ["", "ready", "done,", "DONE", "cancelled"])
-def test_a_status_that_no_listed_image_has_is_refused_with_those_there_are(status: str) -> None:
-    with pytest.raises(Rejected, match="awaiting_upload, scheduled, pending") as rejected:
-        read_wish(status=status)
-    assert rejected.value.code == "unknown_status"
-    assert Status.CANCELLED not in LISTED_STATUSES
-
-
-@pytest.mark.parametrize(
-    "cursor", ["", "x", "0" * 38 + "\n", "0" * 37, "0" * 39, "0" * 12 + "8" * 26, "G" + "0" * 37, "٣" * 38]
-)
-def test_what_is_no_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(Rejected) as rejected:
-        read_wish(cursor=cursor)
-    assert rejected.value.code == "invalid_cursor"
 
 
 def test_an_unreadable_row_is_left_out_and_told_of_and_costs_the_page_no_place() -> None:

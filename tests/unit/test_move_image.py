@@ -7,8 +7,8 @@ import pytest
 
 from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.image import Status
-from darkroom.domain.schedule import Timetable, read_timetable
 from darkroom.domain.tenants import Tier
+from darkroom.http.timetables import read_timetable
 from darkroom.operations.move_image import move_image
 from darkroom.operations.read_image import UnknownImage
 from proof.fakes import World
@@ -163,10 +163,6 @@ def test_a_claim_that_came_between_wins_over_the_move() -> None:
     world.images.get = claimed_in_between
     with pytest.raises(Rejected, match="This one is done"):
         moved(world, image_id, delay="PT1H")
-
-
-def test_a_timetable_of_nothing_is_at_once() -> None:
-    assert Timetable() == read_timetable()
 
 
 def test_a_move_into_a_full_lane_is_turned_away_and_leaves_the_image_as_it_was() -> None:

@@ -10,7 +10,7 @@ import pytest
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Status
 from darkroom.domain.periods import Period
-from darkroom.domain.schedule import read_timetable
+from darkroom.http.timetables import read_timetable
 from darkroom.operations.list_scheduled import Selection
 from darkroom.operations.move_scheduled import LOOK_SECONDS, move_scheduled
 from proof.fakes import World

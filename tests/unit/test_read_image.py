@@ -1,11 +1,10 @@
-"""Reading: the status document, its validator, and the way to a variant."""
+"""Reading: an image as it stands, and the way to a variant."""
 
 import pytest
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Variant
+from darkroom.domain.image import Image, Variant
 from darkroom.operations.read_image import (
-    StatusAnswer,
     UnknownImage,
     UnknownVariant,
     VariantMissing,
@@ -17,18 +16,8 @@ from proof.fakes import World
 from proof.fakes.pictures import jpeg
 
 
-def read(
-    world: World, image_id: str, tenant_id: str = "default", if_none_match: str | None = None, with_source: bool = False
-) -> StatusAnswer:
-    return read_image(
-        image_id,
-        tenant_id=tenant_id,
-        if_none_match=if_none_match,
-        with_source=with_source,
-        images=world.images,
-        outputs=world.outputs,
-        clock=world.clock,
-    )
+def read(world: World, image_id: str, tenant_id: str = "default") -> Image:
+    return read_image(image_id, tenant_id=tenant_id, images=world.images)
 
 
 def url(world: World, image_id: str, name: str, tenant_id: str = "default") -> str:
@@ -41,41 +30,10 @@ def done_image(world: World) -> str:
     return image_id
 
 
-def test_a_pending_image_is_not_finished() -> None:
-    world = World()
-    answer = read(world, world.submit(jpeg()).image.image_id)
-    assert answer.document is not None and answer.document["status"] == "pending"
-    assert answer.retry_after_seconds == 1
-
-
-def test_a_done_image_has_addresses() -> None:
-    world = World()
-    answer = read(world, done_image(world))
-    assert answer.document is not None and answer.retry_after_seconds is None
-    assert all(variant["url"].startswith("https://outputs.example/") for variant in answer.document["variants"])
-
-
-def test_a_client_whose_copy_is_current_gets_none() -> None:
+def test_an_image_is_read_as_it_stands() -> None:
     world = World()
     image_id = done_image(world)
-    tag = read(world, image_id).entity_tag
-    assert read(world, image_id, if_none_match=tag).document is None
-
-
-def test_a_change_of_the_image_outdates_the_copy() -> None:
-    world = World()
-    image_id = world.submit(jpeg()).image.image_id
-    tag = read(world, image_id).entity_tag
-    world.deliver(world.lanes.sent[-1])
-    assert read(world, image_id, if_none_match=tag).document is not None
-
-
-def test_a_copy_is_outdated_before_its_addresses_die() -> None:
-    world = World()
-    image_id = done_image(world)
-    tag = read(world, image_id).entity_tag
-    world.advance(300)
-    assert read(world, image_id, if_none_match=tag).document is not None
+    assert read(world, image_id) == world.row(image_id)
 
 
 @pytest.mark.parametrize("image_id", ["0" * 26, "no-id", "", "../" * 9])
@@ -146,11 +104,3 @@ def test_a_store_that_does_not_answer_keeps_nobody_from_an_address() -> None:
 
     world.outputs.holds = silent
     assert url(world, image_id, "thumb").endswith("thumb.jpg")
-
-
-def test_the_image_itself_adds_the_originals_facts() -> None:
-    world = World()
-    answer = read(world, done_image(world), with_source=True)
-    assert answer.document is not None
-    assert answer.document["source"]["media_type"] == "image/jpeg"
-    assert answer.document["source"]["bytes"] == len(jpeg())

@@ -1,4 +1,4 @@
-"""When a client wants its image: how it says so, and the bounds."""
+"""When a client wants its image: the bounds."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.schedule import MAX_DELAY_SECONDS, Appointment, Timetable, appoint, read_timetable
+from darkroom.domain.schedule import MAX_DELAY_SECONDS, Appointment, Timetable, appoint
+from darkroom.http.timetables import read_timetable
 
 NOW = 1_795_251_600_000  # 2026-11-21T09:00:00Z
 DAY = 24 * 3600 * 1000
@@ -20,82 +21,11 @@ def code_of(refusal: pytest.ExceptionInfo[Rejected]) -> str:
     return refusal.value.code
 
 
-@pytest.mark.parametrize(
-    ("text", "instant"),
-    [
-        ("2027-03-01T09:00:00Z", milliseconds(2027, 3, 1, 9)),
-        ("2027-03-01t09:00:00z", milliseconds(2027, 3, 1, 9)),
-        ("2027-03-01T09:00:00+01:00", milliseconds(2027, 3, 1, 8)),
-        ("2027-03-01T09:00:00 01:00", milliseconds(2027, 3, 1, 8)),
-        ("2027-03-01T09:00:00-05:30", milliseconds(2027, 3, 1, 14, 30)),
-        # Summer time begins in Berlin at 01:00 UTC: an hour later by the zone's own offsets is two by its clocks.
-        ("2027-03-28T01:59:59+01:00", milliseconds(2027, 3, 28, 0, 59, 59)),
-        ("2027-03-28T03:00:00+02:00", milliseconds(2027, 3, 28, 3, zone="Europe/Berlin")),
-        ("2028-02-29T12:00:00Z", milliseconds(2028, 2, 29, 12)),
-        ("2026-12-31T23:59:59.999Z", milliseconds(2027, 1, 1) - 1),
-        ("2027-01-01T00:00:00.0001Z", milliseconds(2027, 1, 1) + 1),
-    ],
-)
-def test_an_instant_is_taken_with_its_zone_and_never_made_earlier(text: str, instant: int) -> None:
-    assert read_timetable(process_at=text) == Timetable(process_at=instant)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "tomorrow", "2027-03-01", "2027-03-01T09:00:00", "1800000000", "2027-02-29T09:00:00Z"),
-        *("2027-13-01T09:00:00Z", "2027-03-01T24:00:00Z", "2026-12-31T23:59:60Z", "2027-03-01T09:00Z", "é" * 99),
-        *("2027-03-01T09:00:00+99:99", "2027-03-01T09:00:00Z\n", "20270301T090000Z"),
-    ],
-)
-def test_what_is_no_instant_with_a_zone_is_refused_by_example(text: str) -> None:
-    with pytest.raises(Rejected, match="as in RFC 3339") as refusal:
-        read_timetable(process_at=text)
-    assert code_of(refusal) == "invalid_process_at"
-    with pytest.raises(Rejected, match="as in RFC 3339") as refusal:
-        read_timetable(expires_at=text)
-    assert code_of(refusal) == "invalid_expires_at"
-
-
-@pytest.mark.parametrize(
-    ("text", "duration"),
-    [
-        ("PT1S", 1_000),
-        ("PT0S", 0),
-        ("PT1.5S", 1_500),
-        ("PT1,5S", 1_500),
-        ("PT0.0001S", 1),
-        ("PT15M", 900_000),
-        ("P2DT12H", 60 * 3_600_000),
-        ("P52W", 364 * DAY),
-        ("P364D", 364 * DAY),
-        ("PT90M30S", 5_430_000),
-    ],
-)
-def test_a_delay_counts_in_whole_milliseconds_rounded_up(text: str, duration: int) -> None:
-    assert read_timetable(delay=text) == Timetable(delay_milliseconds=duration)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "P", "PT", "P1Y", "P1M", "1h", "3600", "-PT5M", "PT-5M", "P1DT", "PT1H ", "P1.5D"]
-)
-def test_what_is_no_duration_is_refused_by_example(text: str) -> None:
-    with pytest.raises(Rejected, match="PT90S, PT15M, P2DT12H") as refusal:
-        read_timetable(delay=text)
-    assert code_of(refusal) == "invalid_delay"
-
-
 @pytest.mark.parametrize("text", ["P365D", "PT99999999999999999999S", "P" + "9" * 300 + "W"])
 def test_a_delay_of_over_364_days_is_refused_with_the_bound(text: str) -> None:
     with pytest.raises(Rejected, match="at most P364D") as refusal:
         appoint(read_timetable(delay=text), now=NOW)
     assert code_of(refusal) == "invalid_delay"
-
-
-def test_an_instant_and_a_delay_exclude_each_other() -> None:
-    with pytest.raises(Rejected) as refusal:
-        read_timetable(process_at="2027-03-01T09:00:00Z", delay="PT1H")
-    assert code_of(refusal) == "conflicting_parameters"
 
 
 def test_nothing_said_is_at_once() -> None:

@@ -20,7 +20,8 @@ from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
-from darkroom.http.routes import PROBLEM_HEADERS, ROUTES
+from darkroom.http.problems import PROBLEMS
+from darkroom.http.routes import ROUTES
 from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
 from darkroom.settings import AccessSettings, InputSettings
 
@@ -581,7 +582,7 @@ def test_scripts_of_a_website_may_send_and_see_what_the_api_takes_and_tells() ->
     assert set(cors["allowHeaders"]) == {"authorization", "content-type", *sent}
     told = {header.name.lower() for route in ROUTES for answer in route.answers for header in answer.headers}
     told |= {header.name.lower() for route in ROUTES for header in route.headers}
-    told |= {header.name.lower() for headers in PROBLEM_HEADERS.values() for header in headers}
+    told |= {header.name.lower() for problem in PROBLEMS.values() for header in problem.headers}
     assert set(cors["exposeHeaders"]) == told
 
 

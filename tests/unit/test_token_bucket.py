@@ -1,4 +1,4 @@
-"""Allowances as token buckets: never more than was allowed, waits that are exact, and what clients are told."""
+"""Allowances as token buckets: never more than was allowed, and waits that are exact."""
 
 import pytest
 
@@ -6,8 +6,6 @@ from darkroom.domain.tenants import Allowance
 from darkroom.domain.token_bucket import (
     Take,
     interval_of,
-    limit_field,
-    policy_field,
     seconds_to_next,
     take,
     tokens_left,
@@ -73,29 +71,3 @@ def test_an_allowance_that_was_lowered_counts_from_then_on() -> None:
         0,
         5,
     )
-
-
-@pytest.mark.parametrize(
-    ("allowance", "field"),
-    [
-        (FREE, '"tenant";q=50;w=5'),
-        (Allowance(requests_per_second=3, burst=10), '"tenant";q=10;w=4'),
-        (Allowance(requests_per_second=100, burst=1), '"tenant";q=1;w=1'),
-    ],
-)
-def test_the_policy_says_the_burst_and_when_it_is_whole_again(allowance: Allowance, field: str) -> None:
-    assert policy_field(allowance) == field
-
-
-@pytest.mark.parametrize(
-    ("left", "wait_seconds", "field"),
-    [
-        (50, 0, '"tenant";r=50;t=5'),
-        (25, 0, '"tenant";r=25;t=3'),
-        (1, 0, '"tenant";r=1;t=1'),
-        (0, 0, '"tenant";r=0;t=1'),
-        (0, 7, '"tenant";r=0;t=7'),
-    ],
-)
-def test_what_is_left_is_told_with_the_time_in_which_to_use_no_more(left: int, wait_seconds: int, field: str) -> None:
-    assert limit_field(left, FREE, wait_seconds=wait_seconds) == field

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from darkroom.ports import UnreadableRow
@@ -12,6 +14,25 @@ from darkroom.ports import UnreadableRow
 logger = Logger()
 metrics = Metrics()
 tracer = Tracer()
+
+type Handler = Callable[..., dict[str, Any]]
+
+
+def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callable[[Handler], Handler]:
+    """What Lambda calls: its log lines carry the invocation, and the request's id where API Gateway calls it
+    (`of_gateway`), it is traced, and its metrics are written at its end.
+
+    One without metrics of its own (`has_metrics`) would be warned of at every end.
+    """
+
+    def decorate(handler: Handler) -> Handler:
+        measured: Handler = metrics.log_metrics(handler, capture_cold_start_metric=True) if has_metrics else handler
+        traced: Handler = tracer.capture_lambda_handler(measured, capture_response=False)
+        path = correlation_paths.API_GATEWAY_HTTP if of_gateway else None
+        logged: Handler = logger.inject_lambda_context(traced, correlation_id_path=path, clear_state=True)
+        return logged
+
+    return decorate
 
 
 def report_unreadable(rows: Collection[UnreadableRow]) -> None:

@@ -1,17 +1,10 @@
-"""The status document and its validator."""
-
-from dataclasses import replace
+"""The status document."""
 
 import pytest
 
 from darkroom.domain.image import Image, Status, Variant, complete, reject
-from darkroom.http.documents import (
-    entity_tag,
-    matches_entity_tag,
-    retry_after_seconds,
-    rfc3339,
-    status_document,
-)
+from darkroom.domain.instants import rfc3339
+from darkroom.http.documents import StatusDocument, retry_after_seconds, status_document
 from tests.unit.test_image import NOW, pending, processing
 
 KEYS = [
@@ -36,7 +29,7 @@ KEYS = [
 VARIANT = Variant(name="thumb", width=2, height=1, format="jpeg", size_bytes=3, sha256="ab", key="outputs/k.jpg")
 
 
-def document(image: Image) -> dict[str, object]:
+def document(image: Image) -> StatusDocument:
     return status_document(image, lambda variant: f"https://x/{variant.key}")
 
 
@@ -93,31 +86,6 @@ def test_links_are_relative_to_the_root() -> None:
 def test_times_are_rfc_3339_in_utc() -> None:
     assert rfc3339(NOW + 7) == "2026-11-21T09:00:00.007Z"
     assert rfc3339(None) is None
-
-
-def test_the_entity_tag_changes_with_every_write_and_every_five_minutes() -> None:
-    image = pending()
-    tag = entity_tag(image, NOW)
-    assert entity_tag(image, NOW + 299_999) == tag
-    assert entity_tag(image, NOW + 300_000) != tag
-    assert entity_tag(replace(image, version=2), NOW) != tag
-
-
-@pytest.mark.parametrize(
-    ("header", "matches"),
-    [
-        ('W/"1-2"', True),
-        ('"1-2"', True),
-        ('"x", W/"1-2"', True),
-        ("*", True),
-        ('"1-3"', False),
-        ("", False),
-        (None, False),
-        ("1-2", False),
-    ],
-)
-def test_if_none_match_is_compared_weakly(header: str | None, matches: bool) -> None:
-    assert matches_entity_tag(header, 'W/"1-2"') is matches
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -11,7 +10,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import MAX_BATCH_BYTES, UnreadableBatch
-from darkroom.domain.instants import Milliseconds
+from darkroom.domain.instants import Milliseconds, timestamp
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -90,10 +89,3 @@ class HoldExecutions:
         arn = f"{self._state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
         with retryable("looking at an execution"):
             return self._client.describe_execution(executionArn=arn)["status"] in _SERVES
-
-
-def timestamp(instant: Milliseconds) -> str:
-    """An instant for a Wait state, which cuts milliseconds off: it must be a whole second."""
-    if instant % 1000:
-        raise ValueError(f"{instant} is no whole second")
-    return datetime.fromtimestamp(instant // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -22,3 +22,11 @@ def rfc3339(instant: Milliseconds | None) -> str | None:
     if instant is None:
         return None
     return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def timestamp(instant: Milliseconds) -> str:
+    """An instant as a state machine waits for it, in RFC 3339. Its Wait state cuts milliseconds off, so it must be a
+    whole second: raises ValueError for any other."""
+    if instant % 1000:
+        raise ValueError(f"{instant} is no whole second")
+    return datetime.fromtimestamp(instant // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,29 +1,17 @@
-"""A tenant's list of images, newest first: what a client may ask of it, and the cursor that leads from page to page."""
+"""A tenant's list of images, newest first: what a client may ask of it."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from darkroom.domain.errors import Rejected
-from darkroom.domain.ids import IMAGE_ID_PATTERN
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 
-DEFAULT_PAGE_IMAGES, MAX_PAGE_IMAGES = 20, 100
-"""How many images a page has unless the client says so, and at most: as many rows as DynamoDB reads in one batch."""
+MAX_PAGE_IMAGES = 100
+"""How many images a page has at most: as many rows as DynamoDB reads in one batch."""
 
 LISTED_STATUSES = tuple(status for status in Status if status is not Status.CANCELLED)
 """What a listed image can be. One that was withdrawn, whatever it was, is in the list no more."""
-
-CURSOR_PATTERN = f"([0-9a-f]{{12}})({IMAGE_ID_PATTERN})"
-"""A place as clients carry it: 48 bits of `created_at` in hexadecimal, and the image's id.
-
-It is not signed: each text that matches is a place, and whose list it is a place in, the credential says.
-"""
-
-_CURSOR = re.compile(CURSOR_PATTERN)
-_LIMIT = re.compile(r"[0-9]{1,3}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,39 +34,3 @@ class Wish:
     def fits(self, image: Image) -> bool:
         """Whether the image is one of them, wherever it stands."""
         return not image.is_deleted and (self.statuses is None or image.status in self.statuses)
-
-
-def read_wish(*, limit: str | None = None, status: str | None = None, cursor: str | None = None) -> Wish:
-    """What the words of a request ask for. Raises Rejected (`invalid_limit`, `unknown_status`, `invalid_cursor`)."""
-    return Wish(
-        limit=DEFAULT_PAGE_IMAGES if limit is None else _limit(limit),
-        statuses=None if status is None else frozenset(map(_status, status.split(","))),
-        after=None if cursor is None else _place(cursor),
-    )
-
-
-def cursor_of(place: Place) -> str:
-    """The cursor with which the list goes on behind `place`."""
-    return f"{place.created_at:012x}{place.image_id}"
-
-
-def _limit(text: str) -> int:
-    if not _LIMIT.fullmatch(text) or not 1 <= int(text) <= MAX_PAGE_IMAGES:
-        raise Rejected("invalid_limit", f"limit is a whole number from 1 to {MAX_PAGE_IMAGES}.")
-    return int(text)
-
-
-def _status(text: str) -> Status:
-    try:
-        return next(status for status in LISTED_STATUSES if status == text.strip())
-    except StopIteration:
-        raise Rejected(
-            "unknown_status", f"status is one or more of these, parted by commas: {', '.join(LISTED_STATUSES)}."
-        ) from None
-
-
-def _place(text: str) -> Place:
-    match = _CURSOR.fullmatch(text)
-    if match is None:
-        raise Rejected("invalid_cursor", "cursor is the `next` of an earlier page, as it was. Leave it out to begin.")
-    return Place(created_at=int(match[1], 16), image_id=match[2])

@@ -13,9 +13,6 @@ from darkroom.domain.tenants import Allowance
 type Microseconds = int
 """An instant as microseconds since 1970: a tenant may be allowed ten requests a millisecond."""
 
-POLICY = "tenant"
-"""What the policy is called in `RateLimit-Policy` and `RateLimit`."""
-
 
 def interval_of(allowance: Allowance) -> int:
     """How many microseconds one request stands for, rounded up so that never more is let through than was allowed."""
@@ -51,18 +48,3 @@ def tokens_left(tat: Microseconds, allowance: Allowance, now: Microseconds) -> i
 def seconds_to_next(tat: Microseconds, allowance: Allowance, now: Microseconds) -> int:
     """How many whole seconds it takes, rounded up, until there is a token again; 0 where there is one."""
     return max(0, -(-(tat - latest_tat(allowance, now)) // 1_000_000))
-
-
-def policy_field(allowance: Allowance) -> str:
-    """`RateLimit-Policy`: the burst, and the seconds in which it comes back whole
-    (draft-ietf-httpapi-ratelimit-headers-11, section 3)."""
-    return f'"{POLICY}";q={allowance.burst};w={-(-allowance.burst // allowance.requests_per_second)}'
-
-
-def limit_field(left: int, allowance: Allowance, *, wait_seconds: int) -> str:
-    """`RateLimit`: what is left, and in how many seconds to use no more than that (the same draft, section 4).
-
-    Who spends what is left evenly over that time is never turned away by it; with nothing left it is `wait_seconds`.
-    """
-    seconds = -(-left // allowance.requests_per_second) if left else max(1, wait_seconds)
-    return f'"{POLICY}";r={left};t={seconds}'

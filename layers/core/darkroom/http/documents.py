@@ -1,4 +1,4 @@
-"""The status document: what a client sees of an image, always with all its keys."""
+"""The documents that the API answers with: what a client sees of an image, always with all its keys."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from darkroom.domain.ids import IMAGE_ID_PATTERN
 from darkroom.domain.image import Image, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import LANES
+from darkroom.ports import UploadForm
 
 RETRY_AFTER_SECONDS, LONGEST_RETRY_AFTER_SECONDS = 1, 3600
 """How long a client waits before it asks again for an image that is not finished, and at most where it is scheduled."""
-
-ENTITY_TAG_WINDOW_SECONDS = 300
-"""A presigned URL lives 15 minutes; an entity tag lives five at most, so that a 304 never vouches for a dead URL."""
 
 type ImageId = Annotated[str, Field(pattern=f"^{IMAGE_ID_PATTERN}$", description="An image's id.")]
 type Instant = Annotated[
@@ -126,6 +124,16 @@ class ImageDocument(StatusDocument):
     source: SourceDocument
 
 
+class PageDocument(TypedDict):
+    """Some of the tenant's images, newest first."""
+
+    images: list[StatusDocument]
+    next: Annotated[
+        str | None,
+        Field(description="The `cursor` of the next page; null where the list has ended."),
+    ]
+
+
 def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDocument:
     """The document of `image`; `url_of` gives the address from which a finished variant can be fetched now."""
     total = len(image.recipe.variants)
@@ -173,6 +181,14 @@ def image_document(image: Image, url_of: Callable[[Variant], str]) -> ImageDocum
     }
 
 
+def upload_document(image: Image, form: UploadForm | None, url_of: Callable[[Variant], str]) -> UploadDocument:
+    """The same with the form by which its bytes can be sent, while they are awaited."""
+    upload: FormDocument | None = None
+    if form is not None:
+        upload = {"url": form.url, "fields": dict(form.fields), "expires_at": rfc3339(form.expires_at)}
+    return {**status_document(image, url_of), "upload": upload}
+
+
 def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
     """When it makes sense to ask for the image again: for a scheduled one not before its time, but within the hour,
     because it may be moved. None where it has ended."""
@@ -187,18 +203,3 @@ def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
 def status_path(image_id: str) -> str:
     """Where an image's status is asked for, relative to the API's root."""
     return f"/images/{image_id}/status"
-
-
-def entity_tag(image: Image, now: Milliseconds) -> str:
-    """A weak validator (RFC 9110, section 8.8.1): it changes with the row's version and every five minutes."""
-    return f'W/"{image.version}-{now // (ENTITY_TAG_WINDOW_SECONDS * 1000)}"'
-
-
-def matches_entity_tag(if_none_match: str | None, tag: str) -> bool:
-    """Whether an `If-None-Match` header lists `tag`, by the weak comparison of RFC 9110, section 13.1.2."""
-    if if_none_match is None:
-        return False
-    if if_none_match.strip() == "*":
-        return True
-    opaque = tag.removeprefix("W/")
-    return any(candidate.strip().removeprefix("W/") == opaque for candidate in if_none_match.split(","))

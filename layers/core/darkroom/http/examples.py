@@ -8,17 +8,19 @@ from typing import Any
 from darkroom.domain.image import UPLOAD_SECONDS, Image, Source, Status, Variant, accept, await_upload, complete, reject
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import SLOW
-from darkroom.domain.listing import Place, cursor_of
+from darkroom.domain.listing import Place
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.http.documents import (
     FormDocument,
     ImageDocument,
+    PageDocument,
     StatusDocument,
     UploadDocument,
     image_document,
     status_document,
 )
-from darkroom.http.routes import EXAMPLE_ID, PageDocument
+from darkroom.http.headers import EXAMPLE_ID
+from darkroom.http.list_queries import cursor_of
 
 ACCEPTED_AT: Milliseconds = 1_795_251_600_000
 """2026-11-21T09:00:00Z."""

@@ -11,20 +11,9 @@ from pydantic.json_schema import GenerateJsonSchema
 from darkroom.http.documents import ImageDocument, StatusDocument, UploadDocument
 from darkroom.http.examples import examples_of
 from darkroom.http.forms import FILE_PART, FORM_MEDIA_TYPE
-from darkroom.http.router import PROBLEMS, Problem, ProblemDocument, problem_document, problem_type
-from darkroom.http.routes import (
-    ALLOWANCE_HEADERS,
-    ALWAYS_HEADERS,
-    EVERYWHERE,
-    NOWHERE,
-    PROBLEM_HEADERS,
-    ROUTES,
-    Answer,
-    Body,
-    Header,
-    Parameter,
-    Route,
-)
+from darkroom.http.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, Header
+from darkroom.http.problems import PROBLEMS, Problem, ProblemDocument, problem_document
+from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES, Answer, Body, Parameter, Route
 from darkroom.settings import Access
 
 type Json = dict[str, Any]
@@ -97,52 +86,6 @@ _GATEWAY_MESSAGES: dict[HTTPStatus, str] = {
 """What API Gateway says by itself
 (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html)."""
 
-_DETAILS: dict[str, str] = {
-    "conflicting_parameters": "process_at names an instant and delay counts from now: send one of them.",
-    "empty_upload": "The body is empty. Send the file's bytes: curl --data-binary @photo.jpg",
-    "idempotency_key_reused": "This Idempotency-Key was used with another photo, preset or recipe. Use a new key.",
-    "image_deleted": "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again.",
-    "internal": "Something unexpected happened here. Tell the operator the correlation id.",
-    "invalid_cursor": "cursor is the `next` of an earlier page, as it was. Leave it out to begin.",
-    "invalid_delay": "A delay is at most P364D.",
-    "invalid_expires_at": "expires_at must lie after the image's time, and at most 364 days after it.",
-    "invalid_form": "It has no part `file`. Send the photo as the one part `file`: curl -F file=@photo.jpg",
-    "invalid_idempotency_key": "An Idempotency-Key is 1 to 255 printable ASCII characters.",
-    "invalid_limit": "limit is a whole number from 1 to 100.",
-    "invalid_move": "Say when: process_at with an instant, or delay with a duration.",
-    "invalid_process_at": "process_at must lie between now and 364 days from now.",
-    "invalid_upload": "The upload cannot be announced so. sha256: must be the file's SHA-256 in 64 hexadecimal digits.",
-    "no_tenant": "The token's claim 'sub' names no tenant: that takes 1 to 128 letters, digits and . _ : | @ -.",
-    "invalid_recipe": "The recipe cannot be used. variants.0.width: must be at most 8192.",
-    "method_not_allowed": "This path takes GET, PATCH, DELETE.",
-    "not_scheduled": "Only an image that is scheduled can be moved. This one is done.",
-    "overloaded": "There is more to do than can be done in time. Send the same request again after 300 seconds: by "
-    "then what waits now will have been developed.",
-    "too_many_requests": "This tenant may send 10 requests a second, and 50 at once. Send the same request again after "
-    "1 seconds.",
-    "unavailable": "A service that this needs does not answer now. Send the same request again.",
-    "unknown_image": "There is no image with this id.",
-    "unknown_parameter": "Only these parameters are known here: cursor, limit, status.",
-    "unknown_path": "There is nothing at this path.",
-    "unknown_preset": "There is no such preset. Known presets: avatar, standard.",
-    "unknown_status": "status is one or more of these, parted by commas: pending, processing, done.",
-    "unknown_variant": "The image has no such variant. It has: thumb, medium, large, webp.",
-    "unknown_variants": "There is no variant 'huge'. Known variants: thumb, medium, large, webp.",
-    "unreadable_body": "The body is not base64 as the gateway sends it.",
-    "unsupported_format": "The bytes are text, whatever the file is called. Send a JPEG, PNG, WebP or GIF image.",
-    "unsupported_media_type": "Send the body as JSON: Content-Type: application/json",
-    "upload_too_large": "The upload has 5242880 bytes; at most 4194304 can be sent in one request.",
-    "variant_missing": "The variant was made and is not there any more. Tell the operator the image's id and the "
-    "correlation id: it can be made again.",
-    "variant_not_ready": "The image is pending. See /images/{id}/status for why, or ask again when it is done.",
-}
-"""What each problem may say, as an example."""
-
-_FIELD_ERRORS = {
-    "invalid_recipe": [{"field": "variants.0.width", "message": "must be at most 8192"}],
-    "invalid_upload": [{"field": "sha256", "message": "must be the file's SHA-256 in 64 hexadecimal digits"}],
-}
-
 
 def document(access: Access) -> Json:
     """The description of the API of a stack that was deployed with that access."""
@@ -150,7 +93,7 @@ def document(access: Access) -> Json:
     paths: Json = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, access, components)
-    responses = {code: _refusal(PROBLEMS[code][0], (code,), components) for code in NOWHERE}
+    responses = {code: _refusal(PROBLEMS[code].status, (code,), components) for code in NOWHERE}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Darkroom", "version": "1", "description": _DESCRIPTION},
@@ -205,17 +148,17 @@ class _Components:
     def problem(self, code: str) -> Json:
         """A reference to the schema of one problem."""
         name = "".join(word.capitalize() for word in code.split("_")) + "Problem"
-        status, title = PROBLEMS[code]
+        kind = PROBLEMS[code]
         self.schemas[name] = {
-            "title": title,
+            "title": kind.title,
             "allOf": [self.schema_of(ProblemDocument)],
             "properties": {
-                "type": {"const": problem_type(code)},
-                "status": {"const": status.value},
+                "type": {"const": kind.urn},
+                "status": {"const": kind.status.value},
                 "code": {"const": code},
             },
         }
-        self.examples[code] = {"summary": title, "value": _problem_example(code)}
+        self.examples[code] = {"summary": kind.title, "value": _problem_example(code)}
         return {"$ref": f"#/components/schemas/{name}"}
 
     def header(self, header: Header, *, always: bool) -> Json:
@@ -252,8 +195,8 @@ def _operation(route: Route, access: Access, components: _Components) -> Json:
         gateways |= {*_REFUSED_BY_GATEWAY[access]}
     if route.body is not None:
         gateways.add(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    for status in sorted(gateways | {PROBLEMS[code][0] for code in codes}):
-        own = tuple(code for code in codes if PROBLEMS[code][0] is status)
+    for status in sorted(gateways | {PROBLEMS[code].status for code in codes}):
+        own = tuple(code for code in codes if PROBLEMS[code].status is status)
         responses[str(status.value)] = _refusal(
             status, own, components, headers=route.headers, by_gateway=status in gateways
         )
@@ -340,7 +283,7 @@ def _refusal(
         for header in (*headers, *ALWAYS_HEADERS):
             described[header.name] = components.header(header, always=header.always and not by_gateway)
         for code in codes:
-            for header in PROBLEM_HEADERS.get(code, ()):
+            for header in PROBLEMS[code].headers:
                 always = header.always and len(codes) == 1 and not by_gateway
                 described[header.name] = components.header(header, always=always)
     if by_gateway:
@@ -349,7 +292,7 @@ def _refusal(
             "schema": components.schema_of(GatewayError),
             "examples": {"gateway": {"summary": "API Gateway itself", "value": {"message": message}}},
         }
-    told = [PROBLEMS[code][1] for code in codes] + ["API Gateway itself"] * by_gateway
+    told = [PROBLEMS[code].title for code in codes] + ["API Gateway itself"] * by_gateway
     return {"description": ". ".join(told) + ".", "headers": described, "content": content}
 
 
@@ -358,5 +301,6 @@ def _discriminator(schemas: dict[str, Json]) -> Json:
 
 
 def _problem_example(code: str) -> ProblemDocument:
-    problem = Problem(code, _DETAILS[code], errors=_FIELD_ERRORS.get(code, []))
+    kind = PROBLEMS[code]
+    problem = Problem(code, kind.example, errors=kind.example_errors)
     return problem_document(problem, "T3stRequ3stId=")

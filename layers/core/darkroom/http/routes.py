@@ -10,22 +10,31 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from pydantic import ConfigDict, Field
 
-from darkroom.domain.announcement import (
+from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE
+from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
+from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
+from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from darkroom.http.announcements import (
     MAX_ANNOUNCED_BYTES,
     MAX_ANNOUNCEMENT_BYTES,
     MEDIA_TYPE_PATTERN,
     SHA256_PATTERN,
-    UNKNOWN_MEDIA_TYPE,
 )
-from darkroom.domain.listing import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES, LISTED_STATUSES, MAX_PAGE_IMAGES
-from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
-from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
-from darkroom.domain.schedule import DURATION_PATTERN, INSTANT_PATTERN, MAX_DELAY_SECONDS, MAX_MOVE_BYTES
-from darkroom.domain.token_bucket import POLICY
-from darkroom.http.documents import ImageDocument, ImageId, StatusDocument, UploadDocument
-
-EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
-"""The image of all examples."""
+from darkroom.http.documents import ImageDocument, ImageId, PageDocument, StatusDocument, UploadDocument
+from darkroom.http.headers import (
+    ALLOWANCE_HEADERS,
+    ENTITY_TAG,
+    EXAMPLE_ID,
+    LOCATION_OF_STATUS,
+    LOCATION_OF_VARIANT,
+    REPLAYED,
+    RETRY_AFTER,
+    RETRY_AFTER_WHILE_UNFINISHED,
+    Header,
+)
+from darkroom.http.list_queries import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES
+from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, MAX_MOVE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +61,6 @@ class Body:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Header:
-    """A header of an answer; one that is not in `always` is there where it makes sense."""
-
-    name: str
-    kind: Any
-    description: str
-    example: Any
-    always: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
 class Answer:
     """An answer to a request that was not refused; `kind` is the type of its document, None where it has none."""
 
@@ -85,8 +83,8 @@ class Route:
     problems: tuple[str, ...]
     parameters: tuple[Parameter, ...] = ()
     body: Body | None = None
-    headers: tuple[Header, ...] = ()
-    """What any of its answers may have, a refusal too."""
+    is_rate_limited: bool = False
+    """Whether a request costs its tenant a token."""
     is_open: bool = False
     """Whether it is answered to everybody, without a credential."""
 
@@ -96,81 +94,15 @@ class Route:
         return self.path.replace("{id}", "<image_id>").replace("{", "<").replace("}", ">")
 
     @property
+    def headers(self) -> tuple[Header, ...]:
+        """What any of its answers may have, a refusal too."""
+        return ALLOWANCE_HEADERS if self.is_rate_limited else ()
+
+    @property
     def query(self) -> frozenset[str]:
         """The names of all query parameters."""
         return frozenset(parameter.name for parameter in self.parameters if parameter.place == "query")
 
-
-def _header(name: str, kind: Any, description: str, example: Any, *, always: bool = True) -> Header:
-    return Header(name=name, kind=kind, description=description, example=example, always=always)
-
-
-CACHE_CONTROL = _header("Cache-Control", str, "Whether the answer may be kept.", "no-store")
-NO_SNIFFING = _header(
-    "X-Content-Type-Options", Literal["nosniff"], "The answer is of the type that it says.", "nosniff"
-)
-_LOCATION_OF_STATUS = _header(
-    "Location", str, "Where to ask how the image is doing, relative to the API's root.", f"/images/{EXAMPLE_ID}/status"
-)
-_LOCATION_OF_VARIANT = _header(
-    "Location",
-    Annotated[str, Field(json_schema_extra={"format": "uri"})],
-    "Where the variant lies, for anyone, for 15 minutes.",
-    f"https://darkroom-outputs.s3.us-east-1.amazonaws.com/outputs/{EXAMPLE_ID}/1/thumb?X-Amz-Signature=0a1b2c",
-)
-_RETRY_AFTER = _header("Retry-After", Annotated[int, Field(ge=1)], "When to ask again, in seconds.", 1)
-_RETRY_AFTER_WHILE_UNFINISHED = _header(
-    "Retry-After",
-    Annotated[int, Field(ge=1)],
-    "When to ask again, in seconds; absent once the image has ended.",
-    1,
-    always=False,
-)
-_ENTITY_TAG = _header(
-    "ETag",
-    Annotated[str, Field(pattern='^W/"[0-9]+-[0-9]+"$')],
-    "For If-None-Match. It changes with the image, and every five minutes so that no address in the document dies.",
-    'W/"3-5984172"',
-)
-_REPLAYED = _header(
-    "Idempotent-Replayed",
-    Literal["true"],
-    "Present where an earlier request with this key made the image.",
-    "true",
-    always=False,
-)
-
-ALLOWANCE_HEADERS = (
-    _header(
-        "RateLimit-Policy",
-        Annotated[str, Field(pattern=f'^"{POLICY}";q=[0-9]+;w=[0-9]+$')],
-        "How many requests the tenant may send at once (q), and in how many seconds they come back (w), as in "
-        "draft-ietf-httpapi-ratelimit-headers; absent where callers are not told apart.",
-        f'"{POLICY}";q=50;w=5',
-        always=False,
-    ),
-    _header(
-        "RateLimit",
-        Annotated[str, Field(pattern=f'^"{POLICY}";r=[0-9]+;t=[0-9]+$')],
-        "How many requests are left to the tenant (r), to be spent over that many seconds (t).",
-        f'"{POLICY}";r=42;t=5',
-        always=False,
-    ),
-)
-"""What answers say of the tenant's allowance where a request costs some of it."""
-
-ALWAYS_HEADERS = (CACHE_CONTROL, NO_SNIFFING)
-"""What every answer of a function has."""
-
-PROBLEM_HEADERS: dict[str, tuple[Header, ...]] = {
-    "method_not_allowed": (_header("Allow", str, "The methods that this path takes.", "GET, PATCH, DELETE"),),
-    "overloaded": (_RETRY_AFTER,),
-    "too_many_requests": (_RETRY_AFTER,),
-    "unavailable": (_RETRY_AFTER,),
-    "unsupported_media_type": (_header("Accept", str, "What the body may be.", "application/json"),),
-    "variant_not_ready": (_RETRY_AFTER_WHILE_UNFINISHED,),
-}
-"""What some problems say in headers beside."""
 
 EVERYWHERE = ("internal", "unknown_parameter")
 """Problems that every route may have."""
@@ -209,16 +141,6 @@ _IF_NONE_MATCH = Parameter(
     description="The ETag of the copy that the client has: where it is current the answer is 304.",
     example='W/"3-5984172"',
 )
-
-
-class PageDocument(TypedDict):
-    """Some of the tenant's images, newest first."""
-
-    images: list[StatusDocument]
-    next: Annotated[
-        str | None,
-        Field(description="The `cursor` of the next page; null where the list has ended."),
-    ]
 
 
 class Move(TypedDict, total=False):
@@ -277,7 +199,7 @@ _OF_EVERY_ORDER = (
 
 def _as_it_stands(kind: type) -> tuple[Answer, ...]:
     """The answers to whoever asks how an image is doing, and may have asked before."""
-    headers = (_ENTITY_TAG, _RETRY_AFTER_WHILE_UNFINISHED)
+    headers = (ENTITY_TAG, RETRY_AFTER_WHILE_UNFINISHED)
     return (
         Answer(status=HTTPStatus.OK, description="The image as it stands.", kind=kind, headers=headers),
         Answer(status=HTTPStatus.NOT_MODIFIED, description="The client's copy is current.", headers=headers),
@@ -356,7 +278,7 @@ POST_IMAGE = Route(
             status=HTTPStatus.ACCEPTED,
             description="Accepted: it will be developed.",
             kind=StatusDocument,
-            headers=(_LOCATION_OF_STATUS, _RETRY_AFTER, _REPLAYED),
+            headers=(LOCATION_OF_STATUS, RETRY_AFTER, REPLAYED),
         ),
     ),
     problems=(
@@ -367,7 +289,7 @@ POST_IMAGE = Route(
         "unsupported_format",
         *_OF_EVERY_ORDER,
     ),
-    headers=ALLOWANCE_HEADERS,
+    is_rate_limited=True,
 )
 
 POST_UPLOAD = Route(
@@ -394,13 +316,13 @@ POST_UPLOAD = Route(
             status=HTTPStatus.CREATED,
             description="The image awaits its upload.",
             kind=UploadDocument,
-            headers=(_LOCATION_OF_STATUS, _RETRY_AFTER, _REPLAYED),
+            headers=(LOCATION_OF_STATUS, RETRY_AFTER, REPLAYED),
         ),
         Answer(
             status=HTTPStatus.ACCEPTED,
             description="Announced earlier, with this key, and not awaited any more.",
             kind=UploadDocument,
-            headers=(_LOCATION_OF_STATUS, _RETRY_AFTER, _REPLAYED),
+            headers=(LOCATION_OF_STATUS, RETRY_AFTER, REPLAYED),
         ),
     ),
     problems=(
@@ -410,7 +332,7 @@ POST_UPLOAD = Route(
         "upload_too_large",
         *_OF_EVERY_ORDER,
     ),
-    headers=ALLOWANCE_HEADERS,
+    is_rate_limited=True,
 )
 
 LIST_IMAGES = Route(
@@ -489,7 +411,7 @@ GET_VARIANT = Route(
     ),
     answers=(
         Answer(
-            status=HTTPStatus.TEMPORARY_REDIRECT, description="The variant lies there.", headers=(_LOCATION_OF_VARIANT,)
+            status=HTTPStatus.TEMPORARY_REDIRECT, description="The variant lies there.", headers=(LOCATION_OF_VARIANT,)
         ),
     ),
     problems=(
@@ -531,7 +453,7 @@ PATCH_IMAGE = Route(
         "overloaded",
         "unavailable",
     ),
-    headers=ALLOWANCE_HEADERS,
+    is_rate_limited=True,
 )
 
 DELETE_IMAGE = Route(

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from darkroom.domain.errors import Retryable
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status, Variant
-from darkroom.http.documents import (
-    ImageDocument,
-    StatusDocument,
-    entity_tag,
-    image_document,
-    matches_entity_tag,
-    retry_after_seconds,
-    status_document,
-)
-from darkroom.ports import Clock, Images, Outputs
+from darkroom.ports import Images, Outputs
 
 
 class UnknownImage(LookupError):
@@ -49,37 +38,9 @@ class VariantMissing(LookupError):
         self.variant = variant
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatusAnswer:
-    """The document, or None where the client's copy is current (304), its entity tag, and when to ask again, None where
-    the image has ended."""
-
-    document: StatusDocument | ImageDocument | None
-    entity_tag: str
-    retry_after_seconds: int | None
-
-
-def read_image(
-    image_id: str,
-    *,
-    tenant_id: str,
-    if_none_match: str | None,
-    with_source: bool,
-    images: Images,
-    outputs: Outputs,
-    clock: Clock,
-) -> StatusAnswer:
-    """The status document as of now, with the facts of the original where `with_source` asks for them.
-
-    Raises UnknownImage, and Retryable where the table cannot answer.
-    """
-    image = _owned(image_id, tenant_id, images)
-    now = clock()
-    tag, again = entity_tag(image, now), retry_after_seconds(image, now)
-    if matches_entity_tag(if_none_match, tag):
-        return StatusAnswer(document=None, entity_tag=tag, retry_after_seconds=again)
-    document = (image_document if with_source else status_document)(image, outputs.url_of)
-    return StatusAnswer(document=document, entity_tag=tag, retry_after_seconds=again)
+def read_image(image_id: str, *, tenant_id: str, images: Images) -> Image:
+    """The image as it stands now. Raises UnknownImage, and Retryable where the table cannot answer."""
+    return _owned(image_id, tenant_id, images)
 
 
 def variant_url(image_id: str, name: str, *, tenant_id: str, images: Images, outputs: Outputs) -> str:

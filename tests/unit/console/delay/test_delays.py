@@ -17,7 +17,7 @@ from console.delay import pages as delay_pages
 from console.delay import work as delay_work
 from darkroom.domain.image import Image, Status
 from darkroom.domain.lanes import LANES
-from darkroom.domain.schedule import read_timetable
+from darkroom.http.timetables import read_timetable
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.unit.console.conftest import Run

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.announcement import InvalidUpload, read_announcement
 from darkroom.domain.errors import Rejected
+from darkroom.http.announcements import InvalidUpload, read_announcement
 
 SHA256 = "ab" * 32
 PLAIN = {"bytes": 5_000_000, "sha256": SHA256}

@@ -1,0 +1,49 @@
+"""Who sends a request: by the credential that the gateway has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, caller_from, is_tenant_id
+from darkroom.http.problems import Problem
+from darkroom.http.router import Router
+from darkroom.settings import AccessSettings
+from darkroom.telemetry import logger
+
+
+def caller_of(app: Router) -> Caller:
+    """Who sent the current request: by the credential that the gateway has seen, never by a header or a parameter.
+
+    Raises Problem (`no_tenant`) for a token without a tenant. A request that brings no word of the authorizer that it
+    should have passed is a hole in the template: it is refused (RuntimeError), and not taken for the default tenant's.
+    """
+    authorizer = app.current_event.request_context.authorizer
+    match app.access.access:
+        case "keys":
+            caller = caller_from(_passed(authorizer.get_lambda))
+        case "jwt":
+            caller = _caller_of_token(_passed(authorizer.jwt_claim), app.access)
+        case "iam" | "anonymous":
+            caller = NOBODY_IN_PARTICULAR
+    logger.append_keys(tenant_id=caller.tenant_id, **({} if caller.key_id is None else {"key_id": caller.key_id}))
+    return caller
+
+
+def _passed(word: dict[str, Any]) -> dict[str, Any]:
+    if not word:
+        raise RuntimeError("the request came past the authorizer: its route in template.yaml lacks `security`")
+    return word
+
+
+def _caller_of_token(claims: Mapping[str, str], access: AccessSettings) -> Caller:
+    tenant_id = claims.get(access.jwt_tenant_claim, "")
+    if not is_tenant_id(tenant_id):
+        raise Problem(
+            "no_tenant",
+            f"The token's claim {access.jwt_tenant_claim!r} names no tenant: that takes 1 to 128 letters, "
+            "digits and . _ : | @ -, a letter or digit first.",
+        )
+    # The issuer decides who pays: a claim that is missing, or a word that nobody knows, gives nothing for free.
+    tier = Tier.PAID if claims.get(access.jwt_tier_claim) == Tier.PAID else Tier.FREE
+    return Caller(tenant_id=tenant_id, tier=tier, allowance=ALLOWANCES[tier])

@@ -1,0 +1,86 @@
+"""What keeps a route from more than it can do, in the order of their costs: health, rate limit, load shedding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
+
+from darkroom.domain.errors import TurnedAway
+from darkroom.domain.tenants import Caller
+from darkroom.domain.token_bucket import seconds_to_next, tokens_left
+from darkroom.http.callers import caller_of
+from darkroom.http.problems import Problem
+from darkroom.http.rate_limit import limit_field, policy_field
+from darkroom.http.router import Router
+from darkroom.operations.take_token import take_token
+from darkroom.ports import Clock, TokenBuckets
+from darkroom.telemetry import logger
+
+
+def protected(
+    *, buckets: TokenBuckets, clock: Clock, require_healthy: Callable[[], None] | None = None
+) -> Callable[[Router, NextMiddleware], Response[str]]:
+    """A middleware for one route.
+
+    Whatever the answer will be, it tells the client its tenant's allowance. While a store is known not to answer,
+    `require_healthy` raises Retryable, and the refusal costs no token. Then the request costs a token. Whether its lane
+    has room, the operation decides (TurnedAway), because a request that repeats an earlier one is let through.
+    """
+
+    def protect(app: Router, next_middleware: NextMiddleware) -> Response[str]:
+        caller = caller_of(app)
+        announce_allowance(app, caller)
+        if require_healthy is not None:
+            require_healthy()
+        try:
+            hold_to_allowance(app, caller, buckets=buckets, clock=clock)
+            return next_middleware(app)
+        except TurnedAway as error:
+            raise _refusal(app, caller, error) from error
+
+    return protect
+
+
+def announce_allowance(app: Router, caller: Caller) -> None:
+    """Tells the client in its answer, whatever that will be, how much its tenant may ask for."""
+    if caller.allowance is not None:
+        app.answer_headers["RateLimit-Policy"] = policy_field(caller.allowance)
+
+
+def hold_to_allowance(app: Router, caller: Caller, *, buckets: TokenBuckets, clock: Clock) -> None:
+    """Takes a token for the request, and tells the client what is left. Raises TurnedAway (`too_many_requests`) where
+    there is none; where the tenant's bucket does not answer, the request is served."""
+    taken, now = take_token(caller, buckets=buckets, clock=clock), clock()
+    allowance = caller.allowance
+    if allowance is None:
+        return
+    if taken is None:
+        logger.warning("the tenant's bucket does not answer")
+        with single_metric("AllowancesUnknown", MetricUnit.Count, 1, default_dimensions={"service": logger.service}):
+            pass
+        return
+    wait_seconds = seconds_to_next(taken.tat, allowance, now * 1000)
+    left = tokens_left(taken.tat, allowance, now * 1000) if taken.is_taken else 0
+    app.answer_headers["RateLimit"] = limit_field(left, allowance, wait_seconds=wait_seconds)
+    if not taken.is_taken:
+        raise TurnedAway(
+            "too_many_requests",
+            f"This tenant may send {allowance.requests_per_second} requests a second, and {allowance.burst} at once. "
+            f"Send the same request again after {max(1, wait_seconds)} seconds.",
+            retry_after_seconds=max(1, wait_seconds),
+        )
+
+
+def _refusal(app: Router, caller: Caller, error: TurnedAway) -> Problem:
+    """The problem of a request that was turned away, which is counted."""
+    logger.info("turned away", extra={"reason": error.code, "retry_after_seconds": error.retry_after_seconds})
+    dimensions = {"service": logger.service, "reason": error.code, "tier": caller.tier.value}
+    with single_metric("RequestsTurnedAway", MetricUnit.Count, 1, default_dimensions=dimensions):
+        pass
+    if "RateLimit" in app.answer_headers and caller.allowance is not None:
+        # Whatever is left of the allowance, nothing of it is of use before that.
+        app.answer_headers["RateLimit"] = limit_field(0, caller.allowance, wait_seconds=error.retry_after_seconds)
+    return Problem(error.code, error.message, headers={"Retry-After": str(error.retry_after_seconds)})

@@ -1,0 +1,52 @@
+"""What a request brings: its body and its headers, as the gateway passes them."""
+
+from __future__ import annotations
+
+import binascii
+
+import pybase64
+
+from darkroom.http.problems import Problem
+from darkroom.http.router import Router
+
+JSON = "application/json"
+
+
+def correlation_id_of(app: Router) -> str:
+    """The gateway's id of the current request: in every log line about it, and in the rows that it makes."""
+    return app.current_event.request_context.request_id
+
+
+def idempotency_key_of(app: Router) -> str | None:
+    """By what the client knows its request again; whether it can be used is the operation's to say."""
+    return app.current_event.headers.get("idempotency-key")
+
+
+def json_body(app: Router) -> bytes:
+    """The body of a request that says something. Raises Problem (`unsupported_media_type`) where it says by its
+    `Content-Type` that it is no JSON."""
+    content_type = app.current_event.headers.get("content-type", JSON)
+    if content_type.partition(";")[0].strip().lower() != JSON:
+        # RFC 9110, section 15.5.16: in this answer Accept says what would have been taken.
+        raise Problem(
+            "unsupported_media_type", f"Send the body as JSON: Content-Type: {JSON}", headers={"Accept": JSON}
+        )
+    return raw_body(app)
+
+
+def raw_body(app: Router) -> bytes:
+    """The request's body as the client sent it.
+
+    The gateway passes bodies of text types as text and all others as base64; a photo sent as `text/plain` has been
+    damaged on the way by the time it arrives here, and is refused by its first bytes.
+    """
+    body = app.current_event.body
+    if body is None:
+        return b""
+    if not app.current_event.is_base64_encoded:
+        return body.encode()
+    try:
+        # By SIMD: the standard library takes a hundred times as long, 40 ms of CPU for 4 MB.
+        return pybase64.b64decode(body, validate=True)
+    except binascii.Error as error:
+        raise Problem("unreadable_body", "The body is not base64 as the gateway sends it.") from error

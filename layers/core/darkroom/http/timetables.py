@@ -1,0 +1,98 @@
+"""How a request says when an image is to be processed: instants as in RFC 3339, durations as in ISO 8601."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+from pydantic import TypeAdapter, ValidationError
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.schedule import Timetable
+
+MAX_MOVE_BYTES = 1024
+"""What a request to move an image may have: its three words and their names take a fifth of it."""
+
+INSTANT_PATTERN = (
+    "([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+"""RFC 3339, section 5.6, with the zone that it asks for. What the pattern lets through may still be no date."""
+
+DURATION_PATTERN = r"P(?=.)([0-9]+W)?([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]+)?S)?)?"
+"""ISO 8601, without years and months: how long those are depends on where one begins to count."""
+
+# A plus sign that nobody has percent-encoded comes out of a query as a space.
+_INSTANT = re.compile(INSTANT_PATTERN.replace("[+-]", "[+ -]"))
+_DURATION = re.compile(DURATION_PATTERN)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_instants: TypeAdapter[datetime] = TypeAdapter(datetime)
+_durations: TypeAdapter[timedelta] = TypeAdapter(timedelta)
+
+_FIELDS = ("process_at", "delay", "expires_at")
+
+
+def read_timetable(
+    *, process_at: str | None = None, delay: str | None = None, expires_at: str | None = None
+) -> Timetable:
+    """What the words of a request ask for. Raises Rejected (`invalid_process_at`, `invalid_delay`,
+    `invalid_expires_at`, `conflicting_parameters`)."""
+    if process_at is not None and delay is not None:
+        raise Rejected(
+            "conflicting_parameters", "process_at names an instant and delay counts from now: send one of them."
+        )
+    return Timetable(
+        process_at=None if process_at is None else _instant("process_at", process_at),
+        delay_milliseconds=None if delay is None else _duration(delay),
+        expires_at=None if expires_at is None else _instant("expires_at", expires_at),
+    )
+
+
+def read_move(body: bytes) -> Timetable:
+    """What the JSON of a request to move an image asks for. Raises Rejected (`invalid_move`, and as above)."""
+    try:
+        words = json.loads(body) if len(body) <= MAX_MOVE_BYTES else None
+    except (ValueError, RecursionError):  # no JSON, or a thousand brackets
+        words = None
+    if (
+        not isinstance(words, dict)
+        or not words.keys() <= set(_FIELDS)
+        or not all(isinstance(word, str) for word in words.values())
+    ):
+        raise Rejected(
+            "invalid_move",
+            f"The body is a JSON object of strings, in at most {MAX_MOVE_BYTES} bytes, that says when: "
+            '{"process_at": "2027-03-01T09:00:00Z"} or {"delay": "PT2H"}, and expires_at if it is to change.',
+        )
+    return read_timetable(**words)
+
+
+def _instant(name: str, text: str) -> Milliseconds:
+    code = f"invalid_{name}"
+    problem = Rejected(
+        code, f'{name} is an instant with its zone, as in RFC 3339: 2027-03-01T09:00:00+01:00. It is "{text[:40]}".'
+    )
+    match = _INSTANT.fullmatch(text)
+    if match is None:
+        raise problem
+    try:
+        instant = _instants.validate_python((match[1] + match[3].replace(" ", "+")).upper())
+        return -((_EPOCH - instant) // timedelta(milliseconds=1))  # rounded up: never early
+    except (ValidationError, OverflowError):
+        raise problem from None
+
+
+def _duration(text: str) -> int:
+    if not _DURATION.fullmatch(text):
+        raise Rejected(
+            "invalid_delay",
+            "A delay is an ISO 8601 duration of weeks, days, hours, minutes and seconds: PT90S, PT15M, P2DT12H, P52W. "
+            f'A day is 24 hours. It is "{text[:40]}". For a date in a calendar send process_at.',
+        )
+    try:
+        duration = _durations.validate_python(text.replace(",", "."))
+    except (ValidationError, OverflowError):
+        raise Rejected("invalid_delay", "A delay is at most P364D.") from None
+    return -(-duration // timedelta(milliseconds=1))

@@ -1,0 +1,99 @@
+"""What protects a route: in which order, what it costs, and what a client is told whatever the answer is."""
+
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from aws_lambda_powertools.event_handler import Response
+
+from darkroom.domain.errors import Retryable, TurnedAway
+from darkroom.domain.tenants import Allowance, Caller, Tier
+from darkroom.http import protection
+from darkroom.http.api import handles
+from darkroom.http.protection import protected
+from darkroom.http.router import Router
+from darkroom.http.routes import GET_STATUS, POST_IMAGE, ROUTES
+from darkroom.settings import AccessSettings
+from proof.fakes.admission import FakeTokenBuckets
+
+NOW = 1_795_251_600_000
+TWICE = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Allowance(requests_per_second=1, burst=2), key_id="k")
+
+
+@pytest.fixture
+def app(monkeypatch: pytest.MonkeyPatch) -> Router:
+    monkeypatch.setattr(protection, "caller_of", lambda _: TWICE)
+    router = Router(AccessSettings(access="anonymous"))
+    router.answer_headers = {}
+    return router
+
+
+def asked(app: Router, buckets: FakeTokenBuckets, serve: Callable[[Any], Response[str]], **more: Any) -> Response[str]:
+    return protected(buckets=buckets, clock=lambda: NOW, **more)(app, serve)
+
+
+def served(_: Any) -> Response[str]:
+    return Response(status_code=HTTPStatus.OK.value)
+
+
+def full(_: Any) -> Response[str]:
+    raise TurnedAway("overloaded", "Later.", retry_after_seconds=300)
+
+
+def out_of_order() -> None:
+    raise Retryable("S3 does not answer")
+
+
+def test_a_request_costs_a_token_and_is_told_what_is_left(app: Router) -> None:
+    buckets = FakeTokenBuckets()
+    assert asked(app, buckets, served).status_code == HTTPStatus.OK
+    assert app.answer_headers == {"RateLimit-Policy": '"tenant";q=2;w=2', "RateLimit": '"tenant";r=1;t=1'}
+
+
+def test_a_known_outage_costs_no_token_and_tells_the_policy_all_the_same(app: Router) -> None:
+    buckets = FakeTokenBuckets()
+    with pytest.raises(Retryable):
+        asked(app, buckets, served, require_healthy=out_of_order)
+    assert buckets.tats == {}
+    assert app.answer_headers.keys() == {"RateLimit-Policy"}
+
+
+def test_a_tenant_without_a_token_is_turned_away_before_anything_is_done(
+    app: Router, capsys: pytest.CaptureFixture[str]
+) -> None:
+    buckets = FakeTokenBuckets()
+    for _ in range(2):
+        asked(app, buckets, served)
+    with pytest.raises(protection.Problem) as problem:
+        asked(app, buckets, full)
+    assert (problem.value.code, problem.value.headers) == ("too_many_requests", {"Retry-After": "1"})
+    assert app.answer_headers["RateLimit"] == '"tenant";r=0;t=1'
+    assert counted(capsys) == [("too_many_requests", "free")]
+
+
+def test_a_full_lane_turns_away_and_nothing_of_the_allowance_is_of_use_before_that(
+    app: Router, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(protection.Problem) as problem:
+        asked(app, FakeTokenBuckets(), full)
+    assert (problem.value.code, problem.value.headers) == ("overloaded", {"Retry-After": "300"})
+    assert app.answer_headers["RateLimit"] == '"tenant";r=0;t=300'
+    assert counted(capsys) == [("overloaded", "free")]
+
+
+def counted(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
+    """The reasons and tiers of those who were turned away, as the metric counts them."""
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [(line["reason"], line["tier"]) for line in lines if "RequestsTurnedAway" in line]
+
+
+def test_a_route_has_a_protection_if_and_only_if_it_is_rate_limited(app: Router) -> None:
+    protect = protected(buckets=FakeTokenBuckets(), clock=lambda: NOW)
+    with pytest.raises(ValueError, match="postImage"):
+        handles(app, POST_IMAGE)
+    with pytest.raises(ValueError, match="getImageStatus"):
+        handles(app, GET_STATUS, protect)
+    for route in ROUTES:
+        assert route.is_rate_limited == ("too_many_requests" in route.problems)

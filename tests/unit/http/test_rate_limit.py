@@ -1,0 +1,34 @@
+"""What clients are told of their tenant's allowance."""
+
+import pytest
+
+from darkroom.domain.tenants import Allowance
+from darkroom.http.rate_limit import limit_field, policy_field
+
+FREE = Allowance(requests_per_second=10, burst=50)
+
+
+@pytest.mark.parametrize(
+    ("allowance", "field"),
+    [
+        (FREE, '"tenant";q=50;w=5'),
+        (Allowance(requests_per_second=3, burst=10), '"tenant";q=10;w=4'),
+        (Allowance(requests_per_second=100, burst=1), '"tenant";q=1;w=1'),
+    ],
+)
+def test_the_policy_says_the_burst_and_when_it_is_whole_again(allowance: Allowance, field: str) -> None:
+    assert policy_field(allowance) == field
+
+
+@pytest.mark.parametrize(
+    ("left", "wait_seconds", "field"),
+    [
+        (50, 0, '"tenant";r=50;t=5'),
+        (25, 0, '"tenant";r=25;t=3'),
+        (1, 0, '"tenant";r=1;t=1'),
+        (0, 0, '"tenant";r=0;t=1'),
+        (0, 7, '"tenant";r=0;t=7'),
+    ],
+)
+def test_what_is_left_is_told_with_the_time_in_which_to_use_no_more(left: int, wait_seconds: int, field: str) -> None:
+    assert limit_field(left, FREE, wait_seconds=wait_seconds) == field
