@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samtranslator.yaml_helper import yaml_parse
-
+from checks.expand_template import raw_template, resources
 from checks.report import ROOT
 
-_TEMPLATE: dict[str, Any] = yaml_parse((ROOT / "template.yaml").read_text())
+_TEMPLATE: dict[str, Any] = raw_template()
 RESOURCES: dict[str, dict[str, Any]] = _TEMPLATE["Resources"]
 
 
@@ -52,18 +51,17 @@ def functions() -> dict[str, Function]:
     """All functions, by the name of their folder."""
     shared = _TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
     found = {}
-    for properties in of_type("AWS::Serverless::Function").values():
+    sources = resources("AWS::Lambda::EventSourceMapping").values()
+    for logical_id, properties in of_type("AWS::Serverless::Function").items():
         name = Path(properties["CodeUri"]).name
         found[name] = Function(
             name=name,
             timeout_seconds=properties["Timeout"],
             environment=shared | properties.get("Environment", {}).get("Variables", {}),
             event_sources=tuple(
-                EventSource(
-                    queue=logical_name(event["Properties"]["Queue"]), batch_size=event["Properties"]["BatchSize"]
-                )
-                for event in properties.get("Events", {}).values()
-                if event["Type"] == "SQS"
+                EventSource(queue=logical_name(source["EventSourceArn"]), batch_size=source["BatchSize"])
+                for source in sources
+                if logical_name(source["FunctionName"]) == logical_id
             ),
         )
     return found

@@ -7,19 +7,18 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from moto import mock_aws
-from samtranslator.yaml_helper import yaml_parse
 
+from checks.expand_template import raw_template
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.operations.create_key import create_key
 
-TEMPLATE = yaml_parse((Path(__file__).parents[2] / "template.yaml").read_text())
+TEMPLATE = raw_template()
 REGION = "us-east-1"
 
 

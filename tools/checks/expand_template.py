@@ -1,12 +1,15 @@
-"""template.yaml as CloudFormation gets it: expanded by the SAM translator that AWS runs.
+"""template.yaml as CloudFormation deploys it: loops written out by cfn-lint, then expanded by SAM's own translator.
 
-Usage: python -m checks.expand_template > build/template.expanded.json
+Whatever reads the template reads it here, so that a resource in a loop is a resource like any other.
+
+Usage: python -m checks.expand_template [TEMPLATE] > build/template.expanded.json
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import hashlib
 import json
 import os
 import sys
@@ -19,6 +22,9 @@ from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
 ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "template.yaml"
+
+LANGUAGE_EXTENSIONS = "AWS::LanguageExtensions"
 
 type Template = dict[str, Any]
 
@@ -31,27 +37,89 @@ class _NoManagedPolicies:
 
 
 def raw_template() -> Template:
-    """The file itself, with CloudFormation's tags as their long forms."""
+    """The file itself, loops written out, with CloudFormation's tags as their long forms."""
     return copy.deepcopy(_raw())
 
 
 @functools.cache
 def _raw() -> Template:
-    template: Template = yaml_parse((ROOT / "template.yaml").read_text())
+    return without_loops(TEMPLATE)
+
+
+def without_loops(path: Path) -> Template:
+    """A template after `AWS::LanguageExtensions`: each `Fn::ForEach` is written out, and what mappings say stands where
+    it is used. Raises ValueError where that cannot be done."""
+    template: Template = yaml_parse(path.read_text())
+    transforms = template.get("Transform", [])
+    if LANGUAGE_EXTENSIONS not in transforms:
+        return template
+    written_out = _written_out(path)
+    for section in ("Resources", "Outputs"):  # cfn-lint also puts conditions in an order of its own
+        template[section] = _filled_in(written_out.get(section, {}))
+    template.pop("Mappings", None)
+    template["Transform"] = [name for name in transforms if name != LANGUAGE_EXTENSIONS]
     return template
 
 
+def _written_out(path: Path) -> Template:
+    """What cfn-lint makes of the loops. Importing it takes three seconds, so that is kept for as long as the file stays
+    the same."""
+    text = path.read_text()
+    kept = ROOT / "build" / "templates" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+    if not kept.exists():
+        from cfnlint.template import Template as LintedTemplate  # noqa: PLC0415
+        from cfnlint.template.transforms._language_extensions import language_extension  # noqa: PLC0415
+
+        problems, written_out = language_extension(LintedTemplate(str(path), yaml_parse(text), regions=["us-east-1"]))
+        if problems:
+            raise ValueError(f"{path}: {problems[0].message}")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = kept.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(written_out))
+        unfinished.replace(kept)
+    found: Template = json.loads(kept.read_text())
+    return found
+
+
+def _filled_in(value: Any) -> Any:
+    """With each variable of an `Fn::Sub` that a mapping or a loop gave in the text itself, as CloudFormation has it."""
+    match value:
+        case {"Fn::Sub": [str(text), dict(variables)]} if None not in (known := [*map(_in_text, variables.values())]):
+            for name, it in zip(variables, known, strict=True):
+                text = text.replace(f"${{{name}}}", str(it))
+            return {"Fn::Sub": text} if "${" in text else text
+        case dict():
+            return {name: _filled_in(inner) for name, inner in value.items()}
+        case list():
+            return [_filled_in(inner) for inner in value]
+        case _:
+            return value
+
+
+def _in_text(value: Any) -> str | None:
+    """A variable of an `Fn::Sub` as its text may say it."""
+    match value:
+        case str():
+            return value
+        case {"Ref": str(name)}:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return f"${{{name}.{attribute}}}"
+        case _:
+            return None
+
+
 @functools.cache
-def _expanded(environment: str, access: str) -> Template:
+def _expanded(path: Path, environment: str, access: str) -> Template:
     parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
-    template = raw_template()
+    template = without_loops(path)
     for resource in template["Resources"].values():  # as `sam package` leaves them
         for name in ("CodeUri", "ContentUri"):
             if name in resource.get("Properties", {}):
                 resource["Properties"][name] = "s3://bucket/key"
         if "DefinitionUri" in resource.get("Properties", {}):  # in it, so that its checkers see it
-            path = ROOT / resource["Properties"].pop("DefinitionUri")
-            resource["Properties"]["Definition"] = yaml_parse(path.read_text())
+            definition = ROOT / resource["Properties"].pop("DefinitionUri")
+            resource["Properties"]["Definition"] = yaml_parse(definition.read_text())
     with _nobodys_aws():
         expanded: Template = transform(template, parameters, _NoManagedPolicies())
     return expanded
@@ -71,9 +139,9 @@ def _nobodys_aws() -> Iterator[None]:
         os.environ.update(ambient)
 
 
-def expanded_template(environment: str = "prod", access: str = "iam") -> Template:
+def expanded_template(environment: str = "prod", access: str = "iam", *, path: Path = TEMPLATE) -> Template:
     """The expanded template, with its conditions still in it."""
-    return copy.deepcopy(_expanded(environment, access))
+    return copy.deepcopy(_expanded(path, environment, access))
 
 
 def resources(kind: str) -> dict[str, Template]:
@@ -129,4 +197,4 @@ def referred(value: Any) -> str | None:
 
 
 if __name__ == "__main__":
-    json.dump(expanded_template(), sys.stdout, indent=2)
+    json.dump(expanded_template(path=Path(sys.argv[1]) if sys.argv[1:] else TEMPLATE), sys.stdout, indent=2)

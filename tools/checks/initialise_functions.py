@@ -28,8 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from checks.expand_template import without_loops
 from embedded_aws import paths, stack
 from embedded_aws.build import build
 from embedded_aws.environment import write_aws_config
@@ -83,7 +82,7 @@ class Initialisation:
 
 def built_functions(template: Path) -> list[Function]:
     """The functions of a template that `sam build` made; there is always one."""
-    document = yaml.safe_load(template.read_bytes())
+    document = without_loops(template)
     resources = document["Resources"]
     defaults = document.get("Globals", {}).get("Function", {})
     found = []

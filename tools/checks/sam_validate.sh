@@ -4,4 +4,4 @@ set -eu
 cd "$(dirname "$0")/../.."
 exec env -i PATH="$PATH" HOME="$HOME" AWS_DEFAULT_REGION=us-east-1 AWS_CONFIG_FILE=/dev/null \
     AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true SAM_CLI_TELEMETRY=0 __SAM_CLI_APP_DIR=.darkroom/sam-home \
-    .darkroom/venvs/sam/bin/sam validate --lint --template template.yaml
+    .darkroom/venvs/sam/bin/sam validate --lint --language-extensions --template template.yaml

@@ -104,6 +104,8 @@ def _write_project(scratch: Path, running: RunningStack, name: str, variables: M
     ]
     template = yaml.safe_load(str(deployed))  # SAM CLI deploys the long form of CloudFormation's functions: plain YAML
     for resource_id, resource in list(template["Resources"].items()):
+        if resource_id.startswith("Fn::ForEach::"):  # SAM CLI writes it out; no function and no layer is in one
+            continue
         properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::Serverless::LayerVersion":
             properties["ContentUri"] = _fetch(running, properties["ContentUri"], scratch / resource_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checks.expand_template import raw_template
+from checks.expand_template import raw_template, resources
 from console.capacity.commands import WORKER_MEMORY_MB
 from console.capacity.plan import (
     BATCHES,
@@ -69,10 +69,9 @@ def test_an_image_asks_for_what_has_a_price() -> None:
 def test_it_reckons_with_the_templates_own_numbers() -> None:
     worker = raw_template()["Resources"]["TranscodeImageFunction"]["Properties"]
     assert (worker["Timeout"], worker["MemorySize"]) == (WORKER_TIMEOUT_SECONDS, WORKER_MEMORY_MB)
-    batches = {
-        name.removesuffix("Lane").lower(): event["Properties"]["BatchSize"] for name, event in worker["Events"].items()
-    }
-    assert batches == BATCHES
+    sources = resources("AWS::Lambda::EventSourceMapping")
+    for lane, batch in BATCHES.items():
+        assert sources[f"TranscodeImageFunction{lane.capitalize()}Lane"]["BatchSize"] == batch
 
 
 def test_the_command_prints_the_parameters_to_set(run: Run) -> None:
