@@ -14,7 +14,6 @@ import httpx
 from benchmarks.admission.load import Answer, Client, accepted, shed
 from benchmarks.admission.stage import WORKERS, heavy_work, light_work, now, settled_rows
 from checks.report import Goal
-from darkroom.domain.admission import SHARES
 from darkroom.domain.image import Image, Status
 from darkroom.domain.lanes import FAST
 from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Tier
@@ -83,7 +82,7 @@ def _run(stack: Stack, crowd: Client, patron: Client, *, burst: Burst, number: i
     )
     began = now()
     with patron.uploading(PATRONS_PER_SECOND) as patrons_answers:
-        answers = fill(crowd, rate, most=2 * SHARES[Tier.FREE] * drain * burst.sla_seconds)
+        answers = fill(crowd, rate, most=2 * Tier.FREE.backlog_share * drain * burst.sla_seconds)
         before = len(answers)
         burst_began = time.monotonic()
         answers += crowd.upload_at(per_second=rate, seconds=burst.seconds)

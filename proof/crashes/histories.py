@@ -20,7 +20,7 @@ from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
 from darkroom.domain.image import Image, Source, Status, accept
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
-from darkroom.domain.tenants import ALLOWANCES, Caller, Tier
+from darkroom.domain.tenants import Caller, Tier
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import Desk, Tally, replay_dead_letters
@@ -47,7 +47,7 @@ TRIES = 20
 PAUSE_SECONDS = 60
 """Between a client's tries: the sweeper's period, so that the same comes later in no other way."""
 
-PAYING = Caller(tenant_id="acme", tier=Tier.PAID, allowance=ALLOWANCES[Tier.PAID], key_id="00000001")
+PAYING = Caller(tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id="00000001")
 """Who announces large files: its images travel in the fast lane, as those that come in one request do in the slow."""
 
 AT_LEISURE = START + ARCHIVED_FROM_SECONDS * 1000 + 24 * 60 * MINUTE

@@ -29,7 +29,7 @@ from moto.sqs.models import Queue, SQSBackend
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.retry import RetryPolicy
-from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, context_of
+from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Caller, Tier, context_of
 from proof.crashes import deployment, processes
 from proof.crashes.engine import Develop, develop_once
 from proof.crashes.processes import Context, Process
@@ -53,7 +53,7 @@ _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
 _MOTO = BotocoreStubber.__call__
 
 
-WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, allowance=ALLOWANCES[Tier.FREE], key_id="00000000")
+WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, allowance=Tier.FREE.allowance, key_id="00000000")
 """A caller of the default tenant, which pays nothing."""
 
 

@@ -19,7 +19,7 @@ from darkroom.aws.token_buckets_table import TokenBucketsTable
 from darkroom.domain.admission import Work
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status
-from darkroom.domain.tenants import ALLOWANCES, Allowance, Caller, Tier, context_of
+from darkroom.domain.tenants import Allowance, Caller, Tier, context_of
 from darkroom.domain.token_bucket import interval_of
 from darkroom.ports import Depths, Timesheets, TokenBuckets
 from proof.fakes.admission import FakeDepths, FakeTimesheets, FakeTokenBuckets
@@ -146,7 +146,7 @@ def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(ambient: No
 
 def keyed(event: dict[str, Any], **caller: Any) -> dict[str, Any]:
     """The event as the gateway hands it on from a tenant with a key."""
-    who = {"tenant_id": "acme", "tier": Tier.FREE, "allowance": ALLOWANCES[Tier.FREE], "key_id": "00000000"} | caller
+    who = {"tenant_id": "acme", "tier": Tier.FREE, "allowance": Tier.FREE.allowance, "key_id": "00000000"} | caller
     event["requestContext"]["authorizer"] = {"lambda": context_of(Caller(**who))}
     return event
 

@@ -19,7 +19,7 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.arrival import upload_key
 from darkroom.domain.image import Cause, Image, give_up
-from darkroom.domain.tenants import ALLOWANCES, Caller, Tier, context_of
+from darkroom.domain.tenants import Caller, Tier, context_of
 from darkroom.operations.replay_dead_letters import Desk, replay_image
 from proof.fakes import FakeDeadLetters
 from proof.fakes.pictures import jpeg
@@ -29,7 +29,7 @@ from tests.contract.test_delays import executions
 from tests.unit.test_arrival import event as news
 
 TENANT = "acme"
-CALLER = context_of(Caller(tenant_id=TENANT, tier=Tier.PAID, allowance=ALLOWANCES[Tier.PAID], key_id="00000000"))
+CALLER = context_of(Caller(tenant_id=TENANT, tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id="00000000"))
 PHOTO = jpeg(64, 48)
 START = "2026-11-21T09:00:00Z"
 

@@ -8,7 +8,7 @@ import pytest
 
 from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
 from darkroom.domain.errors import Retryable
-from darkroom.domain.tenants import ALLOWANCES, Allowance, Caller, Tenant, TenantState, Tier
+from darkroom.domain.tenants import Allowance, Caller, Tenant, TenantState, Tier
 from darkroom.operations.authorize_request import Denied, authorize_request
 from proof.fakes.tenants import FakeTenants
 
@@ -25,7 +25,7 @@ def tenants() -> FakeTenants:
 
 def test_a_key_opens_for_its_tenant(tenants: FakeTenants) -> None:
     assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Caller(
-        tenant_id="acme", tier=Tier.PAID, allowance=ALLOWANCES[Tier.PAID], key_id=KEY_ID
+        tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id=KEY_ID
     )
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from checks.expand_template import ROOT, resources
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.domain.lanes import LANES
 
 CORE = ROOT / "layers" / "core" / "darkroom"
 FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
@@ -38,22 +39,24 @@ ADAPTERS = {
 }
 """The adapter of each port, which goes by one name from the handlers to the operations."""
 
+LANE_QUEUES = {f"${{{lane.capitalize()}Queue.Arn}}" for lane in LANES}
+
 RESOURCES = {
     "images": {"${ImagesTable.Arn}"},
     "uploads": {"${UploadsBucket.Arn}/uploads/*"},
     "originals": {"${OriginalsBucket.Arn}/originals/*"},
     "outputs": {"${OutputsBucket.Arn}/outputs/*"},
     "archive": {"${DeadLetterArchiveBucket.Arn}/*"},
-    "lanes": {"${FastQueue.Arn}", "${SlowQueue.Arn}"},
+    "lanes": LANE_QUEUES,
     "hold_queue": {"${HoldQueue.Arn}"},
     "upload_queue": {"${UploadQueue.Arn}"},
     "holds": {"${HoldsBucket.Arn}/holds/*"},
     "calendar": {"${CalendarTable.Arn}"},
-    "depths": {"${FastQueue.Arn}", "${SlowQueue.Arn}"},
+    "depths": LANE_QUEUES,
     "timesheets": {"${TimesheetsTable.Arn}"},
     "buckets": {"${TokenBucketsTable.Arn}"},
     "alarms": {"${HoldBatchStateMachine}"},
-    "dead_letters": {f"${{{name}DeadLetters.Arn}}" for name in ("Fast", "Slow", "Hold", "Upload")},
+    "dead_letters": {f"${{{name.capitalize()}DeadLetters.Arn}}" for name in (*LANES, "hold", "upload")},
     "tenants": {"${TenantsTable.Arn}"},
 }
 

@@ -10,7 +10,6 @@ import pytest
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.lanes import FAST, LANES, SLOW, lane_for
 from darkroom.domain.tenants import (
-    ALLOWANCES,
     NOBODY_IN_PARTICULAR,
     Allowance,
     Caller,
@@ -56,10 +55,10 @@ def test_who_pays_travels_in_the_fast_lane() -> None:
 
 
 def test_a_tenant_may_ask_for_what_its_tier_may_unless_something_else_was_agreed() -> None:
-    assert ACME.allowance == ALLOWANCES[Tier.PAID]
-    assert replace(ACME, tier=Tier.FREE).allowance == ALLOWANCES[Tier.FREE]
+    assert ACME.allowance == Tier.PAID.allowance
+    assert replace(ACME, tier=Tier.FREE).allowance == Tier.FREE.allowance
     assert replace(ACME, burst=7).allowance == Allowance(
-        requests_per_second=ALLOWANCES[Tier.PAID].requests_per_second, burst=7
+        requests_per_second=Tier.PAID.allowance.requests_per_second, burst=7
     )
 
 

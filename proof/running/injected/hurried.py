@@ -15,7 +15,7 @@ from typing import Any
 def hurry(divisor: int) -> None:
     """Let minutes pass in seconds: every pause that the product takes becomes shorter by the same factor."""
     from darkroom.aws import circuits  # noqa: PLC0415
-    from darkroom.domain import admission, due, image, lanes, retry  # noqa: PLC0415
+    from darkroom.domain import due, image, lanes, retry, tenants  # noqa: PLC0415
 
     _shorten(divisor, image, "SWEEP_INTERVAL_SECONDS")
     _shorten(divisor, due, "SWEEP_INTERVAL_SECONDS", "LAST_MESSAGE_SECONDS")
@@ -31,8 +31,8 @@ def hurry(divisor: int) -> None:
         lanes.LANES[name] = dataclasses.replace(lane, sla_seconds=max(1, lane.sla_seconds // divisor))
     lanes.COSTLIEST_PHOTO_SECONDS /= divisor
     # Photos take their own time, so that a lane holds as many as ever within a service level that is shorter.
-    for tier in admission.SHARES:
-        admission.SHARES[tier] *= divisor
+    for tier in tenants.Tier:
+        tier.backlog_share *= divisor
     if _is_transcoder():
         from darkroom.operations import transcode_image  # noqa: PLC0415
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from console.capacity.plan import (
 )
 from console.capacity.prices import AS_OF, PER_MILLION
 from console.terminal import display
-from darkroom.domain.lanes import FAST, SLOW
+from darkroom.domain.lanes import FAST, LANES, SLOW
 
 WORKER_MEMORY_MB = 2048
 """`MemorySize` of the transcoder in template.yaml."""
@@ -54,6 +55,10 @@ def command(
     paid: Annotated[
         float, typer.Option(metavar="SHARE", min=0, max=1, help="Share of paying tenants: the fast lane's.")
     ] = 0.5,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LANE=SHARE", show_default=False, help="Share of one lane; --paid divides what is left."),
+    ] = None,
     fast_sla: Annotated[
         int, typer.Option("--fast-sla", metavar="S", min=1, help="Seconds within which the fast lane is done.")
     ] = FAST.sla_seconds,
@@ -71,9 +76,9 @@ def command(
             seconds=seconds,
             peak=peak,
             paid_share=paid,
+            shares=_shares(share or []),
             memory_mb=memory,
-            fast_sla_seconds=fast_sla,
-            slow_sla_seconds=slow_sla,
+            sla_seconds={FAST.name: fast_sla, SLOW.name: slow_sla},
         )
         plan = plan_of(demand)
     except TooMuch as error:
@@ -81,6 +86,22 @@ def command(
     out = display.output()
     for line in report(demand, plan):
         display.line(out, line)
+
+
+def _shares(told: Sequence[str]) -> dict[str, float]:
+    shares = {}
+    for text in told:
+        lane, _, share = text.partition("=")
+        if lane not in LANES or not re.fullmatch(r"0?\.\d+|[01](\.0*)?", share):
+            raise typer.BadParameter(
+                f"{text!r} is no share of a lane: name one of {', '.join(LANES)}, and a number from 0 to 1, as in "
+                f"{FAST.name}=0.25.",
+                param_hint="--share",
+            )
+        shares[lane] = float(share)
+    if sum(shares.values()) > 1:
+        raise typer.BadParameter("the lanes' shares come to more than 1.", param_hint="--share")
+    return shares
 
 
 def report(demand: Demand, plan: Plan) -> list[str]:
@@ -152,15 +173,12 @@ def _advice(demand: Demand, plan: Plan) -> list[str]:
     if plan.worker_timeout_seconds != WORKER_TIMEOUT_SECONDS:
         advice.append(
             f"In template.yaml set TranscodeImageFunction's Timeout to {plan.worker_timeout_seconds}, and the "
-            f"VisibilityTimeout of FastQueue and SlowQueue and VISIBILITY_SECONDS to {plan.visibility_seconds}."
+            f"VisibilityTimeout of the lanes' queues and VISIBILITY_SECONDS to {plan.visibility_seconds}."
         )
     if demand.memory_mb != WORKER_MEMORY_MB:
         advice.append(f"In template.yaml set TranscodeImageFunction's MemorySize to {demand.memory_mb}.")
-    if (demand.fast_sla_seconds, demand.slow_sla_seconds) != (FAST.sla_seconds, SLOW.sla_seconds):
-        advice.append(
-            "In domain/lanes.py set sla_seconds, and in template.yaml the thresholds of the lanes' Late and Stuck "
-            "alarms."
-        )
+    if any(seconds != LANES[lane].sla_seconds for lane, seconds in demand.sla_seconds.items()):
+        advice.append("In domain/lanes.py set sla_seconds, and in template.yaml LateSeconds and StuckSeconds.")
     return [*advice, ""] if advice else []
 
 

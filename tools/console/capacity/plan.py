@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from console.capacity.prices import cost
-from darkroom.domain.admission import SHARES, high_water_mark
-from darkroom.domain.lanes import FAST, SLOW, Lane
+from darkroom.domain.admission import high_water_mark
+from darkroom.domain.lanes import LANES, Lane, lane_for
+from darkroom.domain.tenants import Tier
 
 MIN_WORKERS, MAX_WORKERS = 2, 1000
 """What `MaximumConcurrency` of an event source may be
@@ -26,10 +27,8 @@ WORKER_TIMEOUT_SECONDS = 60
 LONGEST_TO_USUAL = 5
 """How many times the usual one the longest image takes."""
 
-BATCHES: Mapping[str, int] = {FAST.name: 1, SLOW.name: 2}
-"""`BatchSize` of the lanes' event sources, which have no batching window."""
-
 WINDOW_SECONDS = 0
+"""The lanes' event sources have no batching window."""
 
 MONTH_SECONDS = 30 * 24 * 3600
 
@@ -49,15 +48,25 @@ LOG_KILOBYTES = 5
 @dataclass(frozen=True, kw_only=True)
 class Demand:
     """What is to be done: so many images a second on average and `peak` times as many at the busiest, each so many
-    seconds of a worker with `memory_mb`. `paid_share` of them belong to tenants that pay and take the fast lane."""
+    seconds of a worker with `memory_mb`. `shares` are those of lanes with a share of their own; of all others
+    `paid_share` belong to tenants of the tier `paid`, and the rest to those of `free`. `sla_seconds` has the service
+    levels that are not the lanes' own."""
 
     per_second: float
     seconds: float
     peak: float = 1.0
     paid_share: float = 0.5
     memory_mb: int = 2048
-    fast_sla_seconds: int = FAST.sla_seconds
-    slow_sla_seconds: int = SLOW.sla_seconds
+    shares: Mapping[str, float] = field(default_factory=dict)
+    sla_seconds: Mapping[str, int] = field(default_factory=dict)
+
+    def share(self, lane: Lane) -> float:
+        """How much of everything travels in that lane."""
+        if lane.name in self.shares:
+            return self.shares[lane.name]
+        of_tiers = {Tier.PAID: self.paid_share, Tier.FREE: 1 - self.paid_share}
+        others = 1 - sum(self.shares.values())
+        return others * sum(share for tier, share in of_tiers.items() if lane_for(tier) == lane)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,18 +114,16 @@ class TooMuch(ValueError):
 
 def plan_of(demand: Demand) -> Plan:
     """What the demand takes. Raises TooMuch where one lane would need more workers than an event source has."""
-    shares = {FAST.name: demand.paid_share, SLOW.name: 1 - demand.paid_share}
-    slas = {FAST.name: demand.fast_sla_seconds, SLOW.name: demand.slow_sla_seconds}
     lanes = tuple(
         _lane(
-            replace(lane, sla_seconds=slas[lane.name]),
-            demand.per_second * demand.peak * shares[lane.name],
+            replace(lane, sla_seconds=demand.sla_seconds.get(lane.name, lane.sla_seconds)),
+            demand.per_second * demand.peak * demand.share(lane),
             demand.seconds,
         )
-        for lane in (FAST, SLOW)
+        for lane in LANES.values()
     )
     # The longest of images, one after the other in the largest batch.
-    longest_batch_seconds = max(BATCHES.values()) * LONGEST_TO_USUAL * demand.seconds
+    longest_batch_seconds = max(lane.batch_size for lane in LANES.values()) * LONGEST_TO_USUAL * demand.seconds
     timeout_seconds = max(WORKER_TIMEOUT_SECONDS, 10 * ceil(longest_batch_seconds / 10))
     requests = {name: _images(demand) * each for name, each in requests_an_image(demand).items()}
     return Plan(
@@ -156,7 +163,7 @@ def _lane(lane: Lane, peak_per_second: float, seconds: float) -> LanePlan:
         drain_per_second=drain,
         sla_seconds=lane.sla_seconds,
         high_water_mark=int(mark),
-        shed_at={tier.value: ceil(share * mark) for tier, share in SHARES.items()},
+        shed_at={tier.value: ceil(tier.backlog_share * mark) for tier in Tier},
     )
 
 
@@ -167,7 +174,7 @@ def requests_an_image(demand: Demand) -> Mapping[str, float]:
     entries in two indexes too; the one in the index of its tenant's images is written once.
     """
     # A busy lane fills its batches: a receive, a deletion and an invocation for each.
-    batches = demand.paid_share / BATCHES[FAST.name] + (1 - demand.paid_share) / BATCHES[SLOW.name]
+    batches = sum(demand.share(lane) / lane.batch_size for lane in LANES.values())
     worker_gb_milliseconds = demand.memory_mb / 1024 * demand.seconds * 1000
     api_gb_milliseconds = API_GB * (ACCEPT_MILLISECONDS + STATUS_READS * READ_MILLISECONDS)
     row_writes = (2 + 3) + (2 + 2) + (3 + 2)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
+from darkroom.domain.lanes import LANES
 
 _HELP = """Scheduled images: see what waits for its time; move it, or withdraw it.
 
@@ -41,7 +42,7 @@ _WHICH = "Which images (all that wait, unless told)"
 _SINGLE = "Single images, through the API"
 _DAY = "A whole day, in the stack itself"
 
-_LANE_HELP = "Of one lane: fast, slow."
+_LANE_HELP = f"Of one lane: {', '.join(LANES)}."
 _ZONE_HELP = "The zone whose clocks cut days and hours: Europe/Berlin. Default: UTC."
 _HOUR_HELP = "With --day: one of its hours, 0 to 23."
 

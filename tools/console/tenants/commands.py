@@ -9,8 +9,8 @@ import typer
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from darkroom.domain.api_keys import key_id_of
+from darkroom.domain.lanes import lane_for
 from darkroom.domain.tenants import (
-    ALLOWANCES,
     MAX_BURST,
     MAX_REQUESTS_PER_SECOND,
     TenantState,
@@ -61,7 +61,7 @@ RateOption = Annotated[
         max=MAX_REQUESTS_PER_SECOND,
         show_default=False,
         help="How much it may ask for on average. Unless told, its tier's: "
-        + ", ".join(f"{tier} {usual.requests_per_second}" for tier, usual in ALLOWANCES.items())
+        + ", ".join(f"{tier} {tier.allowance.requests_per_second}" for tier in Tier)
         + ".",
     ),
 ]
@@ -74,10 +74,11 @@ BurstOption = Annotated[
         max=MAX_BURST,
         show_default=False,
         help="How much at once. Unless told, its tier's: "
-        + ", ".join(f"{tier} {usual.burst}" for tier, usual in ALLOWANCES.items())
+        + ", ".join(f"{tier} {tier.allowance.burst}" for tier in Tier)
         + ".",
     ),
 ]
+_LANES_HELP = " ".join(f"{tier}: the {lane_for(tier).name} lane." for tier in Tier)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -85,7 +86,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 def add(
     *,
     tenant: TenantArgument,
-    tier: Annotated[Tier, typer.Option(help="free: the slow lane. paid: the fast one.")] = Tier.FREE,
+    tier: Annotated[Tier, typer.Option(help=_LANES_HELP)] = Tier.FREE,
     requests_per_second: RateOption = None,
     burst: BurstOption = None,
     stack: StackOption = None,

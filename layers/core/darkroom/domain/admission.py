@@ -9,10 +9,6 @@ from math import ceil
 from darkroom.domain.lanes import Lane
 from darkroom.domain.tenants import Tier
 
-SHARES = {Tier.FREE: 0.5, Tier.PAID: 1.0}
-"""How much of a lane's high-water mark the backlog may take before a tier is turned away. The first to go is who pays
-nothing; a tier between the two would have 0.8."""
-
 ENOUGH_IMAGES = 20
 """The least that a rate is taken from: single photos differ by a factor of twenty."""
 
@@ -78,7 +74,7 @@ def decide(*, lane: Lane, tier: Tier, backlog: int, drain: float, begins_in_seco
 
     What is to begin only when this backlog has been worked off (`begins_in_seconds`) takes no part in it.
     """
-    if backlog < SHARES[tier] * high_water_mark(lane, drain):
+    if backlog < tier.backlog_share * high_water_mark(lane, drain):
         return Admit()
     backlog_seconds = max(1, ceil(backlog / drain))
     return Admit() if begins_in_seconds >= backlog_seconds else Shed(retry_after_seconds=backlog_seconds)

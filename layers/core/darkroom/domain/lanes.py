@@ -19,13 +19,15 @@ USUAL_PHOTO_SECONDS = 0.25
 class Lane:
     """One queue's service level, for the images of tenants of those `tiers`. `sla_seconds` is the p99 from acceptance
     to a terminal state; `effort` is how long its encoders may look for smaller files where a recipe does not say;
-    `concurrency` is how many workers it has at most, unless its stack was deployed with another number."""
+    `concurrency` is how many workers it has at most, unless its stack was deployed with another number, and each takes
+    up to `batch_size` images at once."""
 
     name: str
     tiers: frozenset[Tier]
     sla_seconds: int
     effort: Effort
     concurrency: int
+    batch_size: int
 
     @property
     def drain_floor_per_second(self) -> float:
@@ -39,10 +41,10 @@ class Lane:
         return self.concurrency / USUAL_PHOTO_SECONDS / 2
 
 
-FAST = Lane(name="fast", tiers=frozenset({Tier.PAID}), sla_seconds=30, effort="fast", concurrency=20)
-SLOW = Lane(name="slow", tiers=frozenset({Tier.FREE}), sla_seconds=600, effort="balanced", concurrency=10)
+FAST = Lane(name="fast", tiers=frozenset({Tier.PAID}), sla_seconds=30, effort="fast", concurrency=20, batch_size=1)
+SLOW = Lane(name="slow", tiers=frozenset({Tier.FREE}), sla_seconds=600, effort="balanced", concurrency=10, batch_size=2)
 
-# Another lane is another row here, with a slice of template.yaml: the tests of the template say what belongs to it.
+# Another lane is another row here, and an entry in the template's list of lanes: docs/changing.md#a-lane.
 LANES = {lane.name: lane for lane in (FAST, SLOW)}
 
 

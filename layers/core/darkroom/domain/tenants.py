@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from darkroom.domain.instants import Milliseconds
 
@@ -31,20 +31,6 @@ def is_tenant_id(text: str) -> bool:
     return _TENANT_ID.fullmatch(text) is not None
 
 
-class Tier(StrEnum):
-    """What a tenant pays for: its lane, and who is turned away first when there is too much to do."""
-
-    FREE = "free"
-    PAID = "paid"
-
-
-class TenantState(StrEnum):
-    """Whether a tenant's requests are answered."""
-
-    ACTIVE = "active"
-    SUSPENDED = "suspended"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Allowance:
     """How much a tenant may ask for: so many requests a second on average, and `burst` of them at once."""
@@ -53,11 +39,33 @@ class Allowance:
     burst: int
 
 
-ALLOWANCES = {
-    Tier.FREE: Allowance(requests_per_second=10, burst=50),
-    Tier.PAID: Allowance(requests_per_second=100, burst=500),
-}
-"""What each tier may ask for where nothing else was agreed with the tenant."""
+class Tier(StrEnum):
+    """What a tenant pays for; lanes.py says which lane it takes.
+
+    Each row says what its tenants may ask for where nothing else was agreed with them, and how much of a lane's
+    high-water mark the backlog may take before they are turned away: those that pay nothing go first, and a tier
+    between the two would have 0.8.
+    """
+
+    FREE = "free", Allowance(requests_per_second=10, burst=50), 0.5
+    PAID = "paid", Allowance(requests_per_second=100, burst=500), 1.0
+
+    allowance: Allowance
+    backlog_share: float
+
+    def __new__(cls, name: str, allowance: Allowance, backlog_share: float) -> Self:
+        """A string by which the tier is stored and named."""
+        tier = str.__new__(cls, name)
+        tier._value_ = name
+        tier.allowance, tier.backlog_share = allowance, backlog_share
+        return tier
+
+
+class TenantState(StrEnum):
+    """Whether a tenant's requests are answered."""
+
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +82,7 @@ class Tenant:
     @property
     def allowance(self) -> Allowance:
         """How much it may ask for."""
-        usual = ALLOWANCES[self.tier]
+        usual = self.tier.allowance
         return Allowance(
             requests_per_second=self.requests_per_second or usual.requests_per_second, burst=self.burst or usual.burst
         )

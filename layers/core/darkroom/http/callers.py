@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from darkroom.domain.tenants import ALLOWANCES, NOBODY_IN_PARTICULAR, Caller, Tier, caller_from, is_tenant_id
+from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Caller, Tier, caller_from, is_tenant_id
 from darkroom.http.problems import Problem
 from darkroom.http.router import Router
 from darkroom.settings import AccessSettings
@@ -45,5 +45,5 @@ def _caller_of_token(claims: Mapping[str, str], access: AccessSettings) -> Calle
             "digits and . _ : | @ -, a letter or digit first.",
         )
     # The issuer decides who pays: a claim that is missing, or a word that nobody knows, gives nothing for free.
-    tier = Tier.PAID if claims.get(access.jwt_tier_claim) == Tier.PAID else Tier.FREE
-    return Caller(tenant_id=tenant_id, tier=tier, allowance=ALLOWANCES[tier])
+    tier = next((tier for tier in Tier if tier == claims.get(access.jwt_tier_claim)), Tier.FREE)
+    return Caller(tenant_id=tenant_id, tier=tier, allowance=tier.allowance)

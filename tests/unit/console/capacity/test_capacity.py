@@ -7,39 +7,54 @@ import pytest
 from checks.expand_template import raw_template, resources
 from console.capacity.commands import WORKER_MEMORY_MB
 from console.capacity.plan import (
-    BATCHES,
     WORKER_TIMEOUT_SECONDS,
     Demand,
+    LanePlan,
     TooMuch,
     plan_of,
     requests_an_image,
 )
 from console.capacity.prices import PER_MILLION, cost
+from darkroom.domain.lanes import LANES
+from darkroom.domain.tenants import Tier
 from tests.unit.console.conftest import Run
 
 BUSY = Demand(per_second=200, seconds=3)
 
 
+def lanes_of(demand: Demand) -> tuple[LanePlan, LanePlan]:
+    """What the fast and the slow lane need; others have no share unless one is given to them."""
+    plans = {lane.lane: lane for lane in plan_of(demand).lanes}
+    return plans["fast"], plans["slow"]
+
+
 def test_workers_are_the_rate_times_the_seconds_with_a_fifth_to_spare() -> None:
-    fast, slow = plan_of(BUSY).lanes
+    fast, slow = lanes_of(BUSY)
     assert (fast.busy_workers, fast.concurrency, fast.drain_per_second) == (300, 375, 125)
     assert fast == slow or fast.concurrency == slow.concurrency
-    assert plan_of(Demand(per_second=10, seconds=0.5, peak=4, paid_share=0.25)).parameters == {
-        "FastConcurrency": "7",  # 10 × 4 × 0.25 × 0.5 ÷ 0.8 = 6.25
-        "SlowConcurrency": "19",  # 18.75
-    }
+    parameters = plan_of(Demand(per_second=10, seconds=0.5, peak=4, paid_share=0.25)).parameters
+    assert parameters.keys() == {f"{lane.capitalize()}Concurrency" for lane in LANES}
+    assert parameters["FastConcurrency"] == "7", "10 × 4 × 0.25 × 0.5 ÷ 0.8 = 6.25"
+    assert parameters["SlowConcurrency"] == "19", "18.75"
 
 
 def test_the_marks_are_what_the_lanes_work_off_in_time() -> None:
-    fast, slow = plan_of(BUSY).lanes
-    assert (fast.high_water_mark, fast.shed_at) == (3_750, {"free": 1_875, "paid": 3_750})
-    assert (slow.high_water_mark, slow.shed_at) == (75_000, {"free": 37_500, "paid": 75_000})
-    assert plan_of(Demand(per_second=200, seconds=3, fast_sla_seconds=60)).lanes[0].high_water_mark == 7_500
+    fast, slow = lanes_of(BUSY)
+    assert (fast.high_water_mark, slow.high_water_mark) == (3_750, 75_000)
+    assert (fast.shed_at["free"], fast.shed_at["paid"]) == (1_875, 3_750)
+    assert (slow.shed_at["free"], slow.shed_at["paid"]) == (37_500, 75_000)
+    assert fast.shed_at.keys() == slow.shed_at.keys() == set(Tier)
+    assert lanes_of(Demand(per_second=200, seconds=3, sla_seconds={"fast": 60}))[0].high_water_mark == 7_500
+
+
+def test_a_lane_with_a_share_of_its_own_leaves_the_others_the_rest() -> None:
+    fast, slow = lanes_of(Demand(per_second=100, seconds=1, paid_share=0.5, shares={"slow": 0.8}))
+    assert (fast.peak_per_second, slow.peak_per_second) == pytest.approx((10, 80))
 
 
 def test_a_lane_has_two_workers_at_least_and_a_thousand_at_most() -> None:
     assert set(plan_of(Demand(per_second=0.01, seconds=0.25, paid_share=0)).parameters.values()) == {"2"}
-    assert plan_of(Demand(per_second=800, seconds=1, paid_share=0)).lanes[1].concurrency == 1000
+    assert lanes_of(Demand(per_second=800, seconds=1, paid_share=0))[1].concurrency == 1000
     with pytest.raises(TooMuch, match=r"slow lane would need 1,002 workers"):
         plan_of(Demand(per_second=801, seconds=1, paid_share=0))
 
@@ -70,8 +85,8 @@ def test_it_reckons_with_the_templates_own_numbers() -> None:
     worker = raw_template()["Resources"]["TranscodeImageFunction"]["Properties"]
     assert (worker["Timeout"], worker["MemorySize"]) == (WORKER_TIMEOUT_SECONDS, WORKER_MEMORY_MB)
     sources = resources("AWS::Lambda::EventSourceMapping")
-    for lane, batch in BATCHES.items():
-        assert sources[f"TranscodeImageFunction{lane.capitalize()}Lane"]["BatchSize"] == batch
+    for lane in LANES.values():
+        assert sources[f"TranscodeImageFunction{lane.name.capitalize()}Lane"]["BatchSize"] == lane.batch_size
 
 
 def test_the_command_prints_the_parameters_to_set(run: Run) -> None:
@@ -89,6 +104,19 @@ def test_the_command_says_what_else_must_be_changed(run: Run) -> None:
     assert result.exit_code == 0
     for text in ("ask for 909", "Timeout to 120", "VISIBILITY_SECONDS to 720", "MemorySize to 3008", "sla_seconds"):
         assert (text in result.stdout) == (text != "ask for 909"), text
+
+
+@pytest.mark.parametrize("share", ["fast", "fast=2", "fast=-0.1", "quick=0.5", "fast=many"])
+def test_a_share_that_is_none_is_refused(run: Run, share: str) -> None:
+    result = run("capacity", "--rate", "1", "--seconds", "1", "--share", share)
+    assert result.exit_code == 2 and f"'{share}' is no share of a lane" in result.stderr
+
+
+def test_shares_are_parts_of_a_whole(run: Run) -> None:
+    result = run("capacity", "--rate", "1", "--seconds", "1", "--share", "fast=0.5", "--share", "slow=0.75")
+    assert result.exit_code == 2 and "come to more than 1" in result.stderr
+    result = run("capacity", "--rate", "100", "--seconds", "1", "--share", "fast=0.25", "--share", "slow=0.75")
+    assert "FastConcurrency=32 SlowConcurrency=94" in result.stdout
 
 
 def test_an_account_that_must_ask_for_more_is_told_so(run: Run) -> None:

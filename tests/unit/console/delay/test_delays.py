@@ -16,7 +16,6 @@ from console.delay import commands as delays
 from console.delay import pages as delay_pages
 from console.delay import work as delay_work
 from darkroom.domain.image import Image, Status
-from darkroom.domain.lanes import LANES
 from darkroom.http.timetables import read_timetable
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
@@ -265,10 +264,6 @@ def test_without_a_stack_it_is_the_local_one_that_must_run(run: Run) -> None:
     result = run("delay", "ls")
     assert result.exit_code == 1
     assert "The local stack is not running. Start it with: make run\nOr name a deployed stack: --stack" in result.stderr
-
-
-def test_the_lanes_that_the_help_names_are_those_that_there_are() -> None:
-    assert [lane in delays._LANE_HELP for lane in LANES] == [True, True]
 
 
 def test_a_bar_is_as_long_as_its_number_and_never_nothing() -> None:
