@@ -88,7 +88,7 @@ LETTER_SECONDS = 600
 RELEASE_TRIES = 12
 """How often an execution repeats a release that failed for a reason of its own."""
 
-NEWER_LANE = "bulk"
+NEWER_LANE = "newer"
 """A lane that a later version has: what it has written is read by this one, after a rollback."""
 
 ENOUGH_BROKEN = 1_000

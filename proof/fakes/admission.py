@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darkroom.domain.admission import NO_WORK, Work
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANES, Lane, lanes_with
 from darkroom.domain.tenants import Allowance
 from darkroom.domain.token_bucket import Microseconds, Take, take
+
+
+def lanes_deployed_with(**concurrency: int) -> Mapping[str, Lane]:
+    """The lanes, those that are named with other numbers of workers than usual."""
+    return lanes_with({name: lane.concurrency for name, lane in LANES.items()} | concurrency)
 
 
 @dataclass

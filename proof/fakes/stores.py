@@ -337,7 +337,7 @@ class FakeAlarms:
 class FakeDeadLetters:
     """The `DeadLetters` port: a list of letters a queue. What is taken stays hidden until it is given back."""
 
-    lying: dict[str, list[DeadLetter]] = field(default_factory=lambda: {"fast": [], "slow": []})
+    lying: dict[str, list[DeadLetter]] = field(default_factory=lambda: {lane: [] for lane in LANES})
     hidden: set[str] = field(default_factory=set)
     made: int = 0
 

@@ -15,6 +15,7 @@ from moto import mock_aws
 
 from checks.expand_template import raw_template
 from darkroom.aws.tenants_table import TenantsTable
+from darkroom.domain.lanes import LANES
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.operations.create_key import create_key
 
@@ -38,15 +39,18 @@ class Aws:
     archive_bucket: str
     holds_bucket: str
     hold_state_machine: str
-    fast_queue_url: str
-    slow_queue_url: str
+    queue_urls: dict[str, str]
     hold_queue_url: str
     upload_queue_url: str
     dead_letter_urls: dict[str, str]
 
     @property
-    def queue_urls(self) -> dict[str, str]:
-        return {"fast": self.fast_queue_url, "slow": self.slow_queue_url}
+    def fast_queue_url(self) -> str:
+        return self.queue_urls["fast"]
+
+    @property
+    def slow_queue_url(self) -> str:
+        return self.queue_urls["slow"]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -58,15 +62,13 @@ class Aws:
             "ORIGINALS_BUCKET": self.originals_bucket,
             "OUTPUTS_BUCKET": self.outputs_bucket,
             "ARCHIVE_BUCKET": self.archive_bucket,
-            "FAST_QUEUE_URL": self.fast_queue_url,
-            "SLOW_QUEUE_URL": self.slow_queue_url,
+            **{f"{lane.upper()}_QUEUE_URL": url for lane, url in self.queue_urls.items()},
+            **{f"{lane.upper()}_CONCURRENCY": str(LANES[lane].concurrency) for lane in self.queue_urls},
             "HOLD_QUEUE_URL": self.hold_queue_url,
             "UPLOAD_QUEUE_URL": self.upload_queue_url,
             "CALENDAR_TABLE": self.calendar_table,
             "TOKEN_BUCKETS_TABLE": self.token_buckets_table,
             "TIMESHEETS_TABLE": self.timesheets_table,
-            "FAST_CONCURRENCY": "20",
-            "SLOW_CONCURRENCY": "10",
             "HOLDS_BUCKET": self.holds_bucket,
             "HOLD_STATE_MACHINE": self.hold_state_machine,
             "DEAD_LETTER_QUEUES": ",".join(f"{name}={url}" for name, url in self.dead_letter_urls.items()),
@@ -110,9 +112,8 @@ def aws(ambient: None) -> Iterator[Aws]:
             archive_bucket="archive",
             holds_bucket="holds",
             hold_state_machine=_state_machine(),
-            dead_letter_urls={lane: _queue(f"{lane}-dead-letters", {}) for lane in ("fast", "slow", "hold", "upload")},
-            fast_queue_url=_lane("fast"),
-            slow_queue_url=_lane("slow"),
+            dead_letter_urls={lane: _queue(f"{lane}-dead-letters", {}) for lane in (*LANES, "hold", "upload")},
+            queue_urls={lane: _lane(lane) for lane in LANES},
             hold_queue_url=_queue("hold-queue", {"VisibilityTimeout": "420"}),
             upload_queue_url=_lane("upload"),
         )

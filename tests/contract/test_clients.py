@@ -162,7 +162,11 @@ def test_an_upload_is_accepted_and_due_at_once_when_only_the_queue_never_answers
     aws: Aws, wire: Wire, silence: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = silence("sqs")
-    submit_image = load("submit_image", replace(aws, slow_queue_url=f"{server.url}/123456789012/slow"), monkeypatch)
+    submit_image = load(
+        "submit_image",
+        replace(aws, queue_urls=aws.queue_urls | {"slow": f"{server.url}/123456789012/slow"}),
+        monkeypatch,
+    )
 
     answer = post(submit_image)
 

@@ -301,7 +301,7 @@ def send_all(client: Any, aws: Aws, kind: str, messages: list[Message]) -> Mappi
 def test_a_lane_of_another_version_has_no_queue(kind: str, aws: Aws) -> None:
     lanes = FakeLanes() if kind == "fake" else LaneQueues(boto3.client("sqs"), aws.queue_urls)
     with pytest.raises(KeyError):
-        lanes.send_all("bulk", [(message(1, "bulk"), 0)])
+        lanes.send_all("newer", [(message(1, "newer"), 0)])
 
 
 @pytest.mark.parametrize("kind", ["fake", "aws"])
@@ -396,8 +396,8 @@ def test_bad_messages_are_reported_logged_and_counted_and_the_good_beside_them_a
     holds.put(damaged, bytes.fromhex("1f8b0800000000000002ffff"))
     holds.put(altered, Batch(level="release", wake_at=NOW, entries=()).dumped())
     bad = {
-        "unknown-lane-near": (body(10, NOW + 60_000, "bulk"), "no lane of this version is called 'bulk'"),
-        "unknown-lane-far": (body(11, FAR, "bulk"), "no lane of this version is called 'bulk'"),
+        "unknown-lane-near": (body(10, NOW + 60_000, "newer"), "no lane of this version is called 'newer'"),
+        "unknown-lane-far": (body(11, FAR, "newer"), "no lane of this version is called 'newer'"),
         "thirty-digits": (body(12, 10**30), "its time is more than 364 days ahead"),
         "year-11476": (body(13, 300_000_000_000_000), "its time is more than 364 days ahead"),
         "negative": (body(14, -1), "process_at"),
@@ -468,7 +468,7 @@ def test_a_release_leaves_out_what_it_cannot_place_and_says_so(
     table = ImagesTable(boto3.client("dynamodb"), aws.images_table)
     entries = [
         Entry(message=message(number, lane), process_at=NOW + 60_000)
-        for number, lane in enumerate(("slow", "bulk", "slow"))
+        for number, lane in enumerate(("slow", "newer", "slow"))
     ]
     for entry in entries:
         # The row can be read: one of a lane that this version does not know could not, and would be left out as that.

@@ -49,7 +49,7 @@ NEWER: dict[str, dict[str, Any]] = {
     "a recipe with another field": {"recipe": {"S": json.dumps(RECIPE | {"watermark": "©"})}},
     "a recipe that is no text": {"recipe": {"M": {}}},
     "an unknown status": {"status": {"S": "frozen"}},
-    "an unknown lane": {"lane": {"S": "bulk"}},
+    "an unknown lane": {"lane": {"S": "newer"}},
     "an unknown standing of its letter": {"letter": {"S": "burnt"}},
     "an attribute of another type": {"expires_at": {"S": "2026-12-24T08:00:00Z"}},
     "a number that is not whole": {"rescues": {"N": "0.5"}},

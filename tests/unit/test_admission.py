@@ -5,6 +5,7 @@ import pytest
 from darkroom.domain.admission import Admit, Shed, Work, decide, drain_per_second, high_water_mark
 from darkroom.domain.lanes import FAST, LANES, SLOW, lanes_with
 from darkroom.domain.tenants import Tier
+from proof.fakes.admission import lanes_deployed_with
 
 
 def work(settled: int, seconds: float) -> Work:
@@ -32,7 +33,7 @@ def test_where_too_little_was_measured_the_rate_is_the_one_that_the_lane_surely_
 
 
 def test_a_lanes_rates_follow_from_its_workers() -> None:
-    service = lanes_with({"fast": 2, "slow": 100})
+    service = lanes_deployed_with(fast=2, slow=100)
     assert (service["slow"].drain_floor_per_second, service["slow"].release_per_second) == (20.0, 200.0)
     assert (service["fast"].drain_floor_per_second, service["fast"].sla_seconds) == (0.4, FAST.sla_seconds)
     assert (SLOW.release_per_second, FAST.release_per_second) == (20.0, 40.0)
@@ -64,7 +65,7 @@ def test_free_tenants_go_at_half_the_mark_and_paying_ones_at_all_of_it_until_the
 
 def test_nobody_is_told_to_come_back_at_once() -> None:
     assert decide(lane=FAST, tier=Tier.FREE, backlog=10**6, drain=10.0**9) == Admit()
-    assert decide(lane=lanes_with({"fast": 2, "slow": 2})["fast"], tier=Tier.FREE, backlog=1, drain=0.01) == Shed(
+    assert decide(lane=lanes_deployed_with(fast=2, slow=2)["fast"], tier=Tier.FREE, backlog=1, drain=0.01) == Shed(
         retry_after_seconds=100
     )
 

@@ -6,10 +6,9 @@ import pytest
 
 from darkroom.domain.admission import LOOK_SECONDS, Work
 from darkroom.domain.errors import Retryable, TurnedAway
-from darkroom.domain.lanes import lanes_with
 from darkroom.domain.tenants import Tier
 from darkroom.operations.admit_image import AdmissionControl
-from proof.fakes.admission import FakeDepths, FakeTimesheets
+from proof.fakes.admission import FakeDepths, FakeTimesheets, lanes_deployed_with
 
 START = 1_795_251_600_000
 
@@ -22,7 +21,7 @@ class House:
         self.depths: Any = FakeDepths({"slow": depth})
         self.timesheets: Any = FakeTimesheets()
         self.timesheets.add("slow", Work(settled=60, busy_milliseconds=60_000), START)
-        service = lanes_with({"fast": 20, "slow": 10} | concurrency)
+        service = lanes_deployed_with(**concurrency)
         self.admission = AdmissionControl(
             depths=self.depths, timesheets=self.timesheets, clock=lambda: self.now, service=service
         )

@@ -25,6 +25,7 @@ from darkroom.domain.image import (
     message_for,
     reject,
 )
+from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
 from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
 from darkroom.operations.drop_dead_letters import drop_dead_letters
@@ -255,7 +256,8 @@ def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
     for number in range(4):
         office.bury(given_up(number))
     listing = office.ls(limit=3)
-    assert (listing.letters, listing.incomplete, listing.depths) == (3, ("slow",), {"fast": 0, "slow": 4})
+    depths = dict.fromkeys(LANES, 0) | {"slow": 4}
+    assert (listing.letters, listing.incomplete, listing.depths) == (3, ("slow",), depths)
 
 
 # ── Replaying letter by letter ───────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ import typer.main
 from checks.expand_template import ROOT, raw_template
 from checks.test_tiers import TIERS
 from console.main import app
+from darkroom.domain.lanes import LANES
 from proof.__main__ import PARTS
 
 README = ROOT / "README.md"
@@ -129,7 +130,9 @@ def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> N
     page = (DOCS / "deploy.md").read_text()
     rows = re.findall(r"^\| (`[A-Z]\w+`(?:, `\w+`)*) \|", page.partition("## Parameters")[2], re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert sorted(listed) == sorted(raw_template()["Parameters"])
+    of_lanes = {f"{lane.capitalize()}Concurrency" for lane in LANES}
+    assert "| `<Lane>Concurrency` |" in page
+    assert sorted(listed) == sorted(raw_template()["Parameters"].keys() - of_lanes)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in OLDER], ids=name_of)

@@ -251,7 +251,7 @@ def test_every_damage_of_an_object_is_an_unreadable_batch() -> None:
 
 def test_whatever_stands_in_an_object_it_is_a_batch_or_unreadable() -> None:
     chance = random.Random(20261122)
-    images = [entry(number, 7200 + number, lane=("slow", "fast", "bulk")[number % 3]) for number in range(6)]
+    images = [entry(number, 7200 + number, lane=("slow", "fast", "newer")[number % 3]) for number in range(6)]
     text = gzip.decompress(Batch(level="hours", wake_at=0, entries=tuple(images)).dumped())
     outcomes = Counter[str]()
     for _ in range(DAMAGES // 4):
@@ -280,7 +280,7 @@ def test_whatever_stands_in_an_object_it_is_a_batch_or_unreadable() -> None:
         (HELD_AT_MOST_SECONDS + 1, "slow", "364 days"),
         (10.0**27, "slow", "364 days"),
         (-NOW / 1000 - 1, "slow", "1970"),
-        (3600, "bulk", "'bulk'"),
+        (3600, "newer", "'newer'"),
     ],
 )
 def test_only_what_a_lane_of_this_version_can_be_brought_is_placed(seconds: float, lane: str, why: str | None) -> None:

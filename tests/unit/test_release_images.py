@@ -20,8 +20,9 @@ from darkroom.domain.hold import (
     batch_key,
 )
 from darkroom.domain.image import Status
-from darkroom.domain.lanes import LANES, SLOW, Lane, lanes_with
+from darkroom.domain.lanes import LANES, SLOW, Lane
 from darkroom.operations.release_images import TURNS_AHEAD_SECONDS, Released, ReleaseStores, release_images
+from proof.fakes.admission import lanes_deployed_with
 from proof.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 from tests.unit.test_hold import DAY, NOW, entry
 from tests.unit.test_image import pending
@@ -183,7 +184,7 @@ def test_many_of_the_same_time_come_one_after_the_other_as_their_lane_can_take_t
 
 def test_a_lane_with_more_workers_takes_them_faster() -> None:
     count = 5 * FULL_BUCKET
-    plane = Plane(service=lanes_with({"fast": 20, "slow": 40}))
+    plane = Plane(service=lanes_deployed_with(slow=40))
     plane.store(*(entry(number, 300) for number in range(count)))
     last = finished(plane)[-1][1]
     in_turn = 1000 * (count - 1) / SLOW.release_per_second / 4
@@ -383,15 +384,15 @@ def test_bytes_that_decode_and_are_not_those_that_were_stored_are_not_released()
 @pytest.mark.parametrize("level", ["release", "hours"])
 def test_an_image_of_a_lane_that_this_version_does_not_know_is_left_out_alone(level: str) -> None:
     plane = Plane()
-    plane.store(entry(1, 300), entry(2, 200, lane="bulk"), entry(3, 100), level=level)
+    plane.store(entry(1, 300), entry(2, 200, lane="newer"), entry(3, 100), level=level)
     released = plane.release()
     assert (plane.sent, released.sent, released.stale, released.done) == ([3, 1], 2, 0, True)
-    assert released.skipped == {entry(2, 0).message.image_id: "no lane of this version is called 'bulk'"}
+    assert released.skipped == {entry(2, 0).message.image_id: "no lane of this version is called 'newer'"}
 
 
 def test_a_whole_batch_of_a_lane_that_this_version_does_not_know_is_left_out() -> None:
     plane = Plane()
-    plane.store(*(entry(number, 300, lane="bulk") for number in range(FULL_BUCKET)))
+    plane.store(*(entry(number, 300, lane="newer") for number in range(FULL_BUCKET)))
     released = plane.release()
     assert (len(released.skipped), released.done, plane.calendar.busy) == (FULL_BUCKET, True, {})
 
@@ -409,7 +410,7 @@ def test_an_image_whose_time_nobody_can_hold_is_left_out_alone(level: str, secon
 
 def test_what_is_left_out_is_told_by_image_and_counts_only_if_it_still_waits() -> None:
     plane = Plane()
-    plane.store(entry(1, 300, lane="bulk"), entry(2, 300, lane="bulk"))
+    plane.store(entry(1, 300, lane="newer"), entry(2, 300, lane="newer"))
     del plane.images.rows[entry(1, 0).message.image_id]
     released = plane.release()
     assert (list(released.skipped), released.stale) == ([entry(2, 0).message.image_id], 1)

@@ -74,13 +74,15 @@ def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
         LimitSettings.read({name: value})
 
 
-LANE_VARIABLES = {"FAST_QUEUE_URL": "f", "SLOW_QUEUE_URL": "s", "FAST_CONCURRENCY": "7", "SLOW_CONCURRENCY": "3"}
+LANE_VARIABLES = {f"{lane.upper()}_QUEUE_URL": f"{lane}-url" for lane in LANES} | {
+    f"{lane.upper()}_CONCURRENCY": str(number) for number, lane in enumerate(LANES, start=7)
+}
 
 
 def test_every_lane_has_its_queue_and_its_workers() -> None:
-    assert LaneSettings.read(LANE_VARIABLES).queue_urls == {"fast": "f", "slow": "s"}
+    assert LaneSettings.read(LANE_VARIABLES).queue_urls == {lane: f"{lane}-url" for lane in LANES}
     service = ConcurrencySettings.read(LANE_VARIABLES).service
-    assert {name: lane.concurrency for name, lane in service.items()} == {"fast": 7, "slow": 3}
+    assert [lane.concurrency for lane in service.values()] == list(range(7, 7 + len(LANES)))
 
 
 def test_a_row_is_all_that_another_lane_needs_beside_its_slice_of_the_template(monkeypatch: pytest.MonkeyPatch) -> None:

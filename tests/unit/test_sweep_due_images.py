@@ -13,6 +13,7 @@ import pytest
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, Letter, Status, due_shard_of, message_for
+from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message, read_message
 from darkroom.operations import sweep_due_images as operation
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, measure, sweep_due_images
@@ -285,7 +286,10 @@ def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: 
 
     world.images.oldest_waiting, world.dead_letters.depth = fails(oldest_waiting, "fast"), fails(depth, "slow")
     measures = measure(world.stores)
-    assert (measures.oldest_seconds, measures.letters) == ({"slow": 0.0}, {"fast": 0})
+    assert (measures.oldest_seconds, measures.letters) == (
+        {lane: 0.0 for lane in LANES if lane != "fast"},
+        {lane: 0 for lane in LANES if lane != "slow"},
+    )
     assert set(measures.problems.values()) == {error} and len(measures.problems) == 2
 
 
@@ -492,11 +496,12 @@ def test_the_oldest_unfinished_image_of_each_lane_is_told_and_none_is_zero() -> 
     first = world.submit(PHOTO).image.image_id
     world.advance(90)
     world.submit(PHOTO)
-    assert world.oldest() == {"fast": 0.0, "slow": 90.0}
+    all_idle = dict.fromkeys(LANES, 0.0)
+    assert world.oldest() == all_idle | {"slow": 90.0}
     world.deliver(message_for(world.row(first)))
-    assert world.oldest() == {"fast": 0.0, "slow": 0.0}
+    assert world.oldest() == all_idle
     world.advance(5)
-    assert world.oldest() == {"fast": 0.0, "slow": 5.0}
+    assert world.oldest() == all_idle | {"slow": 5.0}
 
 
 def test_an_upload_that_never_came_expires_once_it_can_come_no_more() -> None:

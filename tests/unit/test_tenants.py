@@ -10,6 +10,8 @@ import pytest
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.lanes import FAST, LANES, SLOW, lane_for
 from darkroom.domain.tenants import (
+    MAX_BURST,
+    MAX_REQUESTS_PER_SECOND,
     NOBODY_IN_PARTICULAR,
     Allowance,
     Caller,
@@ -50,8 +52,25 @@ def test_anything_else_names_none(name: str) -> None:
 
 
 def test_who_pays_travels_in_the_fast_lane() -> None:
-    assert {tier: lane_for(tier) for tier in Tier} == {Tier.FREE: SLOW, Tier.PAID: FAST}
-    assert {lane_for(tier).name for tier in Tier} == LANES.keys()
+    assert (lane_for(Tier.PAID), lane_for(Tier.FREE)) == (FAST, SLOW)
+
+
+@pytest.mark.parametrize("tier", Tier)
+def test_every_tier_has_one_lane(tier: Tier) -> None:
+    assert [lane for lane in LANES.values() if tier in lane.tiers] == [lane_for(tier)]
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_every_lane_has_a_tier(lane: str) -> None:
+    assert lane in {lane_for(tier).name for tier in Tier}
+
+
+@pytest.mark.parametrize("tier", Tier)
+def test_a_tier_is_stored_by_its_name_and_may_ask_for_something(tier: Tier) -> None:
+    assert Tier(tier.value) is tier and f"{tier}" == tier.value == tier.name.lower()
+    assert 0 < tier.backlog_share <= 1
+    assert 0 < tier.allowance.requests_per_second <= MAX_REQUESTS_PER_SECOND
+    assert 0 < tier.allowance.burst <= MAX_BURST
 
 
 def test_a_tenant_may_ask_for_what_its_tier_may_unless_something_else_was_agreed() -> None:

@@ -41,11 +41,14 @@ class Lane:
         return self.concurrency / USUAL_PHOTO_SECONDS / 2
 
 
-FAST = Lane(name="fast", tiers=frozenset({Tier.PAID}), sla_seconds=30, effort="fast", concurrency=20, batch_size=1)
-SLOW = Lane(name="slow", tiers=frozenset({Tier.FREE}), sla_seconds=600, effort="balanced", concurrency=10, batch_size=2)
+_ROWS = [
+    Lane(name="fast", tiers=frozenset({Tier.PAID}), sla_seconds=30, effort="fast", concurrency=20, batch_size=1),
+    Lane(name="slow", tiers=frozenset({Tier.FREE}), sla_seconds=600, effort="balanced", concurrency=10, batch_size=2),
+]
+"""Another lane is another row, and an entry in the template's list of lanes: docs/changing.md#a-lane."""
 
-# Another lane is another row here, and an entry in the template's list of lanes: docs/changing.md#a-lane.
-LANES = {lane.name: lane for lane in (FAST, SLOW)}
+LANES = {lane.name: lane for lane in _ROWS}
+FAST, SLOW = LANES["fast"], LANES["slow"]
 
 
 def lanes_with(concurrency: Mapping[str, int]) -> Mapping[str, Lane]:

@@ -16,6 +16,7 @@ from console.delay import commands as delays
 from console.delay import pages as delay_pages
 from console.delay import work as delay_work
 from darkroom.domain.image import Image, Status
+from darkroom.domain.lanes import LANES
 from darkroom.http.timetables import read_timetable
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
@@ -71,6 +72,11 @@ def rows_of(shown: str) -> list[list[str]]:
     return [line.split() for line in shown.splitlines() if line.startswith("  ")]
 
 
+def columns(**images: int) -> list[str]:
+    """The numbers of all lanes, in the order of the columns."""
+    return [str(images.get(lane, 0)) for lane in LANES]
+
+
 # ── What waits ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -87,12 +93,12 @@ def test_days_are_listed_with_their_lanes_and_what_to_type_next(run: Run, stack:
     shown = run("delay", "ls").stdout
     assert shown.startswith("5 images wait for their time, from 2026-12-24 08:00:00 to 2027-01-05 12:00:00 (UTC).\n\n")
     assert rows_of(shown) == [
-        ["day", "images", "fast", "slow", "first", "last"],
-        ["Thu", "2026-12-24", "3", "1", "2", "08:00:00", "09:30:00", "█" * 24],
+        ["day", "images", *LANES, "first", "last"],
+        ["Thu", "2026-12-24", "3", *columns(fast=1, slow=2), "08:00:00", "09:30:00", "█" * 24],
         ["Fri", "2026-12-25", "0"],
-        ["Sat", "2026-12-26", "1", "0", "1", "00:00:00", "00:00:00", "█" * 8],
+        ["Sat", "2026-12-26", "1", *columns(slow=1), "00:00:00", "00:00:00", "█" * 8],
         ["…", "9", "days", "0"],
-        ["Tue", "2027-01-05", "1", "0", "1", "12:00:00", "12:00:00", "█" * 8],
+        ["Tue", "2027-01-05", "1", *columns(slow=1), "12:00:00", "12:00:00", "█" * 8],
     ]
     assert shown.endswith(f"One day by its hours:  ./darkroom delay ls --day 2026-12-24{TARGET}\n")
 
@@ -174,7 +180,7 @@ def test_json_holds_what_the_table_shows(run: Run, stack: FakeStack) -> None:
                 "starts_at": "2026-12-23T23:00:00.000Z",
                 "ends_at": "2026-12-24T23:00:00.000Z",
                 "images": 2,
-                "lanes": {"fast": 0, "slow": 2},
+                "lanes": dict.fromkeys(LANES, 0) | {"slow": 2},
                 "first_at": "2026-12-24T08:00:00.000Z",
                 "last_at": "2026-12-24T09:00:00.000Z",
             }

@@ -15,9 +15,12 @@ from console.dlq import commands as dead_letters
 from console.dlq.commands import _STANDINGS
 from darkroom.domain.dead_letter import Standing
 from darkroom.domain.image import Status, message_for
+from darkroom.domain.lanes import LANES
 from proof.fakes.dead_letters import FakeMoves
 from tests.unit.console.conftest import Run
 from tests.unit.test_dead_letters import DAY, REFUSED, Office, given_up
+
+QUEUES = ", ".join(LANES)
 
 FAILED, LOST = given_up(1), given_up(2)
 
@@ -54,7 +57,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 
 def test_an_empty_house_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
     result = run("dlq", "ls")
-    assert (result.exit_code, result.stdout) == (0, "No dead letters in fast, slow.\n")
+    assert (result.exit_code, result.stdout) == (0, f"No dead letters in {QUEUES}.\n")
 
 
 def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, stack: FakeStack) -> None:
@@ -63,7 +66,7 @@ def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, 
     stack.office.bury(replace(given_up(3), status=Status.DONE))
     stack.office.letters.lie_down("fast", "no message")
     lines = run("dlq", "ls").stdout.splitlines()
-    assert lines[0] == "4 dead letters of 3 runs in fast, slow: 1 to replay, 1 settled, 1 unreadable."
+    assert lines[0] == f"4 dead letters of 3 runs in {QUEUES}: 1 to replay, 1 settled, 1 unreadable."
     assert lines[2].split() == ["image", "lane", "cause", "standing", "attempts", "age", "tenant", "letters"]
     row = next(line.split() for line in lines if FAILED.image_id in line)
     assert row == [FAILED.image_id, "slow", "ZeroDivisionError", "failed", "1", "1", "h", "0", "min", "default", "2"]
@@ -79,7 +82,7 @@ def test_filters_are_repeated_in_what_to_type_next(run: Run, stack: FakeStack) -
     assert "./darkroom dlq replay --cause ZeroDivisionError --tenant default --stack shop" in shown
     shown = run("dlq", "ls", "--cause", "internal", "--standing", "failed").stdout
     assert "./darkroom dlq replay --cause internal --stack shop" in shown, "which takes no --standing"
-    assert run("dlq", "ls", "--tenant", "acme").stdout == "None of 1 dead letter in fast, slow fits.\n"
+    assert run("dlq", "ls", "--tenant", "acme").stdout == f"None of 1 dead letter in {QUEUES} fits.\n"
 
 
 def test_a_letter_that_sqs_will_soon_delete_is_pointed_out(run: Run, stack: FakeStack) -> None:
@@ -99,7 +102,7 @@ def test_json_holds_what_the_table_shows_and_all_that_is_known(run: Run, stack: 
     stack.office.bury(FAILED)
     document = json.loads(run("dlq", "ls", "--json").stdout)
     (case,) = document["cases"]
-    assert document["queues"] == {"fast": 0, "slow": 1}
+    assert document["queues"] == dict.fromkeys(LANES, 0) | {"slow": 1}
     assert (case["image_id"], case["standing"], case["cause"]) == (FAILED.image_id, "failed", "ZeroDivisionError")
     assert case["explanation"]["attempts"][0]["stack"].endswith("boom")
 
@@ -127,7 +130,7 @@ def test_what_has_no_letter_is_told_by_its_row(run: Run, stack: FakeStack) -> No
     assert result.exit_code == 1
     assert f"It can still be replayed: ./darkroom dlq replay --image {FAILED.image_id}" in result.stderr
     assert "There is no letter and no image" in run("dlq", "show", LOST.image_id).stderr
-    assert "No letter nonsense lies in fast, slow." in run("dlq", "show", "nonsense").stderr
+    assert f"No letter nonsense lies in {QUEUES}." in run("dlq", "show", "nonsense").stderr
 
 
 def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
@@ -135,7 +138,7 @@ def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: Fak
     stack.office.letters.lie_down("fast", "no message")
     before = dict(stack.images.rows)
     result = run("dlq", "replay", "--rate", "20")
-    assert result.stdout.startswith("Would replay 1 image of 2 dead letters in fast, slow. Nothing was changed.")
+    assert result.stdout.startswith(f"Would replay 1 image of 2 dead letters in {QUEUES}. Nothing was changed.")
     assert "1 unreadable: these stay." in result.stdout
     assert "Do it:  ./darkroom dlq replay --rate 20 --yes --stack shop --region eu-west-1" in result.stdout
     assert (stack.images.rows, stack.lanes.sent) == (before, [])
@@ -183,7 +186,7 @@ def test_a_drop_takes_what_is_settled_and_more_only_by_force(run: Run, stack: Fa
     stack.office.bury(FAILED)
     stack.office.bury(replace(given_up(3), status=Status.DONE))
     told = run("dlq", "drop").stdout
-    assert told.startswith("Would drop 1 letter of 2 in fast, slow. Nothing was changed.")
+    assert told.startswith(f"Would drop 1 letter of 2 in {QUEUES}. Nothing was changed.")
     assert "1 to replay: these stay. --force drops them too." in told
     assert run("dlq", "drop", "--yes").stdout.startswith("Dropped 1 case. Letters: fast 0 before, 0 after, slow 2 ")
     assert "Nothing to drop." in run("dlq", "drop").stdout
@@ -248,7 +251,7 @@ BATCH = json.dumps(
 def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: Run, stack: FakeStack) -> None:
     letter = stack.office.letters.lie_down("slow", BATCH)
     listed = run("dlq", "ls").stdout
-    assert listed.startswith("1 dead letter in fast, slow: 1 of batches to wake again.")
+    assert listed.startswith(f"1 dead letter in {QUEUES}: 1 of batches to wake again.")
     assert "Batches, mended:" in listed and "./darkroom dlq replay --all --lane hold --stack shop" in listed
     shown = run("dlq", "show", letter.message_id).stdout
     assert "Retryable" in shown and "no rows" in shown and "./darkroom dlq replay --all --lane hold" in shown
