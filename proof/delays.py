@@ -25,23 +25,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from checks.report import Goal, write_report
+from darkroom.domain.claim import Claim, Expire, TooEarly, claim
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.hold import LANE_DELAY_SECONDS, Unplaceable, UnreadableBatch, read_batch, read_batch_letter
-from darkroom.domain.image import (
-    Claim,
-    Expire,
-    Image,
-    TooEarly,
-    claim,
-    complete,
-    due_shard_of,
-    message_for,
-)
+from darkroom.domain.image import Image, due_shard_of, message_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier
+from darkroom.domain.transitions import complete
 from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.enqueue import enqueue_in_time, seconds_until
@@ -668,7 +661,7 @@ class Simulation:
         waits for releases that have reserved the lane."""
         self.counts["rescued from damaged batches"] += 1
         self.latest_rescued_seconds[image.lane] = max(self.latest_rescued_seconds[image.lane], round(late))
-        allowed = 2 * LANES[image.lane].sla_seconds + RESCUED_SECONDS + ALLOWANCE_SECONDS
+        allowed = LANES[image.lane].first_look_at(0) / 1000 + RESCUED_SECONDS + ALLOWANCE_SECONDS
         reserved = (self.calendar.busy_until(image.lane) - (image.process_at or 0)) / 1000
         self._hold(late <= max(allowed, reserved + allowed), "rescued late", image.image_id, late)
 

@@ -17,10 +17,11 @@ from darkroom.aws.once import PowertoolsOnce
 from darkroom.domain.arrival import read_letter
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Standing, standing_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
-from darkroom.domain.image import Image, Source, Status, accept
+from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.tenants import Caller, Tier
+from darkroom.domain.transitions import accept
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import Desk, Tally, replay_dead_letters

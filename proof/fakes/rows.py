@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom.domain.image import Image, Source, accept
+from darkroom.domain.image import Image, Source
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.presets import PRESETS
+from darkroom.domain.transitions import accept
 
 
 def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:

@@ -27,9 +27,11 @@ from darkroom.aws.errors import retryable as guard
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
+from darkroom.domain.claim import NothingToDo, claim
 from darkroom.domain.due import Rescue, look_at_due
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import NothingToDo, Status, claim, complete, message_for, put_back
+from darkroom.domain.image import Status, message_for
+from darkroom.domain.transitions import complete, put_back
 from darkroom.operations.redo_image import redo_image
 from darkroom.ports import Fenced, MemoryUnavailable
 from proof.fakes import FakeLanes

@@ -19,10 +19,11 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import Attempt, Failure, Letter, Status, Variant, complete, delete, due_shard_of, message_for
+from darkroom.domain.image import Attempt, Failure, Letter, Status, Variant, due_shard_of, message_for
 from darkroom.domain.listing import Place
 from darkroom.domain.message import read_message
 from darkroom.domain.recipes import Recipe
+from darkroom.domain.transitions import complete, delete
 from darkroom.ports import (
     Due,
     Fenced,

@@ -18,8 +18,9 @@ from botocore.client import BaseClient
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.arrival import upload_key
-from darkroom.domain.image import Cause, Image, give_up
+from darkroom.domain.image import Cause, Image
 from darkroom.domain.tenants import Caller, Tier, context_of
+from darkroom.domain.transitions import give_up
 from darkroom.operations.replay_dead_letters import Desk, replay_image
 from proof.fakes import FakeDeadLetters
 from proof.fakes.pictures import jpeg

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.claim import Claim, claim
 from darkroom.domain.dead_letter import Standing
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Claim, Image, Letter, Status, claim, complete
+from darkroom.domain.image import Image, Letter, Status
+from darkroom.domain.transitions import complete
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import Selection, list_dead_letters
 from darkroom.operations.pace import Pace

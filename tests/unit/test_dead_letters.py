@@ -18,15 +18,11 @@ from darkroom.domain.image import (
     Image,
     Letter,
     Status,
-    complete,
-    delete,
-    escalate,
-    give_up,
     message_for,
-    reject,
 )
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
+from darkroom.domain.transitions import complete, delete, escalate, give_up, reject
 from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import HANDFUL, Case, Listing, Selection, list_dead_letters

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from darkroom.domain.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.due import LookForUpload, Rescue, Wait, look_at_due
-from darkroom.domain.image import Expire, GiveUp, Image, NothingToDo, Status, due_now
+from darkroom.domain.image import Image, Status
+from darkroom.domain.transitions import due_now
 from tests.unit.test_image import NOW, awaiting, pending, processing
 
 

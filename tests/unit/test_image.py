@@ -6,35 +6,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from darkroom.domain.claim import Claim, Expire, GiveUp, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.image import (
-    ARRIVAL_GRACE_SECONDS,
     DUE_SHARD_NAMES,
-    TRANSITIONS,
-    UPLOAD_SECONDS,
     Attempt,
     Cause,
-    Claim,
-    Expire,
-    GiveUp,
     Image,
     Letter,
-    NothingToDo,
-    Redriven,
     Source,
     Status,
-    TooEarly,
-    TransitionRefused,
     Variant,
-    arrive,
-    await_upload,
-    claim,
-    complete,
-    delete,
     due_shard_of,
-    escalate,
-    give_up,
     has_expired,
     message_for,
+)
+from darkroom.domain.message import Message
+from darkroom.domain.transitions import (
+    ARRIVAL_GRACE_SECONDS,
+    TRANSITIONS,
+    UPLOAD_SECONDS,
+    TransitionRefused,
+    arrive,
+    await_upload,
+    complete,
+    delete,
+    escalate,
+    give_up,
     never_came,
     put_back,
     redo,
@@ -42,7 +39,6 @@ from darkroom.domain.image import (
     renew_upload,
     replay,
 )
-from darkroom.domain.message import Message
 from proof.fakes.rows import accepted_image
 
 NOW = 1_795_251_600_000

@@ -10,7 +10,7 @@ import pytest
 
 from checks.expand_template import resources
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import delete
+from darkroom.domain.transitions import delete
 from darkroom.operations import list_orphans as module
 from darkroom.operations.list_orphans import LEAST_AGE_SECONDS, Look, list_orphans
 from darkroom.operations.patience import PAUSES_SECONDS, Patience

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Status, Variant, delete
+from darkroom.domain.image import Image, Status, Variant
 from darkroom.domain.message import Message
 from darkroom.domain.schedule import Timetable
+from darkroom.domain.transitions import delete
 from darkroom.http.documents import status_document
 from darkroom.operations.read_image import VariantMissing, VariantNotReady, variant_url
 from darkroom.operations.redo_image import NotRedoable, redo_image

@@ -9,9 +9,9 @@ import pytest
 
 from checks.expand_template import ROOT, referred, resources
 from darkroom.domain.hold import LANE_DELAY_SECONDS
-from darkroom.domain.image import SWEEP_INTERVAL_SECONDS
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
+from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS
 
 ALARMS = resources("AWS::CloudWatch::Alarm")

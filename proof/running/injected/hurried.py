@@ -15,9 +15,9 @@ from typing import Any
 def hurry(divisor: int) -> None:
     """Let minutes pass in seconds: every pause that the product takes becomes shorter by the same factor."""
     from darkroom.aws import circuits  # noqa: PLC0415
-    from darkroom.domain import due, image, lanes, retry, tenants  # noqa: PLC0415
+    from darkroom.domain import due, lanes, retry, tenants, transitions  # noqa: PLC0415
 
-    _shorten(divisor, image, "SWEEP_INTERVAL_SECONDS")
+    _shorten(divisor, transitions, "SWEEP_INTERVAL_SECONDS")
     _shorten(divisor, due, "SWEEP_INTERVAL_SECONDS", "LAST_MESSAGE_SECONDS")
     _shorten(divisor, circuits, "RECOVERY_SECONDS")
     floor_seconds = float(os.environ["PROOF_RETRY_FLOOR_SECONDS"])

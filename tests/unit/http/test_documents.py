@@ -2,9 +2,14 @@
 
 import pytest
 
-from darkroom.domain.image import Image, Status, Variant, complete, reject
+from darkroom.domain.image import Image, Status, Variant
 from darkroom.domain.instants import rfc3339
-from darkroom.http.documents import StatusDocument, retry_after_seconds, status_document
+from darkroom.domain.transitions import complete, reject
+from darkroom.http.documents import (
+    StatusDocument,
+    retry_after_seconds,
+    status_document,
+)
 from tests.unit.test_image import NOW, pending, processing
 
 KEYS = [

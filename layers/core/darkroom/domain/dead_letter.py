@@ -8,10 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 from darkroom.domain.errors import WORKER_LOST
-from darkroom.domain.image import Attempt, Image, Status, replay
+from darkroom.domain.image import Attempt, Image, Status
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
+from darkroom.domain.transitions import replay
 
 RETENTION_SECONDS = 14 * 24 * 3600
 """How long SQS keeps a letter, counted from when its message was first sent; it allows no more."""
@@ -91,7 +92,7 @@ def reopened(image: Image, *, now: Milliseconds, message_at: Milliseconds) -> Im
     return replace(
         replay(image, now=now),
         enqueued_at=message_at,
-        due_at=message_at + 2 * LANES[image.lane].sla_seconds * 1000,
+        due_at=LANES[image.lane].first_look_at(message_at),
     )
 
 

@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from darkroom.domain.image import (
-    SWEEP_INTERVAL_SECONDS,
-    Expire,
-    GiveUp,
-    Image,
-    Letter,
-    NothingToDo,
-    Status,
-    expire,
-    give_up,
-    has_expired,
-    lease_lapsed,
-    never_came,
-)
+from darkroom.domain.claim import Expire, GiveUp, NothingToDo
+from darkroom.domain.image import Image, Letter, Status, has_expired, lease_lapsed
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS
+from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS, expire, give_up, never_came
 
 MAX_PAUSE_SECONDS = 3600
 """The longest pause between two looks at one image."""
@@ -106,7 +95,7 @@ def look_at_due(
         return LookForUpload(came=came, never_came=never_came(image, now=now))
     if image.process_at is not None and image.process_at > now:
         # Its message could not be sent when it was scheduled or moved. The next look is the one that every image gets.
-        after_its_time = image.process_at + 2 * service[image.lane].sla_seconds * 1000
+        after_its_time = service[image.lane].first_look_at(image.process_at)
         later = replace(image, due_at=_no_later(after_its_time, image), enqueued_at=image.process_at, rescues=0)
         return Rescue(image=later)
     if image.status is Status.PROCESSING and not lease_lapsed(image, now):

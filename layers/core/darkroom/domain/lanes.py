@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.recipes import Effort
 from darkroom.domain.tenants import Tier
 
@@ -33,6 +34,11 @@ class Lane:
     def drain_floor_per_second(self) -> float:
         """The rate of images that its workers keep even where every one takes the costliest recipe."""
         return self.concurrency / COSTLIEST_PHOTO_SECONDS
+
+    def first_look_at(self, begins_at: Milliseconds) -> Milliseconds:
+        """When the sweeper first looks at an image that could be begun at `begins_at`: after twice the service level,
+        by which its own message has brought it to an end unless something was lost."""
+        return begins_at + 2 * self.sla_seconds * 1000
 
     @property
     def release_per_second(self) -> float:

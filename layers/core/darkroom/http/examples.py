@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from darkroom.domain.image import UPLOAD_SECONDS, Image, Source, Status, Variant, accept, await_upload, complete, reject
+from darkroom.domain.image import Image, Source, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import SLOW
 from darkroom.domain.listing import Place
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.transitions import (
+    UPLOAD_SECONDS,
+    accept,
+    await_upload,
+    complete,
+    reject,
+)
 from darkroom.http.documents import (
     FormDocument,
     ImageDocument,

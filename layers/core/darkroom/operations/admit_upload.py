@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.image import Image, Source, Status, arrive, expire, has_expired, reject
+from darkroom.domain.image import Image, Source, Status, has_expired
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import key_reused
+from darkroom.domain.transitions import arrive, expire, reject
 from darkroom.operations.enqueue import enqueue_in_time
 from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes, Originals, Uploads
 

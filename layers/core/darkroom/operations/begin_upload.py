@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from darkroom.domain.announcement import Announcement
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
-from darkroom.domain.image import UPLOAD_SECONDS, Image, Source, Status, accept, await_upload, renew_upload
+from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of
 from darkroom.domain.schedule import appoint
 from darkroom.domain.tenants import Tier
+from darkroom.domain.transitions import UPLOAD_SECONDS, accept, await_upload, renew_upload
 from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.enqueue import DUE_FENCE
 from darkroom.ports import Clock, Fenced, Images, Randomness, UploadForm, Uploads

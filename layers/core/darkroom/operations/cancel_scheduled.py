@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import delete
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.transitions import delete
 from darkroom.operations.list_scheduled import Selection
 from darkroom.ports import Clock, Fenced, Images
 

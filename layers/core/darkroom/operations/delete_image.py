@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.ids import is_image_id
-from darkroom.domain.image import delete
+from darkroom.domain.transitions import delete
 from darkroom.operations.read_image import UnknownImage
 from darkroom.ports import Clock, Fenced, Images
 

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import LANE_DELAY_SECONDS
-from darkroom.domain.image import Image, due_now, message_for
+from darkroom.domain.image import Image, message_for
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.transitions import due_now
 from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes, UploadQueue
 
 DUE_FENCE = ("status", "run", "attempt", "due_at")

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import is_image_id
-from darkroom.domain.image import Image, Status, move
+from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier
+from darkroom.domain.transitions import move
 from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.enqueue import enqueue_in_time
 from darkroom.operations.read_image import UnknownImage

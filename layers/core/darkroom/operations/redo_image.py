@@ -6,7 +6,8 @@ Its variants stay, in the row and in the store, until the new run has made other
 from __future__ import annotations
 
 from darkroom.domain.ids import is_image_id
-from darkroom.domain.image import Image, Status, redo
+from darkroom.domain.image import Image, Status
+from darkroom.domain.transitions import redo
 from darkroom.operations.begin_next_run import open_row, send_first_message
 from darkroom.ports import Clock, Images, Lanes
 

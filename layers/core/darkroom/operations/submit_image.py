@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
-from darkroom.domain.image import Image, Source, Status, accept
+from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of, key_reused, order_of
 from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
 from darkroom.domain.tenants import Tier
+from darkroom.domain.transitions import accept
 from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.enqueue import enqueue_in_time
 from darkroom.ports import Clock, HoldQueue, Images, Lanes, Originals, Randomness

@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
+from darkroom.domain.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.dead_letter import explanation_of
 from darkroom.domain.due import Bury, LookForUpload, Remove, Rescue, Wait, buried, look_at_due
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, Expire, GiveUp, Image, Letter, NothingToDo, Status, message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, Image, Letter, Status, message_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.message import UnreadableMessage, read_message

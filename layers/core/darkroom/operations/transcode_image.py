@@ -7,30 +7,15 @@ import traceback
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from darkroom.domain.claim import Claim, Expire, GiveUp, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.errors import ORIGINAL_MISSING, NeedsOperator, Rejected, Retryable
-from darkroom.domain.image import (
-    Cause,
-    Claim,
-    Expire,
-    GiveUp,
-    Image,
-    NothingToDo,
-    Redriven,
-    Status,
-    TooEarly,
-    Variant,
-    claim,
-    complete,
-    escalate,
-    give_up,
-    put_back,
-    reject,
-)
+from darkroom.domain.image import Cause, Image, Status, Variant
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES, RetryPolicy
+from darkroom.domain.transitions import complete, escalate, give_up, put_back, reject
 from darkroom.imaging import develop
 from darkroom.operations.enqueue import seconds_until
 from darkroom.ports import Clock, Fenced, Images, MemoryUnavailable, Once, OriginalMissing, Originals, Outputs

@@ -1,0 +1,345 @@
+"""The one table of allowed transitions, and every decision to move an image's row along it but a worker's claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from darkroom.domain.errors import EXPIRED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
+from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Source, Status, Variant
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANES
+from darkroom.domain.retry import MAX_ATTEMPTS
+
+if TYPE_CHECKING:
+    from darkroom.domain.recipes import Recipe
+
+SWEEP_INTERVAL_SECONDS = 60
+"""The sweeper's period."""
+
+UPLOAD_SECONDS = 300
+"""How long after it was announced an upload may begin."""
+
+ARRIVAL_GRACE_SECONDS = 600
+"""How long after that it is waited for: 25 MB at 0.4 Mbit/s take eight minutes, and the news of it may take one."""
+
+TRANSITIONS: dict[Status, frozenset[Status]] = {
+    # The upload arrived (now or for later), was withdrawn, was refused, or never came.
+    Status.AWAITING_UPLOAD: frozenset(
+        {Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
+    ),
+    # It was moved, or moved to now; its time came and a worker claimed it; the client no longer wants it.
+    Status.SCHEDULED: frozenset(
+        {Status.SCHEDULED, Status.PENDING, Status.PROCESSING, Status.CANCELLED, Status.EXPIRED}
+    ),
+    # A worker claimed it, the client no longer wants it, or its attempts ran out while it waited.
+    Status.PENDING: frozenset({Status.PROCESSING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}),
+    # Finished, refused, put back for another attempt, or claimed anew after its worker died.
+    Status.PROCESSING: frozenset({Status.PROCESSING, Status.PENDING, Status.DONE, Status.FAILED, Status.CANCELLED}),
+    # Only an operator leaves a terminal state, by a replay or a redo: run + 1, attempts from 0.
+    Status.FAILED: frozenset({Status.PENDING}),
+    Status.DONE: frozenset({Status.PENDING}),
+    Status.CANCELLED: frozenset(),
+    Status.EXPIRED: frozenset(),
+}
+
+
+class TransitionRefused(RuntimeError):
+    """Code asked for a transition that the table does not have: a bug, never an input's fault."""
+
+
+def transition(image: Image, status: Status, **changes: Any) -> Image:
+    """The row at its next status, with all that ends with a run where one does. Raises TransitionRefused."""
+    is_next_run = changes.get("run") == image.run + 1
+    if status not in TRANSITIONS[image.status] or is_next_run != image.status.is_terminal:
+        raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
+    if status.is_terminal:
+        ended: dict[str, Any] = {
+            "due_at": None,
+            "waiting_since": None,
+            "lease_until": None,
+            "not_before": None,
+            "claimed_by": None,
+        }
+        changes = ended | changes
+    return replace(image, status=status, **changes)
+
+
+def accept(
+    *,
+    image_id: str,
+    tenant_id: str,
+    lane: str,
+    preset: str | None,
+    recipe: Recipe,
+    fingerprint: str,
+    correlation_id: str,
+    source: Source,
+    now: Milliseconds,
+    process_at: Milliseconds | None = None,
+    expires_at: Milliseconds | None = None,
+) -> Image:
+    """The row of an upload that was just stored: `pending`, or `scheduled` where its time is yet to come; due for
+    its lane's first look after that."""
+    begins_at = process_at or now
+    return Image(
+        image_id=image_id,
+        tenant_id=tenant_id,
+        lane=lane,
+        status=Status.PENDING if process_at is None else Status.SCHEDULED,
+        run=1,
+        attempt=0,
+        schedule=0,
+        version=1,
+        preset=preset,
+        recipe=recipe,
+        fingerprint=fingerprint,
+        correlation_id=correlation_id,
+        source=source,
+        created_at=now,
+        process_at=process_at,
+        expires_at=expires_at,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=_before_expiry(LANES[lane].first_look_at(begins_at), expires_at),
+    )
+
+
+def await_upload(accepted: Image, *, now: Milliseconds) -> Image:
+    """The row of an image whose bytes are yet to be uploaded; due for a look when they can no longer come."""
+    return replace(
+        accepted,
+        status=Status.AWAITING_UPLOAD,
+        waiting_since=None,
+        enqueued_at=None,
+        due_at=_upload_is_over_at(now, accepted.expires_at),
+    )
+
+
+def renew_upload(image: Image, *, now: Milliseconds) -> Image:
+    """The awaited image whose client has asked again where to upload it: it has as long as at first."""
+    return replace(image, due_at=_upload_is_over_at(now, image.expires_at), rescues=0)
+
+
+def _upload_is_over_at(now: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
+    return _before_expiry(now + (UPLOAD_SECONDS + ARRIVAL_GRACE_SECONDS) * 1000, expires_at)
+
+
+def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
+    """The awaited image with its original: `pending`, or `scheduled` where its time is yet to come, as if it had been
+    accepted now."""
+    is_ahead = image.process_at is not None and image.process_at > now
+    begins_at = max(image.process_at or now, now)
+    return transition(
+        image,
+        Status.SCHEDULED if is_ahead else Status.PENDING,
+        source=source,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=_before_expiry(LANES[image.lane].first_look_at(begins_at), image.expires_at),
+        rescues=0,
+    )
+
+
+def never_came(image: Image, *, now: Milliseconds) -> Image:
+    """The awaited image that nobody has uploaded: `expired`."""
+    failure = Failure(
+        code=NEVER_UPLOADED,
+        message="It was not uploaded in time. Announce it again, with a new Idempotency-Key.",
+        retryable=False,
+    )
+    return transition(image, Status.EXPIRED, error=failure, completed_at=now)
+
+
+def _before_expiry(look_at: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
+    return look_at if expires_at is None else min(look_at, expires_at)
+
+
+def move(image: Image, *, process_at: Milliseconds | None, expires_at: Milliseconds | None, now: Milliseconds) -> Image:
+    """The scheduled image at another time, None for now: whatever reminded of the time before is void.
+
+    Raises TransitionRefused for one that is not `scheduled`.
+    """
+    begins_at = process_at or now
+    return transition(
+        image,
+        Status.PENDING if process_at is None else Status.SCHEDULED,
+        schedule=image.schedule + 1,
+        process_at=begins_at,
+        expires_at=expires_at,
+        waiting_since=begins_at,
+        enqueued_at=begins_at,
+        due_at=_before_expiry(LANES[image.lane].first_look_at(begins_at), expires_at),
+        rescues=0,
+    )
+
+
+def expire(image: Image, *, now: Milliseconds) -> Image:
+    """The image that was not begun in time: `expired`."""
+    failure = Failure(
+        code=EXPIRED,
+        message="Its expires_at came before it could be developed. Nothing of it is wrong: send it again.",
+        retryable=False,
+    )
+    return transition(image, Status.EXPIRED, error=failure, completed_at=now)
+
+
+def _ended(image: Image, now: Milliseconds, cause: Cause | None) -> tuple[Attempt, ...]:
+    """The attempts with the latest one ended. One that a dead worker left stays without an end."""
+    *earlier, latest = image.attempts or (None,)
+    if latest is None or latest.ended_at is not None:
+        return image.attempts
+    return (*(one for one in earlier if one is not None), replace(latest, ended_at=now, cause=cause))
+
+
+def complete(
+    image: Image,
+    variants: tuple[Variant, ...],
+    *,
+    notices: tuple[str, ...],
+    now: Milliseconds,
+    placeholder: dict[str, str] | None = None,
+) -> Image:
+    """The claimed image with its outputs: `done`."""
+    return transition(
+        image,
+        Status.DONE,
+        variants=variants,
+        placeholder=placeholder,
+        notices=notices,
+        completed_at=now,
+        error=None,
+        attempts=_ended(image, now, None),
+    )
+
+
+def reject(image: Image, *, code: str, message: str, now: Milliseconds) -> Image:
+    """The claimed or awaited image whose bytes can never be developed: `failed` at once, and its owner is told why."""
+    failure = Failure(code=code, message=message, retryable=False)
+    return transition(image, Status.FAILED, error=failure, completed_at=now, attempts=_ended(image, now, None))
+
+
+def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> Image:
+    """The image whose attempts ran out: `internal` where the last one ended, by `cause` or by an earlier write's, and
+    `worker_lost` where a worker died holding it.
+
+    It is due at once, for the sweeper to make sure of its one dead letter.
+    """
+    if cause is None and image.status is Status.PROCESSING:
+        failure = Failure(
+            code=WORKER_LOST,
+            message=f"The worker that developed this image died in the last of {MAX_ATTEMPTS} attempts. "
+            "The operator has been alerted.",
+            retryable=True,
+        )
+        attempts = image.attempts
+    else:
+        failure = Failure(
+            code=INTERNAL,
+            message=f"Developing this image failed {MAX_ATTEMPTS} times. The operator has been alerted.",
+            retryable=True,
+        )
+        attempts = _ended(image, now, cause)
+    return _failed_with_letter(image, failure, attempts, now)
+
+
+def escalate(image: Image, *, code: str, message: str, now: Milliseconds, cause: Cause) -> Image:
+    """The claimed image that only an operator can help: `failed` at once, and due for its one dead letter."""
+    failure = Failure(code=code, message=message, retryable=False)
+    return _failed_with_letter(image, failure, _ended(image, now, cause), now)
+
+
+def _failed_with_letter(image: Image, failure: Failure, attempts: tuple[Attempt, ...], now: Milliseconds) -> Image:
+    return transition(
+        image,
+        Status.FAILED,
+        error=failure,
+        completed_at=now,
+        attempts=attempts,
+        letter=Letter.OWED,
+        due_at=now,
+        rescues=0,
+    )
+
+
+def put_back(
+    image: Image, *, now: Milliseconds, delay_seconds: int, cause: Cause, message_returns: bool = True
+) -> Image:
+    """The claimed image after an attempt that failed: `pending`, due a minute after its message comes back. No message
+    begins another attempt before the delay is over.
+
+    Where the message does not come back, the sweeper sends another when the delay is over.
+    """
+    comes_back_at = now + delay_seconds * 1000
+    return transition(
+        image,
+        Status.PENDING,
+        lease_until=None,
+        not_before=comes_back_at,
+        claimed_by=None,
+        attempts=_ended(image, now, cause),
+        enqueued_at=comes_back_at,
+        due_at=_before_expiry(
+            comes_back_at + (SWEEP_INTERVAL_SECONDS * 1000 if message_returns else 0), image.expires_at
+        ),
+    )
+
+
+def replay(image: Image, *, now: Milliseconds) -> Image:
+    """The failed image once more, from its first attempt: only an operator asks for that.
+
+    Its message is sent by whoever replays it; should that fail, the sweeper sends it.
+    """
+    return _next_run(image, Status.FAILED, now=now)
+
+
+def redo(image: Image, *, now: Milliseconds) -> Image:
+    """The done image once more, as `replay` has it of a failed one: only an operator asks for that.
+
+    Its variants, with their placeholder and notices, stay until a run has made others. Its `expires_at` goes: it was
+    developed in time.
+    """
+    return replace(_next_run(image, Status.DONE, now=now), expires_at=None)
+
+
+def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
+    if image.status is not after:
+        raise TransitionRefused(f"an image cannot go from {image.status} to pending here, only from {after}")
+    return transition(
+        image,
+        Status.PENDING,
+        run=image.run + 1,
+        attempt=0,
+        error=None,
+        completed_at=None,
+        letter=None,
+        waiting_since=now,
+        enqueued_at=now,
+        rescues=0,
+        due_at=LANES[image.lane].first_look_at(now),
+    )
+
+
+def delete(image: Image, *, now: Milliseconds) -> Image:
+    """The image as its client's withdrawal leaves it: a tombstone, `cancelled` where it was unfinished.
+
+    It is due at once, for the sweeper to remove its objects. One that was deleted before stays as it is.
+    """
+    if image.is_deleted:
+        return image
+    changes: dict[str, Any] = {
+        "deleted_at": now,
+        "due_at": now,
+        "rescues": 0,
+        "variants": (),
+        "placeholder": None,
+        "letter": None,
+    }
+    if image.status.is_terminal:
+        return replace(image, **changes)
+    return transition(image, Status.CANCELLED, completed_at=now, **changes)
+
+
+def due_now(image: Image, *, now: Milliseconds) -> Image:
+    """The image whose message could not be sent: due at once, for the sweeper to send it."""
+    return replace(image, due_at=now, enqueued_at=None)
