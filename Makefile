@@ -30,19 +30,30 @@ invoke: ## sam local invoke FN=<function> with its sample event, against the run
 	@exec ./darkroom local invoke $(FN)
 
 # ── Testing it ────────────────────────────────────────────────────────────────────────────────────────────────────
-.PHONY: test test-unit test-engine test-contract test-simulation test-invoke test-local
-test: setup ## All tiers of tests
+.PHONY: test test-all test-rest
+test: setup ## The tiers that a change needs: unit, engine, contract, simulation, smoke, in their short form; 8 minutes
 	@exec $(DEV)/python -m checks.test_tiers
 
-test-unit test-engine test-contract test-simulation test-invoke test-local: setup
+test-all: setup ## Every tier in its long form, removed guards and the emulator's own tests too; half an hour
+	@exec $(DEV)/python -m checks.test_tiers --all
+
+test-rest: setup ## What test-all has and test has not
+	@exec $(DEV)/python -m checks.test_tiers --rest
+
+TIERS := unit engine contract simulation smoke guards emulator invoke local
+.PHONY: $(TIERS:%=test-%)
+$(TIERS:%=test-%): setup
 	@exec $(DEV)/python -m checks.test_tiers $(@:test-%=%)
 
 test-unit: ## Decisions and operations, on fakes
 test-engine: ## Golden pictures, hostile files, a short fuzz run, the same bytes in a hundred processes
 test-contract: ## Fakes and adapters by one contract; the handlers over moto
-test-simulation: ## Crashes and duplicates, by the real operations
+test-simulation: ## Crashes and duplicates, by the real operations (LONG=1: the long form)
+test-smoke: ## The product on one embedded stack
+test-guards: ## Each guard taken out of a copy: a test must turn red
+test-emulator: ## What the embedded AWS corrects and refuses (not run again while it is unchanged)
 test-invoke: ## sam local invoke of every function (needs a Docker engine)
-test-local: ## The whole system on the embedded stack
+test-local: ## Whole stacks: their lives, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
 .PHONY: bench-engine bench-delay bench-api bench-admission fuzz fuzz-api prove
@@ -65,7 +76,7 @@ fuzz: setup ## Damaged and hostile files through the engine, in processes with l
 fuzz-api: setup ## Requests of every kind to the API, each answer compared with openapi.json (LONG=1: the published count)
 	@exec $(DEV)/python -m proof.fuzz_api
 
-prove: setup ## The proof: crashes at every pair of calls, random histories, killed processes, poison, removed guards (PART=chaos: one of them; LONG=1: the published counts)
+prove: setup ## The proof in 25 minutes: crashes at calls and pairs of calls, random histories, killed processes, poison, removed guards (PART=chaos: one of them; LONG=1: the published counts, every pair and guard)
 	@exec $(DEV)/python -m proof $(PART)
 
 # ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,6 @@
 """Delays from a second to a year, by the real operations, in virtual time: none early, lost, doubled or late.
 
-    python -m proof.delays [--images 200000] [--days 30] [--pace 1] [--seed S]
+    python -m proof.delays [--images 50000] [--days 30] [--pace 1] [--seed S]
 
 Clients schedule, move, cancel and let expire; processes die before, in the midst of and after what they do; messages
 come twice; calls are throttled and clocks differ by seconds. Every event of the hold queue has messages in it that are
@@ -785,7 +785,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m proof.delays", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     long = os.environ.get("LONG") == "1"
-    parser.add_argument("--images", type=int, default=1_000_000 if long else 200_000)
+    parser.add_argument("--images", type=int, default=1_000_000 if long else 50_000)
     parser.add_argument("--days", type=int, default=30, help="over how many days they arrive")
     parser.add_argument("--pace", type=float, default=1.0, help="how much wider the lanes are than the template's")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))

@@ -4,7 +4,7 @@ A guard is a few lines without which the product looks right until something goe
 read-back. A test that stays green without them holds nothing. The product has no switch to turn a guard off: the text
 itself is replaced, in a copy.
 
-    python -m proof.guards [--jobs 2] [NAME …]    (all guards by default; NAME is a part of a guard's name)
+    python -m proof.guards [--jobs 2] [--every N] [NAME …]    (NAME is a part of a guard's name)
 
 Writes build/reports/guards.json. Exits with 1 where a guard was not caught, its text is not in its file exactly once,
 or one of its tests is red already.
@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -22,23 +24,28 @@ import tempfile
 import time
 import tomllib
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
+from typing import IO, cast
 
 from checks.report import Goal, write_report
 
 ROOT = Path(__file__).parents[1]
 GUARDS = Path("tests/guards.toml")
 
-_TIMEOUT_SECONDS = 600
+_FORK_SERVER = Path(__file__).with_name("fork_server.py")
 _VENVS = Path(".darkroom/venvs")
 # pytest's exit statuses: https://docs.pytest.org/en/stable/reference/exit-codes.html
 _ALL_PASSED, _SOME_FAILED = 0, 1
+_NO_ANSWER = -1
+_HOUR = 3_600_000_000_000
+_SHARES = 8
+"""In how many parts the tests run with all guards in place: a few more than there are copies."""
 
 CAUGHT = "caught"
 
@@ -166,31 +173,62 @@ def copy_of(root: Path, target: Path) -> Path:
     return target
 
 
-def run_tests(copy: Path, tests: Iterable[str], *options: str) -> Run:
-    """Runs the named tests in the copy, on the code of the copy."""
-    report = copy / "build" / "removal.xml"
-    report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=line", f"--junit-xml={report}", *options, *tests]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=copy,
-            env=_environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_TIMEOUT_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return Run(exit_status=-1, failed=frozenset(), said=f"not over after {_TIMEOUT_SECONDS} seconds")
-    said = (done.stdout + done.stderr)[-3000:]
-    return Run(exit_status=done.returncode, failed=frozenset(_failed(report)), said=said)
+class Copy:
+    """A copy of the repository, in which one test process after the other is forked from one that has imported boto3,
+    moto and the like: of the time that a removal takes, most would else go into importing them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._said = folder / "build" / "said.txt"
+        self._said.parent.mkdir(parents=True, exist_ok=True)
+        with self._said.open("wb") as said:
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", _FORK_SERVER],
+                cwd=folder,
+                env=_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
+
+    def close(self) -> None:
+        """Ends the process that forks."""
+        self._server.communicate()
+
+    def run_tests(self, tests: Iterable[str], *, keeps_bytecode: bool = True) -> Run:
+        """Runs the named tests on the code of the copy. Bytecode of code that is changed soon must not be kept."""
+        report = self.folder / "build" / "removal.xml"
+        report.unlink(missing_ok=True)
+        before = self._said.stat().st_size
+        arguments = ["-q", "--tb=line", f"--junit-xml={report}", *tests]
+        asked, answered = cast(IO[str], self._server.stdin), cast(IO[str], self._server.stdout)
+        asked.write(json.dumps([keeps_bytecode, arguments]) + "\n")
+        asked.flush()
+        status = int(answered.readline() or _NO_ANSWER)
+        said = self._said.read_bytes()[before:].decode(errors="replace")
+        return Run(exit_status=status, failed=frozenset(_failed(report)), said=said[-3000:])
+
+    def remove(self, guard: Guard) -> Verdict:
+        """Takes the guard out of the copy, runs its tests there and puts the guard back."""
+        started = time.monotonic()
+        path = self.folder / guard.file
+        code, when = path.read_text(), path.stat().st_mtime_ns
+        path.write_text(_without(guard, code))
+        os.utime(path, ns=(when, when - _HOUR))  # no bytecode of the file with its guards is taken for its own
+        try:
+            run = self.run_tests(guard.tests, keeps_bytecode=False)
+        finally:
+            path.write_text(code)
+            os.utime(path, ns=(when, when))
+        return Verdict(guard=guard, outcome=outcome_of(guard, run), seconds=time.monotonic() - started, said=run.said)
 
 
 def _environment() -> dict[str, str]:
-    # Relative paths, so that nothing of the repository itself is imported. Bytecode is told from its source by second
-    # and size, which two removals may share: none is written.
-    return dict(os.environ) | {"PYTHONPATH": "tools:layers/core:.", "PYTHONDONTWRITEBYTECODE": "1"}
+    # Relative paths, so that nothing of the repository itself is imported; and bytecode beside its source.
+    ours = {"PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
+    others = {name: value for name, value in os.environ.items() if name not in ours}
+    return others | {"PYTHONPATH": "tools:layers/core:."}
 
 
 def _failed(report: Path) -> Iterator[str]:
@@ -210,19 +248,6 @@ def turned_red(test: str, failed: Iterable[str]) -> bool:
     return any(one == case or one.startswith(f"{case}[") for one in failed)
 
 
-def remove(guard: Guard, copy: Path) -> Verdict:
-    """Takes the guard out of the copy, runs its tests there and puts the guard back."""
-    started = time.monotonic()
-    path = copy / guard.file
-    code = path.read_text()
-    path.write_text(_without(guard, code))
-    try:
-        run = run_tests(copy, guard.tests)
-    finally:
-        path.write_text(code)
-    return Verdict(guard=guard, outcome=outcome_of(guard, run), seconds=time.monotonic() - started, said=run.said)
-
-
 def outcome_of(guard: Guard, run: Run) -> str:
     """`caught` where every one of the guard's tests turned red by failing, which is more than not being collected."""
     if run.exit_status == _ALL_PASSED:
@@ -240,27 +265,41 @@ def try_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Ite
     ready = [guard for guard in guards if guard not in problems]
     if not ready:
         return
-    with _copies(root, jobs) as copies:
-        first = copies.get()
+    with _copies(root, jobs) as copies, ThreadPoolExecutor(jobs) as pool:
+
+        def with_a_copy[T, R](work: Callable[[Copy, T], R]) -> Callable[[T], R]:
+            def borrowed(given: T) -> R:
+                copy = copies.get()
+                try:
+                    return work(copy, given)
+                finally:
+                    copies.put(copy)
+
+            return borrowed
+
         tests = sorted({test for guard in ready for test in guard.tests})
         print(f"{len(tests)} tests with all guards in place …", flush=True)
-        before = run_tests(first, tests, f"--numprocesses={jobs}")
-        copies.put(first)
+        shares = [tests[first::_SHARES] for first in range(min(_SHARES, len(tests)))]
+        before = _together(pool.map(with_a_copy(Copy.run_tests), shares))
         if before.exit_status not in (_ALL_PASSED, _SOME_FAILED):
             print(before.said)
         red = {guard: _red_before(guard, before) for guard in ready}
         yield from (Verdict(guard=guard, outcome=why) for guard, why in red.items() if why)
+        # Those of the slower tests first, so that no processor idles at the end.
+        in_order = sorted((guard for guard, why in red.items() if not why), key=lambda guard: min(guard.tests))
+        for done in as_completed(pool.submit(with_a_copy(Copy.remove), guard) for guard in in_order):
+            yield done.result()
 
-        def removed(guard: Guard) -> Verdict:
-            copy = copies.get()
-            try:
-                return remove(guard, copy)
-            finally:
-                copies.put(copy)
 
-        with ThreadPoolExecutor(jobs) as pool:
-            for done in as_completed(pool.submit(removed, guard) for guard, why in red.items() if not why):
-                yield done.result()
+def _together(runs: Iterable[Run]) -> Run:
+    """What the runs come to; of several that did not run, the first."""
+    every = list(runs)
+    worst = next((run for run in every if run.exit_status not in (_ALL_PASSED, _SOME_FAILED)), None)
+    return Run(
+        exit_status=worst.exit_status if worst else max(run.exit_status for run in every),
+        failed=frozenset().union(*(run.failed for run in every)),
+        said=worst.said if worst else "",
+    )
 
 
 def _red_before(guard: Guard, before: Run) -> str:
@@ -273,11 +312,13 @@ def _red_before(guard: Guard, before: Run) -> str:
 
 
 @contextmanager
-def _copies(root: Path, count: int) -> Iterator[SimpleQueue[Path]]:
-    with tempfile.TemporaryDirectory(prefix="darkroom-guards-") as folder:
-        copies: SimpleQueue[Path] = SimpleQueue()
+def _copies(root: Path, count: int) -> Iterator[SimpleQueue[Copy]]:
+    with tempfile.TemporaryDirectory(prefix="darkroom-guards-") as folder, ExitStack() as stack:
+        copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(count):
-            copies.put(copy_of(root, Path(folder) / str(number)))
+            copy = Copy(copy_of(root, Path(folder) / str(number)))
+            stack.callback(copy.close)
+            copies.put(copy)
         yield copies
 
 
@@ -299,13 +340,28 @@ def _row(verdict: Verdict) -> Mapping[str, object]:
     }
 
 
+def write_junit(file: Path, verdicts: Sequence[Verdict]) -> None:
+    """Writes the verdicts as pytest writes what its tests came to: a guard that is not caught is a failure."""
+    failed = sum(not verdict.is_caught for verdict in verdicts)
+    suite = ET.Element("testsuite", name="guards", tests=str(len(verdicts)), failures=str(failed))
+    for verdict in verdicts:
+        case = ET.SubElement(suite, "testcase", name=verdict.guard.name, time=f"{verdict.seconds:.1f}")
+        if not verdict.is_caught:
+            ET.SubElement(case, "failure", message=verdict.outcome).text = verdict.said
+    file.parent.mkdir(parents=True, exist_ok=True)
+    ET.ElementTree(suite).write(file, encoding="unicode")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Tries the guards, prints a table and writes the report; 0 only where every one was caught."""
     parser = argparse.ArgumentParser(prog="python -m proof.guards", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a guard's name (default: all guards)")
     parser.add_argument("--jobs", type=int, default=2, help="copies that are tried at once (default: 2)")
+    parser.add_argument("--every", type=int, default=1, help="a sample: each Nth guard, from one that chance chooses")
+    parser.add_argument("--junit-xml", type=Path, metavar="FILE", help="write the verdicts there too, as tests")
     options = parser.parse_args(arguments)
     guards = _chosen(read_guards(), options.names)
+    guards = guards[random.SystemRandom().randrange(options.every) :: options.every]
     verdicts: dict[str, Verdict] = {}
     for verdict in try_all(guards, jobs=options.jobs):
         verdicts[verdict.guard.name] = verdict
@@ -317,6 +373,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for verdict in ordered:
         print(f"{verdict.guard.name:<58} {verdict.seconds:>7.1f}  {verdict.outcome}")
     caught = sum(verdict.is_caught for verdict in ordered)
+    if options.junit_xml:
+        write_junit(options.junit_xml, ordered)
     write_report(
         "guards",
         seed=None,

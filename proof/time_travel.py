@@ -209,7 +209,7 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m proof.time_travel", description="Travel two days ahead.")
     long = os.environ.get("LONG") == "1"
-    parser.add_argument("--images", type=int, default=5000 if long else 500, help="500; with LONG=1, 5000")
+    parser.add_argument("--images", type=int, default=5000 if long else 270, help="270; with LONG=1, 5000")
     images = parser.parse_args(arguments).images
     started = time.monotonic()
     with serving(STATE) as stack:

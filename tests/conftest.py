@@ -1,7 +1,12 @@
-"""What every test finds: Powertools set as template.yaml sets it, traces off, nobody's AWS, and Ctrl-C at work."""
+"""What every test finds: Powertools set as template.yaml sets it, traces off, nobody's AWS, and Ctrl-C at work.
+
+Tests marked `long` run with `--long` alone.
+"""
 
 import os
 import signal
+
+import pytest
 
 for name in [name for name in os.environ if name.startswith("AWS_")]:
     del os.environ[name]
@@ -17,3 +22,14 @@ os.environ.update(
 # A shell without job control starts what is put into the background with interrupts ignored, and so it is inherited.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the tests marked long too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)

@@ -192,7 +192,7 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m proof.chaos", description="Poison among neighbours.")
     long = os.environ.get("LONG") == "1"
-    parser.add_argument("--images", type=int, default=5000 if long else 1000, help="1,000; with LONG=1, 5,000")
+    parser.add_argument("--images", type=int, default=5000 if long else 150, help="150; with LONG=1, 5,000")
     parser.add_argument("--seed", type=int, default=1, help="of who is struck by what (1)")
     parser.add_argument(
         "--without", choices=Kind.ALL, action="append", default=[], help="leave out one kind; may be said again"

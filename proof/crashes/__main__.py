@@ -1,16 +1,20 @@
-"""Every fault at every call: each HTTP attempt of the real handlers is struck in every way, and every pair of them.
+"""Every fault at every call: each HTTP attempt of the real handlers is struck in every way, and pairs of them.
 
-    python -m proof.crashes [--faults 1|2] [--history NAME …] [--jobs 2] [--shards N] [--attempts N]
+    python -m proof.crashes [--faults 1|2] [--history NAME …] [--every N] [--jobs 2]
+                                       [--shards N] [--attempts N]
     python -m proof.crashes --replay "good: throttled at 9; dies before at 12"
 
 The handlers, the adapters and Powertools are the real ones, over moto, in virtual time. The attempts are those that the
-code makes when it is run: nobody lists them. Prints a table, and each broken promise with its whole story. Exits with 1
-where a promise was broken or a point was not struck.
+code makes when it is run: nobody lists them. Of the pairs it strikes a sample: those whose first fault is at each 20th
+attempt, from one that chance chooses (LONG=1, or --every 1: all of them). Prints a table, and each broken promise with
+its whole story. Exits with 1 where a promise was broken or a point was not struck.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import random
 import sys
 import time
 from collections import Counter
@@ -29,7 +33,13 @@ from proof.crashes.wire import Mode, Point
 
 SMALL = Scale(shards=1, attempts=3)
 """For pairs. Two faults cost an image two attempts at most, so that the third must succeed; and a sweep asks every
-shard the same. The singles strike the system as it is deployed."""
+shard the same. With LONG=1 the singles strike the system as it is deployed."""
+
+FEWER = Scale(shards=2, attempts=AS_DEPLOYED.attempts)
+"""For singles without LONG=1: of the sweeper's shards, which are all alike, more than one."""
+
+_EVERY = 20
+"""Without LONG=1 the first fault of a pair is at each so many-th point."""
 
 _SHOWN = 5
 _PROGRESS_EVERY_SECONDS = 15
@@ -44,6 +54,8 @@ class Job:
     scale: Scale
     share: int
     shares: int
+    every: int
+    first: int
 
 
 @dataclass(kw_only=True)
@@ -53,6 +65,7 @@ class Sum:
     history: str
     faults: int
     scale: Scale
+    every: int
     points: int = 0
     findings: Findings = field(default_factory=Findings)
 
@@ -94,8 +107,12 @@ def _work(job: Job, sending: Connection) -> None:
             shown = time.monotonic()
             sending.send((findings.counts(), False))
 
-    findings = explore(job.history, job.scale, faults=job.faults, share=job.share, shares=job.shares, told=told)
+    findings = explore(job.history, job.scale, faults=job.faults, **_part_of(job), told=told)
     sending.send((findings.counts(), True))
+
+
+def _part_of(job: Job) -> dict[str, int]:
+    return {"share": job.share, "shares": job.shares, "every": job.every, "first": job.first}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,6 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--faults", type=int, choices=(1, 2), help="singles or pairs alone; both without it")
     parser.add_argument("--history", action="append", choices=list(HISTORIES), help="one of them; all without it")
+    every = 1 if os.environ.get("LONG") == "1" else _EVERY
+    parser.add_argument(
+        "--every", type=int, default=every, help=f"the first fault of a pair at each Nth point ({every})"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--shards", type=int)
     parser.add_argument("--attempts", type=int)
@@ -116,9 +137,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.replay is not None:
         return _replay(chosen.replay, _scaled(SMALL, chosen))
     sums: list[Sum] = []
-    for faults, scale in ((1, _scaled(AS_DEPLOYED, chosen)), (2, _scaled(SMALL, chosen))):
+    singles = AS_DEPLOYED if os.environ.get("LONG") == "1" else FEWER
+    for faults, scale in ((1, _scaled(singles, chosen)), (2, _scaled(SMALL, chosen))):
         if chosen.faults in (None, faults):
-            sums += _strike(chosen.history or list(HISTORIES), faults=faults, scale=scale, processes=chosen.jobs)
+            names = chosen.history or list(HISTORIES)
+            every = 1 if faults == 1 else chosen.every
+            sums += _strike(names, faults=faults, scale=scale, every=every, processes=chosen.jobs)
     return _report(sums, whole=chosen.faults is None and chosen.history is None, jobs=chosen.jobs)
 
 
@@ -126,11 +150,14 @@ def _scaled(scale: Scale, chosen: argparse.Namespace) -> Scale:
     return Scale(shards=chosen.shards or scale.shards, attempts=chosen.attempts or scale.attempts)
 
 
-def _strike(names: Sequence[str], *, faults: int, scale: Scale, processes: int) -> list[Sum]:
+def _strike(names: Sequence[str], *, faults: int, scale: Scale, every: int, processes: int) -> list[Sum]:
     """Explores the histories with that many faults, telling how far it has come."""
-    shares = 1 if faults == 1 else processes
+    shares = processes if faults > 1 and every == 1 else 1
+    first = random.SystemRandom().randrange(every)
+    if every > 1:
+        print(f"pairs whose first fault is at each {every}th point from {first} on", flush=True)
     jobs = [
-        Job(history=name, faults=faults, scale=scale, share=share, shares=shares)
+        Job(history=name, faults=faults, scale=scale, share=share, shares=shares, every=every, first=first)
         for name in names
         for share in range(shares)
     ]
@@ -151,7 +178,7 @@ def _strike(names: Sequence[str], *, faults: int, scale: Scale, processes: int) 
         )
     sums = []
     for name in names:
-        total = Sum(history=name, faults=faults, scale=scale)
+        total = Sum(history=name, faults=faults, scale=scale, every=every)
         for job, findings in found.items():
             if job.history == name:
                 total.findings.add(findings)
@@ -168,6 +195,7 @@ def _row(total: Sum) -> dict[str, Any]:
         "shards": total.scale.shards,
         "attempts": total.scale.attempts,
         "points": total.points,
+        "first_fault_at_every": total.every,
         "offered": findings.offered[depth],
         "struck": findings.struck[depth],
         "alike": findings.alike[depth],

@@ -117,13 +117,16 @@ class _SeenBefore(BaseException):
 class _Explorer:
     """Strikes one history and all that branch from it; `left` more faults may strike.
 
-    Of the first strikes only those in its `share` of `shares` are followed: the others are other explorers'.
+    Of the first strikes only those in its `share` of `shares` are followed: the others are other explorers'. A sample
+    strikes first at each `every`th point alone, from number `first` on.
     """
 
     history: History
     left: int
     share: int
     shares: int
+    every: int
+    first: int
     known: dict[int, dict[bytes, int]]
     spares: frozenset[str] = frozenset()
     told: Callable[[Point, Findings], None] = lambda point, findings: None
@@ -189,7 +192,10 @@ class _Explorer:
         return None
 
     def _is_ours(self, point: Point) -> bool:
-        return bool(self.strikes) or point.number // _BLOCK % self.shares == self.share
+        if self.strikes:
+            return True
+        number, between = divmod(point.number - self.first, self.every)
+        return between == 0 and number // _BLOCK % self.shares == self.share
 
     def _become_struck(self, strike: Strike, start: bytes | None, sending: int) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, HISTORY_SECONDS)  # its signal ends the process
@@ -295,7 +301,7 @@ class Plain:
 
 def undisturbed(history: History, scale: Scale, *, every_minute: bool = False) -> Plain:
     """Plays the history without any fault. Raises RuntimeError where it breaks a promise all the same."""
-    explorer = _Explorer(history=history, left=0, share=0, shares=1, known={})
+    explorer = _Explorer(history=history, left=0, share=0, shares=1, every=1, first=0, known={})
     ending = explorer.play(scale, None, every_minute=every_minute)
     if ending is None:
         raise RuntimeError("\n".join(map(str, explorer.findings.violations)))
@@ -314,9 +320,14 @@ def explore(
     faults: int,
     share: int = 0,
     shares: int = 1,
+    every: int = 1,
+    first: int = 0,
     told: Callable[[Point, Findings], None] = lambda point, findings: None,
 ) -> Findings:
-    """The history of that name with up to so many faults, 1 or 2: every mode at every point, and again after each."""
+    """The history of that name with up to so many faults, 1 or 2: every mode at every point, and again after each.
+
+    With `every` the first fault strikes a sample of the points: each so many-th, from number `first` on.
+    """
     history = HISTORIES[name]
     plain = undisturbed(history, scale)
     explorer = _Explorer(
@@ -324,6 +335,8 @@ def explore(
         left=faults,
         share=share,
         shares=shares,
+        every=every,
+        first=first,
         # What one more fault may do from there on is what the first faults do after that point.
         known={left: {here: left * len(Mode) * after for here, after in plain.passed.items()} for left in (0, 1)},
         spares=frozenset(point.function for point in plain.points),

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -23,7 +24,9 @@ from moto import mock_aws
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 from moto.core.serialize import AttributePicker
+from moto.core.utils import camelcase_to_underscores
 from moto.moto_api._internal import mock_random
+from moto.sqs import models as moto_queues
 from moto.sqs.models import Queue, SQSBackend
 
 from darkroom.domain.image import Image, Status
@@ -51,6 +54,8 @@ _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
 """What is an instant of this world in a text: in seconds, or in milliseconds with or without a fraction."""
 
 _MOTO = BotocoreStubber.__call__
+
+_with_underscores = cache(camelcase_to_underscores)
 
 
 WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, allowance=Tier.FREE.allowance, key_id="00000000")
@@ -115,6 +120,8 @@ class World:
             stack.enter_context(patch.object(Queue, "wait_for_messages", lambda _, timeout: self.sleep(timeout)))
             stack.enter_context(patch.object(SQSBackend, "change_message_visibility", change_visibility))
             stack.enter_context(patch.object(AttributePicker, "__call__", pick_attribute))
+            # Of the same few names, for every queue that is asked for its depth: a tenth of a history's time.
+            stack.enter_context(patch.object(moto_queues, "camelcase_to_underscores", _with_underscores))
             stack.enter_context(patch.dict(os.environ, credentials))
             # The session stays: it holds botocore's models, which take long to read, and nothing of the product.
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}))

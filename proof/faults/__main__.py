@@ -208,10 +208,11 @@ def _goals(rows: Sequence[Mapping[str, Any]], plan: Plan) -> list[Goal]:
 def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m proof.faults", description="Try real processes.")
-    parser.add_argument("--uploads", type=int, default=500, help="of each trial (500)")
+    long = os.environ.get("LONG") == "1"
+    parser.add_argument("--uploads", type=int, default=500 if long else 200, help="of each trial; 200, with LONG=1 500")
     parser.add_argument("--seed", type=int, default=1, help="of who is killed and doubled (1)")
     chosen = parser.parse_args(arguments)
-    plan = plan_of(uploads=chosen.uploads, seed=chosen.seed, long=os.environ.get("LONG") == "1")
+    plan = plan_of(uploads=chosen.uploads, seed=chosen.seed, long=long)
     with serving(STATE) as stack, trial_of(stack, plan, folder=STATE / "logs") as trial:
         rows = prove(trial)
     for row in rows:

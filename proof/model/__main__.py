@@ -1,6 +1,6 @@
 """Thousands of invented histories, for minutes on end: what happened in them, and that no promise was broken.
 
-    python -m proof.model [--seconds 120] [--seed S] [--jobs 2] [--histories N]
+    python -m proof.model [--seconds 90] [--seed S] [--jobs 2] [--histories N]
 
 Hypothesis invents what clients, queues, crashes, clocks and operators do; the operations are the real ones, over the
 fakes of the ports, in virtual time. Prints the seed, how often everything happened, and each broken promise with its
@@ -39,7 +39,7 @@ LOOKS = ("rescued", "waiting", "gave_up", "buried", "removed", "unsent", "fenced
 _CHUNK = 250
 """Histories that Hypothesis invents by one seed."""
 
-_SECONDS = 120
+_SECONDS = 90
 _LONG_SECONDS = 1200
 
 

@@ -131,7 +131,8 @@ def bearer(aws: Aws) -> dict[str, str]:
 @cache
 def _client(service: str) -> Any:
     """One client of each service that makes the stores of all tests: it takes longer to make than the stores do."""
-    return boto3.client(service, region_name=REGION, aws_access_key_id="testing", aws_secret_access_key="testing")
+    session: Any = boto3  # which knows its services one by one
+    return session.client(service, region_name=REGION, aws_access_key_id="testing", aws_secret_access_key="testing")
 
 
 def _state_machine() -> str:

@@ -74,7 +74,8 @@ def test_a_bucket_is_forgotten_only_when_it_is_full(aws: Aws) -> None:
 
 
 def test_two_that_find_a_bucket_full_at_once_take_a_token_each(aws: Aws) -> None:
-    client, others = boto3.client("dynamodb"), []
+    client = boto3.client("dynamodb")
+    others: list[Any] = []
 
     def another_comes(**_: Any) -> None:
         if not others:
@@ -136,7 +137,7 @@ def test_a_lanes_depth_is_what_waits_and_what_is_in_hand(kind: str, aws: Aws) ->
 
 def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(ambient: None) -> None:
     for client in (clients.impatient_dynamodb_client(), clients.impatient_sqs_client()):
-        config = client.meta.config
+        config: Any = client.meta.config
         assert (config.connect_timeout, config.read_timeout) == (1.0, 0.5)
         assert config.retries == {"mode": "standard", "total_max_attempts": 1}
 
@@ -146,8 +147,8 @@ def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(ambient: No
 
 def keyed(event: dict[str, Any], **caller: Any) -> dict[str, Any]:
     """The event as the gateway hands it on from a tenant with a key."""
-    who = {"tenant_id": "acme", "tier": Tier.FREE, "allowance": Tier.FREE.allowance, "key_id": "00000000"} | caller
-    event["requestContext"]["authorizer"] = {"lambda": context_of(Caller(**who))}
+    acme = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Tier.FREE.allowance, key_id="00000000")
+    event["requestContext"]["authorizer"] = {"lambda": context_of(replace(acme, **caller))}
     return event
 
 

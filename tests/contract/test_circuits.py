@@ -40,7 +40,8 @@ class Trouble:
         service = client.meta.service_model.service_id.hyphenize()
         # Where the SDK sends for good: after all that may refuse it, and with no pause for another attempt.
         client.meta.events.register_last(f"before-send.{service}", self._send)
-        client.meta.events.register_first(f"needs-retry.{service}", lambda **_: False)
+        events: Any = client.meta.events  # whose types let nobody answer
+        events.register_first(f"needs-retry.{service}", lambda **_: False)
 
     def _send(self, event_name: str, **_: Any) -> None:
         operation = event_name.rpartition(".")[2]
@@ -60,7 +61,8 @@ def clock() -> Iterator[time_machine.Traveller]:
 
 
 def code(error: str, status: int) -> ClientError:
-    return ClientError({"Error": {"Code": error}, "ResponseMetadata": {"HTTPStatusCode": status}}, "Operation")
+    answer: Any = {"Error": {"Code": error}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "Operation")
 
 
 @dataclass

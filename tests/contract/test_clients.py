@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -45,7 +45,7 @@ class Wire:
         )
 
     def _attempt(self, request: Any, event_name: str, **_: Any) -> None:
-        _, service, operation = event_name.split(".")
+        service, operation = event_name.split(".")[1:]
         context = request.context
         waits = context.get("read_timeout", context["client_config"].read_timeout)
         self.attempts.append((operation, round(waits, 2)))
@@ -79,6 +79,11 @@ class Server:
     connections: list[socket.socket]
 
 
+def close_all(connections: Iterable[socket.socket]) -> None:
+    for connection in connections:
+        connection.close()
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Server]]:
     with ExitStack() as stack:
@@ -87,7 +92,7 @@ def serve() -> Iterator[Callable[..., Server]]:
             listener = stack.enter_context(closing(socket.create_server(("127.0.0.1", 0))))
             server = Server(url=f"http://127.0.0.1:{listener.getsockname()[1]}", connections=[])
             threading.Thread(target=take, args=(listener, server, list(answers)), daemon=True).start()
-            stack.callback(lambda: [connection.close() for connection in server.connections])
+            stack.callback(close_all, server.connections)
             return server
 
         yield start
@@ -226,12 +231,17 @@ def is_due_at_once(aws: Aws) -> bool:
     return int(row["due_at"]["N"]) - int(row["created_at"]["N"]) < 60_000
 
 
+def config_of(client: BaseClient) -> Any:
+    """The client's configuration, whose options have no types."""
+    return client.meta.config
+
+
 def test_every_wait_is_chosen(ambient: None) -> None:
     chosen = {
         make.__name__: (
-            client.meta.config.connect_timeout,
-            client.meta.config.read_timeout,
-            client.meta.config.retries,
+            config_of(client).connect_timeout,
+            config_of(client).read_timeout,
+            config_of(client).retries,
         )
         for make in (
             clients.dynamodb_client,

@@ -1,7 +1,7 @@
 """The ports of dead letters, fake and adapter by one suite; how a stack's queues are found; and the archiver's handler.
 
 moto has no move tasks. Their three calls are answered here on the SDK's events, behind its checks of what is asked, and
-move moto's messages; tests/local/test_shims_queues.py holds the embedded stack to the same.
+move moto's messages; tests/emulator/test_shims_queues.py holds the embedded stack to the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -382,7 +382,7 @@ def test_commands_go_by_the_local_stacks_clock_wherever_it_was_moved(tmp_path: P
             region="us-east-1",
             is_local=True,
             options="",
-            client=boto3.client,
+            client=cast(Any, boto3.client),
             clock_file=clock_file,
         ).clock()
 

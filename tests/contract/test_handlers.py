@@ -169,7 +169,7 @@ def test_the_same_key_is_replayed_also_while_in_flight_and_after(functions: Func
     ids=["text", "empty", "absent", "large", "key"],
 )
 def test_bad_uploads_are_problems_that_say_why(
-    functions: Functions, body: bytes | None, headers: dict[str, str], status: int, code: str
+    functions: Functions, body: bytes | None, headers: dict[str, Any], status: int, code: str
 ) -> None:
     problem(functions.post(body, **headers), status, code)
 

@@ -129,7 +129,8 @@ class Run:
         try:
             call(self.gateway.function(function), event)
         except Exception as error:  # Lambda logs it, by what it says
-            telemetry.logger.registered_handler.stream.write(repr(error))
+            handler: Any = telemetry.logger.registered_handler
+            handler.stream.write(repr(error))
 
     def sent(self, method: str, path: str, body: bytes | None = None, **headers: str) -> str:
         named = {name.replace("_", "-"): value for name, value in headers.items()}

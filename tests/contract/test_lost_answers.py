@@ -27,7 +27,7 @@ from darkroom.aws.errors import retryable as guard
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
-from darkroom.domain.claim import NothingToDo, claim
+from darkroom.domain.claim import Claim, claim
 from darkroom.domain.due import Rescue, look_at_due
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Status, message_for
@@ -44,7 +44,7 @@ from tests.unit.test_image import CAUSE, NOW, pending, processing
 def lose_first_answer(client: BaseClient, operation: str) -> None:
     """The next call of `operation` is applied, its answer never arrives, and the client sends it again."""
     call: Callable[..., Any] = client._make_api_call  # type: ignore[attr-defined]
-    lost = []
+    lost: list[str] = []
 
     def make_api_call(name: str, arguments: dict[str, Any]) -> Any:
         answer = call(name, arguments)
@@ -84,7 +84,7 @@ def test_a_claim_that_was_applied_is_won(table: ImagesTable) -> None:
         not_before=NOW + 110_000,
         due_at=NOW + 420_000,
     )
-    assert not isinstance(decision, NothingToDo)
+    assert isinstance(decision, Claim)
     won = with_lost_answer(table, "UpdateItem").change(before, decision.image)
     assert (won.attempt, won.claimed_by, won.version) == (1, "me", 2)
 
@@ -115,7 +115,7 @@ def test_a_claim_that_somebody_else_applied_is_lost(table: ImagesTable) -> None:
         )
         for name in ("me", "them")
     )
-    assert not isinstance(mine, NothingToDo) and not isinstance(theirs, NothingToDo)
+    assert isinstance(mine, Claim) and isinstance(theirs, Claim)
     table.change(before, theirs.image)
     with pytest.raises(Fenced):
         table.change(before, mine.image)

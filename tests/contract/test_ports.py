@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -558,13 +559,19 @@ def test_work_that_raises_is_not_remembered(
     assert once("a#1#r", lambda: {"ok": True}) == {"ok": True}
 
 
+def noted(seen: list[str]) -> dict[str, Any]:
+    """Work that leaves a trace."""
+    seen.append("begun")
+    return {}
+
+
 def test_work_that_another_process_is_at_is_not_begun(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = once_of("aws", aws, monkeypatch), once_of("aws", aws, monkeypatch)
     seen: list[str] = []
 
     def slow() -> dict[str, Any]:
         with pytest.raises(MemoryUnavailable):
-            other("a#1#r", lambda: seen.append("begun"))  # type: ignore[arg-type,func-returns-value]
+            other("a#1#r", partial(noted, seen))
         return {"who": "one"}
 
     assert one("a#1#r", slow) == {"who": "one"}
@@ -572,10 +579,11 @@ def test_work_that_another_process_is_at_is_not_begun(aws: Aws, monkeypatch: pyt
 
 
 def test_work_is_not_begun_where_the_memory_cannot_be_reached(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    once, seen = once_of("aws", aws, monkeypatch), []
+    once = once_of("aws", aws, monkeypatch)
+    seen: list[str] = []
     boto3.client("dynamodb").delete_table(TableName=aws.idempotency_table)
     with pytest.raises(MemoryUnavailable):
-        once("a#1#r", lambda: seen.append("begun"))  # type: ignore[arg-type,func-returns-value]
+        once("a#1#r", partial(noted, seen))
     assert seen == []
 
 
@@ -584,6 +592,6 @@ def test_a_record_that_nobody_can_read_is_no_memory(aws: Aws, monkeypatch: pytes
     once("a#1#r", lambda: {"ok": True})
     (record,) = client.scan(TableName=aws.idempotency_table)["Items"]
     for broken in ({"data": {"S": "{"}}, {"status": {"S": "ARCHIVED"}}):
-        client.put_item(TableName=aws.idempotency_table, Item=record | broken)
+        client.put_item(TableName=aws.idempotency_table, Item={**record, **broken})
         with pytest.raises(MemoryUnavailable):
             once("a#1#r", lambda: {"ok": False})

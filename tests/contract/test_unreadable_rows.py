@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -138,11 +139,12 @@ def test_a_row_with_everything_in_it_is_read_as_it_was_written() -> None:
 def test_an_unreadable_row_is_neither_read_nor_written_and_is_there(kind: str, aws: Aws) -> None:
     image = pending()
     images = images_with(kind, aws, image)
-    for call_ in (
+    calls: tuple[Callable[[], object], ...] = (
         lambda: images.get(image.image_id),
         lambda: images.create(pending(correlation_id="second")),
         lambda: images.change(replace(image, attempt=7), replace(image, attempt=8)),
-    ):
+    )
+    for call_ in calls:
         with pytest.raises(UnreadableRow) as unreadable:
             call_()
         assert unreadable.value.row_id == image.image_id
@@ -355,10 +357,11 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
     fake = FakeTenants(unreadable_tenants={"next"}, unreadable_keys={"00000009"})
     table = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
     tenants = fake if kind == "fake" else table
-    for item in (
+    items: tuple[dict[str, Any], ...] = (
         {"id": {"S": "tenant#next"}, "tenant_id": {"S": "next"}, "tier": {"S": "platinum"}, "state": {"S": "active"}},
         {"id": {"S": "key#00000009"}, "key_id": {"S": "00000009"}, "created_at": {"M": {}}},
-    ):
+    )
+    for item in items:
         boto3.client("dynamodb").put_item(TableName=aws.tenants_table, Item=item)
     tenants.add_tenant(ACME)
     tenants.add_key(STORED)

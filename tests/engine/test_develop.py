@@ -224,10 +224,7 @@ def test_other_decoders_stay_shut(file_format: str) -> None:
 def test_the_same_bytes_come_out_each_time() -> None:
     body = jpeg(640, 480)
     recipe = Recipe(
-        variants=tuple(
-            VariantSpec(name=name, width=200, height=200, format=name)  # type: ignore[arg-type]
-            for name in ("jpeg", "png", "webp")
-        )
+        variants=tuple(VariantSpec(name=name, width=200, height=200, format=name) for name in ("jpeg", "png", "webp"))
     )
     assert develop(body, recipe) == develop(body, recipe)
 

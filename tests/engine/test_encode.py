@@ -48,5 +48,5 @@ def test_every_kind_of_picture_can_be_encoded(file_format: Any, bands: int) -> N
 def test_a_smaller_file_is_what_more_effort_is_for() -> None:
     image = pyvips.Image.new_from_memory(bytes(range(256)) * 384, 256, 128, 3, "uchar").copy(interpretation="srgb")
     for file_format in ("jpeg", "png"):
-        balanced, small = (encode(image, file_format, quality=80, effort=effort) for effort in ("balanced", "small"))  # type: ignore[arg-type]
+        balanced, small = (encode(image, file_format, quality=80, effort=effort) for effort in ("balanced", "small"))
         assert len(small) < len(balanced)

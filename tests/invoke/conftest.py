@@ -7,7 +7,7 @@ import pytest
 from embedded_aws import docker_engine as engine
 from embedded_aws.docker_engine import NoDockerEngine
 from tests.invoke.deployed_stack import DeployedStack
-from tests.local.local_stack import REPOSITORY, LocalStack
+from tests.local.local_stack import shared_stack
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,9 +22,7 @@ def docker_engine() -> str:
 @pytest.fixture(scope="session")
 def stack(docker_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedStack]:
     """The real template, deployed, with nothing that runs by itself."""
-    local = LocalStack(state=tmp_path_factory.mktemp("stack"))
-    local.borrow_downloads(REPOSITORY / ".darkroom")
-    with local.serving():
+    with shared_stack(tmp_path_factory.mktemp("stack")) as local:
         deployed = DeployedStack(local)
         deployed.quieten()
         yield deployed

@@ -39,7 +39,7 @@ class DeployedStack:
         """What `darkroom local invoke` answers; the test fails, with the function's log, if the function did."""
         file = folder / "event.json"
         file.write_text(json.dumps(event))
-        command = [REPOSITORY / "darkroom", "local", "invoke", function, "--event", file]
+        command: list[str | Path] = [REPOSITORY / "darkroom", "local", "invoke", function, "--event", file]
         variables = {**os.environ, "DARKROOM_STATE_DIR": str(self._local.state)}
         ran = subprocess.run(
             command, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.local_stack import REPOSITORY, LocalStack
+from tests.local.local_stack import LocalStack, shared_stack
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in this hook, and would be called before
@@ -19,10 +19,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """The stack that serves, with the real template."""
-    shared = LocalStack(state=tmp_path_factory.mktemp("stack"))
-    shared.borrow_downloads(REPOSITORY / ".darkroom")
-    with shared.serving():
-        yield shared
+    with shared_stack(tmp_path_factory.mktemp("stack")) as stack:
+        yield stack
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ import stacks.running
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PHOTO = REPOSITORY / "tests" / "photos" / "seeding-16mp.jpg"
+DOWNLOADS = REPOSITORY / ".darkroom" / "build" / "tests"
 START_SECONDS = 300
 STOP_SECONDS = 10
 
@@ -110,6 +111,27 @@ class LocalStack(stacks.running.LocalStack):
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.variables, "DARKROOM_STATE_DIR": str(self.state)}
+
+
+@contextmanager
+def shared_stack(state: Path) -> Iterator[LocalStack]:
+    """The stack that the tests of a tier share. What the first one downloads is left to the other tiers' stacks."""
+    stack = LocalStack(state=state)
+    lender = DOWNLOADS if _downloaded(DOWNLOADS) else REPOSITORY / ".darkroom"
+    stack.borrow_downloads(lender)
+    with stack.serving():
+        if _downloaded(DOWNLOADS) != _downloaded(state):
+            shutil.rmtree(DOWNLOADS, ignore_errors=True)
+            lent = LocalStack(state=DOWNLOADS.with_suffix(f".{os.getpid()}"))
+            lent.borrow_downloads(state)
+            lent.state.rename(DOWNLOADS)  # at once, so that nobody borrows half of them
+        yield stack
+
+
+def _downloaded(state: Path) -> str | None:
+    """The fingerprint of the lists of packages that were downloaded there; None where nothing was."""
+    marker = state / "sam" / "downloaded"
+    return marker.read_text() if marker.exists() else None
 
 
 def copy_of_the_checkout(folder: Path) -> Path:

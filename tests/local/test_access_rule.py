@@ -7,9 +7,9 @@ import botocore.exceptions
 import pytest
 
 from checks.expand_template import raw_template
-from tests.local.emulator_server import EmulatorServer
+from tests.emulator.emulator_server import EmulatorServer
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 
 def deploy(emulator: EmulatorServer, environment: str, access: str, **further: str) -> None:

@@ -23,7 +23,7 @@ from botocore.exceptions import ClientError
 from checks.expand_template import resources
 from proof.fakes.pictures import jpeg
 from stacks.clients import isolated_clients, of_role
-from tests.local.emulator_server import in_plain_http
+from tests.emulator.emulator_server import in_plain_http
 from tests.local.local_stack import LocalStack, wait_until
 from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
 

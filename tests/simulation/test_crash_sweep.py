@@ -28,6 +28,22 @@ def python(*arguments: str) -> str:
     return ran.stdout
 
 
+def struck(history: str, *scale: str) -> None:
+    """Strikes each call of the history by every fault."""
+    told = python(*("-m", "proof.crashes", "--faults", "1", "--history", history), "--jobs", "1", *scale)
+    print(told)
+    row = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) ", told, re.MULTILINE)
+    assert row is not None
+    points, strikes = (int(number.replace(",", "")) for number in row.groups())
+    assert strikes == 4 * points > 0, "each point, by every fault"
+
+
+@pytest.mark.parametrize("history", ["good", "cancelled", "uploaded"])
+def test_every_promise_holds_whatever_befalls_any_one_call_of_a_small_history(history: str) -> None:
+    struck(history, "--shards", "1", "--attempts", "2")
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     "history",
     [
@@ -37,13 +53,7 @@ def python(*arguments: str) -> str:
     ],
 )
 def test_every_promise_holds_whatever_befalls_any_one_call(history: str) -> None:
-    told = python(
-        *("-m", "proof.crashes", "--faults", "1", "--history", history),
-        *("--jobs", "1", "--shards", "2"),
-    )
-    print(told)
-    points, struck = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) ", told, re.MULTILINE).groups()  # type: ignore[union-attr]
-    assert int(struck) == 4 * int(points) > 0, "each point, by every fault"
+    struck(history, "--shards", "2")
 
 
 ONE_MORE_CALL = """

@@ -99,9 +99,9 @@ class Night:
 
     def operator(self, fault: Fault) -> Desk:
         return Desk(
-            images=Wrapped("images", self.images, fault),  # type: ignore[arg-type]
-            lanes=Wrapped("lanes", self.lanes, fault),  # type: ignore[arg-type]
-            dead_letters=Wrapped("letters", self.letters, fault),  # type: ignore[arg-type]
+            images=Wrapped("images", self.images, fault),
+            lanes=Wrapped("lanes", self.lanes, fault),
+            dead_letters=Wrapped("letters", self.letters, fault),
             clock=lambda: self.now,
             pause=self.pause,
         )

@@ -42,9 +42,9 @@ class _Day:
             "lanes": Wrapped("lanes", world.lanes, fault),
             "hold_queue": Wrapped("hold queue", world.hold_queue, fault),
         }
-        listed = self.ids if index_is_behind else ids_in_order(self.day, images=images)  # type: ignore[arg-type]
+        listed = self.ids if index_is_behind else ids_in_order(self.day, images=images)
         for image_id in listed:
-            move_scheduled(image_id, self.day, lambda at: at + 2 * DAY, images=images, clock=world.clock, **queues)  # type: ignore[arg-type]
+            move_scheduled(image_id, self.day, lambda at: at + 2 * DAY, images=images, clock=world.clock, **queues)
 
     def rows(self) -> Iterator[Image]:
         return (self.world.row(image_id) for image_id in self.ids)

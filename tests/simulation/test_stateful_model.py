@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from proof.model.__main__ import never_happened, run, table
 from proof.model.histories import Histories, RealHistories
 
 
-def test_nothing_is_lost_doubled_or_stuck_in_hundreds_of_histories() -> None:
-    tally = run(Histories, histories=400)
+@pytest.mark.parametrize("histories", [100, pytest.param(400, marks=pytest.mark.long)])
+def test_nothing_is_lost_doubled_or_stuck_in_hundreds_of_histories(histories: int) -> None:
+    tally = run(Histories, histories=histories)
     print(table(tally))
     assert never_happened(tally) == []
 

@@ -93,7 +93,7 @@ def test_a_key_that_announced_bytes_is_not_answered_as_if_it_had_brought_them_no
     world.submit(PHOTO, idempotency_key="sent")
     for request, key in ((world.submit, "announced"), (world.begin, "sent")):
         with pytest.raises(Rejected) as refusal:
-            request(PHOTO, idempotency_key=key)  # type: ignore[operator]
+            request(PHOTO, idempotency_key=key)
         assert refusal.value.code == "idempotency_key_reused"
 
 

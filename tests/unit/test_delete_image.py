@@ -52,7 +52,8 @@ def test_an_image_that_is_not_there_or_anothers_cannot_be_deleted(image_id: str)
 def test_a_claim_between_reading_and_writing_does_not_save_it() -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id
-    get, reads = world.images.get, []
+    get = world.images.get
+    reads: list[str] = []
 
     def claimed_meanwhile(wanted: str) -> Image | None:
         image: Image | None = get(wanted)

@@ -122,8 +122,28 @@ def test_the_page_of_the_command_line_names_every_command() -> None:
 def test_the_page_of_the_tests_lists_every_tier_and_every_part_of_the_proof() -> None:
     page = (DOCS / "testing.md").read_text()
     assert [f"| {tier.name} | `make test-{tier.name}` |" in page for tier in TIERS] == [True] * len(TIERS)
-    assert all(f"| {tier.budget_seconds} s |" in page for tier in TIERS)
+    for tier in TIERS:
+        long = "" if tier.long_seconds is None else f"{tier.long_seconds} s "
+        assert re.search(rf"^\| {tier.name} \|.*\| {tier.budget_seconds} s \| {long}\|$", page, re.MULTILINE), tier
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(PARTS)
+
+
+def test_every_promise_names_tests_that_exist_and_the_commands_that_run_them() -> None:
+    quick = {tier.name for tier in TIERS if tier.is_quick}
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", (DOCS / "guarantees.md").read_text(), re.MULTILINE)
+    assert len(rows) > 60
+    for promise, held_by, proved_by in rows[1:]:
+        commands, folder = set(), ROOT
+        for name in re.findall(r"`((?:tests/)?\w[\w/]*(?:/|\.py|\.toml))`", held_by):
+            path = ROOT / name if name.startswith("tests/") else folder / name
+            assert path.exists(), name
+            folder = path.parent
+            files = list(path.glob("*.py")) if path.is_dir() else [path]
+            tier = path.relative_to(ROOT / "tests").parts[0]
+            commands.add("`make test`" if tier in quick else "`make test-all`")
+            if any("pytest.mark.long" in file.read_text() for file in files):
+                commands.add("`make test-all`")
+        assert commands == set(proved_by.split(", ")), promise
 
 
 def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> None:

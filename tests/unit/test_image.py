@@ -71,7 +71,9 @@ def in_status(status: Status) -> Image:
     return pending(status=status, due_at=None if status.is_terminal else NOW)
 
 
-def try_claim(image: Image, message: Message | None = None, now: int = NOW) -> Claim | GiveUp | Redriven | NothingToDo:
+def try_claim(
+    image: Image, message: Message | None = None, now: int = NOW
+) -> Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo:
     return claim(
         image,
         message or message_for(image),

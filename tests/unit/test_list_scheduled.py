@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date
 from typing import Any
@@ -10,6 +11,7 @@ from darkroom.domain.image import Image, Status, due_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.periods import Period, day_period, local_time
 from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
+from darkroom.ports import UnreadableRow
 from proof.fakes import FakeImages
 from tests.unit.test_image import NOW, pending, processing
 
@@ -31,7 +33,7 @@ class CountingImages(FakeImages):
 
     rows_read: list[str] = field(default_factory=list)
 
-    def get_all(self, image_ids: Any) -> dict[str, Image]:
+    def get_all(self, image_ids: Any) -> Mapping[str, Image | UnreadableRow]:
         self.rows_read += image_ids
         return super().get_all(image_ids)
 

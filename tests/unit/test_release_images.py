@@ -433,7 +433,7 @@ def test_a_message_that_its_queue_refuses_is_left_out_alone(level: str) -> None:
 
     plane.lanes.send, plane.hold_queue.put = refusing(plane.lanes.send), refusing(plane.hold_queue.put)
     released = plane.release()
-    assert (released.skipped.keys(), released.sent + released.held, released.done) == (refused, 2, True)
+    assert (set(released.skipped), released.sent + released.held, released.done) == (refused, 2, True)
 
 
 def test_a_queue_that_does_not_answer_is_no_reason_to_leave_anybody_out() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Image
 from darkroom.operations.list_orphans import Look
 from darkroom.operations.patience import Patience
 from darkroom.operations.remove_orphans import (
@@ -105,6 +107,12 @@ def removed_while(happenings: dict[int, Any], world: World) -> list[tuple[str, i
     return instants.calls
 
 
+def _held_up(writes: list[Image], row: Image) -> Image:
+    """A write that does not arrive yet."""
+    writes.append(row)
+    return row
+
+
 def an_old_orphan() -> tuple[World, str]:
     world = a_world()
     (orphan,) = orphaned(world, KEY)
@@ -136,8 +144,9 @@ def test_a_repeated_request_keeps_its_original_at_whatever_two_moments_it_looks_
                 continue
             world, orphan = an_old_orphan()
             assert world.now == begun_at
-            create, held_up = world.images.create, []
-            world.images.create = lambda row, held_up=held_up: held_up.append(row) or row
+            create = world.images.create
+            held_up: list[Image] = []
+            world.images.create = partial(_held_up, held_up)
 
             def looks(world: World = world, orphan: str = orphan) -> None:
                 assert world.submit(PHOTO, idempotency_key=KEY).image.image_id == orphan

@@ -109,7 +109,9 @@ def test_of_two_sweeps_at_once_only_one_sends() -> None:
     stale = world.row(image_id)
     world.sweep()
     # The second sweep was told of the image by an index that lags, and read the row before the first pushed it out.
-    world.images.due = lambda *_: iter([Due(stale.due_at, image_id)])
+    assert stale.due_at is not None
+    due = Due(stale.due_at, image_id)
+    world.images.due = lambda *_: iter([due])
     world.images.get = lambda _: stale
     assert world.sweep().outcomes == Counter(fenced=16), "every shard listed it, and the row refused each"
     assert len(world.lanes.sent) == 1
@@ -242,8 +244,14 @@ def test_every_shard_has_its_share_of_a_sweep_whose_time_runs_out() -> None:
 
 
 def test_where_even_listing_takes_all_the_time_each_minute_begins_with_another_shard() -> None:
-    world, asked = World(), []
-    world.images.due = lambda shard, *_: asked.append(shard) or iter(())
+    world = World()
+    asked: list[str] = []
+
+    def nothing(shard: str, *_: Any) -> Iterator[Due]:
+        asked.append(shard)
+        return iter(())
+
+    world.images.due = nothing
     for _ in range(16):
         world.advance(60)
         assert not sweep_due_images(world.stores, out_of_time=lambda: len(asked) % 3 == 2).complete

@@ -21,6 +21,7 @@ from darkroom.domain.tenants import (
     caller_from,
     context_of,
     is_tenant_id,
+    tier_named,
 )
 from darkroom.operations.add_tenant import TenantExists, add_tenant
 from darkroom.operations.change_tenant import UnknownTenant, change_tenant
@@ -67,7 +68,7 @@ def test_every_lane_has_a_tier(lane: str) -> None:
 
 @pytest.mark.parametrize("tier", Tier)
 def test_a_tier_is_stored_by_its_name_and_may_ask_for_something(tier: Tier) -> None:
-    assert Tier(tier.value) is tier and f"{tier}" == tier.value == tier.name.lower()
+    assert tier_named(tier.value) is tier and f"{tier}" == tier.value == tier.name.lower()
     assert 0 < tier.backlog_share <= 1
     assert 0 < tier.allowance.requests_per_second <= MAX_REQUESTS_PER_SECOND
     assert 0 < tier.allowance.burst <= MAX_BURST

@@ -141,7 +141,7 @@ def test_copies_of_a_message_begin_no_attempt_before_the_backoff_is_over(monkeyp
 def test_a_worker_that_is_lost_leaves_its_lease_and_a_backoff() -> None:
     world = World()
     message = submitted(world)
-    began = []
+    began: list[int] = []
     world.originals.get = lose_worker
     while len(began) < 5:
         try:

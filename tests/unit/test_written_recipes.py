@@ -103,7 +103,7 @@ def test_all_wrong_fields_are_told_at_once_up_to_sixteen() -> None:
 
 
 def test_the_largest_recipe_that_says_everything_fits() -> None:
-    every_field = {
+    every_field: dict[str, Any] = {
         "name": "a_name_of_thirty_two_characters0", "width": 1024, "height": 1024, "fit": "contain", "enlarge": True,
         "gravity": {"x": 0.25, "y": 0.75}, "background": "#0a0b0c80", "format": "webp", "quality": 90, "effort": "fast",
     }  # fmt: skip

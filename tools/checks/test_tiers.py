@@ -1,43 +1,93 @@
-"""Runs the tiers of tests one after the other and says of each what it ran, how long it took, and what did not run.
+"""Runs tiers of tests one after the other and says of each what it ran, how long it took, and what did not run.
 
-Usage: python -m checks.test_tiers [unit] [engine] [contract] [simulation] [invoke] [local]   (all of them by default)
+    python -m checks.test_tiers            the quick tiers, in their short form: `make test`
+    python -m checks.test_tiers --all      every tier, in its long form: `make test-all`
+    python -m checks.test_tiers --rest     what --all has and the default has not: after `make test`, for CI
+    python -m checks.test_tiers unit …     some tiers (LONG=1: in their long form)
+
+Writes build/reports/tests.json (tests-all.json, tests-rest.json). A tier that takes longer than its budget misses a
+goal, and fails nothing.
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import json
 import os
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 
 from embedded_aws import docker_engine
 
 ROOT = Path(__file__).parents[2]
 REPORTS = ROOT / "build" / "reports"
+PASSED = ROOT / "build" / "passed"
+"""What passed with which inputs: of the tiers that need not run again before their inputs change."""
+
+QUICK_SECONDS = 480
+"""What `make test` may take on two idle cores."""
+
+
+class Form(Enum):
+    """How much of a tier runs: `LONG_ONLY` is what the long form has and the short one has not."""
+
+    SHORT = "short"
+    LONG = "long"
+    LONG_ONLY = "long only"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tier:
-    """One folder of tests. `budget_seconds` is what it should take on two cores; it is shown, never asserted."""
+    """A folder of tests, or a command of its own that counts itself in a report.
+
+    `budget_seconds` is what it should take on two idle cores, in its long form `long_seconds`. A tier with `inputs` is
+    not run again while they are as they were when it last passed, but for CI.
+    """
 
     name: str
     budget_seconds: int
-    workers: int
+    long_seconds: int | None = None
+    is_quick: bool = False
+    workers: int = 2
     needs_docker: bool = False
     distribution: str = "load"
+    inputs: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+    def budget(self, form: Form) -> int:
+        """What the tier should take in that form."""
+        return self.budget_seconds if form is Form.SHORT or self.long_seconds is None else self.long_seconds
 
 
+# The cheapest come first: what is wrong is told soon.
 TIERS = (
-    Tier(name="unit", budget_seconds=10, workers=2),
-    Tier(name="engine", budget_seconds=100, workers=2),
-    Tier(name="contract", budget_seconds=90, workers=2),
-    Tier(name="simulation", budget_seconds=150, workers=2),
+    Tier(name="unit", budget_seconds=40, is_quick=True),
+    Tier(name="engine", budget_seconds=60, is_quick=True),
+    Tier(name="contract", budget_seconds=130, is_quick=True),
+    Tier(name="simulation", budget_seconds=70, long_seconds=300, is_quick=True),
+    # The tests of one stack run in one worker.
+    Tier(name="smoke", budget_seconds=180, is_quick=True, workers=0),
+    Tier(name="guards", budget_seconds=300, command=("proof.guards",)),
+    Tier(
+        name="emulator",
+        budget_seconds=300,
+        inputs=(
+            *("tools/embedded_aws", "tests/emulator", "tests/local/local_stack.py", "tests/conftest.py"),
+            *("tools/setup", ".python-version", "requirements-dev.txt", "requirements-emulator.txt"),
+            "requirements-runtime.txt",
+        ),
+    ),
     Tier(name="invoke", budget_seconds=180, workers=0, needs_docker=True),
     # Whatever uses the one shared stack runs in one worker.
-    Tier(name="local", budget_seconds=300, workers=2, distribution="loadgroup"),
+    Tier(name="local", budget_seconds=900, distribution="loadgroup"),
 )
 
 
@@ -46,32 +96,50 @@ class Outcome:
     """What one tier came to. `note` says why it did not run whole."""
 
     tier: Tier
-    passed: int
-    failed: int
-    skipped: int
-    seconds: float
-    exit_status: int
+    form: Form
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0
+    exit_status: int = 0
     note: str = ""
 
     @property
     def is_good(self) -> bool:
         return self.exit_status == 0 and self.failed == 0
 
+    @property
+    def has_run(self) -> bool:
+        return bool(self.passed or self.failed) or not self.note
+
+    @property
+    def is_over_budget(self) -> bool:
+        return self.has_run and self.seconds > self.tier.budget(self.form)
+
     def line(self) -> str:
-        if self.note and not self.passed:
+        if not self.has_run:
             return f"{self.tier.name}: not run ({self.note})"
         parts = [f"{self.passed} passed"]
         if self.failed:
             parts.append(f"{self.failed} failed")
         if self.skipped:
             parts.append(f"{self.skipped} not run")
-        return f"{self.tier.name}: {', '.join(parts)} in {self.seconds:.0f} s (budget {self.tier.budget_seconds} s)" + (
-            f"; {self.note}" if self.note else ""
-        )
+        if not self.is_good and not self.failed:
+            parts.append(f"ended with status {self.exit_status}")
+        short = "" if self.tier.long_seconds is None else f", {self.form.value}"
+        budget = f"(budget {self.tier.budget(self.form)} s{short})"
+        line = f"{self.tier.name}: {', '.join(parts)} in {self.seconds:.0f} s {budget}"
+        return f"{line}; {self.note}" if self.note else line
 
 
-def run(tier: Tier) -> Outcome:
-    """Runs one tier in a pytest of its own."""
+def run(tier: Tier, form: Form) -> Outcome:
+    """Runs one tier, in a process of its own."""
+    print(f"── {tier.name} " + "─" * (100 - len(tier.name)), flush=True)
+    in_ci = os.environ.get("CI") == "true"
+    digest = digest_of(tier)
+    passed_at = None if in_ci else passed_before(tier, digest)
+    if passed_at is not None:
+        return Outcome(tier=tier, form=form, note=f"unchanged since it passed at {passed_at}")
     note = ""
     if tier.needs_docker:
         try:
@@ -81,25 +149,76 @@ def run(tier: Tier) -> Outcome:
     REPORTS.mkdir(parents=True, exist_ok=True)
     report = REPORTS / f"tests-{tier.name}.xml"
     report.unlink(missing_ok=True)
-    print(f"── {tier.name} " + "─" * (100 - len(tier.name)), flush=True)
-    command = [sys.executable, "-m", "pytest", f"tests/{tier.name}", "-q", f"--junit-xml={report}", "--durations=3"]
-    if tier.workers:
-        command += [f"--numprocesses={tier.workers}", f"--dist={tier.distribution}"]
     started = time.monotonic()
-    exit_status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    exit_status = subprocess.run(
+        [sys.executable, "-m", *command_of(tier, form, report)], cwd=ROOT, check=False
+    ).returncode
     seconds = time.monotonic() - started
     passed, failed, skipped = counts(report)
     if exit_status == 5 and note:  # pytest found nothing that it could run
         exit_status = 0
-    if note and os.environ.get("CI") == "true":
+    if note and in_ci:
         exit_status = exit_status or 1
-    return Outcome(
-        tier=tier, passed=passed, failed=failed, skipped=skipped, seconds=seconds, exit_status=exit_status, note=note
+    outcome = Outcome(
+        tier=tier,
+        form=form,
+        passed=passed,
+        failed=failed,
+        skipped=skipped,
+        seconds=seconds,
+        exit_status=exit_status,
+        note=note,
     )
+    if outcome.is_good and not skipped:
+        remember_passed(tier, digest)
+    return outcome
+
+
+def command_of(tier: Tier, form: Form, report: Path) -> list[str]:
+    """The module that runs the tier, and its arguments."""
+    if tier.command:
+        return [*tier.command, f"--junit-xml={report}"]
+    command = ["pytest", f"tests/{tier.name}", "-q", f"--junit-xml={report}", "--durations=5"]
+    if tier.workers:
+        command += [f"--numprocesses={tier.workers}", f"--dist={tier.distribution}"]
+    if form is not Form.SHORT:
+        command.append("--long")
+    if form is Form.LONG_ONLY and tier.is_quick:
+        command.append("-mlong")
+    return command
+
+
+def digest_of(tier: Tier) -> str:
+    """A hash of the files that the tier's outcome depends on; of a tier without inputs it says nothing."""
+    found = hashlib.sha256()
+    for name in tier.inputs:
+        path = ROOT / name
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        for file in files:
+            if "__pycache__" not in file.parts:
+                found.update(f"{file.relative_to(ROOT)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()
+
+
+def passed_before(tier: Tier, digest: str) -> str | None:
+    """When the tier passed with these inputs, if that is what it did when it last passed."""
+    file = PASSED / f"{tier.name}.json"
+    if not tier.inputs or not file.exists():
+        return None
+    passed: dict[str, str] = json.loads(file.read_text())
+    return passed["at"] if passed["inputs"] == digest else None
+
+
+def remember_passed(tier: Tier, digest: str) -> None:
+    """Notes that the tier passed with these inputs; not if they were edited meanwhile."""
+    if tier.inputs and digest == digest_of(tier):
+        PASSED.mkdir(parents=True, exist_ok=True)
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        (PASSED / f"{tier.name}.json").write_text(json.dumps({"at": at, "inputs": digest}) + "\n")
 
 
 def counts(report: Path) -> tuple[int, int, int]:
-    """How many tests passed, failed and were skipped, by pytest's own report."""
+    """How many tests passed, failed and were skipped, by the report that was written of them."""
     if not report.exists():
         return 0, 0, 0
     suites = ET.parse(report).getroot().iter("testsuite")  # noqa: S314 - the file is our own
@@ -111,23 +230,90 @@ def counts(report: Path) -> tuple[int, int, int]:
     return total - failed - skipped, failed, skipped
 
 
-def main(names: list[str]) -> int:
-    """Runs the named tiers, or all; the exit status is 0 only where everything that ran is good."""
+def left_out(names: Sequence[str], form: Form) -> Iterator[str]:
+    """What `make test` has not run, and how to."""
+    others = [tier.name for tier in TIERS if tier.name not in names]
+    if others:
+        yield f"left out: {', '.join(others)} (make test-all runs everything; make test-{others[0]} one of them)"
+    short = [tier.name for tier in TIERS if tier.name in names and tier.long_seconds is not None]
+    if short and form is Form.SHORT:
+        yield f"in short form: {', '.join(short)} (in long form: LONG=1 make test-{short[0]}, or make test-all)"
+
+
+def write_report(name: str, outcomes: Sequence[Outcome], limit: int | None) -> Path:
+    """Writes what each tier came to, and which budgets were missed."""
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    goals = [
+        {
+            "name": f"{outcome.tier.name} (s)",
+            "value": round(outcome.seconds, 1),
+            "limit": outcome.tier.budget(outcome.form),
+            "holds": not outcome.is_over_budget,
+        }
+        for outcome in outcomes
+        if outcome.has_run
+    ]
+    if limit is not None:
+        goals.append({"name": "all (s)", "value": round(seconds, 1), "limit": limit, "holds": seconds <= limit})
+    rows = [
+        {
+            "tier": outcome.tier.name,
+            "form": outcome.form.value,
+            "has_run": outcome.has_run,
+            "passed": outcome.passed,
+            "failed": outcome.failed,
+            "not_run": outcome.skipped,
+            "seconds": round(outcome.seconds, 1),
+            "note": outcome.note,
+        }
+        for outcome in outcomes
+    ]
+    path = REPORTS / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"rows": rows, "goals": goals}, indent=2) + "\n")
+    for goal in goals:
+        if not goal["holds"]:
+            print(f"missed: {goal['name']} is {goal['value']}, not ≤ {goal['limit']}")
+    return path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the tiers that were asked for; the exit status is 0 only where everything that ran is good."""
+    parser = argparse.ArgumentParser(prog="python -m checks.test_tiers", description="Runs tiers of tests.")
     known = {tier.name: tier for tier in TIERS}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        print(f"no such tier: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
-        return 2
-    outcomes = [run(known[name]) for name in names or known]
+    parser.add_argument("names", nargs="*", metavar="TIER", help=", ".join(known))
+    parser.add_argument("--all", action="store_true", help="every tier, in its long form")
+    parser.add_argument("--rest", action="store_true", help="what --all has and the default has not")
+    chosen = parser.parse_args(arguments)
+    if unknown := [name for name in chosen.names if name not in known]:
+        parser.error(f"no such tier: {', '.join(unknown)}; there are {', '.join(known)}")
+    form, name, limit = Form.LONG if os.environ.get("LONG") == "1" else Form.SHORT, "tests", None
+    if chosen.names:
+        tiers = [known[each] for each in chosen.names]
+    elif chosen.all:
+        tiers, form, name = list(TIERS), Form.LONG, "tests-all"
+    elif chosen.rest:
+        tiers, form, name = (
+            [each for each in TIERS if not each.is_quick or each.long_seconds],
+            Form.LONG_ONLY,
+            "tests-rest",
+        )
+    else:
+        tiers, limit = [tier for tier in TIERS if tier.is_quick], QUICK_SECONDS
+    outcomes = [run(tier, form) for tier in tiers]
     print("── tiers " + "─" * 95)
     for outcome in outcomes:
         print(outcome.line())
-        if outcome.note and os.environ.get("CI") == "true":
+        if outcome.note and not outcome.is_good:
             print(f"{outcome.tier.name}: that is a failure under CI=true")
+    for line in left_out([tier.name for tier in tiers], form) if limit is not None else ():
+        print(line)
+    write_report(name, outcomes, limit)
     passed, failed = sum(outcome.passed for outcome in outcomes), sum(outcome.failed for outcome in outcomes)
-    print(f"{passed} passed, {failed} failed")
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    print(f"{passed} passed, {failed} failed in {seconds:.0f} s")
     return 0 if all(outcome.is_good for outcome in outcomes) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -116,7 +116,8 @@ def _blocks(plane: Array, columns: int, rows: int) -> Array:
     padded = np.pad(plane, ((0, rows * 8 - height), (0, columns * 8 - width)), mode="edge") - 128
     tiles = padded.reshape(rows, 8, columns, 8).swapaxes(1, 2)
     coefficients = np.rint(_DCT @ tiles @ _DCT.T).astype(np.int64).reshape(rows, columns, 64)
-    return np.clip(coefficients[..., _ZIGZAG], -1023, 1023)  # what the standard tables can code
+    made: Array = np.clip(coefficients[..., _ZIGZAG], -1023, 1023)  # what the standard tables can code
+    return made
 
 
 def _scan(

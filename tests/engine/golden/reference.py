@@ -50,7 +50,8 @@ def rgba(colours: Array, alpha: Array | None, meaning: Callable[[Array], Array] 
     true = meaning(colours)
     true = np.repeat(true[..., None], 3, axis=2) if true.ndim == 2 else true
     opacity = np.ones(true.shape[:2]) if alpha is None else alpha
-    return np.clip(np.dstack([true, opacity]), 0, 1) * 255
+    made: Array = np.clip(np.dstack([true, opacity]), 0, 1) * 255
+    return made
 
 
 def flattened(picture: Array, background: tuple[int, int, int]) -> Array:

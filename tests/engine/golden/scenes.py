@@ -50,7 +50,8 @@ def smooth(width: int, height: int) -> Array:
     """The scene without its bars, and with slow waves instead: every good resampler makes the same of it."""
     y, x = _grid(width, height)
     waves = 0.05 * np.sin(2 * np.pi * (3 * x + 1.3 * y)) * np.sin(2 * np.pi * (x - 2 * y) + 0.4)
-    return np.clip(_blend(CORNERS, x, y) + waves[..., None], 0.02, 0.98)
+    made: Array = np.clip(_blend(CORNERS, x, y) + waves[..., None], 0.02, 0.98)
+    return made
 
 
 @drawn_once
@@ -58,7 +59,8 @@ def grey_scene(width: int, height: int) -> Array:
     """A lopsided picture of one channel, in 0..1, from black to white."""
     y, x = _grid(width, height)
     picture = _blend(np.array([[[0.05], [0.45]], [[0.7], [1.0]]]), x, y)[..., 0]
-    return np.clip(picture + 0.05 * np.sin(2 * np.pi * (2 * x - 3 * y)) * x, 0, 1)
+    made: Array = np.clip(picture + 0.05 * np.sin(2 * np.pi * (2 * x - 3 * y)) * x, 0, 1)
+    return made
 
 
 @drawn_once
@@ -75,7 +77,8 @@ def vivid(width: int, height: int) -> Array:
     """Every corner of the colour cube and what lies between, for spaces wider than sRGB: most of it must be clipped."""
     y, x = _grid(width, height)
     hue = np.stack([np.clip(np.abs((x * 6 + offset) % 6 - 3) - 1, 0, 1) for offset in (0, 4, 2)], axis=-1)
-    return np.clip(hue * np.minimum(1, 2 * y)[..., None] + np.maximum(0, 2 * y - 1)[..., None] * (1 - hue), 0, 1)
+    made: Array = np.clip(hue * np.minimum(1, 2 * y)[..., None] + np.maximum(0, 2 * y - 1)[..., None] * (1 - hue), 0, 1)
+    return made
 
 
 @drawn_once
@@ -107,7 +110,8 @@ def _blend(corners: Array, x: Array, y: Array) -> Array:
     x, y = x[..., None], y[..., None]
     top: Array = corners[0, 0] * (1 - x) + corners[0, 1] * x
     bottom = corners[1, 0] * (1 - x) + corners[1, 1] * x
-    return top * (1 - y) + bottom * y
+    made: Array = top * (1 - y) + bottom * y
+    return made
 
 
 def levels(picture: Array, maximum: int = 255) -> Array:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aws_lambda_powertools.event_handler import Response
@@ -12,6 +12,7 @@ from darkroom.domain.errors import Retryable, TurnedAway
 from darkroom.domain.tenants import Allowance, Caller, Tier
 from darkroom.http import protection
 from darkroom.http.api import handles
+from darkroom.http.problems import Problem
 from darkroom.http.protection import protected
 from darkroom.http.router import Router
 from darkroom.http.routes import GET_STATUS, POST_IMAGE, ROUTES
@@ -31,7 +32,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Router:
 
 
 def asked(app: Router, buckets: FakeTokenBuckets, serve: Callable[[Any], Response[str]], **more: Any) -> Response[str]:
-    return protected(buckets=buckets, clock=lambda: NOW, **more)(app, serve)
+    return protected(buckets=buckets, clock=lambda: NOW, **more)(app, cast(Any, serve))
 
 
 def served(_: Any) -> Response[str]:
@@ -66,7 +67,7 @@ def test_a_tenant_without_a_token_is_turned_away_before_anything_is_done(
     buckets = FakeTokenBuckets()
     for _ in range(2):
         asked(app, buckets, served)
-    with pytest.raises(protection.Problem) as problem:
+    with pytest.raises(Problem) as problem:
         asked(app, buckets, full)
     assert (problem.value.code, problem.value.headers) == ("too_many_requests", {"Retry-After": "1"})
     assert app.answer_headers["RateLimit"] == '"tenant";r=0;t=1'
@@ -76,7 +77,7 @@ def test_a_tenant_without_a_token_is_turned_away_before_anything_is_done(
 def test_a_full_lane_turns_away_and_nothing_of_the_allowance_is_of_use_before_that(
     app: Router, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(protection.Problem) as problem:
+    with pytest.raises(Problem) as problem:
         asked(app, FakeTokenBuckets(), full)
     assert (problem.value.code, problem.value.headers) == ("overloaded", {"Retry-After": "300"})
     assert app.answer_headers["RateLimit"] == '"tenant";r=0;t=300'

@@ -14,7 +14,7 @@ from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.tenants import Tenant, TenantState, Tier
+from darkroom.domain.tenants import Tenant, TenantState, tier_named
 from darkroom.ports import UnreadableRow
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _plain(item: Item, kind: type[Tenant | ApiKey]) -> dict[str, Any]:
 def _tenant_of(item: Item) -> Tenant:
     with _one_row(item):
         plain = _plain(item, Tenant)
-        return Tenant(**plain | {"tier": Tier(plain["tier"]), "state": TenantState(plain["state"])})
+        return Tenant(**plain | {"tier": tier_named(plain["tier"]), "state": TenantState(plain["state"])})
 
 
 def _key_of(item: Item) -> ApiKey:

@@ -395,7 +395,8 @@ def test_trouble_in_the_midst_tells_what_was_done(run: Run, stack: FakeStack, mo
         written.append(1)
         if len(written) == 3:
             raise ApiError("AWS did not answer")
-        return change(*arguments, **options)
+        changed: Image = change(*arguments, **options)
+        return changed
 
     stack.images.change = fails_at_the_third
     result = run("delay", "cancel", "--day", "2026-12-24", "--yes")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 import typer
 
+from console.api.client import ApiError
 from console.doctor import commands as doctor
 from console.doctor import work as doctor_work
 from console.doctor.work import CHECKS, Check, Finding
@@ -93,7 +94,7 @@ def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
     stack: FakeStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def cannot(_: object) -> list[Finding]:
-        raise doctor_work.ApiError("AWS refuses Query (AccessDenied)")
+        raise ApiError("AWS refuses Query (AccessDenied)")
 
     silent = Check(name="silent", sound="", wrong="", advice="", look=cannot)
     with pytest.raises(typer.Exit) as ended:

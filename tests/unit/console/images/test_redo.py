@@ -90,7 +90,8 @@ def test_a_table_that_does_not_answer_ends_it_and_says_what_was_done(
     def silent(before: Image, after: Image, **options: tuple[str, ...]) -> Image:
         if before.image_id == ids[1]:
             raise Retryable("changing the image row: timeout")
-        return change(before, after, **options)
+        changed: Image = change(before, after, **options)
+        return changed
 
     monkeypatch.setattr(stack.images, "change", silent)
     result = run("redo", *ids)

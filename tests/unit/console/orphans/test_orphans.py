@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -196,12 +196,14 @@ def test_a_store_that_does_not_answer_is_told_of(run: Run, stack: FakeStack, mon
 
     stack.images.known = fails
 
-    class Explained(nullcontext[None]):
-        def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-            if isinstance(error, Retryable):
-                raise ApiError(f"AWS did not answer ({error}).") from error
+    @contextmanager
+    def explained() -> Iterator[None]:
+        try:
+            yield
+        except Retryable as error:
+            raise ApiError(f"AWS did not answer ({error}).") from error
 
-    stack.explained = Explained
+    stack.explained = explained
     result = run("orphans", "ls")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "ThrottlingException" in result.stderr

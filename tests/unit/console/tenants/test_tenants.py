@@ -77,14 +77,17 @@ def test_what_makes_no_sense_is_a_usage_error(run: Run, stack: FakeStack, argume
 
 
 def test_a_tenant_is_changed_suspended_and_resumed(run: Run, stack: FakeStack) -> None:
+    def state_of_acme() -> TenantState:
+        return stack.tenants.tenants["acme"].state
+
     run("tenants", "add", "acme", "--burst", "7")
     result = run("tenants", "change", "acme", "--tier", "paid", "--requests-per-second", "5")
     assert "acme is changed: paid, 5 requests a second, 7 at once. It is in force within 60 seconds." in result.stdout
     assert "paid, 100 requests a second, 500 at once" in run("tenants", "change", "acme", "--usual-limits").stdout
     assert "acme is suspended. It is in force within 60 seconds." in run("tenants", "suspend", "acme").stdout
-    assert stack.tenants.tenants["acme"].state is TenantState.SUSPENDED
+    assert state_of_acme() is TenantState.SUSPENDED
     run("tenants", "resume", "acme")
-    assert stack.tenants.tenants["acme"].state is TenantState.ACTIVE
+    assert state_of_acme() is TenantState.ACTIVE
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.local.emulator_server import (
+from tests.emulator.emulator_server import (
     ENVIRONMENTS,
     REPOSITORY,
     EmulatorServer,
@@ -21,9 +21,9 @@ from tests.local.emulator_server import (
     update_stack,
     wait_until,
 )
-from tests.local.queues import Queue, dead_letter, queue, queue_with_dead_letters
+from tests.emulator.queues import Queue, dead_letter, queue, queue_with_dead_letters
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 
 def refused(error: pytest.ExceptionInfo[ClientError]) -> tuple[str, str]:

@@ -13,12 +13,12 @@ import pytest
 from embedded_aws.shims.alarm_evaluation import Datapoint, Rule, Verdict, evaluate, periods
 from embedded_aws.shims.embedded_metrics import embedded_metrics
 from embedded_aws.shims.queue_metrics import oldest_age_seconds
-from tests.local.emulator_server import EmulatorServer, create_function, invoke, stack, wait_until
-from tests.local.http_apis import echo_api
-from tests.local.metrics import statistic
-from tests.local.queues import Queue, dead_letter, queue, queue_with_dead_letters
+from tests.emulator.emulator_server import EmulatorServer, create_function, invoke, stack, wait_until
+from tests.emulator.http_apis import echo_api
+from tests.emulator.metrics import statistic
+from tests.emulator.queues import Queue, dead_letter, queue, queue_with_dead_letters
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 DEPTH = "ApproximateNumberOfMessagesVisible"
 

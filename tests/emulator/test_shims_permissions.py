@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from stacks.clients import isolated_clients, of_role
-from tests.local.emulator_server import (
+from tests.emulator.emulator_server import (
     ACCOUNT_ID,
     REGION,
     EmulatorServer,
@@ -179,7 +179,7 @@ def stores(server: EmulatorServer, lent: dict[str, str]) -> list[str]:
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
         SSESpecification={"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": arn},
     )
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "put": lambda: client(server, "s3", lent).put_object(Bucket=encrypted, Key="two", Body=b"two"),
         "form": lambda: by_form(client(server, "s3", lent), encrypted),
         "get": lambda: client(server, "s3", lent).get_object(Bucket=encrypted, Key="one"),

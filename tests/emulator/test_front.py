@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.local.emulator_server import EmulatorServer, stack
-from tests.local.http_apis import echo_api
+from tests.emulator.emulator_server import EmulatorServer, stack
+from tests.emulator.http_apis import echo_api
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from embedded_aws import clock
-from tests.local.emulator_server import (
+from tests.emulator.emulator_server import (
     ACCOUNT_ID,
     ENVIRONMENTS,
     ROLE,
@@ -22,9 +23,9 @@ from tests.local.emulator_server import (
     stack,
     wait_until,
 )
-from tests.local.test_shims_metrics import statistic
+from tests.emulator.metrics import statistic
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 
 EMULATOR_PYTHON = ENVIRONMENTS / "emulator" / "bin" / "python"
@@ -82,6 +83,10 @@ def waiting_until(server: EmulatorServer, moment: float) -> str:
     timestamp = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     definition = {"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Timestamp": timestamp, "End": True}}}
     return start(server, created(server, definition), "{}")[0]
+
+
+def has_ended(server: EmulatorServer, execution: str) -> bool:
+    return status(server, execution) != "RUNNING"
 
 
 def status(server: EmulatorServer, execution: str) -> str:
@@ -212,7 +217,7 @@ def one_of_each(server: EmulatorServer) -> str:
         execution = client.start_execution(stateMachineArn=arn, input=json.dumps({"end": end}))["executionArn"]
         if end == "stop":
             client.stop_execution(executionArn=execution)
-        wait_until(lambda execution=execution: status(server, execution) != "RUNNING", "it has ended")
+        wait_until(partial(has_ended, server, execution), "it has ended")
     return arn
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from tests.local.emulator_server import ACCOUNT_ID, REGION, EmulatorServer
+from tests.emulator.emulator_server import ACCOUNT_ID, REGION, EmulatorServer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.local.emulator_server import ROLE
+from tests.emulator.emulator_server import ROLE
 
 # Answers with the event that it got, or as the event's query asks it to.
 ECHO = """

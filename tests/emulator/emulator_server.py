@@ -48,7 +48,7 @@ def emulator_server(data_dir: Path, *options: str, **extra_environment: str) -> 
     """Run an emulator with the server's options; whatever happens, it is gone afterwards."""
     ready_file = data_dir / "ready.json"
     data_dir.mkdir(parents=True, exist_ok=True)
-    command = [
+    command: list[str | Path] = [
         *(ENVIRONMENTS / "emulator" / "bin" / "python", "-m", "embedded_aws.server"),
         *("--ready-file", ready_file, "--data-dir", data_dir),
         *("--function-python", ENVIRONMENTS / "runtime" / "bin" / "python"),

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from embedded_aws import clock
-from tests.local.emulator_server import (
+from tests.emulator.emulator_server import (
     ACCOUNT_ID,
     ENVIRONMENTS,
     ROLE,
@@ -25,11 +25,11 @@ from tests.local.emulator_server import (
     update_stack,
     wait_until,
 )
-from tests.local.http_apis import echo_api, guarded_api
-from tests.local.metrics import statistic
-from tests.local.queues import Queue, queue
+from tests.emulator.http_apis import echo_api, guarded_api
+from tests.emulator.metrics import statistic
+from tests.emulator.queues import Queue, queue
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 BOUND = 2
 
@@ -145,7 +145,7 @@ def test_a_flood_runs_up_to_the_bound_and_its_asynchronous_part_later(bounded: E
     with ThreadPoolExecutor(8) as clients:
         requests = flood(function, clients, 8)
         wait_until(lambda: sum(request.done() for request in requests) == 8 - BOUND, "what is beyond is refused")
-        errors = [error for request in requests if request.done() and (error := request.exception())]
+        errors: list[Any] = [error for request in requests if request.done() and (error := request.exception())]
         assert [type(error) for error in errors] == [too_many] * (8 - BOUND)
         assert {error.response["ResponseMetadata"]["HTTPStatusCode"] for error in errors} == {429}
         for number in range(3):

@@ -10,7 +10,7 @@ import botocore.exceptions
 import httpx
 import pytest
 
-from tests.local.emulator_server import (
+from tests.emulator.emulator_server import (
     ROLE,
     EmulatorServer,
     create_function,
@@ -21,7 +21,7 @@ from tests.local.emulator_server import (
     wait_until,
 )
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 RETURN_NOTHING = "def handler(event, context):\n    return None"
 

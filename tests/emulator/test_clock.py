@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from embedded_aws import clock
-from tests.local.emulator_server import ENVIRONMENTS, EmulatorServer, create_function, emulator_server, invoke
+from tests.emulator.emulator_server import ENVIRONMENTS, EmulatorServer, create_function, emulator_server, invoke
 
 NOW = "import time\ndef handler(event, context):\n    return [time.time(), context.get_remaining_time_in_millis()]"
 DAY_SECONDS = 86_400

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.local.emulator_server import EmulatorServer, emulator_server
+from tests.emulator.emulator_server import EmulatorServer, emulator_server
 
 
 @pytest.fixture(scope="session")

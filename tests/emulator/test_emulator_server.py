@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.local.emulator_server import EmulatorServer, create_function, emulator_server, invoke, wait_until
+from tests.emulator.emulator_server import EmulatorServer, create_function, emulator_server, invoke, wait_until
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 PROCESS_ID = "import os\ndef handler(event, context):\n    return os.getpid()"
 HANGING = "import os, time\nprint(os.getpid(), file=open(os.environ['FILE'], 'w'), flush=True)\ntime.sleep(600)"
@@ -57,7 +57,7 @@ def test_the_emulator_ends_with_the_process_that_started_it(tmp_path: Path) -> N
     starter = f"""
 import os, signal, sys
 from pathlib import Path
-from tests.local.emulator_server import emulator_server
+from tests.emulator.emulator_server import emulator_server
 with emulator_server(Path({str(tmp_path / "data")!r})) as server:
     print(server.process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.local.emulator_server import (
+from tests.emulator.emulator_server import (
     ROLE,
     EmulatorServer,
     create_function,
@@ -16,10 +16,10 @@ from tests.local.emulator_server import (
     stack,
     update_stack,
 )
-from tests.local.http_apis import INTEGRATION, echo_api, guarded_api
-from tests.local.issuers import issuer
+from tests.emulator.http_apis import INTEGRATION, echo_api, guarded_api
+from tests.emulator.issuers import issuer
 
-pytest_plugins = ("tests.local.emulator_fixtures",)
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 PREFLIGHT = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
 CORS = {"allowOrigins": ["https://app.example"], "allowMethods": ["GET", "POST"], "maxAge": 600}
@@ -98,7 +98,7 @@ def test_an_update_changes_the_routes_and_keeps_the_rest_of_the_api(
         api_gateway = emulator.client("apigatewayv2")
         stage = api_gateway.get_stage(ApiId=api_id, StageName="$default")
 
-        changed = {"GET /kept": {}, "GET /added": {}, "GET /secured": {"security": [{"sigv4": []}]}}
+        changed: dict[str, Any] = {"GET /kept": {}, "GET /added": {}, "GET /secured": {"security": [{"sigv4": []}]}}
         update_stack(emulator, name, echo_api(changed, {"x-amazon-apigateway-cors": CORS}))
 
         assert physical_id(emulator, name, "Api") == api_id
@@ -141,7 +141,7 @@ SIMPLE = {
     "enableSimpleResponses": True,
     "authorizerResultTtlInSeconds": 60,
 }
-ASKED = {"security": [{"gate": []}]}
+ASKED: dict[str, Any] = {"security": [{"gate": []}]}
 
 
 def test_a_function_decides_who_passes_and_its_word_is_handed_on_and_remembered(

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from tests.local.emulator_server import EmulatorServer
+from tests.emulator.emulator_server import EmulatorServer
 
 
 def statistic(

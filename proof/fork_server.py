@@ -1,0 +1,86 @@
+"""Runs pytest again and again in forks of one process that has imported what the tests import of other people's.
+
+Started by `proof.guards` in a copy of the repository. Each line of standard input is a JSON list: whether
+bytecode is kept, and pytest's arguments. Each line of the answer is the exit status. The parent imports nothing of the
+repository, so that every fork finds the code as it then is. What pytest prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+
+TIMEOUT_SECONDS = 600
+
+# None of them starts a thread, which a fork would lose.
+_PRELOADED = (
+    "aws_lambda_powertools.event_handler",
+    "aws_lambda_powertools.metrics",
+    "aws_lambda_powertools.tracing",
+    "aws_lambda_powertools.utilities.batch",
+    "aws_lambda_powertools.utilities.circuit_breaker",
+    "aws_lambda_powertools.utilities.idempotency",
+    "boto3",
+    "httpx",
+    "hypothesis.stateful",
+    "moto.dynamodb.models",
+    "moto.dynamodb.responses",
+    "moto.s3.models",
+    "moto.s3.responses",
+    "moto.sqs.models",
+    "moto.sqs.responses",
+    "moto.stepfunctions.models",
+    "moto.stepfunctions.responses",
+    "pydantic",
+    "pytest",
+    "samtranslator.yaml_helper",
+)
+
+
+def main() -> None:
+    """Serves until standard input ends."""
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    for line in sys.stdin:
+        print(_status_of(*json.loads(line)), flush=True)
+
+
+def _status_of(keeps_bytecode: bool, arguments: list[str]) -> int:
+    """pytest's exit status; negative, as of a process, where a signal ended it."""
+    child = os.fork()
+    if child == 0:
+        sys.dont_write_bytecode = not keeps_bytecode
+        _run(arguments)
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _run(arguments: list[str]) -> None:
+    status = 3  # pytest's own for an internal error
+    try:
+        os.setsid()  # what the tests start ends with them
+        os.dup2(2, 1)
+        os.close(0)
+        os.open(os.devnull, os.O_RDONLY)
+        import pytest  # noqa: PLC0415 - the parent has imported it, by name
+
+        # The plugins are imported already, and need no rewritten assertions.
+        status = pytest.main(["-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments])
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What `make test` says of its tiers: what ran, what did not and why, and which budgets were missed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from checks import test_tiers
+from checks.test_tiers import ROOT, TIERS, Form, Outcome, Tier, left_out, run, write_report
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A repository with one input, and no CI."""
+    monkeypatch.setattr(test_tiers, "ROOT", tmp_path)
+    monkeypatch.setattr(test_tiers, "REPORTS", tmp_path / "reports")
+    monkeypatch.setattr(test_tiers, "PASSED", tmp_path / "passed")
+    monkeypatch.delenv("CI", raising=False)
+    (tmp_path / "input.txt").write_text("1")
+    (tmp_path / "counted.py").write_text(
+        "import sys; open('runs', 'a').write('.')\n"
+        "report = sys.argv[1].removeprefix('--junit-xml=')\n"
+        "failed = int(open('input.txt').read() == 'bad')\n"
+        "open(report, 'w').write(f'<testsuite tests=\"1\" failures=\"{failed}\"/>')\n"
+        "sys.exit(failed)\n"
+    )
+    return tmp_path
+
+
+COUNTED = Tier(name="counted", budget_seconds=60, inputs=("input.txt",), command=("counted",))
+
+
+def test_a_tier_is_not_run_again_while_its_inputs_are_as_they_were_when_it_passed(here: Path) -> None:
+    assert run(COUNTED, Form.SHORT).line().startswith("counted: 1 passed")
+    again = run(COUNTED, Form.SHORT)
+    assert again.line().startswith("counted: not run (unchanged since it passed at 20")
+    assert (again.passed, again.is_good) == (0, True)
+    (here / "input.txt").write_text("2")
+    assert run(COUNTED, Form.SHORT).passed == 1
+    assert (here / "runs").read_text() == ".."
+
+
+def test_in_ci_it_always_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(COUNTED, Form.SHORT)
+    monkeypatch.setenv("CI", "true")
+    assert run(COUNTED, Form.SHORT).passed == 1
+
+
+def test_a_tier_that_failed_runs_again(here: Path) -> None:
+    (here / "input.txt").write_text("bad")
+    assert [run(COUNTED, Form.SHORT).failed for _ in range(2)] == [1, 1]
+
+
+def test_every_input_of_a_tier_exists() -> None:
+    assert [name for tier in TIERS for name in tier.inputs if not (ROOT / name).exists()] == []
+
+
+def test_a_budget_that_is_exceeded_is_a_missed_goal_and_no_failure(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = Outcome(tier=COUNTED, form=Form.SHORT, passed=1, seconds=61)
+    unrun = Outcome(tier=COUNTED, form=Form.SHORT, note="no Docker engine answers")
+    goals = json.loads(write_report("tests", [slow, unrun], limit=600).read_text())["goals"]
+    assert slow.is_good
+    assert [goal["holds"] for goal in goals] == [False, True]
+    assert capsys.readouterr().out == "missed: counted (s) is 61, not ≤ 60\n"
+
+
+def test_the_summary_says_which_tiers_were_left_out_and_which_ran_in_short() -> None:
+    said = "\n".join(left_out([tier.name for tier in TIERS if tier.is_quick], Form.SHORT))
+    assert "left out: guards, emulator, invoke, local (make test-all" in said
+    assert "in short form: simulation" in said
+
+
+def test_all_tests_are_in_a_tier() -> None:
+    folders = {path.parent.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
+    assert folders == {tier.name for tier in TIERS if not tier.command}
