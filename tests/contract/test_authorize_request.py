@@ -15,6 +15,7 @@ import time_machine
 from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
+from darkroom.domain.lanes import LANES
 from darkroom.domain.tenants import TenantState, Tier
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
@@ -150,7 +151,7 @@ def test_the_tenants_tier_decides_the_lane_and_the_status_says_it(
         ]
         for name, url in aws.queue_urls.items()
     }
-    assert waiting == {"fast": "0", "slow": "0"} | {lane: "1"}
+    assert waiting == dict.fromkeys(LANES, "0") | {lane: "1"}
 
 
 @pytest.mark.parametrize(("tier", "lane"), [(Tier.PAID, "fast"), (Tier.FREE, "slow")])

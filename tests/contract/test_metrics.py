@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from darkroom.domain.lanes import LANES
 from tests.contract.conftest import TEMPLATE, Aws
 from tests.contract.functions import call, load
 
@@ -44,4 +45,5 @@ def test_every_run_of_the_watchmen_emits_whatever_the_alarms_watch_though_nothin
     for name in ("sweep_due_images", "archive_dead_letters"):
         call(load(name, aws, monkeypatch), {})
     assert of_watchmen <= set(emitted(capsys.readouterr().out))
-    assert len(of_watchmen) == 11
+    # Of each lane its oldest image; of each queue how many dead letters it has, and how old; and unreadable rows.
+    assert len(of_watchmen) == len(LANES) + 2 * len([*LANES, "hold", "upload"]) + 1

@@ -143,7 +143,7 @@ def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: Fak
     assert "Do it:  ./darkroom dlq replay --rate 20 --yes --stack shop --region eu-west-1" in result.stdout
     assert (stack.images.rows, stack.lanes.sent) == (before, [])
     done = run("dlq", "replay", "--yes")
-    assert done.stdout.startswith("Replayed 1 image. Letters: fast 1 before, 1 after, slow 1 before, 0 after.")
+    assert done.stdout.startswith("Replayed 1 image. Letters: fast 1 before, 1 after, slow 1 before, 0 after")
     assert "Left alone: 1 unreadable." in done.stdout
     assert [message.run for message in stack.lanes.sent] == [2]
     assert "Nothing to replay." in run("dlq", "replay").stdout
