@@ -36,12 +36,17 @@ from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import complete
 from darkroom.operations.admit_image import AdmissionControl
+from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
-from darkroom.operations.enqueue import enqueue_in_time, seconds_until
+from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time, seconds_until
+from darkroom.operations.hold_images import Ports as HoldPorts
 from darkroom.operations.hold_images import hold_images
+from darkroom.operations.move_image import Ports as MovePorts
 from darkroom.operations.move_image import move_image
-from darkroom.operations.release_images import ReleaseStores, release_images
-from darkroom.operations.sweep_due_images import Stores, sweep_due_images
+from darkroom.operations.release_images import Ports as ReleasePorts
+from darkroom.operations.release_images import release_images
+from darkroom.operations.sweep_due_images import Ports as SweepPorts
+from darkroom.operations.sweep_due_images import sweep_due_images
 from darkroom.ports import Due
 from proof.fakes.admission import FakeDepths, FakeTimesheets
 from proof.fakes.damage import damaged
@@ -311,7 +316,9 @@ class Simulation:
         self.rows = Rows(self)
         self.holds = Objects(self)
         self.calendar = FakeCalendar()
-        self.admission = AdmissionControl(depths=FakeDepths(), timesheets=FakeTimesheets(), clock=lambda: self.now)
+        self.admission = AdmissionControl(
+            depths=FakeDepths(), timesheets=FakeTimesheets(), clock=lambda: self.now, service=LANES
+        )
         self.lanes = Queues(self)
         self.hold_queue = Holding(self)
         self.alarms = Wakings(self)
@@ -396,17 +403,15 @@ class Simulation:
         """A client's PATCH, repeated until it is answered."""
 
         def once() -> None:
-            moved = move_image(
-                image_id,
-                Timetable(process_at=process_at),
-                tenant_id="default",
-                tier=Tier.FREE,
+            ports = MovePorts(
                 images=self.struck_rows,
                 lanes=self.struck_lanes,
                 hold_queue=self.struck_hold_queue,
                 admission=self.admission,
                 clock=lambda: self.now,
             )
+            timetable = Timetable(process_at=process_at)
+            moved = move_image(ports, image_id, timetable, tenant_id="default", tier=Tier.FREE)
             self.wanted[image_id] = moved.process_at or self.now
 
         try:
@@ -422,9 +427,8 @@ class Simulation:
 
     def withdraw(self, image_id: str) -> None:
         """A client's DELETE, repeated until it is answered."""
-        self._as_client(
-            lambda: delete_image(image_id, tenant_id="default", images=self.struck_rows, clock=lambda: self.now)
-        )
+        ports = DeletePorts(images=self.struck_rows, clock=lambda: self.now)
+        self._as_client(lambda: delete_image(ports, image_id, tenant_id="default"))
         self.withdrawn.setdefault(image_id, self.now)
         self.counts["withdrawn"] += 1
 
@@ -452,13 +456,13 @@ class Simulation:
         return _Struck(self.hold_queue, self.trouble)
 
     def _enqueue(self, image: Image) -> None:
-        enqueue_in_time(
-            image,
+        ports = EnqueueInTimePorts(
             images=self.struck_rows,
             lanes=self.struck_lanes,
             hold_queue=self.struck_hold_queue,
             clock=lambda: self.now,
         )
+        enqueue_in_time(ports, image)
 
     def into_hold(self, records: Sequence[Record]) -> None:
         """Messages that come to the hold queue, which is drained within its window."""
@@ -484,12 +488,15 @@ class Simulation:
             self.chance.shuffle(records)
         try:
             failed = hold_images(
+                HoldPorts(
+                    lanes=self.struck_lanes,
+                    holds=_Struck(self.holds, self.trouble),
+                    alarms=_Struck(self.alarms, self.trouble),
+                    clock=self.clock,
+                    known_lanes=known_lanes,
+                ),
                 [record.body for record in records],
-                lanes=self.struck_lanes,
-                holds=_Struck(self.holds, self.trouble),
-                alarms=_Struck(self.alarms, self.trouble),
-                clock=self.clock,
-                known_lanes=known_lanes,
+                out_of_time=lambda: False,
             ).failed
         except Died as death:
             self.counts["kills"] += 1
@@ -564,17 +571,18 @@ class Simulation:
         """A turn of an execution: it invokes the function again where that fails, a little later each time."""
         try:
             released = release_images(
-                key,
-                position=position,
-                begins_at=begins_at,
-                stores=ReleaseStores(
+                ReleasePorts(
                     images=self.struck_rows,
                     lanes=self.struck_lanes,
                     hold_queue=self.struck_hold_queue,
                     holds=_Struck(self.holds, self.trouble),
                     calendar=_Struck(self.calendar, self.trouble),
                     clock=self.clock,
+                    service=LANES,
                 ),
+                key,
+                position=position,
+                begins_at=begins_at,
                 out_of_time=lambda: self.chance.random() < 0.01,
             )
         except UnreadableBatch:
@@ -685,7 +693,7 @@ class Simulation:
         ]
         if not self.rows.due_now:
             return
-        stores = Stores(
+        ports = SweepPorts(
             images=self.rows,
             uploads=FakeUploads(),
             originals=FakeOriginals(),
@@ -696,8 +704,9 @@ class Simulation:
             calendar=self.calendar,
             dead_letters=FakeDeadLetters(),
             clock=lambda: self.now,
+            service=LANES,
         )
-        outcomes = sweep_due_images(stores, out_of_time=lambda: False).outcomes
+        outcomes = sweep_due_images(ports, out_of_time=lambda: False).outcomes
         self.counts.update({f"swept: {name}": count for name, count in outcomes.items()})
 
     # ── The end ───────────────────────────────────────────────────────────────────────────────────────────────────

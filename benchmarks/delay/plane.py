@@ -12,9 +12,12 @@ from benchmarks.delay.ways import AWS_CALL_MILLISECONDS, BATCH
 from darkroom.domain.hold import Turn
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
+from darkroom.operations.hold_images import Ports as HoldPorts
 from darkroom.operations.hold_images import hold_images
-from darkroom.operations.release_images import ReleaseStores, release_images
+from darkroom.operations.release_images import Ports as ReleasePorts
+from darkroom.operations.release_images import release_images
 from proof.fakes.rows import accepted_image
 from proof.fakes.stores import FakeAlarms, FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 
@@ -226,9 +229,10 @@ class Plane:
             with_calls = self.counts["calls"]
             # Bad ones beside them cost the good ones nothing.
             bodies = [*BAD_MESSAGES, *event]
-            holding = hold_images(
-                bodies, lanes=self._lanes, holds=self._holds, alarms=self._alarms, clock=lambda: self.now
+            ports = HoldPorts(
+                lanes=self._lanes, holds=self._holds, alarms=self._alarms, clock=lambda: self.now, known_lanes=LANES
             )
+            holding = hold_images(ports, bodies, out_of_time=lambda: False)
             if holding.failed.keys() != set(range(len(BAD_MESSAGES))):
                 raise RuntimeError(f"failed: {holding.failed}")
             self._ran(HOLD_GB, self.counts["calls"] - with_calls)
@@ -238,17 +242,18 @@ class Plane:
         self.counts["Step Functions transitions"] += STATES_OF_A_TURN
         with_calls = self.counts["calls"]
         released = release_images(
-            key,
-            position=position,
-            begins_at=begins_at,
-            stores=ReleaseStores(
+            ReleasePorts(
                 images=self._rows,
                 lanes=self._lanes,
                 hold_queue=self._hold_queue,
                 holds=self._holds,
                 calendar=self._calendar,
                 clock=lambda: self.now,
+                service=LANES,
             ),
+            key,
+            position=position,
+            begins_at=begins_at,
             out_of_time=lambda: False,
         )
         self._ran(RELEASE_GB, self.counts["calls"] - with_calls)

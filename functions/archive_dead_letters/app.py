@@ -21,10 +21,7 @@ STOP_BEFORE_DEADLINE_MILLISECONDS = 30_000
 @entry_point()
 def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     archiving = archive_dead_letters(
-        images=ports.images,
-        dead_letters=ports.dead_letters,
-        archive=ports.archive,
-        clock=wiring.clock,
+        ports,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
     for queue, seconds in archiving.oldest_seconds.items():

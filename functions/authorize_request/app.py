@@ -11,7 +11,7 @@ from darkroom.domain.tenants import context_of
 from darkroom.operations.authorize_request import Denied, authorize_request
 from darkroom.telemetry import entry_point, logger
 
-tenants = wiring.authorize_request()
+ports = wiring.authorize_request()
 
 ANSWER_SECONDS = 8.0
 """What both reads may take together. The gateway waits 10 seconds for an authorizer
@@ -30,7 +30,7 @@ def handler(event: RequestEvent, context: LambdaContext) -> dict[str, Any]:
     # What the gateway took from the request is what it remembers the answer by, so that is what the answer is about.
     (authorization,) = event["identitySource"]
     with wiring.within(ANSWER_SECONDS):  # Retryable goes through: the gateway answers 500 and remembers nothing
-        outcome = authorize_request(authorization, tenants=tenants)
+        outcome = authorize_request(ports, authorization)
     if isinstance(outcome, Denied):
         logger.info("denied", extra={"reason": outcome.reason, "key_id": outcome.key_id})
         return {"isAuthorized": False}

@@ -22,15 +22,16 @@ from darkroom.http.routes import POST_UPLOAD
 from darkroom.operations.begin_upload import Announced, begin_upload
 from darkroom.telemetry import entry_point, logger, metrics, tracer
 
-ports = wiring.begin_upload()
+ports, edge = wiring.begin_upload()
 app = create_app(within=wiring.within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-@handles(app, POST_UPLOAD, protected(buckets=ports.token_buckets, clock=wiring.clock, require_healthy=ports.admit))
+@handles(app, POST_UPLOAD, protected(edge.rate_limit, require_healthy=edge.admit))
 @tracer.capture_method(capture_response=False)
 def post_upload() -> Response[str]:
     caller = caller_of(app)
     begun = begin_upload(
+        ports,
         Announced(
             announcement=read_announcement(json_body(app)),
             tenant_id=caller.tenant_id,
@@ -38,18 +39,12 @@ def post_upload() -> Response[str]:
             correlation_id=correlation_id_of(app),
             idempotency_key=idempotency_key_of(app),
         ),
-        max_bytes=ports.max_bytes,
-        images=ports.images,
-        uploads=ports.uploads,
-        admission=ports.admission,
-        clock=wiring.clock,
-        randomness=wiring.randomness,
     )
     image = begun.image
     logger.info("announced", extra={"image_id": image.image_id, "replayed": begun.replayed})
     metrics.add_metric("UploadsRenewed" if begun.replayed else "UploadsBegun", MetricUnit.Count, 1)
-    headers = headers_of_accepted(image, replayed=begun.replayed, now=wiring.clock())
-    document = upload_document(image, begun.form, ports.outputs.url_of)
+    headers = headers_of_accepted(image, replayed=begun.replayed, now=ports.clock())
+    document = upload_document(image, begun.form, edge.outputs.url_of)
     return json_response(HTTPStatus.CREATED if begun.form else HTTPStatus.ACCEPTED, document, headers)
 
 

@@ -17,13 +17,13 @@ from darkroom.http.routes import DELETE_IMAGE
 from darkroom.operations.delete_image import delete_image
 from darkroom.telemetry import entry_point, logger
 
-images = wiring.delete_image()
+ports = wiring.delete_image()
 app = create_app(within=wiring.within, counted=AnswerMetrics(served="ImagesDeleted", refused="DeletionsRefused"))
 
 
 @handles(app, DELETE_IMAGE)
 def delete(image_id: str) -> Response[str]:
-    delete_image(image_id, tenant_id=caller_of(app).tenant_id, images=images, clock=wiring.clock)
+    delete_image(ports, image_id, tenant_id=caller_of(app).tenant_id)
     logger.info("deleted", extra={"image_id": image_id})
     return Response(status_code=HTTPStatus.NO_CONTENT.value, headers=dict(NOT_STORED))
 

@@ -26,11 +26,8 @@ STOP_BEFORE_DEADLINE_MILLISECONDS = 20_000
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     records = list(SQSEvent(event).records)
     holding = hold_images(
+        ports,
         [record.body for record in records],
-        lanes=ports.lanes,
-        holds=ports.holds,
-        alarms=ports.alarms,
-        clock=wiring.clock,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
     bad = 0

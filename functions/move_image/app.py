@@ -21,26 +21,16 @@ from darkroom.http.timetables import read_move
 from darkroom.operations.move_image import move_image
 from darkroom.telemetry import entry_point, logger
 
-ports = wiring.move_image()
+ports, edge = wiring.move_image()
 app = create_app(within=wiring.within, counted=AnswerMetrics(served="ImagesMoved", refused="MovesRefused"))
 
 
-@handles(app, PATCH_IMAGE, protected(buckets=ports.token_buckets, clock=wiring.clock))
+@handles(app, PATCH_IMAGE, protected(edge.rate_limit))
 def patch(image_id: str) -> Response[str]:
     caller = caller_of(app)
-    image = move_image(
-        image_id,
-        read_move(json_body(app)),
-        tenant_id=caller.tenant_id,
-        tier=caller.tier,
-        images=ports.images,
-        lanes=ports.lanes,
-        hold_queue=ports.hold_queue,
-        admission=ports.admission,
-        clock=wiring.clock,
-    )
+    image = move_image(ports, image_id, read_move(json_body(app)), tenant_id=caller.tenant_id, tier=caller.tier)
     logger.info("moved", extra={"image_id": image_id, "schedule": image.schedule})
-    return json_response(HTTPStatus.OK, status_document(image, ports.outputs.url_of))
+    return json_response(HTTPStatus.OK, status_document(image, edge.outputs.url_of))
 
 
 @entry_point(of_gateway=True)

@@ -31,7 +31,7 @@ def get_images() -> Response[str]:
     caller = caller_of(app)
     query = app.current_event.query_string_parameters
     wish = read_wish(limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"))
-    page = list_images(wish, tenant_id=caller.tenant_id, images=ports.images)
+    page = list_images(ports, wish, tenant_id=caller.tenant_id)
     if page.cut_short_by is not None:
         logger.warning("page cut short", extra={"cause": str(page.cut_short_by)})
     if page.unreadable:
@@ -56,10 +56,10 @@ def get_image(image_id: str) -> Response[str]:
 
 
 def _answer(image_id: str, *, with_source: bool) -> Response[str]:
-    image = read_image(image_id, tenant_id=caller_of(app).tenant_id, images=ports.images)
+    image = read_image(ports, image_id, tenant_id=caller_of(app).tenant_id)
     if_none_match = app.current_event.headers.get("if-none-match")
     return image_response(
-        image, ports.outputs.url_of, with_source=with_source, if_none_match=if_none_match, now=wiring.clock()
+        image, ports.outputs.url_of, with_source=with_source, if_none_match=if_none_match, now=ports.clock()
     )
 
 
@@ -67,10 +67,10 @@ def _answer(image_id: str, *, with_source: bool) -> Response[str]:
 def get_variant(image_id: str, name: str) -> Response[str]:
     caller = caller_of(app)
     try:
-        url = variant_url(image_id, name, tenant_id=caller.tenant_id, images=ports.images, outputs=ports.outputs)
+        url = variant_url(ports, image_id, name, tenant_id=caller.tenant_id)
     except VariantNotReady as not_ready:
         status = not_ready.image.status
-        again = retry_after_seconds(not_ready.image, wiring.clock())
+        again = retry_after_seconds(not_ready.image, ports.clock())
         raise Problem(
             "variant_not_ready",
             f"The image is {status}. See {status_path(image_id)} for why, or ask again when it is done.",

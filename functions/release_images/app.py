@@ -14,7 +14,7 @@ from darkroom.domain.release_event import ReleaseEvent
 from darkroom.operations.release_images import release_images
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 
-stores = wiring.release_images()
+ports = wiring.release_images()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 60_000
 """A hundred images take at most their dozen calls, retries included; the next turn goes on after them."""
@@ -28,10 +28,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     turn = ReleaseEvent.model_validate(event)
     logger.append_keys(key=turn.key, position=turn.position)
     released = release_images(
+        ports,
         turn.key,
         position=turn.position,
         begins_at=turn.begins_at,
-        stores=stores,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
     for reason, count in Counter(released.skipped.values()).items():

@@ -23,11 +23,11 @@ from darkroom.http.timetables import read_timetable
 from darkroom.operations.submit_image import Upload, submit_image
 from darkroom.telemetry import entry_point, logger, metrics, tracer
 
-ports = wiring.submit_image()
+ports, edge = wiring.submit_image()
 app = create_app(within=wiring.within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-@handles(app, POST_IMAGE, protected(buckets=ports.token_buckets, clock=wiring.clock, require_healthy=ports.admit))
+@handles(app, POST_IMAGE, protected(edge.rate_limit, require_healthy=edge.admit))
 @tracer.capture_method(capture_response=False)
 def post_image() -> Response[str]:
     request = app.current_event
@@ -36,6 +36,7 @@ def post_image() -> Response[str]:
     caller = caller_of(app)
     body = raw_body(app)
     accepted = submit_image(
+        ports,
         Upload(
             body=file_in_form(body, content_type) if is_form(content_type) else body,
             tenant_id=caller.tenant_id,
@@ -49,20 +50,12 @@ def post_image() -> Response[str]:
                 process_at=query.get("process_at"), delay=query.get("delay"), expires_at=query.get("expires_at")
             ),
         ),
-        input_formats=ports.input_formats,
-        images=ports.images,
-        originals=ports.originals,
-        lanes=ports.lanes,
-        hold_queue=ports.hold_queue,
-        admission=ports.admission,
-        clock=wiring.clock,
-        randomness=wiring.randomness,
     )
     image = accepted.image
     logger.info("accepted", extra={"image_id": image.image_id, "replayed": accepted.replayed})
     metrics.add_metric("ImagesReplayed" if accepted.replayed else "ImagesAccepted", MetricUnit.Count, 1)
-    headers = headers_of_accepted(image, replayed=accepted.replayed, now=wiring.clock())
-    return json_response(HTTPStatus.ACCEPTED, status_document(image, ports.outputs.url_of), headers)
+    headers = headers_of_accepted(image, replayed=accepted.replayed, now=ports.clock())
+    return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of), headers)
 
 
 @entry_point(of_gateway=True)

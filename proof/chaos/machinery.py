@@ -207,7 +207,9 @@ class Records:
     def _once(self, runs_until: int) -> Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]:
         # Powertools counts from this machine's clock, which the stack's may be ahead of.
         context = _Context(runs_until - time.time_ns() // 1_000_000)
-        return PowertoolsOnce(self._client, self._table, cast("Any", context))
+        once = PowertoolsOnce(self._client, self._table)
+        once.register(cast("Any", context))
+        return once
 
 
 class Queues:

@@ -24,7 +24,7 @@ from darkroom.domain.tenants import Caller, Tier
 from darkroom.domain.transitions import accept
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
-from darkroom.operations.replay_dead_letters import Desk, Tally, replay_dead_letters
+from darkroom.operations.replay_dead_letters import Ports, Tally, replay_dead_letters
 from darkroom.operations.transcode_image import memory_key
 from proof.crashes.processes import Context
 from proof.crashes.promises import Broken, Harm, check
@@ -190,7 +190,8 @@ def occupy_record(world: World, image_id: str) -> None:
         deadline=world.now + 10 * 365 * 24 * 60 * MINUTE,
         clock=world.clock,
     )
-    once = PowertoolsOnce(boto3.client("dynamodb"), world.stores.references["IdempotencyTable"], context)
+    once = PowertoolsOnce(boto3.client("dynamodb"), world.stores.references["IdempotencyTable"])
+    once.register(context)
     with suppress(ProcessDied):
         once(memory_key(image), _die)
     world.position += ", its record in somebody else's hands"
@@ -249,25 +250,25 @@ def redo(world: World, image_id: str) -> None:
 
 def _redo(image_id: str) -> None:
     from darkroom import wiring  # noqa: PLC0415 - the process's own
-    from darkroom.operations.redo_image import redo_image  # noqa: PLC0415
+    from darkroom.operations.redo_image import Ports, redo_image  # noqa: PLC0415
 
-    stores = wiring.sweep_due_images()
-    redo_image(image_id, images=stores.images, lanes=stores.lanes, clock=stores.clock)
+    of_sweeper = wiring.sweep_due_images()
+    ports = Ports(images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)
+    redo_image(ports, image_id)
 
 
 def _replay_slow_lane(world: World) -> bool:
     from darkroom import wiring  # noqa: PLC0415 - the process's own
 
-    stores = wiring.sweep_due_images()
-    desk = Desk(
-        images=stores.images,
-        lanes=stores.lanes,
-        dead_letters=stores.dead_letters,
-        clock=stores.clock,
-        pause=world.sleep,
+    of_sweeper = wiring.sweep_due_images()
+    ports = Ports(
+        images=of_sweeper.images,
+        lanes=of_sweeper.lanes,
+        dead_letters=of_sweeper.dead_letters,
+        clock=of_sweeper.clock,
     )
-    pace = Pace(per_second=10, clock=stores.clock, pause=world.sleep)
-    return replay_dead_letters("slow", EVERYTHING, desk=desk, pace=pace, tally=Tally())
+    pace = Pace(per_second=10, clock=ports.clock, pause=world.sleep)
+    return replay_dead_letters(ports, "slow", EVERYTHING, pace=pace, stop=lambda: False, tally=Tally())
 
 
 def fail_by_a_bug() -> None:

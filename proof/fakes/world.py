@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from darkroom.domain.image import Image
+from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.tenants import Tier
 from darkroom.http.announcements import read_announcement
 from darkroom.operations.admit_image import AdmissionControl
-from darkroom.operations.admit_upload import Admission, Desk, admit_upload
+from darkroom.operations.admit_upload import Admission, admit_upload
+from darkroom.operations.admit_upload import Ports as AdmitPorts
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload
+from darkroom.operations.begin_upload import Ports as BeginPorts
+from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
-from darkroom.operations.sweep_due_images import Stores, Sweep, measure, sweep_due_images
-from darkroom.operations.transcode_image import Delivery, Early, Finished, TryAgain, transcode_image
+from darkroom.operations.submit_image import Ports as SubmitPorts
+from darkroom.operations.sweep_due_images import Ports as SweepPorts
+from darkroom.operations.sweep_due_images import Sweep, measure, sweep_due_images
+from darkroom.operations.transcode_image import Delivery, Verdict, transcode_image
+from darkroom.operations.transcode_image import Ports as TranscodePorts
 from proof.fakes.admission import FakeDepths, FakeTimesheets
 from proof.fakes.stores import (
     FakeCalendar,
@@ -54,11 +62,16 @@ class World:
     depths: Any = field(default_factory=FakeDepths)
     timesheets: Any = field(default_factory=FakeTimesheets)
     limits: Limits = field(default_factory=Limits)
+    service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
+    require_stores: Callable[[], None] = lambda: None
+    timeout_seconds: int = TIMEOUT_SECONDS
     now: int = 1_795_251_600_000
     requests: int = 0
 
     def __post_init__(self) -> None:
-        self.admission = AdmissionControl(depths=self.depths, timesheets=self.timesheets, clock=self.clock)
+        self.admission = AdmissionControl(
+            depths=self.depths, timesheets=self.timesheets, clock=self.clock, service=self.service
+        )
 
     def clock(self) -> int:
         return self.now
@@ -72,20 +85,22 @@ class World:
     def submit(self, body: bytes, **upload: Any) -> Accepted:
         self.requests += 1
         return submit_image(
+            SubmitPorts(
+                images=self.images,
+                originals=self.originals,
+                lanes=self.lanes,
+                hold_queue=self.hold_queue,
+                admission=self.admission,
+                clock=self.clock,
+                randomness=self.randomness,
+                input_formats=self.limits.input_formats,
+            ),
             Upload(
                 body=body,
                 tenant_id=upload.pop("tenant_id", "default"),
                 correlation_id=f"request-{self.requests}",
                 **upload,
             ),
-            input_formats=self.limits.input_formats,
-            images=self.images,
-            originals=self.originals,
-            lanes=self.lanes,
-            hold_queue=self.hold_queue,
-            admission=self.admission,
-            clock=self.clock,
-            randomness=self.randomness,
         )
 
     def begin(self, body: bytes, **announced: Any) -> Begun:
@@ -94,6 +109,14 @@ class World:
         tier = announced.pop("tier", Tier.FREE)
         written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
         return begin_upload(
+            BeginPorts(
+                images=self.images,
+                uploads=self.uploads,
+                admission=self.admission,
+                clock=self.clock,
+                randomness=self.randomness,
+                max_bytes=self.limits.max_bytes,
+            ),
             Announced(
                 announcement=read_announcement(json.dumps(written).encode()),
                 tenant_id=tenant_id,
@@ -101,61 +124,56 @@ class World:
                 correlation_id=f"request-{self.requests}",
                 idempotency_key=key,
             ),
-            max_bytes=self.limits.max_bytes,
-            images=self.images,
-            uploads=self.uploads,
-            admission=self.admission,
-            clock=self.clock,
-            randomness=self.randomness,
         )
 
     def admit(self, image_id: str) -> Admission:
-        return admit_upload(
-            image_id,
-            desk=Desk(
-                images=self.images,
-                uploads=self.uploads,
-                originals=self.originals,
-                lanes=self.lanes,
-                hold_queue=self.hold_queue,
-                clock=self.clock,
-                input_formats=self.limits.input_formats,
-            ),
+        ports = AdmitPorts(
+            images=self.images,
+            uploads=self.uploads,
+            originals=self.originals,
+            lanes=self.lanes,
+            hold_queue=self.hold_queue,
+            clock=self.clock,
+            admit=self.require_stores,
+            input_formats=self.limits.input_formats,
         )
+        return admit_upload(ports, image_id)
 
-    def deliver(
-        self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1
-    ) -> Finished | TryAgain | Early:
+    def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Verdict:
         return transcode_image(
+            TranscodePorts(
+                images=self.images,
+                originals=self.originals,
+                outputs=self.outputs,
+                once=self.once,
+                clock=self.clock,
+                jitter=lambda: 0.5,
+                admit=self.require_stores,
+                limits=self.limits,
+                service=self.service,
+                visibility_seconds=VISIBILITY_SECONDS,
+            ),
             Delivery(
                 message=message,
                 receipt=receipt,
                 request_id=f"request of {receipt}",
                 receive_count=receive_count,
-                deadline=self.now + TIMEOUT_SECONDS * 1000,
-                visibility_seconds=VISIBILITY_SECONDS,
+                deadline=self.now + self.timeout_seconds * 1000,
             ),
-            images=self.images,
-            originals=self.originals,
-            outputs=self.outputs,
-            once=self.once,
-            clock=self.clock,
-            unit_random=0.5,
-            limits=self.limits,
         )
 
     def sweep(self) -> Sweep:
-        return sweep_due_images(self.stores, out_of_time=lambda: False)
+        return sweep_due_images(self.sweep_ports, out_of_time=lambda: False)
 
     def oldest(self) -> dict[str, float]:
-        return measure(self.stores).oldest_seconds
+        return measure(self.sweep_ports).oldest_seconds
 
     def delete(self, image_id: str, tenant_id: str = "default") -> None:
-        delete_image(image_id, tenant_id=tenant_id, images=self.images, clock=self.clock)
+        delete_image(DeletePorts(images=self.images, clock=self.clock), image_id, tenant_id=tenant_id)
 
     @property
-    def stores(self) -> Stores:
-        return Stores(
+    def sweep_ports(self) -> SweepPorts:
+        return SweepPorts(
             images=self.images,
             uploads=self.uploads,
             originals=self.originals,
@@ -166,6 +184,7 @@ class World:
             calendar=self.calendar,
             dead_letters=self.dead_letters,
             clock=self.clock,
+            service=self.service,
         )
 
     def row(self, image_id: str) -> Image:

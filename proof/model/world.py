@@ -19,24 +19,27 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.listing import Wish
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.recipes import Recipe
-from darkroom.domain.retry import MAX_RECEIVES, OUTAGE, RetryPolicy
+from darkroom.domain.retry import RetryPolicy
 from darkroom.imaging import Developed, Placeholder, Rendered, develop
+from darkroom.operations.drop_dead_letters import Ports as DropPorts
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import EVERYTHING
+from darkroom.operations.list_images import Ports as ListPorts
 from darkroom.operations.list_images import list_images
 from darkroom.operations.pace import Pace
 from darkroom.operations.read_image import UnknownImage
 from darkroom.operations.redo_image import NotRedoable, redo_image
+from darkroom.operations.redo_image import Ports as RedoPorts
 from darkroom.operations.replay_dead_letters import (
-    Desk,
     NotReplayable,
+    QueuePorts,
     replay_dead_letters,
     replay_image,
     replay_queue,
 )
 from darkroom.operations.replay_dead_letters import Tally as ReplayTally
 from darkroom.operations.sweep_due_images import measure
-from darkroom.operations.transcode_image import Finished, TryAgain
+from darkroom.operations.transcode_image import Early, Finished, PutOff
 from darkroom.ports import DeadLetter
 from proof.fakes import FakeOriginals, World
 from proof.fakes.dead_letters import FakeMoves
@@ -271,25 +274,21 @@ class Model:
             self.tally.totals["repeated deliveries"] += 1
 
         def body() -> None:
-            try:
-                outcome = self.worlds["worker"].deliver(parcel.message, receipt, receive_count=receive_count)
-            except Retryable:
-                self.tally.deliveries["put off"] += 1
-                comes_back, delay_seconds = receive_count < MAX_RECEIVES, OUTAGE.delay_seconds(receive_count, 0.5)
-            else:
-                comes_back = isinstance(outcome, TryAgain) and outcome.returns
-                delay_seconds = outcome.delay_seconds if isinstance(outcome, TryAgain) else 0
-                self.tally.deliveries[
-                    outcome.reason
-                    if isinstance(outcome, Finished)
-                    else "try again"
-                    if comes_back
-                    else "try again by another message"
-                ] += 1
+            verdict = self.worlds["worker"].deliver(parcel.message, receipt, receive_count=receive_count)
+            returns_in_seconds = verdict.returns_in_seconds
+            self.tally.deliveries[
+                verdict.reason
+                if isinstance(verdict, Finished)
+                else "put off"
+                if isinstance(verdict, PutOff | Early)
+                else "try again by another message"
+                if returns_in_seconds is None
+                else "try again"
+            ] += 1
             # Lambda deletes the message of a good record; where it does not get that far, the message comes back.
             with suppress(Retryable):
-                if comes_back:
-                    self._call("lanes", "hide", lambda: self.lanes.hide(parcel, delay_seconds))
+                if returns_in_seconds is not None:
+                    self._call("lanes", "hide", lambda: self.lanes.hide(parcel, returns_in_seconds))
                 else:
                     self._call("lanes", "acknowledge", lambda: self.lanes.acknowledge(parcel))
 
@@ -311,7 +310,7 @@ class Model:
     def _sweep(self) -> None:
         """What the handler does: it measures first, and sweeps whatever came of that."""
         sweeper = self.worlds["sweeper"]
-        problems = {**measure(sweeper.stores).problems}
+        problems = {**measure(sweeper.sweep_ports).problems}
         sweep = sweeper.sweep()
         must(not sweep.errors, "stuck", f"a sweep trips over no row: {sweep.errors}")
         for error in (*problems.values(), *sweep.unlisted.values()):
@@ -346,7 +345,7 @@ class Model:
         shown: list[str] = []
         after, pages = None, 0
         while pages == 0 or after is not None:
-            page = list_images(Wish(limit=2, after=after), tenant_id=tenant, images=images)
+            page = list_images(ListPorts(images=images), Wish(limit=2, after=after), tenant_id=tenant)
             shown += [image.image_id for image in page.images]
             after, pages = page.next, pages + 1
         own = [row for row in self.images.rows.values() if row.tenant_id == tenant and not row.is_deleted]
@@ -371,10 +370,11 @@ class Model:
 
         def body() -> None:
             world = self.worlds["operator"]
-            desk = Desk(
+            ports = QueuePorts(
                 images=world.images,
                 lanes=world.lanes,
                 dead_letters=world.dead_letters,
+                moves=self._struck_moves,
                 clock=world.clock,
                 pause=lambda _: None,
             )
@@ -383,11 +383,11 @@ class Model:
                 match by:
                     case "letters":
                         pace = Pace(per_second=10, clock=world.clock, pause=lambda _: None)
-                        replay_dead_letters(queue, EVERYTHING, desk=desk, pace=pace, tally=tally)
+                        replay_dead_letters(ports, queue, EVERYTHING, pace=pace, stop=lambda: False, tally=tally)
                     case "move":
-                        replay_queue(queue, per_second=10, desk=desk, moves=self._struck_moves, tally=tally)
+                        replay_queue(ports, queue, per_second=10, stop=lambda: False, tally=tally)
                     case "row":
-                        replay_image(image_id, desk=desk)
+                        replay_image(ports, image_id)
                         tally.add("replayed by its row")
             except (Retryable, NotReplayable):
                 pass  # the operator is told, and may do it again
@@ -402,7 +402,7 @@ class Model:
         def body() -> None:
             world = self.worlds["operator"]
             with suppress(Retryable, NotRedoable):  # the operator is told, and may do it again
-                redo_image(image_id, images=world.images, lanes=world.lanes, clock=world.clock)
+                redo_image(RedoPorts(images=world.images, lanes=world.lanes, clock=world.clock), image_id)
                 self.tally.replays["redone by its row"] += 1
 
         self._start("redo", "operator", body, **how)
@@ -422,16 +422,8 @@ class Model:
             world = self.worlds["operator"]
             tally = ReplayTally()
             with suppress(Retryable):
-                drop_dead_letters(
-                    queue,
-                    EVERYTHING,
-                    force=force,
-                    dead_letters=world.dead_letters,
-                    images=world.images,
-                    clock=world.clock,
-                    stop=lambda: False,
-                    tally=tally,
-                )
+                ports = DropPorts(dead_letters=world.dead_letters, images=world.images, clock=world.clock)
+                drop_dead_letters(ports, queue, EVERYTHING, force=force, stop=lambda: False, tally=tally)
             self.tally.replays.update(tally.counts)
 
         self._start("drop", "operator", body, **how)

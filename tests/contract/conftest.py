@@ -17,7 +17,7 @@ from checks.expand_template import raw_template
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.lanes import LANES
 from darkroom.domain.tenants import Tenant, Tier
-from darkroom.operations.create_key import create_key
+from darkroom.operations.create_key import Ports, create_key
 
 TEMPLATE = raw_template()
 REGION = "us-east-1"
@@ -124,7 +124,9 @@ def bearer(aws: Aws) -> dict[str, str]:
     """The credential of a tenant that pays."""
     tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
     tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
-    key, _ = create_key("acme", label=None, tenants=tenants, clock=lambda: 1, randomness=random.Random(7).randbytes)
+    key, _ = create_key(
+        Ports(tenants=tenants, clock=lambda: 1, randomness=random.Random(7).randbytes), "acme", label=None
+    )
     return {"authorization": f"Bearer {key}"}
 
 

@@ -92,7 +92,7 @@ def test_a_table_that_does_not_answer_is_an_error_and_no_denial(
         raise Retryable("reading the tenants: timeout")
 
     module = load("authorize_request", aws, monkeypatch)
-    monkeypatch.setattr(module.tenants, "key", unavailable)
+    monkeypatch.setattr(module.ports.tenants, "key", unavailable)
     event = http_event("GET", "/images/x") | {"identitySource": [f"Bearer {KEY}"]}
     with pytest.raises(Retryable):
         call(module, event)

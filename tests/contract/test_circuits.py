@@ -21,6 +21,7 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
 from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
+from darkroom.operations.transcode_image import NEXT_TURN_SECONDS
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
@@ -218,11 +219,11 @@ class Worker:
         self.transcode_image = load("transcode_image", aws, monkeypatch)
         self.trouble = {"s3": Trouble(), "dynamodb": Trouble()}
         for module in (self.submit_image, self.transcode_image):
-            self.trouble["s3"].befall(module.ports.outputs._client)
+            self.trouble["s3"].befall(module.ports.originals._client)
             self.trouble["dynamodb"].befall(module.ports.images._client)
         self.hidden: list[int] = []
         monkeypatch.setattr(
-            self.transcode_image.ports.sqs,
+            self.transcode_image.worker.sqs,
             "change_message_visibility",
             lambda **arguments: self.hidden.append(arguments["VisibilityTimeout"]),
         )
@@ -251,7 +252,7 @@ class Worker:
         for _ in range(FAILURES):
             with pytest.raises(Exception, match=r"Read timeout|ReadTimeout"):
                 if service == "s3":
-                    module.ports.outputs.put_if_absent("k", b"", sha256="00", media_type="image/jpeg")
+                    module.ports.originals.put_if_absent("k", b"", sha256="00", media_type="image/jpeg")
                 else:
                     module.ports.images.get("1")
 
@@ -363,7 +364,7 @@ def test_no_upload_is_what_tries_a_service_out(
 def test_an_image_for_which_too_little_time_is_left_is_not_claimed(worker: Worker) -> None:
     image_id = worker.accepted()
     assert worker.deliver(remaining_milliseconds=29_999)
-    assert worker.hidden == [worker.transcode_image.NEXT_TURN_SECONDS]
+    assert worker.hidden == [NEXT_TURN_SECONDS]
     assert worker.row(image_id).attempt == 0
 
 
@@ -385,5 +386,5 @@ def test_calls_end_before_the_function_does(worker: Worker) -> None:
 
     client.meta.events.register_last("before-send.dynamodb", note)
     worker.accepted()
-    worker.deliver(remaining_milliseconds=30_000)
+    worker.deliver(remaining_milliseconds=31_000)
     assert waits, "every attempt is bounded by the function's deadline"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -287,8 +287,8 @@ def test_the_archiver_copies_what_is_old_enough_and_fails_where_it_cannot(
     put(letters_of("aws", aws), 1)
     archiver = load("archive_dead_letters", aws, monkeypatch)
     assert call(archiver, {})["outcomes"] == {"too_young": 1}
-    now = archiver.wiring.clock()
-    monkeypatch.setattr(archiver.wiring, "clock", lambda: now + ARCHIVED_FROM_SECONDS * 1000 + 10_000)
+    later = archiver.ports.clock() + ARCHIVED_FROM_SECONDS * 1000 + 10_000
+    monkeypatch.setattr(archiver, "ports", replace(archiver.ports, clock=lambda: later))
     assert call(archiver, {})["outcomes"] == {"archived": 1, "too_young": 0}
     (item,) = s3.list_objects_v2(Bucket="archive")["Contents"]
     document = json.loads(s3.get_object(Bucket="archive", Key=item["Key"])["Body"].read())

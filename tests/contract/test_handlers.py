@@ -531,8 +531,10 @@ def test_a_failed_attempt_comes_back_after_its_backoff(functions: Functions, mon
     event = received(functions.aws.slow_queue_url)
     hidden: list[dict[str, Any]] = []
     ports = functions.transcode_image.ports
-    monkeypatch.setattr(ports.sqs, "change_message_visibility", lambda **arguments: hidden.append(arguments))
-    monkeypatch.setattr(functions.transcode_image.random, "random", lambda: 0.0)
+    monkeypatch.setattr(
+        functions.transcode_image.worker.sqs, "change_message_visibility", lambda **arguments: hidden.append(arguments)
+    )
+    monkeypatch.setattr(functions.transcode_image, "ports", replace(ports, jitter=lambda: 0.0))
     monkeypatch.setattr(ports.originals, "get", lambda *_: 1 / 0)
     call(functions.transcode_image, event)
     assert hidden == [
@@ -572,7 +574,11 @@ def test_a_message_in_another_lanes_queue_comes_back_there(
     event = misrouted(functions)
     hidden: list[str] = []
     ports = functions.transcode_image.ports
-    monkeypatch.setattr(ports.sqs, "change_message_visibility", lambda **asked: hidden.append(asked["QueueUrl"]))
+    monkeypatch.setattr(
+        functions.transcode_image.worker.sqs,
+        "change_message_visibility",
+        lambda **asked: hidden.append(asked["QueueUrl"]),
+    )
     monkeypatch.setattr(ports.originals, "get", lambda *_: 1 / 0)
     call(functions.transcode_image, event)
     assert hidden == [functions.aws.fast_queue_url]

@@ -31,8 +31,9 @@ from darkroom.domain.claim import Claim, claim
 from darkroom.domain.due import Rescue, look_at_due
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.image import Status, message_for
+from darkroom.domain.lanes import LANES
 from darkroom.domain.transitions import complete, put_back
-from darkroom.operations.redo_image import redo_image
+from darkroom.operations.redo_image import Ports, redo_image
 from darkroom.ports import Fenced, MemoryUnavailable
 from proof.fakes import FakeLanes
 from proof.fakes.pictures import jpeg
@@ -93,7 +94,7 @@ def test_a_redo_whose_answer_was_lost_is_ones_own_and_begins_one_run(table: Imag
     before = table.create(complete(processing(), (), notices=(), now=NOW))
     lanes = FakeLanes()
     begun = redo_image(
-        before.image_id, images=with_lost_answer(table, "UpdateItem"), lanes=lanes, clock=lambda: NOW + 1
+        Ports(images=with_lost_answer(table, "UpdateItem"), lanes=lanes, clock=lambda: NOW + 1), before.image_id
     )
     assert (begun.run, begun.version) == (2, 2)
     assert [message.run for message in lanes.sent] == [2]
@@ -132,7 +133,7 @@ def test_a_put_back_that_was_applied_is_ones_own_even_after_a_sweep(table: Image
     after = put_back(before, now=NOW, delay_seconds=20, cause=CAUSE)
     applied = table.change(before, after)
     assert applied.due_at is not None
-    rescue = look_at_due(applied, now=applied.due_at)
+    rescue = look_at_due(applied, now=applied.due_at, backlog=0, releasing_until=0, service=LANES)
     assert isinstance(rescue, Rescue)
     swept = table.change(applied, rescue.image, fence=("status", "run", "attempt", "due_at"))
     assert table.change(before, after) == swept, "only the time of the next look was moved on"
@@ -140,7 +141,7 @@ def test_a_put_back_that_was_applied_is_ones_own_even_after_a_sweep(table: Image
 
 def test_a_sweeps_push_that_was_applied_is_ones_own(table: ImagesTable) -> None:
     before = table.create(pending(due_at=NOW))
-    rescue = look_at_due(before, now=NOW)
+    rescue = look_at_due(before, now=NOW, backlog=0, releasing_until=0, service=LANES)
     assert isinstance(rescue, Rescue)
     fence = ("status", "run", "attempt", "due_at")
     assert with_lost_answer(table, "UpdateItem").change(before, rescue.image, fence=fence).rescues == 1
@@ -184,7 +185,9 @@ class Invocation:
 
 
 def once(client: Any, aws: Aws) -> PowertoolsOnce:
-    return PowertoolsOnce(client, aws.idempotency_table, Invocation())  # type: ignore[arg-type]
+    memory = PowertoolsOnce(client, aws.idempotency_table)
+    memory.register(Invocation())  # type: ignore[arg-type]
+    return memory
 
 
 def test_work_whose_beginning_was_written_unheard_is_somebody_elses_by_its_record(aws: Aws) -> None:

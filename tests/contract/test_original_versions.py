@@ -16,8 +16,10 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket
 from darkroom.aws.original_versions import OriginalVersionsBucket
 from darkroom.domain.errors import Retryable
+from darkroom.operations.list_orphans import Ports as ListOrphansPorts
 from darkroom.operations.list_orphans import list_orphans
 from darkroom.operations.patience import Patience
+from darkroom.operations.remove_orphans import Ports as RemoveOrphansPorts
 from darkroom.operations.remove_orphans import remove_orphans
 from darkroom.ports import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
 from proof.fakes import FakeImages, FakeVersionedOriginals
@@ -216,15 +218,14 @@ def test_orphans_are_found_and_removed_and_nothing_else(kind: str, aws: Aws, clo
     bucket.put(THIRD)
     patience = Patience(pause=clock.shift, stop=lambda: False)
     look = list_orphans(
+        ListOrphansPorts(images=bucket.images, originals=bucket.versions, clock=now, patience=patience),
         older_than_seconds=2 * 24 * 3600,
-        images=bucket.images,
-        originals=bucket.versions,
-        clock=now,
-        patience=patience,
     )
     assert ([one.image_id for one in look.held], look.young, look.originals) == ([SECOND], 1, 3)
     removal = remove_orphans(
-        look, table_is_whole=False, images=bucket.images, originals=bucket.versions, patience=patience
+        RemoveOrphansPorts(images=bucket.images, originals=bucket.versions, patience=patience),
+        look,
+        table_is_whole=False,
     )
     assert (removal.removed, removal.size_bytes) == (1, 5)
     assert [one.image_id for one in bucket.all()] == [FIRST, THIRD]

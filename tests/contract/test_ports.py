@@ -525,9 +525,11 @@ class Context:
 
 def once_of(kind: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Once:
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "transcode_image")
-    return (
-        FakeOnce() if kind == "fake" else PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table, Context())  # type: ignore[arg-type]
-    )
+    if kind == "fake":
+        return FakeOnce()
+    once = PowertoolsOnce(boto3.client("dynamodb"), aws.idempotency_table)
+    once.register(Context())  # type: ignore[arg-type]
+    return once
 
 
 @BOTH

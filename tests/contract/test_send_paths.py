@@ -21,7 +21,7 @@ from darkroom.domain.arrival import upload_key
 from darkroom.domain.image import Cause, Image
 from darkroom.domain.tenants import Caller, Tier, context_of
 from darkroom.domain.transitions import give_up
-from darkroom.operations.replay_dead_letters import Desk, replay_image
+from darkroom.operations.replay_dead_letters import Ports, replay_image
 from proof.fakes import FakeDeadLetters
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
@@ -222,14 +222,13 @@ def replay(post: Post) -> None:
     image = post.failed()
     post.sent.clear()
     lanes = LaneQueues(boto3.client("sqs"), post.aws.queue_urls)
-    desk = Desk(
+    ports = Ports(
         images=post.images,
         lanes=lanes,
         dead_letters=FakeDeadLetters(),
         clock=lambda: time.time_ns() // 1_000_000,
-        pause=time.sleep,
     )
-    replay_image(image.image_id, desk=desk)
+    replay_image(ports, image.image_id)
 
 
 WAYS: dict[Callable[[Post], None], str] = {

@@ -14,7 +14,7 @@ import pytest
 from darkroom import telemetry
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.tenants import Tenant, TenantState, Tier
-from darkroom.operations.create_key import create_key
+from darkroom.operations.create_key import Ports, create_key
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
@@ -96,11 +96,9 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
 
     def key_of(tenant_id: str) -> dict[str, str]:
         key, _ = create_key(
+            Ports(tenants=tenants, clock=lambda: 1, randomness=(next(numbers) << 170 | next(numbers)).to_bytes),
             tenant_id,
             label=None,
-            tenants=tenants,
-            clock=lambda: 1,
-            randomness=(next(numbers) << 170 | next(numbers)).to_bytes,
         )
         keys.append(key)
         return {"authorization": f"Bearer {key}"}

@@ -334,8 +334,8 @@ def test_news_that_a_store_cannot_serve_comes_back_and_is_let_go_after_its_last_
         raise Retryable("fetching: timeout")
 
     ports = functions.admit_upload.ports
-    monkeypatch.setattr(ports.desk.uploads, "get", unavailable)
-    monkeypatch.setattr(ports.upload_queue, "put_off", lambda _, seconds: put_off.append(seconds))
+    monkeypatch.setattr(ports.uploads, "get", unavailable)
+    monkeypatch.setattr(functions.admit_upload.upload_queue, "put_off", lambda _, seconds: put_off.append(seconds))
     monkeypatch.setattr(functions.admit_upload.random, "random", lambda: 0.0)
     answer = call(functions.admit_upload, receipt(functions, count))
     assert len(answer["batchItemFailures"]) == int(kept)
@@ -350,6 +350,6 @@ def test_news_that_trips_a_bug_becomes_one_dead_letter_and_its_reminders_none(
 ) -> None:
     image_id = document(functions.begin())["id"]
     functions.tell(message_for(functions.row(image_id)).model_dump_json() if reminder else event(f"uploads/{image_id}"))
-    monkeypatch.setattr(functions.admit_upload.ports.desk.uploads, "size_bytes", lambda _: 1 / 0)
+    monkeypatch.setattr(functions.admit_upload.ports.uploads, "size_bytes", lambda _: 1 / 0)
     answer = call(functions.admit_upload, receipt(functions, count))
     assert len(answer["batchItemFailures"]) == int(not (reminder and count == 5))

@@ -12,7 +12,6 @@ import pytest
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Status
-from darkroom.operations.transcode_image import TryAgain
 from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs, World
 from proof.fakes.pictures import jpeg
 from proof.fakes.world import VISIBILITY_SECONDS
@@ -109,10 +108,10 @@ class Story:
         self.lanes.sent.clear()
         for number, message in enumerate(list(self.messages)):
             try:
-                outcome = self.world.deliver(message, receipt=f"receipt-{self.world.now}-{number}")
-            except (ProcessDied, Retryable):
+                verdict = self.world.deliver(message, receipt=f"receipt-{self.world.now}-{number}")
+            except ProcessDied:
                 continue  # neither acknowledged nor hidden: it comes back after its visibility timeout
-            if not isinstance(outcome, TryAgain):
+            if verdict.returns_in_seconds is None:
                 self.messages.remove(message)
 
     def _sweep(self) -> None:

@@ -14,19 +14,23 @@ from darkroom.domain.claim import Claim, claim
 from darkroom.domain.dead_letter import Standing
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Letter, Status
+from darkroom.domain.lanes import LANES
 from darkroom.domain.transitions import complete
+from darkroom.operations.drop_dead_letters import Ports as DropDeadLettersPorts
 from darkroom.operations.drop_dead_letters import drop_dead_letters
+from darkroom.operations.list_dead_letters import Ports as ListDeadLettersPorts
 from darkroom.operations.list_dead_letters import Selection, list_dead_letters
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
-    Desk,
     NotReplayable,
+    QueuePorts,
     Tally,
     replay_dead_letters,
     replay_image,
     replay_queue,
 )
-from darkroom.operations.sweep_due_images import Stores, sweep_due_images
+from darkroom.operations.sweep_due_images import Ports as SweepPorts
+from darkroom.operations.sweep_due_images import sweep_due_images
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
 from proof.fakes.dead_letters import FakeMoves
 from proof.fakes.stores import FakeCalendar, FakeHoldQueue, FakeUploadQueue, FakeUploads
@@ -97,11 +101,12 @@ class Night:
             for _ in range(2 if number == 1 else 1):
                 self.letters.lie_down("slow", body)
 
-    def operator(self, fault: Fault) -> Desk:
-        return Desk(
+    def operator(self, fault: Fault) -> QueuePorts:
+        return QueuePorts(
             images=Wrapped("images", self.images, fault),
             lanes=Wrapped("lanes", self.lanes, fault),
             dead_letters=Wrapped("letters", self.letters, fault),
+            moves=Wrapped("moves", self.moves, fault),
             clock=lambda: self.now,
             pause=self.pause,
         )
@@ -119,7 +124,7 @@ class Night:
             self.work()
 
     def sweep(self) -> None:
-        stores = Stores(
+        ports = SweepPorts(
             images=self.images,
             uploads=FakeUploads(),
             originals=FakeOriginals(),
@@ -130,8 +135,9 @@ class Night:
             calendar=FakeCalendar(),
             dead_letters=self.letters,
             clock=lambda: self.now,
+            service=LANES,
         )
-        sweep = sweep_due_images(stores, out_of_time=lambda: False)
+        sweep = sweep_due_images(ports, out_of_time=lambda: False)
         assert not sweep.errors
 
     def work(self) -> None:
@@ -164,26 +170,24 @@ class Night:
         self.work()
 
 
-def letter_by_letter(night: Night, desk: Desk) -> None:
-    pace = Pace(per_second=1000, clock=desk.clock, pause=desk.pause)
-    assert replay_dead_letters("slow", Selection(), desk=desk, pace=pace, tally=Tally())
+def letter_by_letter(night: Night, ports: QueuePorts) -> None:
+    pace = Pace(per_second=1000, clock=ports.clock, pause=ports.pause)
+    assert replay_dead_letters(ports, "slow", Selection(), pace=pace, stop=lambda: False, tally=Tally())
 
 
-def all_at_once(night: Night, desk: Desk) -> None:
-    fault = desk.images._fault  # type: ignore[attr-defined]
-    moves: Any = Wrapped("moves", night.moves, fault)
-    replay_queue("slow", per_second=100, desk=desk, moves=moves, tally=Tally())
+def all_at_once(night: Night, ports: QueuePorts) -> None:
+    replay_queue(ports, "slow", per_second=100, stop=lambda: False, tally=Tally())
 
 
-def image_by_image(night: Night, desk: Desk) -> None:
+def image_by_image(night: Night, ports: QueuePorts) -> None:
     for number in range(3):
         try:
-            replay_image(f"{number:026d}", desk=desk)
+            replay_image(ports, f"{number:026d}")
         except NotReplayable as refusal:  # an earlier try has opened it
             assert "in run 2" in str(refusal)
 
 
-type Command = Callable[[Night, Desk], None]
+type Command = Callable[[Night, QueuePorts], None]
 COMMANDS: tuple[Command, ...] = (letter_by_letter, all_at_once, image_by_image)
 
 
@@ -226,16 +230,16 @@ def assert_each_once(night: Night) -> None:
     assert [(row.status, row.run) for row in rows] == [(Status.DONE, 2)] * 3 + [(Status.DONE, 1)]
     assert [row.due_at for row in rows] == [None] * 4
     listing = list_dead_letters(
-        ("slow",), limit=100, dead_letters=night.letters, images=night.images, clock=lambda: night.now
+        ListDeadLettersPorts(dead_letters=night.letters, images=night.images, clock=lambda: night.now),
+        ("slow",),
+        limit=100,
     )
     assert {case.standing for case in listing.cases} <= {Standing.SETTLED}, "what is left can be dropped"
     drop_dead_letters(
+        DropDeadLettersPorts(dead_letters=night.letters, images=night.images, clock=lambda: night.now),
         "slow",
         Selection(),
         force=False,
-        dead_letters=night.letters,
-        images=night.images,
-        clock=lambda: night.now,
         stop=lambda: False,
         tally=Tally(counts=Counter()),
     )

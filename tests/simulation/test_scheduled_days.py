@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,10 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
 from darkroom.domain.periods import Period
 from darkroom.http.timetables import read_timetable
+from darkroom.operations.list_scheduled import Ports as ListScheduledPorts
 from darkroom.operations.list_scheduled import Selection, ids_in_order
 from darkroom.operations.move_scheduled import LOOK_SECONDS, move_scheduled
+from darkroom.operations.move_scheduled import Ports as MoveScheduledPorts
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
@@ -38,13 +39,15 @@ class _Day:
     def move(self, fault: Fault, *, index_is_behind: bool = False) -> None:
         world = self.world
         images = Wrapped("images", world.images, fault)
-        queues: dict[str, Any] = {
-            "lanes": Wrapped("lanes", world.lanes, fault),
-            "hold_queue": Wrapped("hold queue", world.hold_queue, fault),
-        }
-        listed = self.ids if index_is_behind else ids_in_order(self.day, images=images)
-        for image_id in listed:
-            move_scheduled(image_id, self.day, lambda at: at + 2 * DAY, images=images, clock=world.clock, **queues)
+        ports = MoveScheduledPorts(
+            images=images,
+            lanes=Wrapped("lanes", world.lanes, fault),
+            hold_queue=Wrapped("hold queue", world.hold_queue, fault),
+            clock=world.clock,
+        )
+        list_ports = ListScheduledPorts(images=images, clock=world.clock)
+        for image_id in self.ids if index_is_behind else ids_in_order(list_ports, self.day):
+            move_scheduled(ports, image_id, self.day, lambda at: at + 2 * DAY)
 
     def rows(self) -> Iterator[Image]:
         return (self.world.row(image_id) for image_id in self.ids)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.arrival import News, read_letter, read_news, upload_key
+from darkroom.domain.arrival import News, Returns, read_letter, read_news, upload_key, when_news_returns
+from darkroom.domain.errors import Retryable
 from darkroom.domain.image import message_for
 from darkroom.domain.message import UnreadableMessage
 from tests.unit.test_image import awaiting
@@ -83,3 +84,24 @@ def test_a_dead_event_is_a_letter_of_its_image() -> None:
 def test_what_names_no_image_or_several_is_no_letter(body: str) -> None:
     with pytest.raises(UnreadableMessage):
         read_letter(body)
+
+
+@pytest.mark.parametrize(
+    ("failure", "receive_count", "is_reminder", "returns"),
+    [
+        (Retryable("an outage"), 1, False, Returns(in_seconds=25)),
+        (Retryable("an outage"), 4, True, Returns(in_seconds=200)),
+        (Retryable("an outage", retry_after_seconds=60), 1, False, Returns(in_seconds=60)),
+        (Retryable("an outage"), 5, False, None),
+        (Retryable("an outage"), 5, True, None),
+        (ZeroDivisionError("a bug"), 1, False, Returns(in_seconds=None)),
+        (ZeroDivisionError("a bug"), 5, False, Returns(in_seconds=None)),
+        (ZeroDivisionError("a bug"), 4, True, Returns(in_seconds=None)),
+        (ZeroDivisionError("a bug"), 5, True, None),
+    ],
+)
+def test_news_that_could_not_be_settled_returns_but_for_what_the_sweeper_sees_to(
+    failure: Exception, receive_count: int, is_reminder: bool, returns: Returns | None
+) -> None:
+    asked = when_news_returns(failure, receive_count=receive_count, is_reminder=is_reminder, unit_random=0.5)
+    assert asked == returns

@@ -8,8 +8,14 @@ import pytest
 
 from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
 from darkroom.domain.errors import Retryable
-from darkroom.domain.tenants import Allowance, Caller, Tenant, TenantState, Tier
-from darkroom.operations.authorize_request import Denied, authorize_request
+from darkroom.domain.tenants import (
+    Allowance,
+    Caller,
+    Tenant,
+    TenantState,
+    Tier,
+)
+from darkroom.operations.authorize_request import Denied, Ports, authorize_request
 from proof.fakes.tenants import FakeTenants
 
 KEY = key_from_bits(bytes(range(RANDOM_BYTES)))
@@ -24,14 +30,14 @@ def tenants() -> FakeTenants:
 
 
 def test_a_key_opens_for_its_tenant(tenants: FakeTenants) -> None:
-    assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Caller(
+    assert authorize_request(Ports(tenants=tenants), f"Bearer {KEY}") == Caller(
         tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id=KEY_ID
     )
 
 
 def test_what_was_agreed_with_the_tenant_is_handed_on(tenants: FakeTenants) -> None:
     tenants.tenants["acme"] = replace(ACME, tier=Tier.FREE, requests_per_second=3, burst=4)
-    caller = authorize_request(f"Bearer {KEY}", tenants=tenants)
+    caller = authorize_request(Ports(tenants=tenants), f"Bearer {KEY}")
     assert isinstance(caller, Caller)
     assert (caller.tier, caller.allowance) == (Tier.FREE, Allowance(requests_per_second=3, burst=4))
 
@@ -42,7 +48,7 @@ def test_what_was_agreed_with_the_tenant_is_handed_on(tenants: FakeTenants) -> N
 )
 def test_what_is_no_key_is_denied_without_a_look_at_the_table(header: str) -> None:
     # And nothing of it is named in the log: it may be a part of a secret.
-    assert authorize_request(header, tenants=FakeTenants(keys=NotLookedAt())) == Denied(reason="malformed")
+    assert authorize_request(Ports(tenants=FakeTenants(keys=NotLookedAt())), header) == Denied(reason="malformed")
 
 
 class NotLookedAt(dict[str, ApiKey]):
@@ -51,28 +57,28 @@ class NotLookedAt(dict[str, ApiKey]):
 
 
 def test_a_key_that_nobody_has_is_denied() -> None:
-    assert authorize_request(f"Bearer {KEY}", tenants=FakeTenants()) == Denied(reason="unknown", key_id=KEY_ID)
+    assert authorize_request(Ports(tenants=FakeTenants()), f"Bearer {KEY}") == Denied(reason="unknown", key_id=KEY_ID)
 
 
 def test_a_key_with_the_id_of_another_one_is_denied(tenants: FakeTenants) -> None:
     forged = key_from_bits(bytes(range(5)) + bytes(20))
     assert key_id_of(forged) == KEY_ID
-    assert authorize_request(f"Bearer {forged}", tenants=tenants) == Denied(reason="unknown", key_id=KEY_ID)
+    assert authorize_request(Ports(tenants=tenants), f"Bearer {forged}") == Denied(reason="unknown", key_id=KEY_ID)
 
 
 def test_a_revoked_key_is_denied(tenants: FakeTenants) -> None:
     tenants.revoke_key(KEY_ID, 9)
-    assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Denied(reason="revoked", key_id=KEY_ID)
+    assert authorize_request(Ports(tenants=tenants), f"Bearer {KEY}") == Denied(reason="revoked", key_id=KEY_ID)
 
 
 def test_the_keys_of_a_suspended_tenant_are_denied(tenants: FakeTenants) -> None:
     tenants.change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED))
-    assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Denied(reason="suspended", key_id=KEY_ID)
+    assert authorize_request(Ports(tenants=tenants), f"Bearer {KEY}") == Denied(reason="suspended", key_id=KEY_ID)
 
 
 def test_a_key_whose_tenant_is_gone_is_denied(tenants: FakeTenants) -> None:
     del tenants.tenants["acme"]
-    assert authorize_request(f"Bearer {KEY}", tenants=tenants) == Denied(reason="suspended", key_id=KEY_ID)
+    assert authorize_request(Ports(tenants=tenants), f"Bearer {KEY}") == Denied(reason="suspended", key_id=KEY_ID)
 
 
 @pytest.mark.parametrize("silent", ["key", "tenant"])
@@ -84,4 +90,4 @@ def test_while_the_table_does_not_answer_nobody_is_let_in_or_told_that_their_key
 
     monkeypatch.setattr(tenants, silent, unavailable)
     with pytest.raises(Retryable):
-        authorize_request(f"Bearer {KEY}", tenants=tenants)
+        authorize_request(Ports(tenants=tenants), f"Bearer {KEY}")

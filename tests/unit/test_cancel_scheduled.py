@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.image import Status
-from darkroom.operations.cancel_scheduled import cancel_scheduled
+from darkroom.operations.cancel_scheduled import Ports, cancel_scheduled
 from darkroom.operations.list_scheduled import Selection
 from proof.fakes import World
 from tests.unit.test_move_scheduled import scheduled, soon
@@ -16,7 +16,7 @@ from tests.unit.test_move_scheduled import scheduled, soon
 
 def cancelled(world: World, image_id: str, selection: Selection | None = None, remove_at: int = 0) -> bool:
     return cancel_scheduled(
-        image_id, selection or soon(world), remove_at=remove_at, images=world.images, clock=world.clock
+        Ports(images=world.images, clock=world.clock), image_id, selection or soon(world), remove_at=remove_at
     )
 
 

@@ -24,12 +24,15 @@ from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
 from darkroom.domain.transitions import complete, delete, escalate, give_up, reject
 from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
+from darkroom.operations.archive_dead_letters import Ports as ArchiveDeadLettersPorts
+from darkroom.operations.drop_dead_letters import Ports as DropDeadLettersPorts
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import HANDFUL, Case, Listing, Selection, list_dead_letters
+from darkroom.operations.list_dead_letters import Ports as ListDeadLettersPorts
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
-    Desk,
     NotReplayable,
+    QueuePorts,
     Tally,
     refuse_what_cannot_be_moved,
     replay_dead_letters,
@@ -72,14 +75,14 @@ class Office:
         self.now += round(seconds * 1000)
 
     @property
-    def desk(self) -> Desk:
-        return Desk(
+    def ports(self) -> QueuePorts:
+        return QueuePorts(
             images=self.images,
             lanes=self.lanes,
             dead_letters=self.letters,
+            moves=FakeMoves(self.letters, self.lanes),
             clock=self.clock,
             pause=self.pause,
-            stop=lambda: self.stopped,
         )
 
     def bury(self, image: Image, *, run: int | None = None, sent_at: int = NOW, explained: bool = True) -> DeadLetter:
@@ -94,36 +97,34 @@ class Office:
 
     def ls(self, selection: Selection | None = None, limit: int = 100) -> Listing:
         return list_dead_letters(
+            ListDeadLettersPorts(dead_letters=self.letters, images=self.images, clock=self.clock),
             self.letters.queues,
             selection or Selection(),
             limit=limit,
-            dead_letters=self.letters,
-            images=self.images,
-            clock=self.clock,
         )
 
     def replay(self, selection: Selection | None = None, *, per_second: float = 1000) -> Counter[str]:
         tally = Tally()
         pace = Pace(per_second=per_second, clock=self.clock, pause=self.pause)
         for queue in self.letters.queues:
-            replay_dead_letters(queue, selection or Selection(), desk=self.desk, pace=pace, tally=tally)
+            replay_dead_letters(
+                self.ports, queue, selection or Selection(), pace=pace, stop=lambda: self.stopped, tally=tally
+            )
         return tally.counts
 
     def move(self, moves: FakeMoves, per_second: int = 10) -> tuple[Move | None, Counter[str]]:
-        tally = Tally()
-        move = replay_queue("slow", per_second=per_second, desk=self.desk, moves=moves, tally=tally)
+        tally, ports = Tally(), replace(self.ports, moves=moves)
+        move = replay_queue(ports, "slow", per_second=per_second, stop=lambda: self.stopped, tally=tally)
         return move, tally.counts
 
     def drop(self, *, force: bool = False, selection: Selection | None = None) -> Counter[str]:
         tally = Tally()
         for queue in self.letters.queues:
             drop_dead_letters(
+                DropDeadLettersPorts(dead_letters=self.letters, images=self.images, clock=self.clock),
                 queue,
                 selection or Selection(),
                 force=force,
-                dead_letters=self.letters,
-                images=self.images,
-                clock=self.clock,
                 stop=lambda: self.stopped,
                 tally=tally,
             )
@@ -131,10 +132,9 @@ class Office:
 
     def archive_all(self, **options: Any) -> Archiving:
         return archive_dead_letters(
-            dead_letters=self.letters,
-            images=self.images,
-            archive=self.archive,
-            clock=self.clock,
+            ArchiveDeadLettersPorts(
+                dead_letters=self.letters, images=self.images, archive=self.archive, clock=self.clock
+            ),
             out_of_time=lambda: self.stopped,
             **options,
         )
@@ -340,7 +340,7 @@ def test_of_two_operators_one_opens_the_row() -> None:
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
         office.images.change = change  # type: ignore[method-assign]
-        replay_image(FAILED.image_id, desk=office.desk)
+        replay_image(office.ports, FAILED.image_id)
         return change(*arguments, **options)
 
     office.images.change = overtaken  # type: ignore[method-assign]
@@ -437,10 +437,12 @@ def test_a_replay_that_lost_letters_on_the_way_does_not_say_that_it_has_seen_all
         office.bury(given_up(number))
     tally = Tally()
     pace = Pace(per_second=10, clock=office.clock, pause=office.pause)
-    assert not replay_dead_letters("slow", Selection(), desk=office.desk, pace=pace, tally=tally)
+    assert not replay_dead_letters(
+        office.ports, "slow", Selection(), pace=pace, stop=lambda: office.stopped, tally=tally
+    )
     assert tally.counts == Counter(replayed=2)
     office.letters.hidden.clear()  # a minute later
-    assert replay_dead_letters("slow", Selection(), desk=office.desk, pace=pace, tally=tally)
+    assert replay_dead_letters(office.ports, "slow", Selection(), pace=pace, stop=lambda: office.stopped, tally=tally)
     assert tally.counts == Counter(replayed=3)
 
 
@@ -462,7 +464,7 @@ def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None
 def test_an_image_without_a_letter_is_replayed_by_its_row() -> None:
     office = Office()
     office.images.rows[FAILED.image_id] = FAILED
-    assert replay_image(FAILED.image_id, desk=office.desk).run == 2
+    assert replay_image(office.ports, FAILED.image_id).run == 2
     assert [message.run for message in office.lanes.sent] == [2]
 
 
@@ -472,7 +474,7 @@ def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> N
     assert standing_of(message_for(image), image) is Standing.FAILED
     office = Office()
     office.images.rows[image.image_id] = image
-    assert replay_image(image.image_id, desk=office.desk).run == 2
+    assert replay_image(office.ports, image.image_id).run == 2
 
 
 @pytest.mark.parametrize(
@@ -489,7 +491,7 @@ def test_what_cannot_be_replayed_by_id_says_why(image: Image | None, why: str) -
     if image is not None:
         office.images.rows[image.image_id] = image
     with pytest.raises(NotReplayable, match=why):
-        replay_image((image or FAILED).image_id, desk=office.desk)
+        replay_image(office.ports, (image or FAILED).image_id)
     assert office.lanes.sent == []
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.image import Image, Status
-from darkroom.operations.read_image import UnknownImage, read_image
+from darkroom.operations.read_image import Ports, UnknownImage, read_image
 from darkroom.operations.transcode_image import Finished
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
@@ -15,7 +15,8 @@ PHOTO = jpeg()
 
 
 def read(world: World, image_id: str) -> str:
-    return read_image(image_id, tenant_id="default", images=world.images).status.value
+    ports = Ports(images=world.images, outputs=world.outputs, clock=world.clock)
+    return read_image(ports, image_id, tenant_id="default").status.value
 
 
 def test_an_unfinished_image_is_cancelled_and_its_message_finds_nothing_to_do() -> None:

@@ -141,7 +141,7 @@ def test_every_promise_names_tests_that_exist_and_the_commands_that_run_them() -
             files = list(path.glob("*.py")) if path.is_dir() else [path]
             tier = path.relative_to(ROOT / "tests").parts[0]
             commands.add("`make test`" if tier in quick else "`make test-all`")
-            if any("pytest.mark.long" in file.read_text() for file in files):
+            if any(re.search(r"^(@|.*marks=)pytest\.mark\.long", file.read_text(), re.MULTILINE) for file in files):
                 commands.add("`make test-all`")
         assert commands == set(proved_by.split(", ")), promise
 

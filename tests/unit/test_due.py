@@ -5,17 +5,22 @@ from dataclasses import replace
 import pytest
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
-from darkroom.domain.due import LookForUpload, Rescue, Wait, look_at_due
+from darkroom.domain.due import Duty, LookForUpload, Rescue, Wait, look_at_due
 from darkroom.domain.image import Image, Status
+from darkroom.domain.lanes import LANES
 from darkroom.domain.transitions import due_now
 from tests.unit.test_image import NOW, awaiting, pending, processing
+
+
+def look(image: Image, *, now: int, backlog: int = 0, releasing_until: int = 0) -> Duty:
+    return look_at_due(image, now=now, backlog=backlog, releasing_until=releasing_until, service=LANES)
 
 
 def test_a_due_image_is_rescued_at_pauses_that_double_up_to_an_hour() -> None:
     image, pauses = pending(due_at=NOW), []
     now = NOW
     for _ in range(8):
-        rescue = look_at_due(image, now=now)
+        rescue = look(image, now=now)
         assert isinstance(rescue, Rescue)
         assert rescue.image.due_at is not None
         pauses.append((rescue.image.due_at - now) // 1000)
@@ -24,7 +29,7 @@ def test_a_due_image_is_rescued_at_pauses_that_double_up_to_an_hour() -> None:
 
 
 def test_a_rescue_is_no_attempt() -> None:
-    rescue = look_at_due(pending(due_at=NOW), now=NOW)
+    rescue = look(pending(due_at=NOW), now=NOW)
     assert isinstance(rescue, Rescue)
     assert rescue.image.attempt == 0
 
@@ -43,34 +48,34 @@ def test_a_rescue_is_no_attempt() -> None:
 def test_what_is_not_due_is_left_alone(image: Image, reason: str) -> None:
     # The due index is eventually consistent: it may list what is due no more.
     image = replace(image, due_at=None) if image.status is Status.DONE and image.due_at != NOW else image
-    assert look_at_due(image, now=NOW) == NothingToDo(reason=reason)  # type: ignore[arg-type]
+    assert look(image, now=NOW) == NothingToDo(reason=reason)  # type: ignore[arg-type]
 
 
 def test_a_due_image_whose_worker_died_is_rescued() -> None:
-    assert isinstance(look_at_due(processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW), now=NOW), Rescue)
+    assert isinstance(look(processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW), now=NOW), Rescue)
 
 
 def test_an_image_that_backs_off_is_sent_no_message_that_could_begin_nothing() -> None:
     for image in (processing(lease_until=NOW - 1), pending()):
-        duty = look_at_due(replace(image, due_at=NOW, not_before=NOW + 1), now=NOW)
+        duty = look(replace(image, due_at=NOW, not_before=NOW + 1), now=NOW)
         assert isinstance(duty, Wait) and duty.image.due_at == NOW + 1
-        assert isinstance(look_at_due(duty.image, now=NOW + 1), Rescue)
+        assert isinstance(look(duty.image, now=NOW + 1), Rescue)
 
 
 def test_a_due_image_without_attempts_is_given_up() -> None:
-    given_up = look_at_due(processing(due_at=NOW, lease_until=NOW - 1, attempt=5), now=NOW)
+    given_up = look(processing(due_at=NOW, lease_until=NOW - 1, attempt=5), now=NOW)
     assert isinstance(given_up, GiveUp)
     assert given_up.image.error is not None and given_up.image.error.code == "worker_lost"
 
 
 def test_a_backlog_explains_a_wait_but_not_a_dead_worker() -> None:
     lost = processing(due_at=NOW, lease_until=NOW - 1, not_before=NOW)
-    assert isinstance(look_at_due(lost, now=NOW, backlog=10**6), Rescue)
+    assert isinstance(look(lost, now=NOW, backlog=10**6), Rescue)
 
 
 def test_a_scheduled_image_whose_message_could_not_be_sent_is_sent_and_then_looked_at_after_its_time() -> None:
     process_at = NOW + 86_400_000
-    rescue = look_at_due(pending(status=Status.SCHEDULED, process_at=process_at, due_at=NOW), now=NOW)
+    rescue = look(pending(status=Status.SCHEDULED, process_at=process_at, due_at=NOW), now=NOW)
     assert isinstance(rescue, Rescue)
     assert (rescue.image.due_at, rescue.image.rescues) == (process_at + 1_200_000, 0)
     assert rescue.image.enqueued_at == process_at
@@ -78,16 +83,16 @@ def test_a_scheduled_image_whose_message_could_not_be_sent_is_sent_and_then_look
 
 def test_a_scheduled_image_whose_release_never_came_is_sent() -> None:
     image = pending(status=Status.SCHEDULED, process_at=NOW - 1_200_000, enqueued_at=NOW - 1_200_000, due_at=NOW)
-    assert isinstance(look_at_due(image, now=NOW), Rescue)
+    assert isinstance(look(image, now=NOW), Rescue)
 
 
 def test_releases_that_are_paced_are_not_overtaken() -> None:
     image = pending(status=Status.SCHEDULED, process_at=NOW - 1_200_000, enqueued_at=NOW - 1_200_000, due_at=NOW)
-    wait = look_at_due(image, now=NOW, releasing_until=NOW + 1)
+    wait = look(image, now=NOW, releasing_until=NOW + 1)
     assert isinstance(wait, Wait)
     assert wait.image.due_at == NOW + 60_001
-    assert isinstance(look_at_due(image, now=NOW, releasing_until=NOW), Rescue)
-    far = look_at_due(image, now=NOW, releasing_until=NOW + 10**9)
+    assert isinstance(look(image, now=NOW, releasing_until=NOW), Rescue)
+    far = look(image, now=NOW, releasing_until=NOW + 10**9)
     assert isinstance(far, Wait) and far.image.due_at == NOW + 3_600_000
 
 
@@ -95,35 +100,35 @@ def test_releases_that_are_paced_are_not_overtaken() -> None:
 def test_what_could_not_be_sent_waits_behind_nobody(status: Status) -> None:
     before = pending(status=status, process_at=NOW - 1)
     unsent = due_now(before, now=NOW)
-    rescue = look_at_due(unsent, now=NOW, releasing_until=NOW + 10**9, backlog=10**6)
+    rescue = look(unsent, now=NOW, releasing_until=NOW + 10**9, backlog=10**6)
     assert isinstance(rescue, Rescue)
     assert rescue.image.enqueued_at == NOW, "from here on it is in its lane as others are"
-    assert isinstance(look_at_due(rescue.image, now=NOW + 60_000, backlog=10**6), Wait)
+    assert isinstance(look(rescue.image, now=NOW + 60_000, backlog=10**6), Wait)
 
 
 @pytest.mark.parametrize("status", [Status.SCHEDULED, Status.PENDING])
 def test_an_image_that_nobody_began_in_time_expires(status: Status) -> None:
-    expired = look_at_due(pending(status=status, expires_at=NOW, due_at=NOW), now=NOW)
+    expired = look(pending(status=status, expires_at=NOW, due_at=NOW), now=NOW)
     assert isinstance(expired, Expire)
     assert expired.image.status is Status.EXPIRED
 
 
 def test_no_look_is_put_off_beyond_an_images_expiry() -> None:
-    rescue = look_at_due(pending(due_at=NOW, expires_at=NOW + 1_000), now=NOW)
+    rescue = look(pending(due_at=NOW, expires_at=NOW + 1_000), now=NOW)
     assert isinstance(rescue, Rescue)
     assert rescue.image.due_at == NOW + 1_000
 
 
 def test_an_upload_that_should_be_here_is_looked_for_and_news_of_it_is_sent_at_pauses_that_double() -> None:
-    duty = look_at_due(awaiting(due_at=NOW), now=NOW)
+    duty = look(awaiting(due_at=NOW), now=NOW)
     assert isinstance(duty, LookForUpload)
     assert (duty.came.status, duty.came.due_at, duty.came.rescues) == (Status.AWAITING_UPLOAD, NOW + 60_000, 1)
     assert (duty.never_came.status, duty.never_came.due_at) == (Status.EXPIRED, None)
-    again = look_at_due(duty.came, now=NOW + 60_000)
+    again = look(duty.came, now=NOW + 60_000)
     assert isinstance(again, LookForUpload) and again.came.due_at == NOW + 180_000
 
 
 def test_an_upload_that_nobody_wants_any_more_is_not_looked_for() -> None:
-    assert isinstance(look_at_due(awaiting(due_at=NOW, expires_at=NOW), now=NOW), Expire)
-    duty = look_at_due(awaiting(due_at=NOW, expires_at=NOW + 5), now=NOW)
+    assert isinstance(look(awaiting(due_at=NOW, expires_at=NOW), now=NOW), Expire)
+    duty = look(awaiting(due_at=NOW, expires_at=NOW + 5), now=NOW)
     assert isinstance(duty, LookForUpload) and duty.came.due_at == NOW + 5

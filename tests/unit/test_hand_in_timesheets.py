@@ -2,14 +2,14 @@
 
 from darkroom.domain.admission import Work
 from darkroom.domain.errors import Retryable
-from darkroom.operations.hand_in_timesheets import Tally, hand_in_timesheets
+from darkroom.operations.hand_in_timesheets import Ports, Tally, hand_in_timesheets
 from proof.fakes.admission import FakeTimesheets
 
 NOW = 1_795_251_600_000
 
 
 def hand_in(tally: Tally, timesheets: FakeTimesheets) -> dict[str, Work]:
-    return hand_in_timesheets(tally, timesheets=timesheets, clock=lambda: NOW)
+    return hand_in_timesheets(Ports(timesheets=timesheets, clock=lambda: NOW), tally)
 
 
 def test_nothing_is_handed_in_before_five_seconds_of_work_and_all_of_it_then() -> None:

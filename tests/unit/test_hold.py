@@ -31,6 +31,7 @@ from darkroom.domain.hold import (
     read_stored_batch,
     unplaceable_because,
 )
+from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from proof.fakes.damage import damaged
@@ -271,7 +272,7 @@ def test_whatever_stands_in_an_object_it_is_a_batch_or_unreadable() -> None:
             continue
         outcomes["read"] += 1
         for one in batch.entries:
-            unplaceable_because(one, NOW)
+            unplaceable_because(one, NOW, LANES)
     assert outcomes.keys() == {"unreadable", "read"}
 
 
@@ -289,7 +290,7 @@ def test_whatever_stands_in_an_object_it_is_a_batch_or_unreadable() -> None:
     ],
 )
 def test_only_what_a_lane_of_this_version_can_be_brought_is_placed(seconds: float, lane: str, why: str | None) -> None:
-    reason = unplaceable_because(entry(1, seconds, lane=lane), NOW)
+    reason = unplaceable_because(entry(1, seconds, lane=lane), NOW, LANES)
     assert (reason is None) == (why is None) and (why or "") in (reason or "")
 
 

@@ -17,9 +17,10 @@ from darkroom.domain.hold import (
     level_of,
     read_batch,
 )
+from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
-from darkroom.operations.hold_images import Holding, hold_images
+from darkroom.operations.hold_images import Holding, Ports, hold_images
 from proof.fakes.stores import FakeAlarms, FakeHolds, FakeLanes
 from tests.unit.test_hold import DAY, NOW, entry
 
@@ -35,11 +36,8 @@ class Plane:
 
     def hold(self, *entries: Entry | str) -> Holding:
         return hold_images(
+            Ports(lanes=self.lanes, holds=self.holds, alarms=self.alarms, clock=lambda: NOW, known_lanes=LANES),
             [one if isinstance(one, str) else body_of(one) for one in entries],
-            lanes=self.lanes,
-            holds=self.holds,
-            alarms=self.alarms,
-            clock=lambda: NOW,
             out_of_time=lambda: self.out_of_time,
         )
 

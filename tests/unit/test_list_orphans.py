@@ -12,7 +12,7 @@ from checks.expand_template import resources
 from darkroom.domain.errors import Retryable
 from darkroom.domain.transitions import delete
 from darkroom.operations import list_orphans as module
-from darkroom.operations.list_orphans import LEAST_AGE_SECONDS, Look, list_orphans
+from darkroom.operations.list_orphans import LEAST_AGE_SECONDS, Look, Ports, list_orphans
 from darkroom.operations.patience import PAUSES_SECONDS, Patience
 from darkroom.operations.remove_orphans import HIDDEN_SECONDS
 from proof.fakes import FakeVersionedOriginals, World
@@ -37,13 +37,15 @@ def orphaned(world: World, *keys: str) -> list[str]:
     return ids
 
 
-def look(world: World, *, older_than_seconds: float = TWO_DAYS, **more: Any) -> Look:
+def look(world: World, *, older_than_seconds: float = TWO_DAYS, patience: Patience | None = None, **more: Any) -> Look:
     return list_orphans(
+        Ports(
+            images=world.images,
+            originals=world.originals,
+            clock=world.clock,
+            patience=patience or Patience(pause=lambda _: None, stop=lambda: False),
+        ),
         older_than_seconds=older_than_seconds,
-        images=world.images,
-        originals=world.originals,
-        clock=world.clock,
-        patience=Patience(pause=lambda _: None, stop=lambda: False),
         **more,
     )
 
@@ -162,17 +164,12 @@ def test_throttles_are_waited_out_and_an_outage_is_not_waited_for_for_ever() -> 
 
     world.images.known = throttled
     patience = Patience(pause=pauses.append, stop=lambda: False)
-    arguments: dict[str, Any] = {"images": world.images, "originals": world.originals, "clock": world.clock}
-    found = list_orphans(older_than_seconds=TWO_DAYS, patience=patience, **arguments)
+    found = look(world, patience=patience)
     assert (found.orphans, pauses) == (1, [3, 3, 4])
     failing = 99
     pauses.clear()
     with pytest.raises(Retryable):
-        list_orphans(older_than_seconds=TWO_DAYS, patience=patience, **arguments)
+        look(world, patience=patience)
     assert len(pauses) == len(PAUSES_SECONDS)
     with pytest.raises(Retryable):
-        list_orphans(
-            older_than_seconds=TWO_DAYS,
-            patience=Patience(pause=pytest.fail, stop=lambda: True),  # type: ignore[arg-type]
-            **arguments,
-        )
+        look(world, patience=Patience(pause=lambda _: pytest.fail("it waits"), stop=lambda: True))

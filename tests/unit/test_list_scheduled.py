@@ -10,7 +10,13 @@ from typing import Any
 from darkroom.domain.image import Image, Status, due_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.periods import Period, day_period, local_time
-from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
+from darkroom.operations.list_scheduled import (
+    Listing,
+    Ports,
+    Selection,
+    ids_in_order,
+    list_scheduled,
+)
 from darkroom.ports import UnreadableRow
 from proof.fakes import FakeImages
 from tests.unit.test_image import NOW, pending, processing
@@ -44,12 +50,11 @@ def images_of(*rows: Image) -> CountingImages:
 
 def listed(images: FakeImages, selection: Selection | None = None, limit: int = 1000, rows: int = 0) -> Listing:
     return list_scheduled(
+        Ports(images=images, clock=lambda: NOW),
         selection or Selection(period=AHEAD, lanes=("fast", "slow")),
         cut=lambda at: day_period(local_time(at, UTC).date(), UTC),
         limit=limit,
         rows=rows,
-        images=images,
-        clock=lambda: NOW,
     )
 
 
@@ -142,11 +147,10 @@ def test_of_what_is_due_rows_tell_what_no_worker_has_begun() -> None:
 def test_progress_is_told_in_keys() -> None:
     told: list[int] = []
     list_scheduled(
+        Ports(images=images_of(*(scheduled(n, NOW + n) for n in range(1, 251))), clock=lambda: NOW),
         Selection(period=AHEAD, lanes=("slow",)),
         cut=lambda at: AHEAD,
         limit=1000,
-        images=images_of(*(scheduled(n, NOW + n) for n in range(1, 251))),
-        clock=lambda: NOW,
         on_read=told.append,
     )
     assert told == [100, 200, 250]
@@ -155,8 +159,10 @@ def test_progress_is_told_in_keys() -> None:
 def test_ids_come_in_the_order_of_time_and_those_of_a_tenant_by_their_rows() -> None:
     images = images_of(*(scheduled(n, NOW + 1000 - n, tenant_id="acme" if n % 2 else "other") for n in range(1, 9)))
     everybody = Selection(period=AHEAD, lanes=("fast", "slow"))
-    assert list(ids_in_order(everybody, images=images)) == [f"{n:026d}" for n in range(8, 0, -1)]
-    assert list(ids_in_order(replace(everybody, tenant_id="acme"), images=images)) == [
+    assert list(ids_in_order(Ports(images=images, clock=lambda: NOW), everybody)) == [
+        f"{n:026d}" for n in range(8, 0, -1)
+    ]
+    assert list(ids_in_order(Ports(images=images, clock=lambda: NOW), replace(everybody, tenant_id="acme"))) == [
         f"{n:026d}" for n in (7, 5, 3, 1)
     ]
 
@@ -167,5 +173,5 @@ def test_an_unreadable_row_is_counted_beside_the_others_where_rows_are_read() ->
     of_tenant = Selection(period=AHEAD, lanes=("fast", "slow"), tenant_id="default")
     listing = listed(images, of_tenant)
     assert (listing.images, listing.unreadable) == (2, 1)
-    assert sorted(ids_in_order(of_tenant, images=images)) == [f"{1:026d}", f"{2:026d}"]
+    assert sorted(ids_in_order(Ports(images=images, clock=lambda: NOW), of_tenant)) == [f"{1:026d}", f"{2:026d}"]
     assert (listed(images).images, listed(images).unreadable) == (3, 0), "keys alone tell nothing of it"

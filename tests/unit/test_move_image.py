@@ -9,7 +9,7 @@ from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.image import Status
 from darkroom.domain.tenants import Tier
 from darkroom.http.timetables import read_timetable
-from darkroom.operations.move_image import move_image
+from darkroom.operations.move_image import Ports, move_image
 from darkroom.operations.read_image import UnknownImage
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
@@ -24,15 +24,17 @@ def scheduled(world: World, **times: str) -> str:
 
 def moved(world: World, image_id: str, tenant_id: str = "default", **times: str) -> Any:
     return move_image(
+        Ports(
+            images=world.images,
+            lanes=world.lanes,
+            hold_queue=world.hold_queue,
+            admission=world.admission,
+            clock=world.clock,
+        ),
         image_id,
         read_timetable(**times),
         tenant_id=tenant_id,
         tier=Tier.FREE,
-        images=world.images,
-        lanes=world.lanes,
-        hold_queue=world.hold_queue,
-        admission=world.admission,
-        clock=world.clock,
     )
 
 

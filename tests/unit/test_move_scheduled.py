@@ -12,7 +12,7 @@ from darkroom.domain.image import Status
 from darkroom.domain.periods import Period
 from darkroom.http.timetables import read_timetable
 from darkroom.operations.list_scheduled import Selection
-from darkroom.operations.move_scheduled import LOOK_SECONDS, move_scheduled
+from darkroom.operations.move_scheduled import LOOK_SECONDS, Ports, move_scheduled
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 
@@ -32,13 +32,10 @@ def soon(world: World) -> Selection:
 
 def moved(world: World, image_id: str, selection: Selection | None = None, by: int = 5 * DAY) -> bool:
     return move_scheduled(
+        Ports(images=world.images, lanes=world.lanes, hold_queue=world.hold_queue, clock=world.clock),
         image_id,
         selection or soon(world),
         lambda at: at + by,
-        images=world.images,
-        lanes=world.lanes,
-        hold_queue=world.hold_queue,
-        clock=world.clock,
     )
 
 

@@ -5,6 +5,7 @@ import pytest
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Variant
 from darkroom.operations.read_image import (
+    Ports,
     UnknownImage,
     UnknownVariant,
     VariantMissing,
@@ -17,11 +18,15 @@ from proof.fakes.pictures import jpeg
 
 
 def read(world: World, image_id: str, tenant_id: str = "default") -> Image:
-    return read_image(image_id, tenant_id=tenant_id, images=world.images)
+    return read_image(
+        Ports(images=world.images, outputs=world.outputs, clock=world.clock), image_id, tenant_id=tenant_id
+    )
 
 
 def url(world: World, image_id: str, name: str, tenant_id: str = "default") -> str:
-    return variant_url(image_id, name, tenant_id=tenant_id, images=world.images, outputs=world.outputs)
+    return variant_url(
+        Ports(images=world.images, outputs=world.outputs, clock=world.clock), image_id, name, tenant_id=tenant_id
+    )
 
 
 def done_image(world: World) -> str:

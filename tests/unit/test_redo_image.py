@@ -13,8 +13,10 @@ from darkroom.domain.message import Message
 from darkroom.domain.schedule import Timetable
 from darkroom.domain.transitions import delete
 from darkroom.http.documents import status_document
+from darkroom.operations.read_image import Ports as ReadImagePorts
 from darkroom.operations.read_image import VariantMissing, VariantNotReady, variant_url
 from darkroom.operations.redo_image import NotRedoable, redo_image
+from darkroom.operations.redo_image import Ports as RedoImagePorts
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.unit.test_dead_letters import DONE, REFUSED, given_up
@@ -29,11 +31,16 @@ def done(world: World, **upload: Any) -> str:
 
 
 def redo(world: World, image_id: str) -> Image:
-    return redo_image(image_id, images=world.images, lanes=world.lanes, clock=world.clock)
+    return redo_image(RedoImagePorts(images=world.images, lanes=world.lanes, clock=world.clock), image_id)
 
 
 def url(world: World, image_id: str, name: str = "thumb") -> str:
-    return variant_url(image_id, name, tenant_id="default", images=world.images, outputs=world.outputs)
+    return variant_url(
+        ReadImagePorts(images=world.images, outputs=world.outputs, clock=world.clock),
+        image_id,
+        name,
+        tenant_id="default",
+    )
 
 
 def keys(variants: tuple[Variant, ...]) -> list[str]:

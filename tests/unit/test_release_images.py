@@ -20,8 +20,17 @@ from darkroom.domain.hold import (
     batch_key,
 )
 from darkroom.domain.image import Status
-from darkroom.domain.lanes import LANES, SLOW, Lane
-from darkroom.operations.release_images import TURNS_AHEAD_SECONDS, Released, ReleaseStores, release_images
+from darkroom.domain.lanes import (
+    LANES,
+    SLOW,
+    Lane,
+)
+from darkroom.operations.release_images import (
+    TURNS_AHEAD_SECONDS,
+    Ports,
+    Released,
+    release_images,
+)
 from proof.fakes.admission import lanes_deployed_with
 from proof.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
 from tests.unit.test_hold import DAY, NOW, entry
@@ -61,10 +70,7 @@ class Plane:
 
     def release(self, position: int = 0, begins_at: int | None = None, name: str = "batch") -> Released:
         return release_images(
-            self.keys.get(name, "holds/gone"),
-            position=position,
-            begins_at=begins_at,
-            stores=ReleaseStores(
+            Ports(
                 images=self.images,
                 lanes=self.lanes,
                 hold_queue=self.hold_queue,
@@ -73,6 +79,9 @@ class Plane:
                 clock=lambda: self.now,
                 service=self.service,
             ),
+            self.keys.get(name, "holds/gone"),
+            position=position,
+            begins_at=begins_at,
             out_of_time=self.out_of_time,
         )
 

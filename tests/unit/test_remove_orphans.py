@@ -14,6 +14,7 @@ from darkroom.operations.list_orphans import Look
 from darkroom.operations.patience import Patience
 from darkroom.operations.remove_orphans import (
     HIDDEN_SECONDS,
+    Ports,
     Removal,
     TableSeemsLost,
     remove_orphans,
@@ -29,11 +30,13 @@ REQUEST_SECONDS = 30
 
 def remove(world: World, found: Look | None = None, *, table_is_whole: bool = True, **ports: Any) -> Removal:
     return remove_orphans(
+        Ports(
+            images=ports.get("images", world.images),
+            originals=ports.get("originals", world.originals),
+            patience=ports.get("patience") or Patience(pause=world.advance, stop=lambda: False),
+        ),
         found or look(world),
         table_is_whole=table_is_whole,
-        images=ports.get("images", world.images),
-        originals=ports.get("originals", world.originals),
-        patience=ports.get("patience") or Patience(pause=world.advance, stop=lambda: False),
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
+from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy, returns_in
 
 
 @pytest.mark.parametrize(("attempt", "lowest", "highest"), [(1, 20, 29), (2, 40, 59), (3, 80, 119), (4, 160, 239)])
@@ -26,3 +26,8 @@ def test_every_pause_is_one_that_sqs_takes() -> None:
 def test_nonsense_is_refused(attempt: int, unit_random: float) -> None:
     with pytest.raises(ValueError, match=r"attempts are counted|unit_random"):
         RetryPolicy().delay_seconds(attempt, unit_random)
+
+
+@pytest.mark.parametrize(("receive_count", "seconds"), [(1, 7), (4, 7), (5, None), (6, None)])
+def test_a_message_returns_but_not_as_a_dead_letter(receive_count: int, seconds: int | None) -> None:
+    assert returns_in(7, receive_count=receive_count) == seconds

@@ -5,7 +5,7 @@ from typing import Any
 from darkroom.domain.errors import Retryable
 from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Allowance, Caller, Tier
 from darkroom.domain.token_bucket import Take
-from darkroom.operations.take_token import take_token
+from darkroom.operations.take_token import Ports, take_token
 from proof.fakes.admission import FakeTokenBuckets
 
 NOW = 1_795_251_600_000
@@ -17,7 +17,7 @@ def caller(tenant_id: str) -> Caller:
 
 
 def asked(who: Caller, buckets: Any) -> Take | None:
-    return take_token(who, buckets=buckets, clock=lambda: NOW)
+    return take_token(Ports(token_buckets=buckets, clock=lambda: NOW), who)
 
 
 def test_each_tenant_has_a_bucket_of_its_own() -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from darkroom.domain.dead_letter import explanation_in
 from darkroom.domain.errors import NeedsOperator, Retryable
-from darkroom.domain.image import Letter, Status
+from darkroom.domain.image import Letter, Status, message_for
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import Effort, Recipe
+from darkroom.http.timetables import read_timetable
 from darkroom.imaging import Developed, develop
-from darkroom.operations.transcode_image import Finished, TryAgain
+from darkroom.operations.transcode_image import Early, Finished, PutOff, TryAgain
 from darkroom.ports import MemoryUnavailable
 from proof.fakes import World
 from proof.fakes.pictures import encoded, jpeg, opened, picture
@@ -247,9 +248,58 @@ def test_after_a_messages_last_receive_the_sweeper_sends_another(monkeypatch: py
     world = World()
     message = submitted(world)
     outcome = world.deliver(message, receive_count=5)
-    assert isinstance(outcome, TryAgain) and not outcome.returns
+    assert isinstance(outcome, TryAgain) and outcome.returns_in_seconds is None
     image = world.row(message.image_id)
     assert (image.status, image.attempt, image.due_at) == (Status.PENDING, 1, world.now + 25_000)
+
+
+def silent(*_: Any) -> None:
+    raise Retryable("S3 does not answer")
+
+
+@pytest.mark.parametrize(("receive_count", "seconds"), [(1, 150), (2, 300), (4, 750), (5, None)])
+def test_a_delivery_during_an_outage_claims_nothing_and_returns_the_later_the_more_often_it_came(
+    receive_count: int, seconds: int | None
+) -> None:
+    world = World(require_stores=silent)
+    message = submitted(world)
+    verdict = world.deliver(message, receive_count=receive_count)
+    assert isinstance(verdict, PutOff) and verdict.returns_in_seconds == seconds
+    assert world.row(message.image_id).attempt == 0
+
+
+@pytest.mark.parametrize(("receive_count", "seconds"), [(1, 10), (4, 10), (5, None)])
+def test_a_delivery_without_time_to_finish_claims_nothing_and_returns_soon(
+    receive_count: int, seconds: int | None
+) -> None:
+    world = World(timeout_seconds=29)
+    message = submitted(world)
+    verdict = world.deliver(message, receive_count=receive_count)
+    assert isinstance(verdict, PutOff) and verdict.returns_in_seconds == seconds
+    assert world.row(message.image_id).attempt == 0
+
+
+@pytest.mark.parametrize(
+    ("ahead_seconds", "receive_count", "seconds"), [(60, 1, 60), (900, 4, 900), (60, 5, None), (901, 1, None)]
+)
+def test_a_delivery_before_its_time_returns_then_unless_no_lane_can_hold_it_that_long(
+    ahead_seconds: int, receive_count: int, seconds: int | None
+) -> None:
+    world = World()
+    image = world.submit(PHOTO, timetable=read_timetable(delay=f"PT{ahead_seconds}S")).image
+    verdict = world.deliver(message_for(image), receive_count=receive_count)
+    assert isinstance(verdict, Early) and verdict.returns_in_seconds == seconds
+    assert world.row(image.image_id) == image
+
+
+@pytest.mark.parametrize(("receive_count", "seconds"), [(1, 26), (4, 26), (5, None)])
+def test_a_failed_attempt_returns_after_its_backoff_but_not_as_a_dead_letter(
+    receive_count: int, seconds: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
+    world = World()
+    verdict = world.deliver(submitted(world), receive_count=receive_count)
+    assert isinstance(verdict, TryAgain) and verdict.returns_in_seconds == seconds
 
 
 def test_an_original_that_arrives_damaged_is_fetched_again() -> None:
@@ -308,8 +358,7 @@ def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
         return change(before, after, **options)
 
     world.images.change = lost_finish
-    with pytest.raises(Retryable):
-        world.deliver(message)
+    assert isinstance(world.deliver(message), PutOff)
     world.images.change = change
     world.advance(400)
     world.deliver(message, receipt="receipt-2")

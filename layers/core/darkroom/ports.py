@@ -24,6 +24,9 @@ type Clock = Callable[[], Milliseconds]
 type Randomness = Callable[[int], bytes]
 """Gives that many random bytes."""
 
+type Jitter = Callable[[], float]
+"""Gives a random number in [0, 1), by which pauses differ."""
+
 
 class Fenced(Exception):
     """A conditional write lost its race: the row is not the one it was decided on. `current` is the row that is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -20,28 +21,7 @@ from darkroom.aws.timesheets_table import TimesheetsTable
 from darkroom.aws.token_buckets_table import TokenBucketsTable
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import Lane
-from darkroom.domain.limits import InputFormat, Limits
-from darkroom.operations.admit_image import AdmissionControl
-from darkroom.operations.admit_upload import Desk
-from darkroom.operations.release_images import ReleaseStores
-from darkroom.operations.sweep_due_images import Stores
-from darkroom.ports import (
-    Alarms,
-    Archive,
-    DeadLetters,
-    HoldQueue,
-    Holds,
-    Images,
-    Lanes,
-    Once,
-    Originals,
-    Outputs,
-    Tenants,
-    Timesheets,
-    TokenBuckets,
-    Uploads,
-)
+from darkroom.ports import Outputs
 from darkroom.settings import (
     AdmissionSettings,
     AdmitUploadSettings,
@@ -58,9 +38,26 @@ from darkroom.settings import (
     TranscodeImageSettings,
 )
 
+# Each function below imports its own operation, so that no other need load it.
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from mypy_boto3_sqs import SQSClient
+
+    import darkroom.operations.admit_upload
+    import darkroom.operations.archive_dead_letters
+    import darkroom.operations.authorize_request
+    import darkroom.operations.begin_upload
+    import darkroom.operations.delete_image
+    import darkroom.operations.hand_in_timesheets
+    import darkroom.operations.hold_images
+    import darkroom.operations.move_image
+    import darkroom.operations.read_image
+    import darkroom.operations.release_images
+    import darkroom.operations.submit_image
+    import darkroom.operations.sweep_due_images
+    import darkroom.operations.transcode_image
+    from darkroom.operations.admit_image import AdmissionControl
+    from darkroom.operations.take_token import Ports as RateLimitPorts
 
 
 def clock() -> Milliseconds:
@@ -73,7 +70,30 @@ randomness = secrets.token_bytes
 within = clients.within
 
 
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """What an API handler needs around its operation: what its rate limit asks, and where variants lie.
+
+    `admit` raises Retryable while a store that the operation needs is known not to answer: nothing is begun then.
+    """
+
+    rate_limit: RateLimitPorts
+    outputs: Outputs
+    admit: Callable[[], None]
+
+
+def _edge(settings: AdmissionSettings, outputs: Outputs, *needed: circuits.Circuit) -> Edge:
+    from darkroom.operations.take_token import Ports as RateLimitPorts
+
+    # On a client of its own: a tenant that is throttled at its own bucket must not open everybody's circuit.
+    token_buckets = TokenBucketsTable(clients.impatient_dynamodb_client(), settings.token_buckets_table)
+    rate_limit = RateLimitPorts(token_buckets=token_buckets, clock=clock)
+    return Edge(rate_limit=rate_limit, outputs=outputs, admit=circuits.admission(*needed))
+
+
 def _admission(settings: AdmissionSettings) -> AdmissionControl:
+    from darkroom.operations.admit_image import AdmissionControl
+
     return AdmissionControl(
         depths=LaneDepths(clients.impatient_sqs_client(), settings.queue_urls),
         timesheets=TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table),
@@ -82,241 +102,191 @@ def _admission(settings: AdmissionSettings) -> AdmissionControl:
     )
 
 
-def _token_buckets(settings: AdmissionSettings) -> TokenBuckets:
-    # On a client of its own: a tenant that is throttled at its own bucket must not open everybody's circuit.
-    return TokenBucketsTable(clients.impatient_dynamodb_client(), settings.token_buckets_table)
+def authorize_request() -> darkroom.operations.authorize_request.Ports:
+    """The ports of `authorize_request`, by the function's environment."""
+    from darkroom.operations.authorize_request import Ports
 
-
-def authorize_request() -> Tenants:
-    """The port of `authorize_request`, by the function's environment."""
     settings = AuthorizeRequestSettings.read()
     dynamodb = clients.dynamodb_client()
     circuits.of_dynamodb(dynamodb, settings.tenants_table, key="id")
-    return TenantsTable(dynamodb, settings.tenants_table)
+    return Ports(tenants=TenantsTable(dynamodb, settings.tenants_table))
 
 
-@dataclass(frozen=True, kw_only=True)
-class SubmitImage:
-    """The ports of `submit_image`, and which files it accepts."""
+def submit_image() -> tuple[darkroom.operations.submit_image.Ports, Edge]:
+    """The ports of `submit_image`, by the function's environment, and what its handler needs around it."""
+    from darkroom.operations.submit_image import Ports
 
-    images: Images
-    originals: Originals
-    outputs: Outputs
-    lanes: Lanes
-    hold_queue: HoldQueue
-    admission: AdmissionControl
-    token_buckets: TokenBuckets
-    input_formats: frozenset[InputFormat]
-    admit: Callable[[], None]
-    """Raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then."""
-
-
-def submit_image() -> SubmitImage:
-    """The ports of `submit_image`, by the function's environment."""
     settings = SubmitImageSettings.read()
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
-    return SubmitImage(
+    ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
-        outputs=OutputsBucket(s3, settings.outputs_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         admission=_admission(settings),
-        token_buckets=_token_buckets(settings),
+        clock=clock,
+        randomness=randomness,
         input_formats=settings.input_formats,
-        admit=circuits.admission(
-            circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
-        ),
+    )
+    return ports, _edge(
+        settings,
+        OutputsBucket(s3, settings.outputs_bucket),
+        circuits.of_dynamodb(dynamodb, settings.images_table),
+        circuits.of_s3(s3, settings.outputs_bucket),
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class BeginUpload:
-    """The ports of `begin_upload`, where its document finds variants, and the largest file that may be announced."""
+def begin_upload() -> tuple[darkroom.operations.begin_upload.Ports, Edge]:
+    """The ports of `begin_upload`, by the function's environment, and what its handler needs around it."""
+    from darkroom.operations.begin_upload import Ports
 
-    images: Images
-    uploads: Uploads
-    outputs: Outputs
-    admission: AdmissionControl
-    token_buckets: TokenBuckets
-    max_bytes: int
-    admit: Callable[[], None]
-    """Raises Retryable while DynamoDB is known not to answer: nothing is begun then."""
-
-
-def begin_upload() -> BeginUpload:
-    """The ports of `begin_upload`, by the function's environment."""
     settings = BeginUploadSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
-    return BeginUpload(
+    ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
-        outputs=OutputsBucket(s3, settings.outputs_bucket),
         admission=_admission(settings),
-        token_buckets=_token_buckets(settings),
+        clock=clock,
+        randomness=randomness,
         max_bytes=settings.max_upload_bytes,
-        admit=circuits.admission(circuits.of_dynamodb(dynamodb, settings.images_table)),
+    )
+    return ports, _edge(
+        settings, OutputsBucket(s3, settings.outputs_bucket), circuits.of_dynamodb(dynamodb, settings.images_table)
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdmitUpload:
-    """The ports of `admit_upload`, and what its handler needs of its queue."""
+def admit_upload() -> tuple[darkroom.operations.admit_upload.Ports, SqsUploadQueue]:
+    """The ports of `admit_upload`, by the function's environment, and the queue that its news come from."""
+    from darkroom.operations.admit_upload import Ports
 
-    desk: Desk
-    upload_queue: SqsUploadQueue
-    admit: Callable[[], None]
-    """Raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then."""
-
-
-def admit_upload() -> AdmitUpload:
-    """The ports of `admit_upload`, by the function's environment."""
     settings = AdmitUploadSettings.read()
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
-    return AdmitUpload(
-        desk=Desk(
-            images=ImagesTable(dynamodb, settings.images_table),
-            uploads=UploadsBucket(s3, settings.uploads_bucket),
-            originals=OriginalsBucket(s3, settings.originals_bucket),
-            lanes=LaneQueues(sqs, settings.queue_urls),
-            hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
-            clock=clock,
-            input_formats=settings.input_formats,
-        ),
-        upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url),
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        uploads=UploadsBucket(s3, settings.uploads_bucket),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        lanes=LaneQueues(sqs, settings.queue_urls),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        clock=clock,
         admit=circuits.admission(
             circuits.of_dynamodb(dynamodb, settings.images_table),
             circuits.of_s3(s3, settings.uploads_bucket, "uploads"),
         ),
+        input_formats=settings.input_formats,
     )
+    return ports, SqsUploadQueue(sqs, settings.upload_queue_url)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranscodeImage:
-    """The ports of `transcode_image`, the bounds of an original, and what its handler needs of SQS itself."""
+class LaneWorker:
+    """What the lanes' worker does besides developing: it has messages come back to their lanes, counts its time, and
+    tells the memory of finished work of each invocation by `register`, until whose end its work may be leased."""
 
-    images: Images
-    originals: Originals
-    outputs: Outputs
-    once: Callable[[LambdaContext], Once]
-    """The memory of finished work, leased for as long as the invocation with that context may run."""
-    limits: Limits
-    admit: Callable[[], None]
-    """Raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then."""
-    visibility_seconds: int
     sqs: SQSClient
     queue_urls: Mapping[str, str]
-    timesheets: Timesheets
-    service: Mapping[str, Lane]
+    timesheets: darkroom.operations.hand_in_timesheets.Ports
+    register: Callable[[LambdaContext], None]
 
     def hide_for(self, lane: str, receipt_handle: str, seconds: int) -> None:
         """Lets the message come back to its lane after `seconds`. Raises Retryable where it comes back by itself."""
         hide_for(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
 
 
-def transcode_image() -> TranscodeImage:
-    """The ports of `transcode_image`, by the function's environment."""
-    # Here, so that the others need not load it; and at initialisation, so that no delivery waits for it.
-    from darkroom.aws.once import PowertoolsOnce  # noqa: PLC0415
+def transcode_image() -> tuple[darkroom.operations.transcode_image.Ports, LaneWorker]:
+    """The ports of `transcode_image`, by the function's environment, and what its handler needs around it."""
+    from darkroom.aws.once import PowertoolsOnce
+    from darkroom.operations.hand_in_timesheets import Ports as TimesheetPorts
+    from darkroom.operations.transcode_image import Ports
 
     settings = TranscodeImageSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
-    return TranscodeImage(
+    once = PowertoolsOnce(dynamodb, settings.idempotency_table)
+    ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
-        once=lambda context: PowertoolsOnce(dynamodb, settings.idempotency_table, context),
-        limits=settings.limits,
+        once=once,
+        clock=clock,
+        jitter=random.random,
         admit=circuits.admission(
             circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
         ),
+        limits=settings.limits,
+        service=settings.service,
         visibility_seconds=settings.visibility_seconds,
+    )
+    timesheets = TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table)
+    return ports, LaneWorker(
         sqs=clients.sqs_client(),
         queue_urls=settings.queue_urls,
-        timesheets=TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table),
-        service=settings.service,
+        timesheets=TimesheetPorts(timesheets=timesheets, clock=clock),
+        register=once.register,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadImage:
-    """The ports of `read_image`."""
+def read_image() -> darkroom.operations.read_image.Ports:
+    """The ports of `read_image` and `list_images`, by the function's environment."""
+    from darkroom.operations.read_image import Ports
 
-    images: Images
-    outputs: Outputs
-
-
-def read_image() -> ReadImage:
-    """The ports of `read_image`, by the function's environment."""
     settings = ReadImageSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.impatient_s3_client()
     circuits.of_dynamodb(dynamodb, settings.images_table)
     circuits.of_s3(s3, settings.outputs_bucket)
-    return ReadImage(
+    return Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
+        clock=clock,
     )
 
 
-def delete_image() -> Images:
-    """The port of `delete_image`, by the function's environment."""
+def delete_image() -> darkroom.operations.delete_image.Ports:
+    """The ports of `delete_image`, by the function's environment."""
+    from darkroom.operations.delete_image import Ports
+
     settings = DeleteImageSettings.read()
     dynamodb = clients.dynamodb_client()
     circuits.of_dynamodb(dynamodb, settings.images_table)
-    return ImagesTable(dynamodb, settings.images_table)
+    return Ports(images=ImagesTable(dynamodb, settings.images_table), clock=clock)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MoveImage:
-    """The ports of `move_image`, and where its document finds variants."""
+def move_image() -> tuple[darkroom.operations.move_image.Ports, Edge]:
+    """The ports of `move_image`, by the function's environment, and what its handler needs around it."""
+    from darkroom.operations.move_image import Ports
 
-    images: Images
-    outputs: Outputs
-    lanes: Lanes
-    hold_queue: HoldQueue
-    admission: AdmissionControl
-    token_buckets: TokenBuckets
-
-
-def move_image() -> MoveImage:
-    """The ports of `move_image`, by the function's environment."""
     settings = MoveImageSettings.read()
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
-    circuits.of_dynamodb(dynamodb, settings.images_table)
-    return MoveImage(
+    ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
-        outputs=OutputsBucket(clients.s3_client(), settings.outputs_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         admission=_admission(settings),
-        token_buckets=_token_buckets(settings),
+        clock=clock,
     )
+    outputs = OutputsBucket(clients.s3_client(), settings.outputs_bucket)
+    return ports, _edge(settings, outputs, circuits.of_dynamodb(dynamodb, settings.images_table))
 
 
-@dataclass(frozen=True, kw_only=True)
-class HoldImages:
-    """The ports of `hold_images`."""
-
-    lanes: Lanes
-    holds: Holds
-    alarms: Alarms
-
-
-def hold_images() -> HoldImages:
+def hold_images() -> darkroom.operations.hold_images.Ports:
     """The ports of `hold_images`, by the function's environment."""
+    from darkroom.operations.hold_images import Ports
+
     settings = HoldImagesSettings.read()
-    return HoldImages(
+    return Ports(
         lanes=LaneQueues(clients.sqs_client(), settings.queue_urls),
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
         alarms=HoldExecutions(clients.step_functions_client(), settings.hold_state_machine),
+        clock=clock,
+        known_lanes=settings.queue_urls,
     )
 
 
-def release_images() -> ReleaseStores:
+def release_images() -> darkroom.operations.release_images.Ports:
     """The ports of `release_images`, by the function's environment."""
+    from darkroom.operations.release_images import Ports
+
     settings = ReleaseImagesSettings.read()
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
-    return ReleaseStores(
+    return Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
@@ -327,11 +297,13 @@ def release_images() -> ReleaseStores:
     )
 
 
-def sweep_due_images() -> Stores:
+def sweep_due_images() -> darkroom.operations.sweep_due_images.Ports:
     """The ports of `sweep_due_images`, by the function's environment."""
+    from darkroom.operations.sweep_due_images import Ports
+
     settings = SweepDueImagesSettings.read()
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
-    return Stores(
+    return Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),
@@ -346,22 +318,16 @@ def sweep_due_images() -> Stores:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArchiveDeadLetters:
-    """The ports of `archive_dead_letters`."""
-
-    images: Images
-    dead_letters: DeadLetters
-    archive: Archive
-
-
-def archive_dead_letters() -> ArchiveDeadLetters:
+def archive_dead_letters() -> darkroom.operations.archive_dead_letters.Ports:
     """The ports of `archive_dead_letters`, by the function's environment."""
+    from darkroom.operations.archive_dead_letters import Ports
+
     settings = ArchiveDeadLettersSettings.read()
-    return ArchiveDeadLetters(
+    return Ports(
         images=ImagesTable(clients.dynamodb_client(), settings.images_table),
         dead_letters=DeadLetterQueues(
             clients.sqs_client(), clients.sqs_client_without_retries(), settings.dead_letter_queues
         ),
         archive=DeadLetterArchive(clients.s3_client(), settings.archive_bucket),
+        clock=clock,
     )

@@ -36,7 +36,14 @@ def hurry(divisor: int) -> None:
     if _is_transcoder():
         from darkroom.operations import transcode_image  # noqa: PLC0415
 
-        _shorten(divisor, transcode_image, "LEASE_MARGIN_SECONDS", "REDELIVERY_MARGIN_SECONDS")
+        _shorten(
+            divisor,
+            transcode_image,
+            "LEASE_MARGIN_SECONDS",
+            "REDELIVERY_MARGIN_SECONDS",
+            "COSTLIEST_IMAGE_MILLISECONDS",
+            "NEXT_TURN_SECONDS",
+        )
 
 
 def break_for(mark: str) -> None:
@@ -70,8 +77,5 @@ if _divisor > 1:
     hurry(_divisor)
 
 app: Any = importlib.import_module("app")
-
-if _divisor > 1 and _is_transcoder():
-    _shorten(_divisor, app, "COSTLIEST_IMAGE_MILLISECONDS", "NEXT_TURN_SECONDS")
 
 handler = app.handler

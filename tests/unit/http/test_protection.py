@@ -16,6 +16,7 @@ from darkroom.http.problems import Problem
 from darkroom.http.protection import protected
 from darkroom.http.router import Router
 from darkroom.http.routes import GET_STATUS, POST_IMAGE, ROUTES
+from darkroom.operations.take_token import Ports
 from darkroom.settings import AccessSettings
 from proof.fakes.admission import FakeTokenBuckets
 
@@ -32,7 +33,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Router:
 
 
 def asked(app: Router, buckets: FakeTokenBuckets, serve: Callable[[Any], Response[str]], **more: Any) -> Response[str]:
-    return protected(buckets=buckets, clock=lambda: NOW, **more)(app, cast(Any, serve))
+    return protected(Ports(token_buckets=buckets, clock=lambda: NOW), **more)(app, cast(Any, serve))
 
 
 def served(_: Any) -> Response[str]:
@@ -91,7 +92,7 @@ def counted(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
 
 
 def test_a_route_has_a_protection_if_and_only_if_it_is_rate_limited(app: Router) -> None:
-    protect = protected(buckets=FakeTokenBuckets(), clock=lambda: NOW)
+    protect = protected(Ports(token_buckets=FakeTokenBuckets(), clock=lambda: NOW))
     with pytest.raises(ValueError, match="postImage"):
         handles(app, POST_IMAGE)
     with pytest.raises(ValueError, match="getImageStatus"):

@@ -21,7 +21,10 @@ from darkroom.domain.errors import Rejected
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.periods import Period, day_period, days_later, local_time
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND, cancel_scheduled
+from darkroom.operations.cancel_scheduled import Ports as CancelPorts
 from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
+from darkroom.operations.list_scheduled import Ports as ListPorts
+from darkroom.operations.move_scheduled import Ports as MovePorts
 from darkroom.operations.move_scheduled import move_scheduled
 from darkroom.operations.pace import Pace
 from darkroom.ports import UnreadableRow
@@ -85,18 +88,10 @@ def move(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool) -> No
         whither=f" to {day}, to the same time of the day ({choice.zone or 'UTC'})",
         options=f" --by {days}d",
     )
-    images, lanes, hold_queue = stack.images, stack.lanes, stack.hold_queue
+    ports = MovePorts(images=stack.images, lanes=stack.lanes, hold_queue=stack.hold_queue, clock=stack.clock)
 
     def act(image_id: str) -> bool:
-        return move_scheduled(
-            image_id,
-            selection,
-            lambda at: days_later(at, days, zone),
-            images=images,
-            lanes=lanes,
-            hold_queue=hold_queue,
-            clock=stack.clock,
-        )
+        return move_scheduled(ports, image_id, selection, lambda at: days_later(at, days, zone))
 
     if not yes:
         _tell(stack, choice, selection, words, rate=rate)
@@ -109,11 +104,12 @@ def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> None:
     """`delay cancel --day`."""
     selection = choice.selection(stack.clock())
     words = _Words(verb="cancel", done="Withdrew", doing="withdrawing", would="be withdrawn")
-    images, begun_at, numbers = stack.images, stack.clock(), itertools.count()
+    ports = CancelPorts(images=stack.images, clock=stack.clock)
+    begun_at, numbers = stack.clock(), itertools.count()
 
     def act(image_id: str) -> bool:
         remove_at = begun_at + next(numbers) * 1000 // REMOVALS_PER_SECOND
-        return cancel_scheduled(image_id, selection, remove_at=remove_at, images=images, clock=stack.clock)
+        return cancel_scheduled(ports, image_id, selection, remove_at=remove_at)
 
     if not yes:
         _tell(stack, choice, selection, words, rate=rate)
@@ -186,7 +182,7 @@ def _do(
         try:
             with stack.explained():
                 do_to_many(
-                    ids_in_order(selection, images=stack.images),
+                    ids_in_order(ListPorts(images=stack.images, clock=stack.clock), selection),
                     attempt,
                     pace=Pace(per_second=rate, clock=stack.clock, pause=pause),
                     at_a_time=_AT_A_TIME,
@@ -238,11 +234,10 @@ def _listed(stack: Stack, choice: Choice, selection: Selection, *, limit: int, r
 
     with stack.explained(), display.Report(display.errors()) as report:
         return list_scheduled(
+            ListPorts(images=stack.images, clock=stack.clock),
             selection,
             cut=cut,
             limit=limit,
             rows=rows,
-            images=stack.images,
-            clock=stack.clock,
             on_read=lambda read: report.show("reading", completed=read, total=None, detail=f"{read:,} images"),
         )

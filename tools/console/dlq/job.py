@@ -16,7 +16,7 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 from darkroom.domain.dead_letter import Move
-from darkroom.operations.replay_dead_letters import Desk, Tally
+from darkroom.operations.replay_dead_letters import QueuePorts, Tally
 
 
 class Job:
@@ -31,13 +31,13 @@ class Job:
         self._after: dict[str, int] = {}
         self._unseen: list[str] = []
         self.tally = Tally(on_change=self._show)
-        self.desk = Desk(
+        self.ports = QueuePorts(
             images=stack.images,
             lanes=stack.lanes,
             dead_letters=stack.dead_letters,
+            moves=stack.moves,
             clock=stack.clock,
             pause=self.pause,
-            stop=lambda: self._interrupts.requested,
         )
 
     @property
@@ -60,11 +60,11 @@ class Job:
         """Does the work on each queue. What fails in the midst of it tells first what was done."""
         try:
             with self._stack.explained():
-                self._before = {queue: self.desk.dead_letters.depth(queue) for queue in self._queues}
+                self._before = {queue: self.ports.dead_letters.depth(queue) for queue in self._queues}
                 for queue in self._queues:
                     if not self.interrupted and not work(queue):
                         self._unseen.append(queue)
-                self._after = {queue: self.desk.dead_letters.depth(queue) for queue in self._queues}
+                self._after = {queue: self.ports.dead_letters.depth(queue) for queue in self._queues}
         except Exception:
             if self.tally.counts:
                 self._report.complain(f"so far: {self._detail()}")

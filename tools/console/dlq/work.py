@@ -14,9 +14,12 @@ from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.dead_letter import Move, MoveStatus, Standing, why_not_replayable
+from darkroom.operations.archive_dead_letters import Ports as ArchivePorts
 from darkroom.operations.archive_dead_letters import archive_dead_letters
+from darkroom.operations.drop_dead_letters import Ports as DropPorts
 from darkroom.operations.drop_dead_letters import drop_dead_letters, is_droppable
 from darkroom.operations.list_dead_letters import EVERYTHING, Listing, Selection, list_dead_letters
+from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
     MOVE_LIMIT,
@@ -167,12 +170,16 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
     selection = selection_of(filters)
     with Job(stack, filters.lane, "replaying") as job:
         pace = Pace(per_second=rate, clock=stack.clock, pause=job.pause)
-        job.run(lambda queue: replay_dead_letters(queue, selection, desk=job.desk, pace=pace, tally=job.tally))
+        job.run(
+            lambda queue: replay_dead_letters(
+                job.ports, queue, selection, pace=pace, stop=lambda: job.interrupted, tally=job.tally
+            )
+        )
         done = job.tally.counts
         if filters.image is not None and not done["replayed"] and not done["finished"] and not job.interrupted:
             try:
                 with stack.explained():
-                    replay_image(filters.image, desk=job.desk)
+                    replay_image(job.ports, filters.image)
             except NotReplayable as error:
                 raise ApiError(f"{filters.image} cannot be replayed. {error}") from error
             job.tally.add("replayed")
@@ -196,11 +203,11 @@ def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
     moves: list[Move] = []
 
     def move_queue(queue: str) -> bool:
-        if job.desk.dead_letters.depth(queue) == 0:
+        if job.ports.dead_letters.depth(queue) == 0:
             return True
         try:
             move = replay_queue(
-                queue, per_second=rate, desk=job.desk, moves=stack.moves, tally=job.tally, on_move=job.show_move
+                job.ports, queue, per_second=rate, stop=lambda: job.interrupted, tally=job.tally, on_move=job.show_move
             )
         except NotReplayable as error:
             raise ApiError(str(error)) from error
@@ -258,17 +265,10 @@ def drop(stack: Stack, filters: Filters, *, force: bool) -> None:
     """`dlq drop --yes`."""
     selection = selection_of(filters)
     with Job(stack, filters.lane, "dropping") as job:
-        desk = job.desk
+        ports = DropPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock)
         job.run(
             lambda queue: drop_dead_letters(
-                queue,
-                selection,
-                force=force,
-                dead_letters=desk.dead_letters,
-                images=desk.images,
-                clock=desk.clock,
-                stop=desk.stop,
-                tally=job.tally,
+                ports, queue, selection, force=force, stop=lambda: job.interrupted, tally=job.tally
             )
         )
     out = display.output()
@@ -308,10 +308,9 @@ def archive(stack: Stack, filters: Filters) -> None:
 
     with Interrupts() as interrupts, stack.explained(), display.Report(display.errors()) as report:
         archiving = archive_dead_letters(
-            dead_letters=stack.dead_letters,
-            images=stack.images,
-            archive=stack.archive,
-            clock=stack.clock,
+            ArchivePorts(
+                dead_letters=stack.dead_letters, images=stack.images, archive=stack.archive, clock=stack.clock
+            ),
             out_of_time=lambda: interrupts.requested,
             older_than_seconds=seconds_of(filters.older_than) or 0,
             queues=stack.chosen(filters.lane),
@@ -337,12 +336,10 @@ def archive(stack: Stack, filters: Filters) -> None:
 def _listed(stack: Stack, lane: str | None, selection: Selection, *, limit: int) -> Listing:
     with stack.explained(), display.Report(display.errors()) as report:
         return list_dead_letters(
+            ListPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock),
             stack.chosen(lane),
             selection,
             limit=limit,
-            dead_letters=stack.dead_letters,
-            images=stack.images,
-            clock=stack.clock,
             on_case=lambda done, total: report.show(
                 "looking up", completed=done, total=total, detail=f"{done:,} of {total:,} images"
             ),

@@ -13,7 +13,7 @@ from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.instants import rfc3339
-from darkroom.operations.list_unreadable_rows import list_unreadable_rows
+from darkroom.operations.list_unreadable_rows import Ports, list_unreadable_rows
 
 _SHOWN = 50
 
@@ -50,8 +50,8 @@ class Check:
 
 def _unreadable_rows(examination: Examination) -> list[Finding]:
     survey = list_unreadable_rows(
+        Ports(images=examination.stack.images),
         whole_table=examination.whole_table,
-        images=examination.stack.images,
         on_read=lambda rows, unreadable: examination.report.show(
             "reading rows", completed=rows, total=None, detail=f"{rows:,} rows, {unreadable:,} unreadable"
         ),

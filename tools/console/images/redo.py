@@ -12,7 +12,7 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 from darkroom.operations.pace import Pace
-from darkroom.operations.redo_image import NotRedoable, redo_image
+from darkroom.operations.redo_image import NotRedoable, Ports, redo_image
 
 
 def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
@@ -27,13 +27,13 @@ def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
     with Interrupts() as interrupts:
         try:
             with stack.explained():
-                images, lanes = stack.images, stack.lanes
+                ports = Ports(images=stack.images, lanes=stack.lanes, clock=stack.clock)
                 for image_id in image_ids:
                     pace.wait()
                     if interrupts.requested:
                         break
                     try:
-                        image = redo_image(image_id, images=images, lanes=lanes, clock=stack.clock)
+                        image = redo_image(ports, image_id)
                     except NotRedoable as error:
                         refused += 1
                         display.complain(f"{image_id}  not redone: {error}")

@@ -16,12 +16,10 @@ from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 from darkroom.domain.instants import rfc3339
 from darkroom.operations.list_orphans import Look, Orphan, list_orphans
+from darkroom.operations.list_orphans import Ports as ListPorts
 from darkroom.operations.patience import Patience
-from darkroom.operations.remove_orphans import (
-    TableSeemsLost,
-    remove_orphans,
-    table_seems_lost,
-)
+from darkroom.operations.remove_orphans import Ports as RemovePorts
+from darkroom.operations.remove_orphans import TableSeemsLost, remove_orphans, table_seems_lost
 
 STANDARD_AGE = "2d"
 """The age unless told: whoever erased a table by mistake has noticed by then."""
@@ -79,11 +77,13 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
         try:
             with stack.explained():
                 removal = remove_orphans(
+                    RemovePorts(
+                        images=stack.images,
+                        originals=stack.original_versions,
+                        patience=Patience(pause=pause, stop=lambda: interrupts.requested),
+                    ),
                     look,
                     table_is_whole=table_is_whole,
-                    images=stack.images,
-                    originals=stack.original_versions,
-                    patience=Patience(pause=pause, stop=lambda: interrupts.requested),
                     on_progress=show,
                 )
         except TableSeemsLost as error:
@@ -115,11 +115,13 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
 def _look(stack: Stack, older_than: str) -> Look:
     with stack.explained(), display.Report(display.errors()) as report:
         return list_orphans(
+            ListPorts(
+                images=stack.images,
+                originals=stack.original_versions,
+                clock=stack.clock,
+                patience=Patience(pause=time.sleep, stop=lambda: False),  # nothing is changed: Ctrl-C ends it at once
+            ),
             older_than_seconds=seconds_of(older_than) or 0,
-            images=stack.images,
-            originals=stack.original_versions,
-            clock=stack.clock,
-            patience=Patience(pause=time.sleep, stop=lambda: False),  # nothing is changed: Ctrl-C ends it at once
             on_look=lambda looked_at, without_row: report.show(
                 "looking",
                 completed=looked_at,

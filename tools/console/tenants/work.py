@@ -13,9 +13,13 @@ from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
+from darkroom.operations.add_tenant import Ports as AddPorts
 from darkroom.operations.add_tenant import TenantExists, add_tenant
+from darkroom.operations.change_tenant import Ports as ChangePorts
 from darkroom.operations.change_tenant import UnknownTenant, change_tenant
+from darkroom.operations.create_key import Ports as CreatePorts
 from darkroom.operations.create_key import create_key as create_key_of
+from darkroom.operations.revoke_key import Ports as RevokePorts
 from darkroom.operations.revoke_key import UnknownKey
 from darkroom.operations.revoke_key import revoke_key as revoke_key_of
 from darkroom.ports import UnreadableRow
@@ -26,12 +30,11 @@ def add(stack: Stack, tenant_id: str, *, tier: Tier, requests_per_second: int | 
     try:
         with stack.explained():
             tenant = add_tenant(
+                AddPorts(tenants=stack.tenants, clock=stack.clock),
                 tenant_id,
                 tier=tier,
                 requests_per_second=requests_per_second,
                 burst=burst,
-                tenants=stack.tenants,
-                clock=stack.clock,
             )
     except TenantExists as error:
         raise ApiError(
@@ -125,7 +128,9 @@ def create_key(stack: Stack, tenant_id: str, *, label: str | None) -> None:
         access = stack.access
         try:
             key, stored = create_key_of(
-                tenant_id, label=label, tenants=stack.tenants, clock=stack.clock, randomness=secrets.token_bytes
+                CreatePorts(tenants=stack.tenants, clock=stack.clock, randomness=secrets.token_bytes),
+                tenant_id,
+                label=label,
             )
         except UnknownTenant as error:
             raise _no_tenant(stack, tenant_id) from error
@@ -185,7 +190,7 @@ def revoke_key(stack: Stack, key_id: str) -> None:
     """`keys revoke`."""
     try:
         with stack.explained():
-            key = revoke_key_of(key_id, tenants=stack.tenants, clock=stack.clock)
+            key = revoke_key_of(RevokePorts(tenants=stack.tenants, clock=stack.clock), key_id)
     except UnknownKey as error:
         raise ApiError(
             f"There is no key {key_id} here. See which there are: ./darkroom keys ls{stack.options}"
@@ -201,7 +206,7 @@ _IN_FORCE = f"It is in force within {AUTHORIZER_CACHE_SECONDS} seconds."
 def _changed(stack: Stack, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
     try:
         with stack.explained():
-            return change_tenant(tenant_id, change, tenants=stack.tenants)
+            return change_tenant(ChangePorts(tenants=stack.tenants), tenant_id, change)
     except UnknownTenant as error:
         raise _no_tenant(stack, tenant_id) from error
 

@@ -22,17 +22,18 @@ REMEMBERED_SECONDS = 15 * 24 * 3600
 
 
 class PowertoolsOnce:
-    """Keeps the `Once` port for one invocation of a function.
+    """Keeps the `Once` port."""
 
-    The invocation's context bounds the lease on unfinished work: a worker that dies leaves it until its own deadline
-    (https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/#lambda-timeouts).
-    """
-
-    def __init__(self, client: DynamoDBClient, table_name: str, context: LambdaContext) -> None:
+    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._layer = DynamoDBPersistenceLayer(table_name=table_name, boto3_client=client)
         self._config = IdempotencyConfig(
             expires_after_seconds=REMEMBERED_SECONDS, raise_on_no_idempotency_key=True, hash_function="sha256"
         )
+
+    def register(self, context: LambdaContext) -> None:
+        """Bounds the lease on unfinished work by the invocation with that context: a worker that dies leaves it until
+        its own deadline (https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/#lambda-timeouts).
+        """
         self._config.register_lambda_context(context)
 
     def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
+from darkroom.domain.errors import Retryable
 from darkroom.domain.ids import IMAGE_ID_PATTERN
 from darkroom.domain.message import Message, UnreadableMessage, read_message
+from darkroom.domain.retry import RetryPolicy, returns_in
 
 LANE = "upload"
 """What the queue of this news is called beside the lanes."""
@@ -30,6 +32,32 @@ class News:
 
     image_ids: tuple[str, ...]
     is_reminder: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returns:
+    """News that could not be settled comes back: `in_seconds` from now, or where that is None by itself, after its
+    queue's visibility timeout."""
+
+    in_seconds: int | None
+
+
+def when_news_returns(
+    failure: Exception, *, receive_count: int, is_reminder: bool, unit_random: float
+) -> Returns | None:
+    """What becomes of received news after `failure`; None where it may go.
+
+    After an outage it comes back, but not as a dead letter of an upload that has nothing wrong with it: the row is due
+    for a look, and the sweeper finds what has come. What tripped a bug comes back by itself and ends as a dead letter:
+    one for each event of S3, and none for the sweeper's reminders, of which more come.
+    """
+    if isinstance(failure, Retryable):
+        delay_seconds = RetryPolicy().delay_seconds(receive_count, unit_random)
+        in_seconds = returns_in(max(delay_seconds, failure.retry_after_seconds), receive_count=receive_count)
+        return None if in_seconds is None else Returns(in_seconds=in_seconds)
+    if is_reminder and returns_in(0, receive_count=receive_count) is None:
+        return None
+    return Returns(in_seconds=None)
 
 
 class _Object(BaseModel):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.image import Image, Letter, Status, has_expired, lease_lapsed
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.lanes import Lane
 from darkroom.domain.retry import MAX_ATTEMPTS
 from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS, expire, give_up, never_came
 
@@ -69,9 +69,9 @@ def look_at_due(
     image: Image,
     *,
     now: Milliseconds,
-    backlog: int = 0,
-    releasing_until: Milliseconds = 0,
-    service: Mapping[str, Lane] = LANES,
+    backlog: int,
+    releasing_until: Milliseconds,
+    service: Mapping[str, Lane],
 ) -> Duty:
     """What a due row asks for; `backlog` is how many messages wait in its lane, `releasing_until` how long releases
     have reserved it, and `service` what each lane is deployed with.

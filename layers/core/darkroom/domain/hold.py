@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from darkroom.domain.instants import Milliseconds, rfc3339
-from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 
@@ -116,7 +115,7 @@ class Unplaceable(ValueError):
     due for a look after its time, by a sweeper that may know its lane."""
 
 
-def unplaceable_because(entry: Entry, now: Milliseconds, lanes: Container[str] = LANES) -> str | None:
+def unplaceable_because(entry: Entry, now: Milliseconds, lanes: Container[str]) -> str | None:
     """Why this version can neither send nor hold the image, or None where it can."""
     if entry.message.lane not in lanes:
         return f"no lane of this version is called {entry.message.lane!r}"

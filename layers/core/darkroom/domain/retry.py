@@ -41,3 +41,12 @@ class RetryPolicy:
 OUTAGE = RetryPolicy(floor_seconds=120.0)
 """For deliveries that come to nothing because a service does not answer, by their receive count: 2, 4, 8, 10 minutes,
 up to 15 with jitter, so that the five receives of a message span more than twenty."""
+
+
+def returns_in(delay_seconds: int, *, receive_count: int) -> int | None:
+    """After how many seconds a received message must come back whose work is not done; None where it may go.
+
+    After its last receive it would come back as a dead letter, of work that is not to be given up. It may go: its row
+    is due for a look until the work is done, and the sweeper sends another.
+    """
+    return delay_seconds if receive_count < MAX_RECEIVES else None

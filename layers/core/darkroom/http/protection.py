@@ -15,13 +15,12 @@ from darkroom.http.callers import caller_of
 from darkroom.http.problems import Problem
 from darkroom.http.rate_limit import limit_field, policy_field
 from darkroom.http.router import Router
-from darkroom.operations.take_token import take_token
-from darkroom.ports import Clock, TokenBuckets
+from darkroom.operations.take_token import Ports, take_token
 from darkroom.telemetry import logger
 
 
 def protected(
-    *, buckets: TokenBuckets, clock: Clock, require_healthy: Callable[[], None] | None = None
+    rate_limit: Ports, *, require_healthy: Callable[[], None] | None = None
 ) -> Callable[[Router, NextMiddleware], Response[str]]:
     """A middleware for one route.
 
@@ -36,7 +35,7 @@ def protected(
         if require_healthy is not None:
             require_healthy()
         try:
-            hold_to_allowance(app, caller, buckets=buckets, clock=clock)
+            hold_to_allowance(app, caller, rate_limit)
             return next_middleware(app)
         except TurnedAway as error:
             raise _refusal(app, caller, error) from error
@@ -50,10 +49,10 @@ def announce_allowance(app: Router, caller: Caller) -> None:
         app.answer_headers["RateLimit-Policy"] = policy_field(caller.allowance)
 
 
-def hold_to_allowance(app: Router, caller: Caller, *, buckets: TokenBuckets, clock: Clock) -> None:
+def hold_to_allowance(app: Router, caller: Caller, ports: Ports) -> None:
     """Takes a token for the request, and tells the client what is left. Raises TurnedAway (`too_many_requests`) where
     there is none; where the tenant's bucket does not answer, the request is served."""
-    taken, now = take_token(caller, buckets=buckets, clock=clock), clock()
+    taken, now = take_token(ports, caller), ports.clock()
     allowance = caller.allowance
     if allowance is None:
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from darkroom.domain.tenants import TENANT_ID_PATTERN, Tenant, Tier, is_tenant_id
 from darkroom.ports import Clock, Tenants
 
@@ -14,14 +16,16 @@ class TenantExists(Exception):
         self.tenant = tenant
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What adding a tenant needs from outside."""
+
+    tenants: Tenants
+    clock: Clock
+
+
 def add_tenant(
-    tenant_id: str,
-    *,
-    tier: Tier,
-    requests_per_second: int | None,
-    burst: int | None,
-    tenants: Tenants,
-    clock: Clock,
+    ports: Ports, tenant_id: str, *, tier: Tier, requests_per_second: int | None, burst: int | None
 ) -> Tenant:
     """The new tenant, which has no key yet.
 
@@ -32,11 +36,11 @@ def add_tenant(
     tenant = Tenant(
         tenant_id=tenant_id,
         tier=tier,
-        created_at=clock(),
+        created_at=ports.clock(),
         requests_per_second=requests_per_second,
         burst=burst,
     )
-    found = tenants.add_tenant(tenant)
+    found = ports.tenants.add_tenant(tenant)
     if found != tenant:
         raise TenantExists(found)
     return found

@@ -16,7 +16,7 @@ from darkroom.domain.admission import (
 )
 from darkroom.domain.errors import Retryable, TurnedAway
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.lanes import Lane
 from darkroom.domain.tenants import Tier
 from darkroom.ports import Clock, Depths, Timesheets
 
@@ -51,7 +51,7 @@ class AdmissionControl:
     depths: Depths
     timesheets: Timesheets
     clock: Clock
-    service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
+    service: Mapping[str, Lane]
     _views: dict[str, _View] = field(default_factory=dict)
 
     def admit(self, lane_name: str, tier: Tier, *, process_at: Milliseconds | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -11,8 +12,8 @@ from darkroom.domain.image import Image, Source, Status, has_expired
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import key_reused
 from darkroom.domain.transitions import arrive, expire, reject
-from darkroom.operations.enqueue import enqueue_in_time
-from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes, Originals, Uploads
+from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
+from darkroom.ports import Fenced, Originals, Uploads
 
 if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
@@ -28,47 +29,48 @@ class Admission:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
-    """The ports that an admission works with, and which files it accepts."""
+class Ports(EnqueueInTimePorts):
+    """What an admission needs from outside, beside what sending the message does, and which files it accepts.
 
-    images: Images
+    `admit` raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then.
+    """
+
     uploads: Uploads
     originals: Originals
-    lanes: Lanes
-    hold_queue: HoldQueue
-    clock: Clock
+    admit: Callable[[], None]
     input_formats: frozenset[InputFormat]
 
 
-def admit_upload(image_id: str, *, desk: Desk) -> Admission:
+def admit_upload(ports: Ports, image_id: str) -> Admission:
     """Takes the upload that lies there for the image that awaits it. Whether it does, the row says, whatever the news.
 
     The order is that of a photo sent at once: the original, the row, the message; and the upload goes last, so that
     whatever dies in between is done again by the next news, or by the sweeper. Raises Retryable where a store or the
     table cannot answer.
     """
-    image = desk.images.get(image_id)
+    ports.admit()
+    image = ports.images.get(image_id)
     if image is None:
         return Admission(outcome="gone", image=None)
     if image.status is not Status.AWAITING_UPLOAD:
-        return _late(image, desk)
-    now = desk.clock()
+        return _late(ports, image)
+    now = ports.clock()
     try:
-        body = _body(image, desk)
+        body = _body(ports, image)
         if body is None:
             return Admission(outcome="nothing_there", image=image)
-        after = expire(image, now=now) if has_expired(image, now) else arrive(image, _kept(image, body, desk), now=now)
+        after = expire(image, now=now) if has_expired(image, now) else arrive(image, _kept(ports, image, body), now=now)
     except Rejected as refusal:
         after = reject(image, code=refusal.code, message=refusal.message, now=now)
     try:
-        image = desk.images.change(image, after)
+        image = ports.images.change(image, after)
     except Fenced as lost:
         if lost.current is None:
             return Admission(outcome="gone", image=None)
-        return _late(lost.current, desk)
+        return _late(ports, lost.current)
     if image.has_original:
-        enqueue_in_time(image, images=desk.images, lanes=desk.lanes, hold_queue=desk.hold_queue, clock=desk.clock)
-    _clear(image, desk)
+        enqueue_in_time(ports, image)
+    _clear(ports, image)
     return Admission(outcome=_outcome(image), image=image)
 
 
@@ -82,32 +84,32 @@ def _outcome(image: Image) -> Literal["admitted", "failed", "expired"]:
             return "admitted"
 
 
-def _late(image: Image, desk: Desk) -> Admission:
+def _late(ports: Ports, image: Image) -> Admission:
     """Of an image that no longer awaits an upload the row has all that counts; what came for it goes."""
     if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
         # Whoever admitted it may have died before its message was sent, and this is why the news comes again.
-        enqueue_in_time(image, images=desk.images, lanes=desk.lanes, hold_queue=desk.hold_queue, clock=desk.clock)
-    _clear(image, desk)
+        enqueue_in_time(ports, image)
+    _clear(ports, image)
     return Admission(outcome="late", image=image)
 
 
-def _clear(image: Image, desk: Desk) -> None:
+def _clear(ports: Ports, image: Image) -> None:
     """Removes what nobody needs any more. Where that cannot be done now, the news must come again for it: the image is
     as it should be, but what clients send is not left lying about."""
     if not image.has_original and image.status.is_terminal:
         # Somebody else may have kept it while the row was ended under both.
-        desk.originals.delete(image.image_id)
-    desk.uploads.delete(image.image_id)
+        ports.originals.delete(image.image_id)
+    ports.uploads.delete(image.image_id)
 
 
-def _body(image: Image, desk: Desk) -> bytes | None:
+def _body(ports: Ports, image: Image) -> bytes | None:
     """The upload's bytes, or None where there are none. Raises Rejected where they are not those that were stated."""
-    size_bytes = desk.uploads.size_bytes(image.image_id)
+    size_bytes = ports.uploads.size_bytes(image.image_id)
     if size_bytes is None:
         return None
     # The store holds uploads to what was stated; this is for what came past its checks. The size is compared first, so
     # that nothing is read that has no room here.
-    body = desk.uploads.get(image.image_id) if size_bytes == image.source.size_bytes else b""
+    body = ports.uploads.get(image.image_id) if size_bytes == image.source.size_bytes else b""
     if body is not None and hashlib.sha256(body).hexdigest() != image.source.sha256:
         raise Rejected(
             "checksum_mismatch",
@@ -117,10 +119,10 @@ def _body(image: Image, desk: Desk) -> bytes | None:
     return body
 
 
-def _kept(image: Image, body: bytes, desk: Desk) -> Source:
+def _kept(ports: Ports, image: Image, body: bytes) -> Source:
     """The original that the upload has become. Raises Rejected where it is no image that can be developed."""
-    media_type = accepted_media_type(body[:SNIFF_BYTES], desk.input_formats)
-    original = desk.originals.put_if_absent(image.image_id, body, sha256=image.source.sha256, media_type=media_type)
+    media_type = accepted_media_type(body[:SNIFF_BYTES], ports.input_formats)
+    original = ports.originals.put_if_absent(image.image_id, body, sha256=image.source.sha256, media_type=media_type)
     if original.sha256 != image.source.sha256:
         # Only a key can meet another original under its id: of a photo that was sent under it and got no row.
         raise key_reused()

@@ -11,7 +11,8 @@ from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import rfc3339
 from darkroom.operations.list_dead_letters import Case, grouped, look_up
-from darkroom.ports import Archive, Clock, DeadLetter, DeadLetters, Images
+from darkroom.operations.list_dead_letters import Ports as ListPorts
+from darkroom.ports import Archive, DeadLetter
 
 ARCHIVE_LIMIT = 10_000
 """The most letters of a queue that one run reads; those that it leaves come with a later one."""
@@ -28,12 +29,16 @@ class Archiving:
     incomplete: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ports(ListPorts):
+    """What archiving needs from outside, beside what looking at dead letters does."""
+
+    archive: Archive
+
+
 def archive_dead_letters(
+    ports: Ports,
     *,
-    dead_letters: DeadLetters,
-    images: Images,
-    archive: Archive,
-    clock: Clock,
     out_of_time: Callable[[], bool],
     older_than_seconds: float = ARCHIVED_FROM_SECONDS,
     queues: tuple[str, ...] | None = None,
@@ -44,19 +49,19 @@ def archive_dead_letters(
     Neither a queue that cannot be read nor a letter that trips a bug keeps the others waiting.
     """
     run = Archiving()
-    for queue in dead_letters.queues if queues is None else queues:
+    for queue in ports.dead_letters.queues if queues is None else queues:
         try:
-            taken = dead_letters.take(queue, ARCHIVE_LIMIT)
-            dead_letters.give_back(taken.letters)
+            taken = ports.dead_letters.take(queue, ARCHIVE_LIMIT)
+            ports.dead_letters.give_back(taken.letters)
         except Exception as error:
             run.problems[queue] = error
             continue
         if not taken.complete:
             run.incomplete.append(queue)
-        oldest = min((letter.sent_at for letter in taken.letters), default=clock())
-        run.oldest_seconds[queue] = max(0.0, (clock() - oldest) / 1000)
+        oldest = min((letter.sent_at for letter in taken.letters), default=ports.clock())
+        run.oldest_seconds[queue] = max(0.0, (ports.clock() - oldest) / 1000)
         for group in grouped(taken.letters):
-            old = [letter for letter in group.letters if clock() - letter.sent_at > older_than_seconds * 1000]
+            old = [letter for letter in group.letters if ports.clock() - letter.sent_at > older_than_seconds * 1000]
             run.outcomes["too_young"] += len(group.letters) - len(old)
             if not old:
                 continue
@@ -64,9 +69,9 @@ def archive_dead_letters(
                 run.problems[queue] = Retryable("time ran out")
                 return run
             try:
-                case = look_up(group, images)
+                case = look_up(ports, group)
                 for letter in old:
-                    stored = archive.put_if_absent(archive_key(letter), document_of(letter, case))
+                    stored = ports.archive.put_if_absent(archive_key(letter), document_of(letter, case))
                     outcome = "archived" if stored else "kept_before"
                     run.outcomes[outcome] += 1
                     on_letter(outcome)

@@ -18,7 +18,14 @@ class Denied:
     key_id: str | None = None
 
 
-def authorize_request(authorization: str, *, tenants: Tenants) -> Caller | Denied:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What the decision on a credential needs from outside."""
+
+    tenants: Tenants
+
+
+def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
     """Whom the `Authorization` header of a request acts for, as of now.
 
     Raises Retryable where the table cannot answer: nobody is let in then, and nobody is told that their key is wrong.
@@ -27,12 +34,12 @@ def authorize_request(authorization: str, *, tenants: Tenants) -> Caller | Denie
     key_id = None if key is None else key_id_of(key)
     if key is None or key_id is None:
         return Denied(reason="malformed")
-    stored = tenants.key(key_id)
+    stored = ports.tenants.key(key_id)
     if not opens(key, stored) or stored is None:
         return Denied(reason="unknown", key_id=key_id)
     if stored.revoked_at is not None:
         return Denied(reason="revoked", key_id=key_id)
-    tenant = tenants.tenant(stored.tenant_id)
+    tenant = ports.tenants.tenant(stored.tenant_id)
     if tenant is None or tenant.state is not TenantState.ACTIVE:
         return Denied(reason="suspended", key_id=key_id)
     return Caller(tenant_id=tenant.tenant_id, tier=tenant.tier, allowance=tenant.allowance, key_id=key_id)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
-from darkroom.operations.enqueue import enqueue
-from darkroom.ports import Clock, Fenced, Images, Lanes
+from darkroom.operations.enqueue import EnqueuePorts, enqueue
+from darkroom.ports import Fenced
 
 OPENING_FENCE = ("version", "status", "run")
 """An operator decides on the whole row as it was read: of two at once, one opens it."""
@@ -21,7 +21,11 @@ _TRIES = 5
 
 
 def open_row(
-    image: Image, images: Images, *, why_not: Callable[[Image | None], str | None], opened: Callable[[Image], Image]
+    ports: EnqueuePorts,
+    image: Image,
+    *,
+    why_not: Callable[[Image | None], str | None],
+    opened: Callable[[Image], Image],
 ) -> tuple[Image | None, bool]:
     """The row after it was opened for its next run, or as whoever came first has left it, and whether it was this call
     that opened it. `why_not` says why a row cannot be opened, `opened` is the row as it is then.
@@ -33,13 +37,13 @@ def open_row(
         if current is None or current.run > image.run or why_not(current) is not None:
             return current, False
         try:
-            return images.change(current, opened(current), fence=OPENING_FENCE), True
+            return ports.images.change(current, opened(current), fence=OPENING_FENCE), True
         except Fenced as lost:
             current = lost.current
     raise Retryable("the image changed under every attempt to open it")
 
 
-def send_first_message(image: Image, *, images: Images, lanes: Lanes, clock: Clock) -> None:
+def send_first_message(ports: EnqueuePorts, image: Image) -> None:
     """Sends the message of a run that nobody has begun."""
     if image.status is Status.PENDING and image.attempt == 0:
-        enqueue(image, images=images, lanes=lanes, clock=clock)
+        enqueue(ports, image)

@@ -42,16 +42,19 @@ class Begun:
     replayed: bool
 
 
-def begin_upload(
-    announced: Announced,
-    *,
-    max_bytes: int,
-    images: Images,
-    uploads: Uploads,
-    admission: AdmissionControl,
-    clock: Clock,
-    randomness: Randomness,
-) -> Begun:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What an announcement needs from outside, and the largest file that may be announced."""
+
+    images: Images
+    uploads: Uploads
+    admission: AdmissionControl
+    clock: Clock
+    randomness: Randomness
+    max_bytes: int
+
+
+def begin_upload(ports: Ports, announced: Announced) -> Begun:
     """Writes the row of an image that awaits its upload, and makes the form.
 
     The row comes first: no upload can come before its image is known. Whoever repeats the request under the same key is
@@ -62,25 +65,25 @@ def begin_upload(
     """
     announcement = announced.announcement
     check_idempotency_key(announced.idempotency_key)
-    if announcement.size_bytes > max_bytes:
+    if announcement.size_bytes > ports.max_bytes:
         raise Rejected(
             "upload_too_large",
-            f"The file has {announcement.size_bytes} bytes, and {max_bytes} are the most. "
+            f"The file has {announcement.size_bytes} bytes, and {ports.max_bytes} are the most. "
             "Send a smaller version of the photo.",
         )
     fingerprint = fingerprint_of(announcement.sha256, announcement.asked_for)
     if announced.idempotency_key is None:
-        image_id = image_id_from_bits(randomness(16))
+        image_id = image_id_from_bits(ports.randomness(16))
     else:
         image_id = image_id_for_key(announced.tenant_id, announced.idempotency_key)
-        earlier = images.get(image_id)
+        earlier = ports.images.get(image_id)
         if earlier is not None:
-            return _replay(earlier, fingerprint, images=images, uploads=uploads, clock=clock)
+            return _replay(ports, earlier, fingerprint)
 
-    now = clock()
+    now = ports.clock()
     appointment = appoint(announcement.timetable, now=now)
     lane = lane_for(announced.tier).name
-    admission.admit(lane, announced.tier, process_at=appointment.process_at)
+    ports.admission.admit(lane, announced.tier, process_at=appointment.process_at)
     row = await_upload(
         accept(
             image_id=image_id,
@@ -102,13 +105,13 @@ def begin_upload(
         ),
         now=now,
     )
-    image = images.create(row)
+    image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:
-        return _replay(image, fingerprint, images=images, uploads=uploads, clock=clock)
-    return Begun(image=image, form=_form(image, uploads, clock), replayed=False)
+        return _replay(ports, image, fingerprint)
+    return Begun(image=image, form=_form(ports, image), replayed=False)
 
 
-def _replay(image: Image, fingerprint: str, *, images: Images, uploads: Uploads, clock: Clock) -> Begun:
+def _replay(ports: Ports, image: Image, fingerprint: str) -> Begun:
     """Answers a repeated request with the image of the first one, which is waited for anew."""
     current: Image | None = image
     for _ in range(_TRIES):
@@ -118,20 +121,20 @@ def _replay(image: Image, fingerprint: str, *, images: Images, uploads: Uploads,
         if current.status is not Status.AWAITING_UPLOAD:
             return Begun(image=current, form=None, replayed=True)
         try:
-            renewed = images.change(current, renew_upload(current, now=clock()), fence=DUE_FENCE)
+            renewed = ports.images.change(current, renew_upload(current, now=ports.clock()), fence=DUE_FENCE)
         except Fenced as lost:
             current = lost.current
             continue
-        return Begun(image=renewed, form=_form(renewed, uploads, clock), replayed=True)
+        return Begun(image=renewed, form=_form(ports, renewed), replayed=True)
     raise Retryable("the image changed under every attempt to wait for it anew")
 
 
-def _form(image: Image, uploads: Uploads, clock: Clock) -> UploadForm:
-    return uploads.form_for(
+def _form(ports: Ports, image: Image) -> UploadForm:
+    return ports.uploads.form_for(
         image.image_id,
         sha256=image.source.sha256,
         size_bytes=image.source.size_bytes,
         media_type=image.source.media_type,
         seconds=UPLOAD_SECONDS,
-        now=clock(),
+        now=ports.clock(),
     )

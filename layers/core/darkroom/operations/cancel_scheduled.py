@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
@@ -18,9 +18,15 @@ _TRIES = 5
 """The sweeper or a client may come between reading the row and writing it; five times in a row they do not."""
 
 
-def cancel_scheduled(
-    image_id: str, selection: Selection, *, remove_at: Milliseconds, images: Images, clock: Clock
-) -> bool:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What withdrawing needs from outside."""
+
+    images: Images
+    clock: Clock
+
+
+def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remove_at: Milliseconds) -> bool:
     """Makes the image a tombstone, if it is one of the selection still; returns whether. What a worker has begun or
     finished meanwhile is left alone.
 
@@ -28,13 +34,13 @@ def cancel_scheduled(
     cannot answer or the row keeps changing.
     """
     for _ in range(_TRIES):
-        image = images.get(image_id)
+        image = ports.images.get(image_id)
         if image is None or not selection.covers(image):
             return False
-        now = clock()
+        now = ports.clock()
         after = replace(delete(image, now=now), due_at=max(now, remove_at))
         try:
-            images.change(image, after, fence=("version",))
+            ports.images.change(image, after, fence=("version",))
         except Fenced:
             continue
         return True

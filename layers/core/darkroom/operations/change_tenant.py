@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from darkroom.domain.tenants import Tenant
 from darkroom.ports import Tenants
@@ -12,13 +13,20 @@ class UnknownTenant(LookupError):
     """There is no tenant of that id."""
 
 
-def change_tenant(tenant_id: str, change: Callable[[Tenant], Tenant], *, tenants: Tenants) -> Tenant:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What changing a tenant needs from outside."""
+
+    tenants: Tenants
+
+
+def change_tenant(ports: Ports, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
     """The tenant after `change`, of which only what differs is written: what another operator changes meanwhile stays.
 
     Raises UnknownTenant, and Retryable where the table cannot answer.
     """
-    before = tenants.tenant(tenant_id)
-    after = None if before is None else tenants.change_tenant(before, change(before))
+    before = ports.tenants.tenant(tenant_id)
+    after = None if before is None else ports.tenants.change_tenant(before, change(before))
     if after is None:
         raise UnknownTenant(tenant_id)
     return after

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
 from darkroom.operations.change_tenant import UnknownTenant
 from darkroom.ports import Clock, Randomness, Tenants
@@ -10,21 +12,32 @@ _TRIES = 3
 """Of a million keys, one in a million new ones gets an id that is taken."""
 
 
-def create_key(
-    tenant_id: str, *, label: str | None, tenants: Tenants, clock: Clock, randomness: Randomness
-) -> tuple[str, ApiKey]:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What making a key needs from outside."""
+
+    tenants: Tenants
+    clock: Clock
+    randomness: Randomness
+
+
+def create_key(ports: Ports, tenant_id: str, *, label: str | None) -> tuple[str, ApiKey]:
     """A new key of the tenant, in full and as it is stored.
 
     Raises UnknownTenant, and Retryable where the table cannot answer: a key that was stored all the same is one that
     nobody knows.
     """
-    if tenants.tenant(tenant_id) is None:
+    if ports.tenants.tenant(tenant_id) is None:
         raise UnknownTenant(tenant_id)
     for _ in range(_TRIES):
-        key = key_from_bits(randomness(RANDOM_BYTES))
+        key = key_from_bits(ports.randomness(RANDOM_BYTES))
         stored = ApiKey(
-            key_id=key_id_of(key) or "", tenant_id=tenant_id, digest=digest_of(key), created_at=clock(), label=label
+            key_id=key_id_of(key) or "",
+            tenant_id=tenant_id,
+            digest=digest_of(key),
+            created_at=ports.clock(),
+            label=label,
         )
-        if tenants.add_key(stored) == stored:
+        if ports.tenants.add_key(stored) == stored:
             return key, stored
     raise RuntimeError("every new key has an id that is taken: the source of randomness is none")

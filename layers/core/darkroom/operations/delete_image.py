@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from darkroom.domain.errors import Retryable
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.transitions import delete
@@ -12,19 +14,27 @@ _TRIES = 5
 """A worker's claims and finishes may each come between reading the row and writing it; five in a row do not."""
 
 
-def delete_image(image_id: str, *, tenant_id: str, images: Images, clock: Clock) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What a withdrawal needs from outside."""
+
+    images: Images
+    clock: Clock
+
+
+def delete_image(ports: Ports, image_id: str, *, tenant_id: str) -> None:
     """Makes the image a tombstone; doing so again changes nothing.
 
     Raises UnknownImage, and Retryable where the table cannot answer or the row keeps changing.
     """
     for _ in range(_TRIES):
-        image = images.get(image_id) if is_image_id(image_id) else None
+        image = ports.images.get(image_id) if is_image_id(image_id) else None
         if image is None or image.tenant_id != tenant_id:
             raise UnknownImage
         if image.is_deleted:
             return
         try:
-            images.change(image, delete(image, now=clock()), fence=("version",))
+            ports.images.change(image, delete(image, now=ports.clock()), fence=("version",))
             return
         except Fenced:
             continue

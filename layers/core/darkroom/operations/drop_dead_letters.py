@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from darkroom.domain.dead_letter import Standing
 from darkroom.operations.list_dead_letters import Case, Selection, work_through
+from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.operations.replay_dead_letters import Tally
-from darkroom.ports import Clock, DeadLetters, Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(ListPorts):
+    """What dropping needs from outside: no more than looking at dead letters does."""
 
 
 def is_droppable(case: Case, *, force: bool) -> bool:
@@ -17,13 +23,11 @@ def is_droppable(case: Case, *, force: bool) -> bool:
 
 
 def drop_dead_letters(
+    ports: Ports,
     queue: str,
     selection: Selection,
     *,
     force: bool,
-    dead_letters: DeadLetters,
-    images: Images,
-    clock: Clock,
     stop: Callable[[], bool],
     tally: Tally,
 ) -> bool:
@@ -34,7 +38,7 @@ def drop_dead_letters(
     """
 
     def wants(case: Case) -> bool:
-        if not selection.covers(case, clock()):
+        if not selection.covers(case, ports.clock()):
             return False
         if not is_droppable(case, force=force):
             tally.add(case.standing.value)
@@ -45,13 +49,4 @@ def drop_dead_letters(
         tally.add("dropped")
         return True
 
-    return work_through(
-        queue,
-        act,
-        wants=wants,
-        before_each=lambda: None,
-        stop=stop,
-        dead_letters=dead_letters,
-        images=images,
-        clock=clock,
-    )
+    return work_through(ports, queue, act, wants=wants, before_each=lambda: None, stop=stop)

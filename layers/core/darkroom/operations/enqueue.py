@@ -4,49 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Image, message_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.transitions import due_now
-from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes, UploadQueue
+from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes
 
 DUE_FENCE = ("status", "run", "attempt", "due_at")
 """What a write that moves `due_at` decides on: of two that read the same row only one moves it."""
 
 
-def enqueue(image: Image, *, images: Images, lanes: Lanes, clock: Clock) -> bool:
+@dataclass(frozen=True, kw_only=True)
+class EnqueuePorts:
+    """What `enqueue` needs from outside; an operation that sends messages adds its own."""
+
+    images: Images
+    lanes: Lanes
+    clock: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnqueueInTimePorts(EnqueuePorts):
+    """What `enqueue_in_time` needs from outside; an operation that sends messages adds its own."""
+
+    hold_queue: HoldQueue
+
+
+def enqueue(ports: EnqueuePorts, image: Image) -> bool:
     """Sends the message of `image` to its lane; returns whether it was sent. A queue that cannot answer is no error."""
-    return _sent(lambda: lanes.send(message_for(image)), image, images=images, clock=clock)
+    return send_or_mark_due(ports, image, lambda: ports.lanes.send(message_for(image)))
 
 
-def enqueue_in_time(image: Image, *, images: Images, lanes: Lanes, hold_queue: HoldQueue, clock: Clock) -> bool:
+def enqueue_in_time(ports: EnqueueInTimePorts, image: Image) -> bool:
     """As `enqueue`, so that the message shows in its lane when the image is due: what the lane cannot hold that long
     goes to the hold queue."""
-    delay_seconds = seconds_until(image.process_at, clock())
+    delay_seconds = seconds_until(image.process_at, ports.clock())
 
     def send() -> None:
         if delay_seconds > LANE_DELAY_SECONDS:
-            hold_queue.put(message_for(image).model_copy(update={"process_at": image.process_at}))
+            ports.hold_queue.put(message_for(image).model_copy(update={"process_at": image.process_at}))
         else:
-            lanes.send(message_for(image), delay_seconds=delay_seconds)
+            ports.lanes.send(message_for(image), delay_seconds=delay_seconds)
 
-    return _sent(send, image, images=images, clock=clock)
-
-
-def remind(image: Image, *, images: Images, upload_queue: UploadQueue, clock: Clock) -> bool:
-    """As `enqueue`, for an image whose upload is here and was not noticed."""
-    return _sent(lambda: upload_queue.put(message_for(image)), image, images=images, clock=clock)
+    return send_or_mark_due(ports, image, send)
 
 
-def _sent(send: Callable[[], None], image: Image, *, images: Images, clock: Clock) -> bool:
+def send_or_mark_due(ports: EnqueuePorts, image: Image, send: Callable[[], None]) -> bool:
+    """Has `send` send whatever moves the image on; returns whether it was sent. Where a queue cannot answer, the image
+    is due at once."""
     try:
         send()
     except Retryable:
         # If that fails too, the row keeps the due_at that it has, or somebody has already taken the image up.
         with suppress(Retryable, Fenced):
-            images.change(image, due_now(image, now=clock()), fence=DUE_FENCE)
+            ports.images.change(image, due_now(image, now=ports.clock()), fence=DUE_FENCE)
         return False
     return True
 

@@ -25,7 +25,15 @@ class Tally:
         self.work[lane] = self.work.get(lane, NO_WORK) + done
 
 
-def hand_in_timesheets(tally: Tally, *, timesheets: Timesheets, clock: Clock) -> dict[str, Work]:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What handing in needs from outside."""
+
+    timesheets: Timesheets
+    clock: Clock
+
+
+def hand_in_timesheets(ports: Ports, tally: Tally) -> dict[str, Work]:
     """Hands in what is worth a write, and returns it by lane. What cannot be handed in now is forgotten: it makes the
     rate a little less exact, and costs no image anything."""
     worth = {lane: work for lane, work in tally.work.items() if work.busy_milliseconds >= HAND_IN_MILLISECONDS}
@@ -33,7 +41,7 @@ def hand_in_timesheets(tally: Tally, *, timesheets: Timesheets, clock: Clock) ->
     for lane, work in worth.items():
         del tally.work[lane]
         try:
-            timesheets.add(lane, work, clock())
+            ports.timesheets.add(lane, work, ports.clock())
         except Retryable:
             continue
         handed_in[lane] = work

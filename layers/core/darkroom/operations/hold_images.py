@@ -20,7 +20,6 @@ from darkroom.domain.hold import (
     unplaceable_because,
 )
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message, read_message
 from darkroom.operations.enqueue import seconds_until
 from darkroom.ports import Alarms, Clock, Holds, Lanes
@@ -42,16 +41,18 @@ class Holding:
     woken: int = 0
 
 
-def hold_images(
-    bodies: Sequence[str],
-    *,
-    lanes: Lanes,
-    holds: Holds,
-    alarms: Alarms,
-    clock: Clock,
-    out_of_time: Callable[[], bool] = lambda: False,
-    known_lanes: Collection[str] = LANES,
-) -> Holding:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What holding needs from outside, and the names of the lanes that there are."""
+
+    lanes: Lanes
+    holds: Holds
+    alarms: Alarms
+    clock: Clock
+    known_lanes: Collection[str]
+
+
+def hold_images(ports: Ports, bodies: Sequence[str], *, out_of_time: Callable[[], bool]) -> Holding:
     """Sees to it that the image of every message comes to its lane when it is due, and that every batch whose letter an
     operator has moved back wakes again; what cannot be promised now is `failed`.
 
@@ -59,7 +60,7 @@ def hold_images(
     batch and finds it set. Nothing is asked of the rows: whoever releases them asks then. Whatever is wrong with one
     message, batch or lane, the others go on.
     """
-    event = _Event(lanes=lanes, holds=holds, alarms=alarms, clock=clock, known_lanes=known_lanes)
+    event = _Event(ports=ports)
     for place, body in enumerate(bodies):
         event.read(place, body)
     event.send_near()
@@ -76,17 +77,13 @@ def hold_images(
 class _Event:
     """Messages that came together, by what is to be done with them."""
 
-    lanes: Lanes
-    holds: Holds
-    alarms: Alarms
-    clock: Clock
-    known_lanes: Collection[str]
+    ports: Ports
     holding: Holding = field(default_factory=Holding)
     given_up: dict[int, str] = field(default_factory=dict)
     places: dict[Entry, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.now = self.clock()
+        self.now = self.ports.clock()
 
     def read(self, place: int, body: str) -> None:
         """Finds out what the message asks for."""
@@ -98,7 +95,7 @@ class _Event:
             message = read_message(body)
             # One without a time was put here by hand: its lane is where it belongs, now.
             entry = Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
-            reason = unplaceable_because(entry, self.now, self.known_lanes)
+            reason = unplaceable_because(entry, self.now, self.ports.known_lanes)
             if reason is not None:
                 raise Unplaceable(reason)
             self.places.setdefault(entry, []).append(place)  # one that was delivered twice waits once
@@ -111,7 +108,7 @@ class _Event:
         for lane, group in groupby(near, key=lambda entry: entry.message.lane):
             entries = list(group)
             try:
-                unsent = self.lanes.send_all(lane, [parcel_of(entry, self.clock()) for entry in entries])
+                unsent = self.ports.lanes.send_all(lane, [parcel_of(entry, self.ports.clock()) for entry in entries])
             except Exception as error:  # also a bug: the far-off ones are no lane's business
                 self._fail(entries, error)
                 continue
@@ -142,8 +139,8 @@ class _Event:
                 raise Retryable("time ran out")
             dumped = batch.dumped()
             key = batch_key(batch, dumped)
-            self.holds.put(key, dumped)
-            self.alarms.set(execution_name(key), key, batch.wake_at)
+            self.ports.holds.put(key, dumped)
+            self.ports.alarms.set(execution_name(key), key, batch.wake_at)
         except Exception as error:  # also a bug: the other batches are as good as without it
             self._fail(batch.entries, error)
         else:
@@ -155,7 +152,7 @@ class _Event:
         try:
             if out_of_time():
                 raise Retryable("time ran out")
-            self.holding.woken += wake_again(key, holds=self.holds, alarms=self.alarms)
+            self.holding.woken += wake_again(self.ports, key)
         except Exception as error:  # also a bug: other letters, and the images beside it, are settled all the same
             self.holding.failed[place] = error
 
@@ -163,16 +160,16 @@ class _Event:
         self.holding.failed |= {place: error for entry in entries for place in self.places[entry]}
 
 
-def wake_again(key: str, *, holds: Holds, alarms: Alarms) -> bool:
+def wake_again(ports: Ports, key: str) -> bool:
     """Sets a batch to wake that an execution has given up; whether there was anything left of it to wake.
 
     It goes on from its latest turn where it takes turns, and from its beginning where it does not: what was released of
     it before is begun once. Raises Retryable, and UnreadableBatch.
     """
-    dumped = holds.get(key)
+    dumped = ports.holds.get(key)
     if dumped is None:
         return False
-    alarms.set(execution_name(key), key, read_stored_batch(key, dumped).wake_at)
+    ports.alarms.set(execution_name(key), key, read_stored_batch(key, dumped).wake_at)
     return True
 
 

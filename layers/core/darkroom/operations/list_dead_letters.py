@@ -109,14 +109,21 @@ class Listing:
     incomplete: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What looking at dead letters needs from outside."""
+
+    dead_letters: DeadLetters
+    images: Images
+    clock: Clock
+
+
 def list_dead_letters(
+    ports: Ports,
     queues: Iterable[str],
     selection: Selection = EVERYTHING,
     *,
     limit: int,
-    dead_letters: DeadLetters,
-    images: Images,
-    clock: Clock,
     on_case: Callable[[int, int], None] = lambda done, total: None,
 ) -> Listing:
     """Reads up to `limit` letters of each queue and gives them back; oldest first within a queue.
@@ -126,9 +133,9 @@ def list_dead_letters(
     """
     depths, incomplete, found, letters = {}, [], [], 0
     for queue in queues:
-        depths[queue] = dead_letters.depth(queue)
-        taken = dead_letters.take(queue, limit)
-        dead_letters.give_back(taken.letters)
+        depths[queue] = ports.dead_letters.depth(queue)
+        taken = ports.dead_letters.take(queue, limit)
+        ports.dead_letters.give_back(taken.letters)
         letters += len(taken.letters)
         if not taken.complete:
             incomplete.append(queue)
@@ -136,8 +143,8 @@ def list_dead_letters(
     cases = []
     for number, group in enumerate(found):
         on_case(number, len(found))
-        case = look_up(group, images)
-        if selection.covers(case, clock()):
+        case = look_up(ports, group)
+        if selection.covers(case, ports.clock()):
             cases.append(case)
     order = {queue: number for number, queue in enumerate(depths)}
     cases.sort(key=lambda case: (order[case.queue], case.sent_at))
@@ -176,12 +183,12 @@ def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
     return list(groups.values())
 
 
-def look_up(group: Group, images: Images) -> Case:
+def look_up(ports: Ports, group: Group) -> Case:
     """The group as a case, by its image's row as it stands now. An unreadable row makes it a case that nobody acts on,
     and keeps no other waiting."""
     message, problem = group.message, group.problem
     try:
-        image = None if message is None else images.get(message.image_id)
+        image = None if message is None else ports.images.get(message.image_id)
         standing = Standing.BATCH if group.batch is not None else standing_of(message, image)
     except UnreadableRow as error:
         image, standing, problem = None, Standing.UNREADABLE_ROW, str(error)
@@ -204,15 +211,13 @@ def look_up(group: Group, images: Images) -> Case:
 
 
 def work_through(
+    ports: Ports,
     queue: str,
     act: Callable[[Case], bool],
     *,
     wants: Callable[[Case], bool],
     before_each: Callable[[], None],
     stop: Callable[[], bool],
-    dead_letters: DeadLetters,
-    images: Images,
-    clock: Clock,
 ) -> bool:
     """Has `act` decide on each case of the queue that it `wants`, once, with its letters in hand: where it returns True
     they are removed, all others are given back in the end. Returns whether the whole queue was seen.
@@ -227,29 +232,29 @@ def work_through(
 
     def remove(group: Group) -> None:
         for letter in group.letters:
-            dead_letters.remove(letter)
+            ports.dead_letters.remove(letter)
             del in_hand[letter.message_id]
 
     try:
         while not stop():
-            taken_at = clock()
-            taken = dead_letters.take(queue, HANDFUL)
+            taken_at = ports.clock()
+            taken = ports.dead_letters.take(queue, HANDFUL)
             in_hand |= {letter.message_id: letter for letter in taken.letters}
             asked_again |= taken.asked_again
-            if not _is_held(taken_at, clock):
+            if not _is_held(taken_at, ports.clock):
                 raise Retryable("reading dead letters takes longer than they stay hidden")
             groups = grouped(taken.letters)
             if taken.letters and not taken.complete and all(group.key in seen for group in groups):
                 return False  # it goes round in circles: letters show again before all were seen
             for group in groups:
-                if stop() or not _is_held(taken_at, clock):
+                if stop() or not _is_held(taken_at, ports.clock):
                     break
                 if group.key not in seen:
-                    case = look_up(group, images)
+                    case = look_up(ports, group)
                     wanted = wants(case)
                     if wanted:
                         before_each()
-                        if stop() or not _is_held(taken_at, clock):
+                        if stop() or not _is_held(taken_at, ports.clock):
                             break
                     seen[group.key] = wanted and act(case)
                 if seen[group.key]:
@@ -259,10 +264,10 @@ def work_through(
                     return not asked_again  # then some may be hidden, and show themselves to the next look
             # What is left of this handful is taken anew; what was seen of it stays hidden meanwhile.
             unseen = [letter for group in groups if group.key not in seen for letter in group.letters]
-            dead_letters.give_back(tuple(unseen))
+            ports.dead_letters.give_back(tuple(unseen))
         return False
     finally:
-        dead_letters.give_back(tuple(in_hand.values()))
+        ports.dead_letters.give_back(tuple(in_hand.values()))
 
 
 def _is_held(taken_at: Milliseconds, clock: Clock) -> bool:

@@ -28,7 +28,14 @@ class Page:
     unreadable: tuple[UnreadableRow, ...] = ()
 
 
-def list_images(wish: Wish, *, tenant_id: str, images: Images) -> Page:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What a page needs from outside."""
+
+    images: Images
+
+
+def list_images(ports: Ports, wish: Wish, *, tenant_id: str) -> Page:
     """The page that the client wishes for.
 
     The index says what there is, perhaps seconds late; each row says, as of now, what it has become. A page may have
@@ -41,8 +48,10 @@ def list_images(wish: Wish, *, tenant_id: str, images: Images) -> Page:
     for look in range(LOOKS):
         missing = wish.limit - len(found)
         try:
-            listed = images.newest(tenant_id, after=seen, limit=missing if wish.statuses is None else MAX_PAGE_IMAGES)
-            rows = images.get_all([place.image_id for place in listed.places])
+            listed = ports.images.newest(
+                tenant_id, after=seen, limit=missing if wish.statuses is None else MAX_PAGE_IMAGES
+            )
+            rows = ports.images.get_all([place.image_id for place in listed.places])
         except Retryable as error:
             if look == 0:
                 raise

@@ -78,13 +78,20 @@ class Look:
         return self.orphans + self.young
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What looking for orphans needs from outside."""
+
+    images: Images
+    originals: OriginalVersions
+    clock: Clock
+    patience: Patience
+
+
 def list_orphans(
+    ports: Ports,
     *,
     older_than_seconds: float,
-    images: Images,
-    originals: OriginalVersions,
-    clock: Clock,
-    patience: Patience,
     on_look: Callable[[int, int], None] = lambda looked_at, without_row: None,
 ) -> Look:
     """Looks at all that lies in the originals' bucket, and for each image's original whether it has a row.
@@ -95,7 +102,7 @@ def list_orphans(
     """
     if older_than_seconds < LEAST_AGE_SECONDS:
         raise ValueError(f"an original's row may be on its way for {LEAST_AGE_SECONDS} seconds")
-    stored_before = clock() - int(older_than_seconds * 1000)
+    stored_before = ports.clock() - int(older_than_seconds * 1000)
     looked_at = orphans = size_bytes = young = foreign = 0
     oldest_at: Milliseconds | None = None
     held: list[Orphan] = []
@@ -103,7 +110,7 @@ def list_orphans(
 
     def of_images() -> Iterator[Orphan]:
         nonlocal foreign
-        for lying in _objects(originals, patience):
+        for lying in _objects(ports):
             versions = tuple(version for version in lying if not version.is_marker)
             if not versions:
                 continue  # a delete marker of nothing weighs nothing, and a lifecycle rule forgets it
@@ -120,7 +127,7 @@ def list_orphans(
             )
 
     for chunk in batched(of_images(), ROWS_AT_ONCE, strict=False):
-        known = patience(images.known, [one.image_id for one in chunk])
+        known = ports.patience(ports.images.known, [one.image_id for one in chunk])
         for one in chunk:
             if one.image_id in known:
                 continue
@@ -146,12 +153,12 @@ def list_orphans(
     )
 
 
-def _objects(originals: OriginalVersions, patience: Patience) -> Iterator[list[StoredVersion]]:
+def _objects(ports: Ports) -> Iterator[list[StoredVersion]]:
     """Each object with all its versions, which may be on several pages."""
     after: tuple[str, str] | None = None
     begun: list[StoredVersion] = []
     while True:
-        page = patience(originals.page, after)
+        page = ports.patience(ports.originals.page, after)
         for key, versions in groupby(page.versions, key=lambda version: version.key):
             if begun and begun[0].key != key:
                 yield begun

@@ -86,14 +86,21 @@ class Listing:
         return sum(stretch.images for stretch in self.stretches)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What looking at scheduled images needs from outside."""
+
+    images: Images
+    clock: Clock
+
+
 def list_scheduled(
+    ports: Ports,
     selection: Selection,
     *,
     cut: Callable[[Milliseconds], Period],
     limit: int,
     rows: int = 0,
-    images: Images,
-    clock: Clock,
     on_read: Callable[[int], None] = lambda read: None,
 ) -> Listing:
     """Counts the selection by the periods that `cut` gives for their instants, reading the first `limit` keys of it.
@@ -102,14 +109,14 @@ def list_scheduled(
     tenant, whom no key tells, rows are read (consistently): then those count that are scheduled still. `on_read` is
     told how many keys have been read. Raises Retryable where the table cannot answer.
     """
-    now = clock()
-    keys = keys_in_order(selection, page_size=limit // len(DUE_SHARD_NAMES), images=images)
+    now = ports.clock()
+    keys = keys_in_order(ports, selection, page_size=limit // len(DUE_SHARD_NAMES))
     stretches: list[Stretch] = []
     found: list[Image] = []
     read = due = unreadable = 0
     for chunk in batched(islice(keys, limit), CHUNK, strict=False):
         reads_rows = selection.tenant_id is not None or len(found) < rows
-        known = images.get_all([key.image_id for key, _ in chunk]) if reads_rows else {}
+        known = ports.images.get_all([key.image_id for key, _ in chunk]) if reads_rows else {}
         for (at, image_id), lane in chunk:
             if reads_rows:
                 row = known.get(image_id)
@@ -138,12 +145,12 @@ def list_scheduled(
     )
 
 
-def keys_in_order(selection: Selection, *, page_size: int, images: Images) -> Iterator[tuple[Waiting, str]]:
+def keys_in_order(ports: Ports, selection: Selection, *, page_size: int) -> Iterator[tuple[Waiting, str]]:
     """The keys of the waiting index in the selection's period, each with its lane, in the order of time; up to
     `page_size` of each partition at a time, and at least a hundred."""
 
     def of_partition(lane: str, shard: str) -> Iterator[tuple[Waiting, str]]:
-        keys = images.waiting(
+        keys = ports.images.waiting(
             lane,
             shard,
             since=selection.period.starts_at,
@@ -155,13 +162,13 @@ def keys_in_order(selection: Selection, *, page_size: int, images: Images) -> It
     return heapq.merge(*(of_partition(lane, shard) for lane in selection.lanes for shard in DUE_SHARD_NAMES))
 
 
-def ids_in_order(selection: Selection, *, images: Images) -> Iterator[str]:
+def ids_in_order(ports: Ports, selection: Selection) -> Iterator[str]:
     """The ids of the selection in the order of time, as the index has them, read as the caller goes on. Whoever acts on
     one looks at its row first: its time may have come, or be another by now."""
-    keys = keys_in_order(selection, page_size=PAGE_LIMIT, images=images)
+    keys = keys_in_order(ports, selection, page_size=PAGE_LIMIT)
     for chunk in batched(keys, CHUNK, strict=False):
         ids = [key.image_id for key, _ in chunk]
         if selection.tenant_id is not None:
-            rows = images.get_all(ids)
+            rows = ports.images.get_all(ids)
             ids = [image_id for image_id in ids if selection.covers(rows.get(image_id))]
         yield from ids

@@ -24,8 +24,15 @@ class Survey:
     unreadable: tuple[UnreadableRow, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What the survey needs from outside."""
+
+    images: Images
+
+
 def list_unreadable_rows(
-    *, whole_table: bool, images: Images, on_read: Callable[[int, int], None] = lambda rows, unreadable: None
+    ports: Ports, *, whole_table: bool, on_read: Callable[[int, int], None] = lambda rows, unreadable: None
 ) -> Survey:
     """Reads the rows of all images that are unfinished or owe something, each of which is in the due index; or, with
     `whole_table`, every row.
@@ -33,7 +40,7 @@ def list_unreadable_rows(
     `on_read` is told how many were read and how many of them cannot be. Raises Retryable where the table cannot answer.
     """
     rows, unreadable = 0, list[UnreadableRow]()
-    for chunk in batched(images.everything() if whole_table else _unfinished(images), ROWS_AT_ONCE, strict=False):
+    for chunk in batched(ports.images.everything() if whole_table else _unfinished(ports), ROWS_AT_ONCE, strict=False):
         rows += len(chunk)
         unreadable += [row for row in chunk if isinstance(row, UnreadableRow)]
         on_read(rows, len(unreadable))
@@ -41,7 +48,7 @@ def list_unreadable_rows(
     return Survey(rows=rows, unreadable=tuple(unreadable))
 
 
-def _unfinished(images: Images) -> Iterator[Image | UnreadableRow]:
-    due = chain.from_iterable(images.due(shard, _EVER, _ALL) for shard in DUE_SHARD_NAMES)
+def _unfinished(ports: Ports) -> Iterator[Image | UnreadableRow]:
+    due = chain.from_iterable(ports.images.due(shard, _EVER, _ALL) for shard in DUE_SHARD_NAMES)
     for chunk in batched(due, ROWS_AT_ONCE, strict=False):
-        yield from images.get_all([entry.image_id for entry in chunk]).values()
+        yield from ports.images.get_all([entry.image_id for entry in chunk]).values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import is_image_id
@@ -12,26 +12,22 @@ from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import move
 from darkroom.operations.admit_image import AdmissionControl
-from darkroom.operations.enqueue import enqueue_in_time
+from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
 from darkroom.operations.read_image import UnknownImage
-from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes
+from darkroom.ports import Fenced
 
 _TRIES = 5
 """The sweeper may come between reading the row and writing it; five times in a row it does not."""
 
 
-def move_image(
-    image_id: str,
-    timetable: Timetable,
-    *,
-    tenant_id: str,
-    tier: Tier,
-    images: Images,
-    lanes: Lanes,
-    hold_queue: HoldQueue,
-    admission: AdmissionControl,
-    clock: Clock,
-) -> Image:
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueueInTimePorts):
+    """What a move needs from outside, beside what sending its message does."""
+
+    admission: AdmissionControl
+
+
+def move_image(ports: Ports, image_id: str, timetable: Timetable, *, tenant_id: str, tier: Tier) -> Image:
     """Gives the image the time that is asked for, and returns its row; an `expires_at` that is not named stays.
 
     The row comes first, so that nothing is begun before the new time; then the message. Raises Rejected
@@ -41,20 +37,20 @@ def move_image(
     if timetable.process_at is None and timetable.delay_milliseconds is None:
         raise Rejected("invalid_move", "Say when: process_at with an instant, or delay with a duration.")
     for _ in range(_TRIES):
-        image = images.get(image_id) if is_image_id(image_id) else None
+        image = ports.images.get(image_id) if is_image_id(image_id) else None
         if image is None or image.tenant_id != tenant_id or image.is_deleted:
             raise UnknownImage
         if image.status is not Status.SCHEDULED:
             raise Rejected(
                 "not_scheduled", f"Only an image that is scheduled can be moved. This one is {image.status}."
             )
-        after = moved(image, timetable, now=clock())
-        admission.admit(image.lane, tier, process_at=after.process_at)
+        after = moved(image, timetable, now=ports.clock())
+        ports.admission.admit(image.lane, tier, process_at=after.process_at)
         try:
-            written = images.change(image, after, fence=("version",))
+            written = ports.images.change(image, after, fence=("version",))
         except Fenced:
             continue
-        enqueue_in_time(written, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+        enqueue_in_time(ports, written)
         return written
     raise Retryable("the image changed under every attempt to move it")
 

@@ -5,31 +5,38 @@ Its variants stay, in the row and in the store, until the new run has made other
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status
 from darkroom.domain.transitions import redo
 from darkroom.operations.begin_next_run import open_row, send_first_message
-from darkroom.ports import Clock, Images, Lanes
+from darkroom.operations.enqueue import EnqueuePorts
 
 
 class NotRedoable(Exception):
     """This cannot be redone; the message says why, and what to do."""
 
 
-def redo_image(image_id: str, *, images: Images, lanes: Lanes, clock: Clock) -> Image:
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueuePorts):
+    """What a redo needs from outside: no more than sending its message does."""
+
+
+def redo_image(ports: Ports, image_id: str) -> Image:
     """Begins the next run of an image that is done; returns the row as it is then.
 
     Raises NotRedoable, and Retryable where the table cannot answer.
     """
-    image = images.get(image_id) if is_image_id(image_id) else None
+    image = ports.images.get(image_id) if is_image_id(image_id) else None
     reason = _why_not(image)
     if image is None or reason is not None:
         raise NotRedoable(reason)
-    now = clock()
-    after, _ = open_row(image, images, why_not=_why_not, opened=lambda row: redo(row, now=now))
+    now = ports.clock()
+    after, _ = open_row(ports, image, why_not=_why_not, opened=lambda row: redo(row, now=now))
     if after is None or after.run == image.run:
         raise NotRedoable(_why_not(after))
-    send_first_message(after, images=images, lanes=lanes, clock=clock)
+    send_first_message(ports, after)
     return after
 
 

@@ -21,7 +21,7 @@ from darkroom.domain.hold import (
 )
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.lanes import Lane
 from darkroom.operations.enqueue import seconds_until
 from darkroom.ports import Calendar, Clock, HoldQueue, Holds, Images, Lanes, UnreadableRow
 
@@ -61,8 +61,8 @@ class Released:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseStores:
-    """What a release reads and writes, and what each lane is deployed with: it is paced by that."""
+class Ports:
+    """What a release needs from outside, and what each lane is deployed with: it is paced by that."""
 
     images: Images
     lanes: Lanes
@@ -70,15 +70,15 @@ class ReleaseStores:
     holds: Holds
     calendar: Calendar
     clock: Clock
-    service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
+    service: Mapping[str, Lane]
 
 
 def release_images(
+    ports: Ports,
     key: str,
     *,
     position: int,
     begins_at: Milliseconds | None,
-    stores: ReleaseStores,
     out_of_time: Callable[[], bool],
 ) -> Released:
     """Settles the batch under `key` from `position` on, and removes it when all is settled.
@@ -91,17 +91,17 @@ def release_images(
     any point: a message that was sent twice finds its image begun. What this version can bring to no lane is skipped,
     and keeps nobody waiting. Raises Retryable where nothing could be settled, and UnreadableBatch.
     """
-    dumped = stores.holds.get(key)
+    dumped = ports.holds.get(key)
     if dumped is None:  # an earlier attempt has settled and removed it, and its answer was lost
-        return Released(done=True, position=position, wake_at=_whole_second(stores.clock()))
+        return Released(done=True, position=position, wake_at=_whole_second(ports.clock()))
     release = _Release(
-        key=key, stores=stores, batch=read_stored_batch(key, dumped), position=position, begins_at=begins_at
+        key=key, ports=ports, batch=read_stored_batch(key, dumped), position=position, begins_at=begins_at
     )
     release.go_on_from_where_another_died()
     for chunk in batched(release.batch.entries[release.position :], CHUNK, strict=False):
         wake_at = release.not_before(chunk)
         if wake_at is None and out_of_time():
-            wake_at = _whole_second(stores.clock())
+            wake_at = _whole_second(ports.clock())
         if wake_at is not None:
             return release.so_far(done=False, wake_at=wake_at)
         try:
@@ -110,17 +110,17 @@ def release_images(
             if release.position == position:
                 raise
             # What was settled is not gone through again.
-            wake_at = _whole_second(stores.clock() + AGAIN_SECONDS * 1000)
+            wake_at = _whole_second(ports.clock() + AGAIN_SECONDS * 1000)
         if wake_at is not None:
             return release.so_far(done=False, wake_at=wake_at)
-    stores.holds.delete(key)
-    return release.so_far(done=True, wake_at=_whole_second(stores.clock()))
+    ports.holds.delete(key)
+    return release.so_far(done=True, wake_at=_whole_second(ports.clock()))
 
 
 @dataclass(kw_only=True)
 class _Release:
     key: str
-    stores: ReleaseStores
+    ports: Ports
     batch: Batch
     position: int
     begins_at: Milliseconds | None
@@ -143,7 +143,7 @@ class _Release:
 
     def go_on_from_where_another_died(self) -> None:
         """Whatever has had its turn is not given another: its message is in the lane, and the turn would stay empty."""
-        self._turn = self.stores.calendar.turn_of(self.key) if self.is_large else None
+        self._turn = self.ports.calendar.turn_of(self.key) if self.is_large else None
         if self._turn is not None and self._turn.position >= self.position:
             self.position = self._turn.position
             self.begins_at = self._turn.begins_at if self._turn.is_of_all_left else None
@@ -170,12 +170,12 @@ class _Release:
             return None
         if self.begins_at is None and self.takes_turns(placeable):
             reserves_at = placeable[0].process_at - TURNS_AHEAD_SECONDS * 1000
-            return _whole_second(reserves_at) if reserves_at > self.stores.clock() else None
+            return _whole_second(reserves_at) if reserves_at > self.ports.clock() else None
         return self._too_far(self._turns(placeable, self.begins_at))
 
     def settle(self, chunk: Sequence[Entry]) -> Milliseconds | None:
         """Sends or holds what of the chunk is still wanted; or returns when its turn can be waited for."""
-        rows = self.stores.images.get_all([entry.message.image_id for entry in chunk])
+        rows = self.ports.images.get_all([entry.message.image_id for entry in chunk])
         awaited = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
         wanted = self._placeable(awaited)
         begins_at = self.begins_at
@@ -198,7 +198,7 @@ class _Release:
         return None
 
     def _send(self, wanted: Sequence[Entry], turns: Sequence[Milliseconds]) -> None:
-        now = self.stores.clock()
+        now = self.ports.clock()
         # Whatever woke so late that its lane can hold it by now goes there at once: the hold queue would cost it a
         # minute.
         going = [
@@ -210,15 +210,15 @@ class _Release:
         failed: list[tuple[Entry, Exception]] = []
         for lane, group in groupby(sorted(going, key=lambda one: one[0].message.lane), lambda one: one[0].message.lane):
             ours = list(group)
-            unsent = self.stores.lanes.send_all(
+            unsent = self.ports.lanes.send_all(
                 lane, [(entry.message, seconds_until(turn, now)) for entry, turn in ours]
             )
             sent = [one for number, one in enumerate(ours) if number not in unsent]
-            late = ((max(self.stores.clock(), turn) - entry.process_at) / 1000 for entry, turn in sent)
+            late = ((max(self.ports.clock(), turn) - entry.process_at) / 1000 for entry, turn in sent)
             self.latest_seconds = max(self.latest_seconds, *late, 0.0)
             self.sent += len(sent)
             failed += [(ours[number][0], error) for number, error in unsent.items()]
-        unheld = self.stores.hold_queue.put_all(
+        unheld = self.ports.hold_queue.put_all(
             [entry.message.model_copy(update={"process_at": entry.process_at}) for entry in staying]
         )
         self.held += len(staying) - len(unheld)
@@ -236,7 +236,7 @@ class _Release:
         # Those of one hundred wait for its last: one that a release does not reach must not be it.
         if self.batch.is_release and entry.process_at > self.batch.wake_at + LANE_DELAY_SECONDS * 1000:
             return "its time is beyond its batch's"
-        return unplaceable_because(entry, self.stores.clock(), self.stores.service)
+        return unplaceable_because(entry, self.ports.clock(), self.ports.service)
 
     def _take_turn(self, wanted: Sequence[Entry]) -> Milliseconds:
         """When the next of them come to their lane: the turn that they had before a call died, or a new one."""
@@ -249,27 +249,27 @@ class _Release:
             begins_at = self._reserve(wanted[-1], left) - self._length(wanted[0], len(wanted))
             self.begins_at = begins_at
         turn = Turn(position=self.position, begins_at=begins_at, is_of_all_left=self.begins_at is not None)
-        self.stores.calendar.note_turn(self.key, turn)
+        self.ports.calendar.note_turn(self.key, turn)
         return begins_at
 
     def _reserve(self, first: Entry, count: int) -> Milliseconds:
         """When turns for so many begin in their lane, behind all others."""
-        return self.stores.calendar.reserve(
+        return self.ports.calendar.reserve(
             first.message.lane,
-            not_before=max(first.process_at, self.stores.clock()),
+            not_before=max(first.process_at, self.ports.clock()),
             milliseconds=self._length(first, count),
         )
 
     def _too_far(self, turns: Sequence[Milliseconds]) -> Milliseconds | None:
         """When to go on, where the last of the turns is further ahead than its lane can hold."""
-        if not turns or turns[-1] <= self.stores.clock() + LANE_DELAY_SECONDS * 1000:
+        if not turns or turns[-1] <= self.ports.clock() + LANE_DELAY_SECONDS * 1000:
             return None
         # Later than it could be, so that it sends the more; and no later than keeps the lead of a release.
         return _whole_second(max(turns[0] - RELEASE.lead_seconds * 1000, turns[-1] - LANE_DELAY_SECONDS * 1000))
 
     def _length(self, entry: Entry, count: int) -> Milliseconds:
         """How long the entry's lane takes for so many."""
-        return round(1000 * count / self.stores.service[entry.message.lane].release_per_second)
+        return round(1000 * count / self.ports.service[entry.message.lane].release_per_second)
 
     def _turns(self, entries: Sequence[Entry], begins_at: Milliseconds | None) -> list[Milliseconds]:
         """When each comes to its lane: at its time, or one after the other where they have turns from `begins_at`

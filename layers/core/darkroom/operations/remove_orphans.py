@@ -56,13 +56,20 @@ def table_seems_lost(look: Look) -> bool:
     return look.without_row > max(MOST_WITHOUT_ROW, MOST_SHARE_WITHOUT_ROW * look.originals)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What removing orphans needs from outside."""
+
+    images: Images
+    originals: OriginalVersions
+    patience: Patience
+
+
 def remove_orphans(
+    ports: Ports,
     look: Look,
     *,
     table_is_whole: bool,
-    images: Images,
-    originals: OriginalVersions,
-    patience: Patience,
     on_progress: Callable[[str, int, int], None] = lambda doing, done, total: None,
 ) -> Removal:
     """Removes the orphans that `look` holds, with all their versions, but for those that have got a row.
@@ -80,27 +87,27 @@ def remove_orphans(
 
     markers: dict[str, str] = {}
     for number, chunk in enumerate(batched(look.held, ROWS_AT_ONCE, strict=False), start=1):
-        if patience.stop():
+        if ports.patience.stop():
             return removal(complete=False)
         visible = [one.image_id for one in chunk if not one.is_hidden]
-        markers |= patience(originals.hide, visible)
+        markers |= ports.patience(ports.originals.hide, visible)
         on_progress("hiding", min(number * ROWS_AT_ONCE, len(look.held)), len(look.held))
 
     for waited_seconds in range(HIDDEN_SECONDS if look.held else 0):
-        if patience.stop():
+        if ports.patience.stop():
             return removal(complete=False)
         on_progress("waiting", waited_seconds, HIDDEN_SECONDS)
-        patience.pause(1)
+        ports.patience.pause(1)
 
     for chunk in batched(look.held, ROWS_AT_ONCE, strict=False):
-        if patience.stop():
+        if ports.patience.stop():
             return removal(complete=False)
-        known = patience(images.known, [one.image_id for one in chunk])
+        known = ports.patience(ports.images.known, [one.image_id for one in chunk])
         gone = [one for one in chunk if one.image_id not in known]
         doomed = [(one.image_id, version.version_id) for one in gone for version in one.versions]
         for group in (doomed, _markers_on(chunk, markers)):
             for some in batched(group, 1000, strict=False):
-                patience(originals.remove, some)
+                ports.patience(ports.originals.remove, some)
         removed += len(gone)
         size_bytes += sum(one.size_bytes for one in gone)
         vouched_for += len(chunk) - len(gone)

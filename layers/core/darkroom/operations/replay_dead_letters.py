@@ -22,14 +22,16 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.operations.begin_next_run import open_row, send_first_message
+from darkroom.operations.enqueue import EnqueuePorts
 from darkroom.operations.list_dead_letters import (
     Case,
     Selection,
     list_dead_letters,
     work_through,
 )
+from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.operations.pace import Pace
-from darkroom.ports import Clock, DeadLetters, Images, Lanes, Moves
+from darkroom.ports import Moves
 
 MOVE_LIMIT = 30_000
 """The most letters of a queue that a move as a whole takes: about as many as can be read while they stay hidden."""
@@ -47,15 +49,16 @@ class NotReplayable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
-    """The ports that a replay works with, and how it is told to stop."""
+class Ports(ListPorts, EnqueuePorts):
+    """What a replay needs from outside: no more than looking at dead letters and sending messages do."""
 
-    images: Images
-    lanes: Lanes
-    dead_letters: DeadLetters
-    clock: Clock
+
+@dataclass(frozen=True, kw_only=True)
+class QueuePorts(Ports):
+    """What replaying a whole queue needs beside."""
+
+    moves: Moves
     pause: Callable[[float], None]
-    stop: Callable[[], bool] = lambda: False
 
 
 @dataclass(kw_only=True)
@@ -72,7 +75,9 @@ class Tally:
         self.on_change()
 
 
-def replay_dead_letters(queue: str, selection: Selection, *, desk: Desk, pace: Pace, tally: Tally) -> bool:
+def replay_dead_letters(
+    ports: Ports, queue: str, selection: Selection, *, pace: Pace, stop: Callable[[], bool], tally: Tally
+) -> bool:
     """Replays the cases of the queue that are meant and stand `failed`; returns whether the whole queue was seen.
 
     A letter whose run its row has left is removed too: what replayed it died before it could. Raises Retryable where
@@ -81,7 +86,7 @@ def replay_dead_letters(queue: str, selection: Selection, *, desk: Desk, pace: P
     opened: set[str] = set()
 
     def wants(case: Case) -> bool:
-        if not selection.covers(case, desk.clock()):
+        if not selection.covers(case, ports.clock()):
             return False
         if is_replayable(case) or is_left_over(case):
             # One that failed again in the meantime waits for the operator's next decision.
@@ -96,27 +101,18 @@ def replay_dead_letters(queue: str, selection: Selection, *, desk: Desk, pace: P
         pace.spend()
         opened.add(image.image_id)
         if message.run >= image.run:
-            now = desk.clock()
-            image, is_ours = _reopen(image, desk.images, now=now, message_at=now)
+            now = ports.clock()
+            image, is_ours = _reopen(ports, image, now=now, message_at=now)
             if image is None or not (is_ours or standing_of(message, image) is Standing.SETTLED):
                 tally.add("changed")
                 return False
             tally.add("replayed" if is_ours else "finished")
         else:
             tally.add("finished")
-        send_first_message(image, images=desk.images, lanes=desk.lanes, clock=desk.clock)
+        send_first_message(ports, image)
         return True
 
-    return work_through(
-        queue,
-        act,
-        wants=wants,
-        before_each=pace.wait,
-        stop=desk.stop,
-        dead_letters=desk.dead_letters,
-        images=desk.images,
-        clock=desk.clock,
-    )
+    return work_through(ports, queue, act, wants=wants, before_each=pace.wait, stop=stop)
 
 
 def is_replayable(case: Case) -> bool:
@@ -134,75 +130,73 @@ def is_left_over(case: Case) -> bool:
     )
 
 
-def replay_image(image_id: str, *, desk: Desk) -> Image:
+def replay_image(ports: Ports, image_id: str) -> Image:
     """Replays a failed image by its row, whether or not it has a letter; returns the row as it is then.
 
     Raises NotReplayable, and Retryable where the table cannot answer.
     """
-    image = desk.images.get(image_id)
+    image = ports.images.get(image_id)
     reason = why_not_replayable(image)
     if image is None or reason is not None:
         raise NotReplayable(reason)
-    now = desk.clock()
-    after, _ = _reopen(image, desk.images, now=now, message_at=now)
+    now = ports.clock()
+    after, _ = _reopen(ports, image, now=now, message_at=now)
     if after is None or after.run == image.run:
         raise NotReplayable(why_not_replayable(after) or "It kept changing under the attempts to replay it.")
-    send_first_message(after, images=desk.images, lanes=desk.lanes, clock=desk.clock)
+    send_first_message(ports, after)
     return after
 
 
-def _reopen(image: Image, images: Images, *, now: Milliseconds, message_at: Milliseconds) -> tuple[Image | None, bool]:
+def _reopen(ports: Ports, image: Image, *, now: Milliseconds, message_at: Milliseconds) -> tuple[Image | None, bool]:
     return open_row(
+        ports,
         image,
-        images,
         why_not=why_not_replayable,
         opened=lambda row: reopened(row, now=now, message_at=message_at),
     )
 
 
 def replay_queue(
+    ports: QueuePorts,
     queue: str,
     *,
     per_second: int,
-    desk: Desk,
-    moves: Moves,
+    stop: Callable[[], bool],
     tally: Tally,
     on_move: Callable[[Move], None] = lambda move: None,
 ) -> Move | None:
     """Replays a whole queue: opens the row of every image that stands `failed`, then has SQS move all letters back.
 
     A moved letter tells of the run before, and reminds the worker of the new one as well as a message of its own would.
-    Returns the move as it ended, cancelled where `desk.stop` wanted the end, or None where it was not begun. Raises
+    Returns the move as it ended, cancelled where `stop` wanted the end, or None where it was not begun. Raises
     NotReplayable where letters must not be moved or the move failed, and Retryable where AWS cannot answer.
     """
-    if not _open_all(queue, per_second=per_second, desk=desk, tally=tally):
+    if not _open_all(ports, queue, per_second=per_second, stop=stop, tally=tally):
         return None
-    running = moves.latest(queue)
+    running = ports.moves.latest(queue)
     if running is not None and not running.status.is_over:
         # An earlier command started it and died; its letters may have come before these rows were opened.
-        running = _followed(queue, running, desk=desk, moves=moves, on_move=on_move)
-        if running.status is MoveStatus.CANCELLED or desk.dead_letters.depth(queue) == 0:
+        running = _followed(ports, running, stop=stop, on_move=on_move)
+        if running.status is MoveStatus.CANCELLED or ports.dead_letters.depth(queue) == 0:
             return running
     before = None if running is None else running.started_at
-    moves.start(queue, per_second)
+    ports.moves.start(queue, per_second)
     for _ in range(_POLLS_FOR_A_START):
-        started = moves.latest(queue)
+        started = ports.moves.latest(queue)
         if started is not None and started.started_at != before:
-            return _followed(queue, started, desk=desk, moves=moves, on_move=on_move)
-        desk.pause(_POLL_SECONDS)
+            return _followed(ports, started, stop=stop, on_move=on_move)
+        ports.pause(_POLL_SECONDS)
     raise Retryable("SQS does not tell of the move that it has started")
 
 
-def _open_all(queue: str, *, per_second: int, desk: Desk, tally: Tally) -> bool:
+def _open_all(ports: Ports, queue: str, *, per_second: int, stop: Callable[[], bool], tally: Tally) -> bool:
     """Opens every failed row that a letter in the queue tells of, until a look finds no more; False where stopped.
 
     Each row expects its message when the move will have come to it, so that the sweeper does not overtake the move.
     """
     opened: set[str] = set()
     for _ in range(_LOOKS):
-        listing = list_dead_letters(
-            (queue,), limit=MOVE_LIMIT, dead_letters=desk.dead_letters, images=desk.images, clock=desk.clock
-        )
+        listing = list_dead_letters(ports, (queue,), limit=MOVE_LIMIT)
         refuse_what_cannot_be_moved(queue, listing.cases, complete=not listing.incomplete)
         failed = [case for case in listing.cases if is_replayable(case) and _image_id(case) not in opened]
         if not failed:
@@ -211,17 +205,13 @@ def _open_all(queue: str, *, per_second: int, desk: Desk, tally: Tally) -> bool:
                     tally.add(case.standing.value)
             return True
         for case in failed:
-            if desk.stop():
+            if stop():
                 return False
             if case.image is None or case.message is None:  # such a case does not stand `failed`
                 continue
-            now = desk.clock()
-            _, is_ours = _reopen(
-                case.image,
-                desk.images,
-                now=now,
-                message_at=now + round(1000 * len(opened) / per_second),
-            )
+            now = ports.clock()
+            message_at = now + round(1000 * len(opened) / per_second)
+            _, is_ours = _reopen(ports, case.image, now=now, message_at=message_at)
             opened.add(case.image.image_id)
             if is_ours:
                 tally.add("replayed")
@@ -255,16 +245,18 @@ def refuse_what_cannot_be_moved(queue: str, cases: tuple[Case, ...], *, complete
         )
 
 
-def _followed(queue: str, move: Move, *, desk: Desk, moves: Moves, on_move: Callable[[Move], None]) -> Move:
+def _followed(ports: QueuePorts, move: Move, *, stop: Callable[[], bool], on_move: Callable[[Move], None]) -> Move:
     cancelled = False
     while True:
         on_move(move)
         if move.status is MoveStatus.FAILED:
-            raise NotReplayable(f"SQS stopped moving the letters of {queue}: {move.failure or 'it gives no reason'}.")
+            raise NotReplayable(
+                f"SQS stopped moving the letters of {move.queue}: {move.failure or 'it gives no reason'}."
+            )
         if move.status.is_over:
             return move
-        if desk.stop() and not cancelled and move.handle is not None:
-            moves.cancel(move)
+        if stop() and not cancelled and move.handle is not None:
+            ports.moves.cancel(move)
             cancelled = True
-        desk.pause(_POLL_SECONDS)
-        move = moves.latest(queue) or move
+        ports.pause(_POLL_SECONDS)
+        move = ports.moves.latest(move.queue) or move

@@ -16,8 +16,8 @@ from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
 from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import accept
 from darkroom.operations.admit_image import AdmissionControl
-from darkroom.operations.enqueue import enqueue_in_time
-from darkroom.ports import Clock, HoldQueue, Images, Lanes, Originals, Randomness
+from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
+from darkroom.ports import Originals, Randomness
 
 if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
@@ -53,18 +53,17 @@ class Accepted:
     replayed: bool
 
 
-def submit_image(
-    upload: Upload,
-    *,
-    input_formats: frozenset[InputFormat],
-    images: Images,
-    originals: Originals,
-    lanes: Lanes,
-    hold_queue: HoldQueue,
-    admission: AdmissionControl,
-    clock: Clock,
-    randomness: Randomness,
-) -> Accepted:
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueueInTimePorts):
+    """What an upload needs from outside, beside what sending its message does, and which files are accepted."""
+
+    originals: Originals
+    admission: AdmissionControl
+    randomness: Randomness
+    input_formats: frozenset[InputFormat]
+
+
+def submit_image(ports: Ports, upload: Upload) -> Accepted:
     """Stores the upload, writes its row and sends its message.
 
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
@@ -75,24 +74,24 @@ def submit_image(
     """
     check_idempotency_key(upload.idempotency_key)
     order = order_of(preset=upload.preset, variants=upload.variants, recipe=upload.recipe)
-    media_type = _media_type(upload.body, input_formats)
+    media_type = _media_type(upload.body, ports.input_formats)
     sha256 = hashlib.sha256(upload.body).hexdigest()
     fingerprint = fingerprint_of(sha256, order.asked_for + upload.timetable.asked_for)
 
     if upload.idempotency_key is None:
-        image_id = image_id_from_bits(randomness(16))
+        image_id = image_id_from_bits(ports.randomness(16))
     else:
         image_id = image_id_for_key(upload.tenant_id, upload.idempotency_key)
-        earlier = images.get(image_id)
+        earlier = ports.images.get(image_id)
         if earlier is not None:
-            return _replay(earlier, fingerprint, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+            return _replay(ports, earlier, fingerprint)
 
-    now = clock()
+    now = ports.clock()
     # After the look at an earlier request: a time that was to come then may have passed since.
     appointment = appoint(upload.timetable, now=now)
     lane = lane_for(upload.tier).name
-    admission.admit(lane, upload.tier, process_at=appointment.process_at)
-    original = originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
+    ports.admission.admit(lane, upload.tier, process_at=appointment.process_at)
+    original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can meet another original under its id: an earlier upload put it and got no row, or is about to.
         raise key_reused()
@@ -111,23 +110,21 @@ def submit_image(
         process_at=appointment.process_at,
         expires_at=appointment.expires_at,
     )
-    image = images.create(row)
+    image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:
-        return _replay(image, fingerprint, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+        return _replay(ports, image, fingerprint)
     # The row may be this request's own from a write whose answer was lost: then the message is still to be sent.
-    enqueue_in_time(image, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+    enqueue_in_time(ports, image)
     return Accepted(image=image, replayed=False)
 
 
-def _replay(
-    image: Image, fingerprint: str, *, images: Images, lanes: Lanes, hold_queue: HoldQueue, clock: Clock
-) -> Accepted:
+def _replay(ports: Ports, image: Image, fingerprint: str) -> Accepted:
     """Answers a repeated request with the image of the first one."""
     check_repeats(image, fingerprint)
     if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
         # The earlier request may have ended between its row and its message: that is why a client repeats it. A second
         # message costs one look at the row; without it the image would wait for the sweeper, which waits for a backlog.
-        enqueue_in_time(image, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+        enqueue_in_time(ports, image)
     return Accepted(image=image, replayed=True)
 
 

@@ -14,19 +14,15 @@ from darkroom.domain.due import Bury, LookForUpload, Remove, Rescue, Wait, burie
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, Image, Letter, Status, message_for
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.lanes import Lane
 from darkroom.domain.message import UnreadableMessage, read_message
-from darkroom.operations.enqueue import DUE_FENCE, enqueue_in_time, remind
+from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, enqueue_in_time, send_or_mark_due
 from darkroom.ports import (
     Calendar,
-    Clock,
     DeadLetter,
     DeadLetters,
     Due,
     Fenced,
-    HoldQueue,
-    Images,
-    Lanes,
     Originals,
     Outputs,
     Taken,
@@ -79,23 +75,19 @@ class Measures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stores:
-    """The ports that a sweep works with, and what each lane is deployed with."""
+class Ports(EnqueueInTimePorts):
+    """What a sweep needs from outside, beside what sending messages does, and what each lane is deployed with."""
 
-    images: Images
     uploads: Uploads
     originals: Originals
     outputs: Outputs
-    lanes: Lanes
-    hold_queue: HoldQueue
     upload_queue: UploadQueue
     calendar: Calendar
     dead_letters: DeadLetters
-    clock: Clock
-    service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
+    service: Mapping[str, Lane]
 
 
-def measure(stores: Stores) -> Measures:
+def measure(ports: Ports) -> Measures:
     """What the alarms watch. It never raises: whatever cannot be measured is a problem of that lane or queue alone, and
     no reason not to sweep."""
     problems: dict[str, Exception] = {}
@@ -110,24 +102,24 @@ def measure(stores: Stores) -> Measures:
         return measured
 
     def oldest_seconds(lane: str) -> float:
-        since = stores.images.oldest_waiting(lane)
-        return 0.0 if since is None else max(0.0, (stores.clock() - since) / 1000)
+        since = ports.images.oldest_waiting(lane)
+        return 0.0 if since is None else max(0.0, (ports.clock() - since) / 1000)
 
     return Measures(
-        oldest_seconds=each("the oldest image", LANES, oldest_seconds),
-        letters=each("the dead letters", stores.dead_letters.queues, stores.dead_letters.depth),
+        oldest_seconds=each("the oldest image", ports.service, oldest_seconds),
+        letters=each("the dead letters", ports.dead_letters.queues, ports.dead_letters.depth),
         problems=problems,
     )
 
 
-def sweep_due_images(stores: Stores, *, out_of_time: Callable[[], bool]) -> Sweep:
+def sweep_due_images(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
     """Looks at what is due in every shard until done or `out_of_time`.
 
     An image that a queue or the table cannot serve now stays due. One that is unreadable or trips a bug is looked at
     again later and stops no other, and so does a shard that is not listed.
     """
-    round_, sweep = _Round(stores), Sweep()
-    for due in _by_turns(stores, sweep, out_of_time):
+    round_, sweep = _Round(ports), Sweep()
+    for due in _by_turns(ports, sweep, out_of_time):
         if out_of_time():
             sweep.complete = False
             break
@@ -143,7 +135,7 @@ def sweep_due_images(stores: Stores, *, out_of_time: Callable[[], bool]) -> Swee
         if outcome in _LEFT_DUE:
             # Where even that fails, the next sweep meets it again.
             with suppress(Exception):
-                stores.images.postpone(due, stores.clock() + POSTPONED_SECONDS * 1000)
+                ports.images.postpone(due, ports.clock() + POSTPONED_SECONDS * 1000)
     return sweep
 
 
@@ -152,17 +144,17 @@ _LEFT_DUE = frozenset({"unreadable", "error", "terminal"})
 and owes nothing that this version knows of.)"""
 
 
-def _by_turns(stores: Stores, sweep: Sweep, out_of_time: Callable[[], bool]) -> Iterator[Due]:
+def _by_turns(ports: Ports, sweep: Sweep, out_of_time: Callable[[], bool]) -> Iterator[Due]:
     """What is due, the oldest of each shard first: where time runs out, every shard has had as much of it. Each minute
     begins with another one, so that those that answer slowly do not keep the same ones waiting."""
-    first = stores.clock() // 60_000 % len(DUE_SHARD_NAMES)
+    first = ports.clock() // 60_000 % len(DUE_SHARD_NAMES)
     listed: list[list[Due]] = []
     for shard in DUE_SHARD_NAMES[first:] + DUE_SHARD_NAMES[:first]:
         if out_of_time():
             sweep.complete = False
             break
         try:
-            listed.append(list(stores.images.due(shard, stores.clock(), SHARD_LIMIT)))
+            listed.append(list(ports.images.due(shard, ports.clock(), SHARD_LIMIT)))
         except Exception as error:
             sweep.unlisted[shard] = error
     for turn in zip_longest(*listed):
@@ -172,8 +164,8 @@ def _by_turns(stores: Stores, sweep: Sweep, out_of_time: Callable[[], bool]) -> 
 class _Round:
     """One sweep, which asks each queue at most once how many wait in it and what letters it holds."""
 
-    def __init__(self, stores: Stores) -> None:
-        self._stores = stores
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
         self._backlogs: dict[str, int] = {}
         self._letters: dict[str, Taken] = {}
         self._releasing: dict[str, Milliseconds] = {}
@@ -181,7 +173,7 @@ class _Round:
     def look_at(self, image_id: str) -> str:
         # The index is eventually consistent, so a sweep acts only on the row that it has read, and only if the row is
         # still the same when it is written: of two sweeps at once one goes on.
-        images, clock = self._stores.images, self._stores.clock
+        images, clock = self._ports.images, self._ports.clock
         try:
             before = images.get(image_id)
             if before is None:
@@ -191,7 +183,7 @@ class _Round:
                 now=clock(),
                 backlog=self._backlog(before.lane),
                 releasing_until=self._releasing_until(before.lane) if before.status is Status.SCHEDULED else 0,
-                service=self._stores.service,
+                service=self._ports.service,
             )
             match duty:
                 case NothingToDo(reason=reason):
@@ -209,17 +201,16 @@ class _Round:
                     # Pushed out before it is sent. What cannot be sent is due at once, because a queue's outage is no
                     # reason to look less often afterwards.
                     pushed = images.change(before, after, fence=DUE_FENCE)
-                    lanes, hold_queue = self._stores.lanes, self._stores.hold_queue
-                    is_sent = enqueue_in_time(pushed, images=images, lanes=lanes, hold_queue=hold_queue, clock=clock)
+                    is_sent = enqueue_in_time(self._ports, pushed)
                     return "rescued" if is_sent else "unsent"
                 case LookForUpload(came=came, never_came=never_came):
                     return self._look_for_upload(before, came=came, never_came=never_came)
                 case Bury(image=after):
                     return self._bury(images.change(before, after, fence=DUE_FENCE))
                 case Remove(image=after):
-                    self._stores.outputs.delete_all(image_id)
-                    self._stores.originals.delete(image_id)
-                    self._stores.uploads.delete(image_id)
+                    self._ports.outputs.delete_all(image_id)
+                    self._ports.originals.delete(image_id)
+                    self._ports.uploads.delete(image_id)
                     images.change(before, after, fence=DUE_FENCE)
                     return "removed"
         except Fenced:
@@ -231,18 +222,18 @@ class _Round:
 
     def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
         """Expires an image whose upload is not there; of one that is, S3's event was lost or is in trouble."""
-        stores = self._stores
-        if stores.uploads.size_bytes(before.image_id) is None:
-            stores.images.change(before, never_came, fence=DUE_FENCE)
+        ports = self._ports
+        if ports.uploads.size_bytes(before.image_id) is None:
+            ports.images.change(before, never_came, fence=DUE_FENCE)
             return "expired"
-        pushed = stores.images.change(before, came, fence=DUE_FENCE)
-        is_sent = remind(pushed, images=stores.images, upload_queue=stores.upload_queue, clock=stores.clock)
+        pushed = ports.images.change(before, came, fence=DUE_FENCE)
+        is_sent = send_or_mark_due(ports, pushed, lambda: ports.upload_queue.put(message_for(pushed)))
         return "rescued" if is_sent else "unsent"
 
     def _bury(self, image: Image) -> str:
         """Makes sure of exactly one letter: SQS may have made one, or several, or none, and so may a sweep that died
         before it could write that it had."""
-        stores = self._stores
+        ports = self._ports
         taken = self._letters_in(image.lane)
         letters = [letter for letter in taken.letters if _is_about(letter, image)]
         kept = next((letter for letter in letters if letter.explanation is not None), None)
@@ -251,18 +242,18 @@ class _Round:
         if must_see_all and not taken.complete and image.rescues < LOOKS_AT_LETTERS:
             return "unburied"
         if kept is None and image.letter is Letter.OWED:
-            stores.dead_letters.put(image.lane, message_for(image), explanation_of(image))
+            ports.dead_letters.put(image.lane, message_for(image), explanation_of(image))
         elif kept is None and letters:
             kept = letters[0]
         for letter in letters:
             if letter is not kept:
-                stores.dead_letters.remove(letter)
-        stores.images.change(image, buried(image, now=stores.clock()), fence=DUE_FENCE)
+                ports.dead_letters.remove(letter)
+        ports.images.change(image, buried(image, now=ports.clock()), fence=DUE_FENCE)
         return "buried"
 
     def _letters_in(self, queue: str) -> Taken:
         if queue not in self._letters:
-            dead_letters = self._stores.dead_letters
+            dead_letters = self._ports.dead_letters
             taken = dead_letters.take(queue, LETTERS_LIMIT)
             # An operator may have some in hand, hidden from us, and some may be hidden by a lost answer.
             are_all = taken.complete and not taken.asked_again and dead_letters.depth(queue) <= len(taken.letters)
@@ -273,7 +264,7 @@ class _Round:
     def _backlog(self, lane: str) -> int:
         if lane not in self._backlogs:
             try:
-                self._backlogs[lane] = self._stores.lanes.backlog(lane)
+                self._backlogs[lane] = self._ports.lanes.backlog(lane)
             except Retryable:  # then nothing explains a wait, and the message is sent once more
                 self._backlogs[lane] = 0
         return self._backlogs[lane]
@@ -281,7 +272,7 @@ class _Round:
     def _releasing_until(self, lane: str) -> Milliseconds:
         if lane not in self._releasing:
             try:
-                self._releasing[lane] = self._stores.calendar.busy_until(lane)
+                self._releasing[lane] = self._ports.calendar.busy_until(lane)
             except Retryable:  # then nothing explains a wait, and the message is sent once more
                 self._releasing[lane] = 0
         return self._releasing[lane]

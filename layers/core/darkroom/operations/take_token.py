@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from darkroom.domain.errors import Retryable
 from darkroom.domain.tenants import Caller
 from darkroom.domain.token_bucket import Take
 from darkroom.ports import Clock, TokenBuckets
 
 
-def take_token(caller: Caller, *, buckets: TokenBuckets, clock: Clock) -> Take | None:
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What taking a token needs from outside."""
+
+    token_buckets: TokenBuckets
+    clock: Clock
+
+
+def take_token(ports: Ports, caller: Caller) -> Take | None:
     """What came of it; None where the caller is held to no allowance, or where its bucket cannot be asked now.
 
     A bucket that does not answer stops nobody: it is there for fairness, and a request that cannot be served will find
@@ -17,6 +27,6 @@ def take_token(caller: Caller, *, buckets: TokenBuckets, clock: Clock) -> Take |
     if caller.allowance is None:
         return None
     try:
-        return buckets.take(caller.tenant_id, caller.allowance, clock() * 1000)
+        return ports.token_buckets.take(caller.tenant_id, caller.allowance, ports.clock() * 1000)
     except Retryable:
         return None

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from darkroom.domain.claim import Claim, Expire, GiveUp, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.errors import ORIGINAL_MISSING, NeedsOperator, Rejected, Retryable
+from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Cause, Image, Status, Variant
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import Lane
 from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
-from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES, RetryPolicy
+from darkroom.domain.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, returns_in
 from darkroom.domain.transitions import complete, escalate, give_up, put_back, reject
 from darkroom.imaging import develop
 from darkroom.operations.enqueue import seconds_until
-from darkroom.ports import Clock, Fenced, Images, MemoryUnavailable, Once, OriginalMissing, Originals, Outputs
+from darkroom.ports import Clock, Fenced, Images, Jitter, MemoryUnavailable, Once, OriginalMissing, Originals, Outputs
 
 LEASE_MARGIN_SECONDS = 30
 """A lease outlasts the function's deadline by this much, so that clocks may differ a little."""
@@ -34,17 +36,44 @@ MESSAGE_CHARACTERS, STACK_CHARACTERS = 500, 2000
 """What a row keeps of an attempt's exception: ten attempts of this size are a tenth of an item's 400 KB."""
 
 
+COSTLIEST_IMAGE_MILLISECONDS = 30_000
+"""The costliest recipe takes 25 seconds on the worst of pictures, and its objects a few to be read and put."""
+
+NEXT_TURN_SECONDS = 10
+"""When a message comes back for which too little time was left: another worker may have it at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What developing needs from outside.
+
+    `admit` raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then. `limits` are the
+    bounds of an original, `service` is what each lane is deployed with, and `visibility_seconds` how long SQS hides a
+    message of theirs.
+    """
+
+    images: Images
+    originals: Originals
+    outputs: Outputs
+    once: Once
+    clock: Clock
+    jitter: Jitter
+    admit: Callable[[], None]
+    limits: Limits
+    service: Mapping[str, Lane]
+    visibility_seconds: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """One receive of a message: which it is of that message's, who received it in which request, until when its
-    function may run, and how long SQS hides it."""
+    """One receive of a message: which it is of that message's, who received it in which request, and until when its
+    function may run."""
 
     message: Message
     receipt: str
     request_id: str
     receive_count: int
     deadline: Milliseconds
-    visibility_seconds: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,93 +86,105 @@ class Finished:
     image: Image | None
     reason: str
     cause: Exception | None = None
+    returns_in_seconds: None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TryAgain:
-    """The attempt failed: the message must come back after `delay_seconds`. `cause` says why.
-
-    After a message's last receive it would come back as a dead letter although attempts are left: then `returns` is
-    False, it may go, and the sweeper sends another.
-    """
+    """The attempt failed: another may begin after `delay_seconds`. `cause` says why."""
 
     image: Image
     delay_seconds: int
     cause: Exception
-    returns: bool = True
+    returns_in_seconds: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Early:
-    """The delivery came before the image's time: no attempt was made, and its message must come back at `process_at`.
+    """The delivery came before the image's time, which is `delay_seconds` away: no attempt was made.
 
     `image` has a look due after that, should the message not come back.
     """
 
     image: Image
-    process_at: Milliseconds
+    delay_seconds: int
+    cause: Retryable
+    returns_in_seconds: int | None
 
 
-def transcode_image(
-    delivery: Delivery,
-    *,
-    images: Images,
-    originals: Originals,
-    outputs: Outputs,
-    once: Once,
-    clock: Clock,
-    unit_random: float,
-    limits: Limits,
-    retry: RetryPolicy | None = None,
-) -> Finished | TryAgain | Early:
+@dataclass(frozen=True, kw_only=True)
+class PutOff:
+    """The delivery came to nothing, through no fault of the image: `cause` says why, and another may do better after
+    `delay_seconds`.
+
+    The image was not claimed, or what came of it could not be written; either way its row is due for a look some day.
+    """
+
+    delay_seconds: int
+    cause: Retryable
+    returns_in_seconds: int | None
+
+
+type Verdict = Finished | TryAgain | Early | PutOff
+"""What came of a delivery. Where `returns_in_seconds` is None its message may go; else it must come back then."""
+
+
+def transcode_image(ports: Ports, delivery: Delivery) -> Verdict:
     """Claims the delivery's image, develops it and writes its one terminal state.
 
-    Raises Retryable where the table cannot answer at the claim or at the finish: the message then comes back by itself
-    after its visibility timeout. Any other failure is written into the row, and TryAgain says when to come back.
+    Nothing is claimed that cannot be finished, for that would use up an attempt. Where the table cannot answer at the
+    claim or at the finish, the delivery is put off; any other failure is written into the row.
     """
-    retry = retry or RetryPolicy()
-    claimed = _claim(delivery, images=images, clock=clock, unit_random=unit_random, retry=retry)
+    if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:
+        cause = Retryable("too little time is left for another image")
+        return _put_off(delivery, cause, delay_seconds=NEXT_TURN_SECONDS)
+    try:
+        ports.admit()
+        return _settle(ports, delivery)
+    except Retryable as outage:
+        delay_seconds = OUTAGE.delay_seconds(delivery.receive_count, ports.jitter())
+        return _put_off(delivery, outage, delay_seconds=delay_seconds)
+
+
+def _put_off(delivery: Delivery, cause: Retryable, *, delay_seconds: int) -> PutOff:
+    returns_in_seconds = returns_in(delay_seconds, receive_count=delivery.receive_count)
+    return PutOff(delay_seconds=delay_seconds, cause=cause, returns_in_seconds=returns_in_seconds)
+
+
+def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
+    unit_random = ports.jitter()
+    claimed = _claim(ports, delivery, unit_random=unit_random)
     if not isinstance(claimed, Claim):
         return claimed
     image = claimed.image
     try:
-        developed = _developed_once(image, once=once, originals=originals, outputs=outputs, limits=limits)
+        developed = _developed_once(ports, image)
     except Rejected as refusal:
-        after = reject(image, code=refusal.code, message=refusal.message, now=clock())
+        after = reject(image, code=refusal.code, message=refusal.message, now=ports.clock())
     except NeedsOperator as trouble:
         cause = _cause_of(trouble.__cause__ or trouble)
-        after = escalate(image, code=trouble.code, message=trouble.message, now=clock(), cause=cause)
-        return replace(_finish(image, after, images=images, outputs=outputs), cause=trouble)
+        after = escalate(image, code=trouble.code, message=trouble.message, now=ports.clock(), cause=cause)
+        return replace(_finish(ports, image, after), cause=trouble)
     except Exception as error:
-        return _failed_attempt(
-            image,
-            error,
-            is_last_receive=delivery.receive_count >= MAX_RECEIVES,
-            images=images,
-            clock=clock,
-            unit_random=unit_random,
-            retry=retry,
-        )
+        return _failed_attempt(ports, image, error, receive_count=delivery.receive_count, unit_random=unit_random)
     else:
         after = complete(
             image,
             _variants(developed),
             notices=tuple(developed["notices"]),
             placeholder=developed.get("placeholder"),  # what an earlier version remembered has none
-            now=clock(),
+            now=ports.clock(),
         )
-    return _finish(image, after, images=images, outputs=outputs)
+    return _finish(ports, image, after)
 
 
-def _claim(
-    delivery: Delivery, *, images: Images, clock: Clock, unit_random: float, retry: RetryPolicy
-) -> Claim | Finished | Early:
-    now = clock()
-    before = images.get(delivery.message.image_id)
+def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | Finished | Early:
+    now = ports.clock()
+    before = ports.images.get(delivery.message.image_id)
     if before is None:
         return Finished(image=None, reason="gone")
     attempt, lease_until = before.attempt + 1, delivery.deadline + LEASE_MARGIN_SECONDS * 1000
-    backoff_seconds = 0 if attempt >= MAX_ATTEMPTS else retry.delay_seconds(attempt, unit_random)
+    backoff_seconds = 0 if attempt >= MAX_ATTEMPTS else RetryPolicy().delay_seconds(attempt, unit_random)
     decision = claim(
         before,
         delivery.message,
@@ -152,16 +193,16 @@ def _claim(
         request_id=delivery.request_id,
         lease_until=lease_until,
         not_before=lease_until + backoff_seconds * 1000,
-        due_at=now + (delivery.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
+        due_at=now + (ports.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
     )
     match decision:
         case NothingToDo(reason=reason):
             return Finished(image=before, reason=reason)
         case TooEarly(process_at=process_at):
-            return Early(image=before, process_at=process_at)
+            return _early(before, delivery, delay_seconds=seconds_until(process_at, now))
         case GiveUp(image=after) | Expire(image=after) | Redriven(image=after) | Claim(image=after):
             try:
-                written = images.change(before, after, fence=("status", "run", "attempt", "schedule"))
+                written = ports.images.change(before, after, fence=("status", "run", "attempt", "schedule"))
             except Fenced as lost:
                 return Finished(image=lost.current, reason="fenced")
             if isinstance(decision, Claim):
@@ -171,9 +212,18 @@ def _claim(
             return Finished(image=written, reason=reasons[type(decision)])
 
 
-def _developed_once(
-    image: Image, *, once: Once, originals: Originals, outputs: Outputs, limits: Limits
-) -> dict[str, Any]:
+def _early(image: Image, delivery: Delivery, *, delay_seconds: int) -> Early:
+    # Clocks differ by seconds. What comes much too early was put into the lane by hand: the row has it sent.
+    is_soon = delay_seconds <= LANE_DELAY_SECONDS
+    return Early(
+        image=image,
+        delay_seconds=delay_seconds,
+        cause=Retryable("before its time"),
+        returns_in_seconds=returns_in(delay_seconds, receive_count=delivery.receive_count) if is_soon else None,
+    )
+
+
+def _developed_once(ports: Ports, image: Image) -> dict[str, Any]:
     """The image's outputs: those that an earlier delivery of this run has put, or else new ones.
 
     The memory saves work after a lost finish and decides nothing: every delivery that gets here writes the terminal
@@ -185,14 +235,14 @@ def _developed_once(
     def work() -> dict[str, Any]:
         nonlocal is_new
         is_new = True
-        return _develop_and_put(image, originals=originals, outputs=outputs, limits=limits)
+        return _develop_and_put(ports, image)
 
     try:
-        developed = once(memory_key(image), work)
+        developed = ports.once(memory_key(image), work)
     except MemoryUnavailable:
         return work()
     # What has just been put, S3 has checked; what is remembered was true once. Nothing is `done` without its objects.
-    return developed if is_new or _is_there(developed, outputs) else work()
+    return developed if is_new or _is_there(ports, developed) else work()
 
 
 def memory_key(image: Image) -> str:
@@ -200,21 +250,21 @@ def memory_key(image: Image) -> str:
     return f"{image.image_id}#{image.run}#{image.recipe.digest()}"
 
 
-def _is_there(remembered: dict[str, Any], outputs: Outputs) -> bool:
+def _is_there(ports: Ports, remembered: dict[str, Any]) -> bool:
     try:
         variants = _variants(remembered)
     except (KeyError, TypeError):  # a newer version, since rolled back, remembers otherwise
         return False
-    return "notices" in remembered and all(outputs.holds(variant) for variant in variants)
+    return "notices" in remembered and all(ports.outputs.holds(variant) for variant in variants)
 
 
 def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
     return tuple(Variant(**variant) for variant in developed["variants"])
 
 
-def _develop_and_put(image: Image, *, originals: Originals, outputs: Outputs, limits: Limits) -> dict[str, Any]:
+def _develop_and_put(ports: Ports, image: Image) -> dict[str, Any]:
     try:
-        original = originals.get(image.image_id, image.source.version_id)
+        original = ports.originals.get(image.image_id, image.source.version_id)
     except OriginalMissing as error:
         raise NeedsOperator(
             ORIGINAL_MISSING,
@@ -223,13 +273,13 @@ def _develop_and_put(image: Image, *, originals: Originals, outputs: Outputs, li
         ) from error
     if hashlib.sha256(original).hexdigest() != image.source.sha256:
         raise Retryable(f"the original of {image.image_id} did not arrive whole")
-    developed = develop(original, image.recipe, limits=limits, effort=LANES[image.lane].effort)
+    developed = develop(original, image.recipe, limits=ports.limits, effort=ports.service[image.lane].effort)
     variants = []
     for rendered in developed.variants:
         key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
         sha256 = hashlib.sha256(rendered.body).hexdigest()
         # Where an earlier delivery of this run has put the object, that object is the output, whose bytes count.
-        stored = outputs.put_if_absent(key, rendered.body, sha256=sha256, media_type=rendered.media_type)
+        stored = ports.outputs.put_if_absent(key, rendered.body, sha256=sha256, media_type=rendered.media_type)
         variants.append(
             asdict(
                 Variant(
@@ -250,50 +300,51 @@ def _develop_and_put(image: Image, *, originals: Originals, outputs: Outputs, li
     }
 
 
-def _finish(before: Image, after: Image, *, images: Images, outputs: Outputs) -> Finished:
+def _finish(ports: Ports, before: Image, after: Image) -> Finished:
     try:
-        return Finished(image=images.change(before, after), reason=after.status.value)
+        return Finished(image=ports.images.change(before, after), reason=after.status.value)
     except Fenced as lost:
         if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
             # The client withdrew the image while it was developed: what was written for it goes again.
-            outputs.delete(tuple(variant.key for variant in after.variants))
+            ports.outputs.delete(tuple(variant.key for variant in after.variants))
         return Finished(image=lost.current, reason="fenced")
 
 
 def _failed_attempt(
-    image: Image,
-    error: Exception,
-    *,
-    is_last_receive: bool,
-    images: Images,
-    clock: Clock,
-    unit_random: float,
-    retry: RetryPolicy,
+    ports: Ports, image: Image, error: Exception, *, receive_count: int, unit_random: float
 ) -> TryAgain | Finished:
-    now, cause = clock(), _cause_of(error)
+    now, cause = ports.clock(), _cause_of(error)
     gives_up = image.attempt >= MAX_ATTEMPTS
-    delay_seconds = 0 if gives_up else retry.delay_seconds(image.attempt, unit_random)
+    delay_seconds = 0 if gives_up else RetryPolicy().delay_seconds(image.attempt, unit_random)
     if isinstance(error, Retryable):
         delay_seconds = max(delay_seconds, error.retry_after_seconds)
     after = (
         give_up(image, now=now, cause=cause)
         if gives_up
-        else put_back(image, now=now, delay_seconds=delay_seconds, cause=cause, message_returns=not is_last_receive)
+        else put_back(
+            image,
+            now=now,
+            delay_seconds=delay_seconds,
+            cause=cause,
+            message_returns=returns_in(delay_seconds, receive_count=receive_count) is not None,
+        )
     )
     try:
-        written = images.change(image, after)
+        written = ports.images.change(image, after)
     except Fenced as lost:
         return Finished(image=lost.current, reason="fenced")
     except Retryable:
         # The row still says `processing`: a message that came back before another attempt may begin would find nothing
         # to do, so it stays hidden until then.
         delay_seconds = max(delay_seconds, seconds_until(image.not_before, now) + OWN_MESSAGE_MARGIN_SECONDS)
-        return TryAgain(image=image, delay_seconds=delay_seconds, cause=error, returns=not is_last_receive)
+        returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
+        return TryAgain(image=image, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)
     if gives_up:
         # The sweeper makes sure of the run's one dead letter, so that this message may go.
         return Finished(image=written, reason="gave_up", cause=error)
     delay_seconds += OWN_MESSAGE_MARGIN_SECONDS
-    return TryAgain(image=written, delay_seconds=delay_seconds, cause=error, returns=not is_last_receive)
+    returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
+    return TryAgain(image=written, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)
 
 
 def _cause_of(error: BaseException) -> Cause:
