@@ -290,7 +290,8 @@ def test_a_move_that_cannot_be_is_refused(emulator: EmulatorServer) -> None:
 SEND_WHILE_DELETING = """
 import sys, threading
 from pathlib import Path
-from embedded_aws.corrections import Emulator, apply_corrections
+from embedded_aws.corrections import apply_corrections
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals
 
 if sys.argv[1] == "corrected":

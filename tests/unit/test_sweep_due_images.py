@@ -13,7 +13,7 @@ import pytest
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, Letter, Status, due_shard_of, message_for
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.message import Message, read_message
 from darkroom.operations import sweep_due_images as operation
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, measure, sweep_due_images
@@ -510,6 +510,11 @@ def test_the_oldest_unfinished_image_of_each_lane_is_told_and_none_is_zero() -> 
     assert world.oldest() == all_idle
     world.advance(5)
     assert world.oldest() == all_idle | {"slow": 5.0}
+
+
+def test_every_lane_that_is_deployed_is_measured() -> None:
+    world = World(service=LANES | {"bulk": SLOW})
+    assert world.oldest() == {"fast": 0.0, "slow": 0.0, "bulk": 0.0}
 
 
 def test_an_upload_that_never_came_expires_once_it_can_come_no_more() -> None:

@@ -11,6 +11,7 @@ import pytest
 from darkroom.domain.dead_letter import explanation_in
 from darkroom.domain.errors import NeedsOperator, Retryable
 from darkroom.domain.image import Letter, Status, message_for
+from darkroom.domain.lanes import LANES, SLOW, Lane
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import Effort, Recipe
 from darkroom.http.timetables import read_timetable
@@ -401,9 +402,12 @@ def test_an_original_is_held_to_the_limits_that_the_worker_is_given() -> None:
     assert image.error is not None and (image.status, image.error.code) == (Status.FAILED, "too_many_pixels")
 
 
-@pytest.mark.parametrize(("lane", "effort"), [("fast", "fast"), ("slow", "balanced")])
-def test_the_lane_decides_how_long_encoders_may_look_for_smaller_files(
-    lane: str, effort: str, monkeypatch: pytest.MonkeyPatch
+BULK = replace(SLOW, name="bulk", effort="small")
+
+
+@pytest.mark.parametrize("lane", [*LANES.values(), BULK], ids=lambda lane: lane.name)
+def test_the_lane_as_it_is_deployed_decides_how_long_encoders_may_look_for_smaller_files(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     efforts = []
 
@@ -412,11 +416,11 @@ def test_the_lane_decides_how_long_encoders_may_look_for_smaller_files(
         return develop(original, recipe, limits=limits, effort=effort)
 
     monkeypatch.setattr("darkroom.operations.transcode_image.develop", noted)
-    world = World()
-    message = submitted(world).model_copy(update={"lane": lane})
-    world.images.rows[message.image_id] = replace(world.row(message.image_id), lane=lane)
+    world = World(service=LANES | {"bulk": BULK})
+    message = submitted(world).model_copy(update={"lane": lane.name})
+    world.images.rows[message.image_id] = replace(world.row(message.image_id), lane=lane.name)
     world.deliver(message)
-    assert efforts == [effort]
+    assert efforts == [lane.effort]
 
 
 def test_a_recipe_of_the_clients_own_is_what_is_made() -> None:

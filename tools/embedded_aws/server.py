@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from embedded_aws import clock
-from embedded_aws.corrections import NAMES, Emulator, apply_corrections
+from embedded_aws.corrections import NAMES, apply_corrections
+from embedded_aws.emulator import Emulator
 from embedded_aws.front import front
 from embedded_aws.ministack_internals import internals
 

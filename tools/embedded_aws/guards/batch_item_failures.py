@@ -11,7 +11,7 @@ from collections.abc import Collection
 from contextvars import ContextVar
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 # The identifiers of the batch that this thread's invocation is about; None where nobody reports failed items.

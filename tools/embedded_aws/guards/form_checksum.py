@@ -13,7 +13,7 @@ checksum is not kept with the object.
 from contextvars import ContextVar
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 # The file of the form that is being judged.

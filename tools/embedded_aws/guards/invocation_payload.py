@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html (Errors)
 
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 MAXIMUM_SYNCHRONOUS_BYTES = 6 * 1024 * 1024

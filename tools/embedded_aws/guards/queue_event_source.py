@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from embedded_aws.cloudformation_refusals import refusal
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace, replace_resource_handler
 
 _RESOURCE_TYPE = "AWS::Lambda::EventSourceMapping"

@@ -36,7 +36,7 @@ from typing import Any, Literal
 
 import botocore.loaders
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 from embedded_aws.shims.background import every, scope, scopes
 

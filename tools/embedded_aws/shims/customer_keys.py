@@ -14,7 +14,7 @@ objects that do not exist too. The error is the store's own, about its own actio
 
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 _OF_OBJECTS_AND_MESSAGES = {

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals
 from embedded_aws.shims.queue_actions import error, queues_lock
 

@@ -10,7 +10,7 @@ What still differs from AWS: there are no metrics of activities, of integrations
 
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 from embedded_aws.shims import metric_data
 

@@ -10,7 +10,7 @@ What still differs from AWS: a name is free again there 90 days after its execut
 
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 

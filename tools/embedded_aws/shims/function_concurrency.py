@@ -21,7 +21,7 @@ import time
 from typing import Any
 
 from embedded_aws.concurrency import Bounds, Pool, bounds_of, share
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace, replace_resource_handler
 from embedded_aws.shims import background
 

@@ -41,7 +41,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 # Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel ends together with the thread

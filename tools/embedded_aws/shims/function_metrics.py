@@ -13,7 +13,7 @@ whole invocation, a cold start included, in whole milliseconds.
 import time
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 from embedded_aws.shims import metric_data
 

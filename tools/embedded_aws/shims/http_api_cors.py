@@ -11,7 +11,7 @@ https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html
 
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace, replace_resource_handler
 
 # MiniStack compares the method with "OPTIONS" before it looks up a route. A trailing space gets a request past that

@@ -17,7 +17,7 @@ import json
 from contextvars import ContextVar
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 MAXIMUM_EVENT_BYTES = 6 * 1024 * 1024

@@ -11,7 +11,7 @@ Requests that the local front refuses itself, because their API or body is none,
 import time
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 from embedded_aws.shims import metric_data
 

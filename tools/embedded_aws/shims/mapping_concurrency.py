@@ -10,7 +10,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-prope
 
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import replace_resource_handler
 
 _MAPPING = "AWS::Lambda::EventSourceMapping"

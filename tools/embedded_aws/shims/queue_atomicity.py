@@ -13,7 +13,7 @@ import functools
 import threading
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 from embedded_aws.shims.queue_actions import replace_action
 

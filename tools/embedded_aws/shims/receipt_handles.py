@@ -17,7 +17,7 @@ import time
 from typing import Any
 from uuid import uuid4
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 from embedded_aws.shims.queue_actions import error, replace_action
 

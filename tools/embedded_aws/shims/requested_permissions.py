@@ -10,7 +10,7 @@ https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_LogGrou
 
 from typing import Any
 
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 _BATCH = "Batch"

@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from embedded_aws.cloudformation_refusals import refusal
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace_resource_handler
 
 _BUCKET, _TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::Table"

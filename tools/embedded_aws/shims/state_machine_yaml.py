@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from embedded_aws.cloudformation_refusals import refusal
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 

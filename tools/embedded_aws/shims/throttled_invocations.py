@@ -27,7 +27,7 @@ from typing import Any
 from uuid import uuid4
 
 from embedded_aws.concurrency import pauses
-from embedded_aws.corrections import Emulator
+from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 _THROTTLED = "TooManyRequestsException"

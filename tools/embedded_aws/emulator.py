@@ -1,0 +1,17 @@
+"""What the corrections know of the emulator that they correct."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emulator:
+    """The running emulator: where it answers, and how it runs functions."""
+
+    gateway_url: str
+    function_python: Path
+    data_dir: Path
+    clock: Mapping[str, str] = field(default_factory=dict)  # what functions need, so that their clocks move with it
+    concurrency: int | None = None  # of each function; None leaves it to the machine
+    idle_seconds: float = 300  # after which a function's process is ended
