@@ -75,10 +75,10 @@ TIERS = (
     Tier(name="simulation", budget_seconds=70, long_seconds=300, is_quick=True),
     # The tests of one stack run in one worker.
     Tier(name="smoke", budget_seconds=180, is_quick=True, workers=0),
-    Tier(name="guards", budget_seconds=300, command=("proof.guards",)),
+    Tier(name="guards", budget_seconds=270, command=("proof.guards",)),
     Tier(
         name="emulator",
-        budget_seconds=300,
+        budget_seconds=180,
         inputs=(
             *("tools/embedded_aws", "tests/emulator", "tests/local/local_stack.py", "tests/conftest.py"),
             *("tools/setup", ".python-version", "requirements-dev.txt", "requirements-emulator.txt"),
