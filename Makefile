@@ -56,7 +56,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: their lives, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
-.PHONY: bench-engine bench-delay bench-api bench-admission fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-load-shedding fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory beside Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
@@ -67,8 +67,8 @@ bench-delay: setup ## What delays cost: counted requests at list prices, beside 
 bench-api: setup ## What POST /images takes: our own time, the SDK's, the wait for AWS; and cold functions (LONG=1: more requests)
 	@exec $(DEV)/python -m benchmarks.api
 
-bench-admission: setup ## What full lanes and noisy tenants do to whom: bursts and neighbours on the local stack, 30 minutes
-	@exec $(DEV)/python -m benchmarks.admission
+bench-load-shedding: setup ## What full lanes and noisy tenants do to whom: bursts and neighbours on the local stack, 30 minutes
+	@exec $(DEV)/python -m benchmarks.load_shedding
 
 fuzz: setup ## Damaged and hostile files through the engine, in processes with little memory (LONG=1: the published count)
 	@exec $(DEV)/python -m proof.fuzz

@@ -27,7 +27,7 @@ from typing import Any
 from checks.report import Goal, write_report
 from darkroom.domain.claim import Claim, Expire, TooEarly, claim
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.hold import LANE_DELAY_SECONDS, Unplaceable, UnreadableBatch, read_batch, read_batch_letter
+from darkroom.domain.hold import LANE_DELAY_SECONDS, Unplaceable, UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.image import Image, due_shard_of, message_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
@@ -35,25 +35,23 @@ from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import complete
-from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time, seconds_until
 from darkroom.operations.hold_images import Ports as HoldPorts
 from darkroom.operations.hold_images import hold_images
-from darkroom.operations.move_image import Ports as MovePorts
-from darkroom.operations.move_image import move_image
+from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.release_images import Ports as ReleasePorts
 from darkroom.operations.release_images import release_images
+from darkroom.operations.reschedule_image import Ports as MovePorts
+from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
 from darkroom.ports import Due
-from proof.fakes.admission import FakeDepths, FakeTimesheets
 from proof.fakes.damage import damaged
+from proof.fakes.load_shedding import FakeDepths, FakeThroughput
 from proof.fakes.rows import accepted_image
 from proof.fakes.stores import (
-    FakeAlarms,
-    FakeCalendar,
     FakeDeadLetters,
     FakeHoldQueue,
     FakeHolds,
@@ -61,8 +59,10 @@ from proof.fakes.stores import (
     FakeLanes,
     FakeOriginals,
     FakeOutputs,
+    FakeReservations,
     FakeUploadQueue,
     FakeUploads,
+    FakeWakeUps,
 )
 
 START: Milliseconds = 1_798_675_200_000 - 40 * 24 * 3600 * 1000
@@ -80,8 +80,8 @@ HOLD_VISIBILITY_SECONDS = 360
 BAD_RETURNS = 2
 """How often a bad message comes again: 49 times by the template, of which two show as much."""
 
-LETTER_SECONDS = 600
-"""How soon an operator moves the letter of a batch back that was given up, without having mended anything."""
+DEAD_LETTER_SECONDS = 600
+"""How soon an operator moves the dead letter of a batch back that was given up, without having mended anything."""
 
 RELEASE_TRIES = 12
 """How often an execution repeats a release that failed for a reason of its own."""
@@ -274,7 +274,7 @@ class Objects(FakeHolds):
                 self.objects[key] = damaged(dumped, simulation.chance)
 
 
-class Wakings(FakeAlarms):
+class Wakings(FakeWakeUps):
     """Executions: each wakes its batch, and tries again where that fails."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -315,13 +315,13 @@ class Simulation:
         self._made = 0
         self.rows = Rows(self)
         self.holds = Objects(self)
-        self.calendar = FakeCalendar()
-        self.admission = AdmissionControl(
-            depths=FakeDepths(), timesheets=FakeTimesheets(), clock=lambda: self.now, service=LANES
+        self.reservations = FakeReservations()
+        self.load_shedder = LoadShedder(
+            depths=FakeDepths(), throughput=FakeThroughput(), clock=lambda: self.now, service=LANES
         )
         self.lanes = Queues(self)
         self.hold_queue = Holding(self)
-        self.alarms = Wakings(self)
+        self.wake_ups = Wakings(self)
         self.begun: Counter[tuple[str, int]] = Counter()
         self.to_take: dict[str, list[Milliseconds]] = {name: [] for name in LANES}
         self._begins: dict[str, list[tuple[Milliseconds, Milliseconds, str]]] = {name: [] for name in LANES}
@@ -393,13 +393,13 @@ class Simulation:
             case "withdraw":
                 self.at(at, lambda: self.withdraw(image_id))
             case "move":
-                self.at(at, lambda: self.move(image_id, self.now + int(self.delay_seconds() * 1000)))
+                self.at(at, lambda: self.reschedule(image_id, self.now + int(self.delay_seconds() * 1000)))
             case _:
                 back = self.wanted[image_id]
-                self.at(at, lambda: self.move(image_id, self.now + int(self.delay_seconds() * 1000)))
-                self.at(at + 200, lambda: self.move(image_id, max(back, self.now + 1_000)))
+                self.at(at, lambda: self.reschedule(image_id, self.now + int(self.delay_seconds() * 1000)))
+                self.at(at + 200, lambda: self.reschedule(image_id, max(back, self.now + 1_000)))
 
-    def move(self, image_id: str, process_at: Milliseconds) -> None:
+    def reschedule(self, image_id: str, process_at: Milliseconds) -> None:
         """A client's PATCH, repeated until it is answered."""
 
         def once() -> None:
@@ -407,11 +407,11 @@ class Simulation:
                 images=self.struck_rows,
                 lanes=self.struck_lanes,
                 hold_queue=self.struck_hold_queue,
-                admission=self.admission,
+                load_shedder=self.load_shedder,
                 clock=lambda: self.now,
             )
             timetable = Timetable(process_at=process_at)
-            moved = move_image(ports, image_id, timetable, tenant_id="default", tier=Tier.FREE)
+            moved = reschedule_image(ports, image_id, timetable, tenant_id="default", tier=Tier.FREE)
             self.wanted[image_id] = moved.process_at or self.now
 
         try:
@@ -491,7 +491,7 @@ class Simulation:
                 HoldPorts(
                     lanes=self.struck_lanes,
                     holds=_Struck(self.holds, self.trouble),
-                    alarms=_Struck(self.alarms, self.trouble),
+                    wake_ups=_Struck(self.wake_ups, self.trouble),
                     clock=self.clock,
                     known_lanes=known_lanes,
                 ),
@@ -520,7 +520,7 @@ class Simulation:
             self._hold(error is None, "good messages refused", record.body, repr(error))
             return
         self.counts[f"bad: {record.bad}"] += 1
-        letter = read_batch_letter(record.body)
+        letter = read_batch_dead_letter(record.body)
         is_bad = letter is None or letter.batch in self.holds.whole
         expected = BAD_FOR[record.bad] if is_bad else type(None)
         self._hold(type(error) is expected, "bad messages taken for others", record.body[:200], repr(error))
@@ -576,7 +576,7 @@ class Simulation:
                     lanes=self.struck_lanes,
                     hold_queue=self.struck_hold_queue,
                     holds=_Struck(self.holds, self.trouble),
-                    calendar=_Struck(self.calendar, self.trouble),
+                    reservations=_Struck(self.reservations, self.trouble),
                     clock=self.clock,
                     service=LANES,
                 ),
@@ -611,12 +611,12 @@ class Simulation:
             self.at(released.wake_at, lambda: self.release(key, released.position, released.begins_at))
 
     def _give_up(self, key: str) -> None:
-        """One letter, which an operator moves back; the images are the sweeper's."""
+        """One dead letter, which an operator moves back; the images are the sweeper's."""
         self.counts["batches given up"] += 1
         if key in self.holds.whole:
             entries = read_batch(self.holds.whole[key]).entries
             self.in_damaged_batches |= {(entry.message.image_id, entry.message.schedule) for entry in entries}
-        self.at(self.now + LETTER_SECONDS * 1000, lambda: self.into_hold([self._letter(key)]))
+        self.at(self.now + DEAD_LETTER_SECONDS * 1000, lambda: self.into_hold([self._letter(key)]))
 
     def deliver(self, message: Message, *, receive_count: int) -> None:
         """A worker's claim and finish, by its own clock."""
@@ -670,7 +670,7 @@ class Simulation:
         self.counts["rescued from damaged batches"] += 1
         self.latest_rescued_seconds[image.lane] = max(self.latest_rescued_seconds[image.lane], round(late))
         allowed = LANES[image.lane].first_look_at(0) / 1000 + RESCUED_SECONDS + ALLOWANCE_SECONDS
-        reserved = (self.calendar.busy_until(image.lane) - (image.process_at or 0)) / 1000
+        reserved = (self.reservations.busy_until(image.lane) - (image.process_at or 0)) / 1000
         self._hold(late <= max(allowed, reserved + allowed), "rescued late", image.image_id, late)
 
     def look_in_time(self, row: Image) -> None:
@@ -701,7 +701,7 @@ class Simulation:
             lanes=self.lanes,
             hold_queue=self.hold_queue,
             upload_queue=FakeUploadQueue(),
-            calendar=self.calendar,
+            reservations=self.reservations,
             dead_letters=FakeDeadLetters(),
             clock=lambda: self.now,
             service=LANES,
@@ -721,7 +721,7 @@ class Simulation:
             self._hold(image.status.is_terminal, "lost", image.image_id, image.status)
         # An object whose writer died before its waking was set holds no promise: its images came again in another one.
         # So it is with one that was written once more after it was released.
-        woken = dict(self.alarms.wakings.values())
+        woken = dict(self.wake_ups.wakings.values())
         promised = {key for key, at in self.holds.put_at.items() if at <= woken.get(key, 0)}
         self.counts["orphaned objects"] = len(self.holds.objects.keys() - promised)
         left = sorted((self.holds.objects.keys() & promised) - self.holds.whole.keys())

@@ -258,7 +258,7 @@ def outcome_of(guard: Guard, run: Run) -> str:
     return f"NOT CAUGHT by {', '.join(green)}" if green else CAUGHT
 
 
-def try_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Iterator[Verdict]:
+def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Iterator[Verdict]:
     """The verdict on each guard, as they come in: first those that cannot be tried, then the others by removal."""
     problems = {guard: problem for guard in guards if (problem := problem_of(guard, root)) is not None}
     yield from (Verdict(guard=guard, outcome=problem) for guard, problem in problems.items())
@@ -363,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     guards = _chosen(read_guards(), options.names)
     guards = guards[random.SystemRandom().randrange(options.every) :: options.every]
     verdicts: dict[str, Verdict] = {}
-    for verdict in try_all(guards, jobs=options.jobs):
+    for verdict in run_all(guards, jobs=options.jobs):
         verdicts[verdict.guard.name] = verdict
         print(f"{len(verdicts):>3}/{len(guards)} {verdict.guard.name}: {verdict.outcome}", flush=True)
         if not verdict.is_caught and verdict.said:

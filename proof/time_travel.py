@@ -23,10 +23,10 @@ import httpx
 from checks.report import ROOT, Goal, write_report
 from darkroom.domain.image import Image, Status
 from darkroom.domain.message import Message
-from proof.running.clock import PATIENCE_SECONDS, Journey, rfc3339
+from proof.running.clock import PATIENCE_SECONDS, TimeTravel, rfc3339
 from proof.running.conditions import INJECTED, configuration, configure
 from proof.running.load import TENANT, Answer, photos, upload
-from proof.running.outcome import Evidence, Reckoning, prints_of, reckon, settle
+from proof.running.outcome import Evidence, Outcome, outcome_of, prints_of, settle
 from proof.running.serving import serving
 from proof.running.stack import Stack
 
@@ -50,7 +50,7 @@ _SHOWN = 10
 class Found:
     """What came of it. `broken` says of each promise that was not kept what is wrong."""
 
-    reckoning: Reckoning
+    outcome: Outcome
     broken: tuple[str, ...]
     early: int
     executions: int
@@ -60,16 +60,16 @@ class Found:
     @property
     def all_broken(self) -> list[str]:
         """Every promise that was not kept."""
-        return [*self.reckoning.broken, *self.broken]
+        return [*self.outcome.broken, *self.broken]
 
 
 def travel(stack: Stack, *, images: int, tell: Callable[[str], None] = lambda _: None) -> Found:
-    """Schedule so many images two days ahead, disturb their journey, and go there."""
+    """Schedule so many images two days ahead, disturb their travel, and go there."""
     samples = photos(_PHOTOS)
     now_answers = upload(stack.api_url, samples, clients=2)
     settle(stack, now_answers, patience_seconds=PATIENCE_SECONDS, sweeping=False)
     undisturbed = prints_of(stack, now_answers)
-    journey = _Disturbed(stack=stack, process_at=int(time.time()) + AHEAD_SECONDS)
+    travel = _Disturbed(stack=stack, process_at=int(time.time()) + AHEAD_SECONDS)
 
     tell(f"scheduling {images} images two days ahead")
     answers = upload(
@@ -77,43 +77,43 @@ def travel(stack: Stack, *, images: int, tell: Callable[[str], None] = lambda _:
         [samples[number % _PHOTOS] for number in range(images)],
         clients=_CLIENTS,
         persistent=True,
-        parameters={"process_at": rfc3339(journey.process_at)},
+        parameters={"process_at": rfc3339(travel.process_at)},
     )
     cancelled, moved, there_and_back, premature, *_ = answers
-    journey.hold()
+    travel.hold()
     tell("cancelling one, moving one by a day, moving one there and back, sending one's message before its time")
-    journey.cancel(cancelled)
-    journey.move(moved, journey.process_at + DAY_SECONDS)
-    journey.move(there_and_back, journey.process_at + DAY_SECONDS)
-    journey.move(there_and_back, journey.process_at)
-    journey.hold()
-    journey.send_before_its_time(premature)
-    journey.nothing_has_begun(answers, "at once")
+    travel.cancel(cancelled)
+    travel.move(moved, travel.process_at + DAY_SECONDS)
+    travel.move(there_and_back, travel.process_at + DAY_SECONDS)
+    travel.move(there_and_back, travel.process_at)
+    travel.hold()
+    travel.send_before_its_time(premature)
+    travel.nothing_has_begun(answers, "at once")
 
     tell("going to a quarter of an hour before their time")
-    journey.go_to(journey.process_at - 16 * 60)
-    journey.nothing_has_begun(answers, "a quarter of an hour before its time")
-    journey.go_to(journey.process_at - 4 * 60)
-    journey.nothing_has_begun(answers, "minutes before its time")
+    travel.go_to(travel.process_at - 16 * 60)
+    travel.nothing_has_begun(answers, "a quarter of an hour before its time")
+    travel.go_to(travel.process_at - 4 * 60)
+    travel.nothing_has_begun(answers, "minutes before its time")
     tell(f"letting them go, in processes of which {DEATHS} die")
     with _dying_releases(stack):
-        journey.let_go(journey.process_at, still_waiting=1)  # the moved one waits on
+        travel.let_go(travel.process_at, still_waiting=1)  # the moved one waits on
     tell("going to their time")
-    journey.go_to(journey.process_at)
+    travel.go_to(travel.process_at)
     due = [answer for answer in answers if answer not in (cancelled, moved)]
     # As fast as a release lets them begin, and as fast as this machine develops them, whichever is slower.
     settle(stack, due, patience_seconds=PATIENCE_SECONDS + images, sweeping=False)
-    journey.expect(journey.row(moved).status is Status.SCHEDULED, "the moved image begins with the others")
+    travel.expect(travel.row(moved).status is Status.SCHEDULED, "the moved image begins with the others")
     tell("going a day further, for the one that was moved")
-    journey.go_to(journey.process_at + DAY_SECONDS)
-    journey.hold()
+    travel.go_to(travel.process_at + DAY_SECONDS)
+    travel.hold()
     settle(stack, [moved], patience_seconds=PATIENCE_SECONDS, sweeping=False)
     tell("making the account")
-    return journey.account(answers, cancelled=cancelled, moved=moved, undisturbed=undisturbed)
+    return travel.account(answers, cancelled=cancelled, moved=moved, undisturbed=undisturbed)
 
 
-class _Disturbed(Journey):
-    """A journey on which images are cancelled and moved, and messages come before their time."""
+class _Disturbed(TimeTravel):
+    """A travel on which images are cancelled and moved, and messages come before their time."""
 
     def __init__(self, *, stack: Stack, process_at: int) -> None:
         super().__init__(stack)
@@ -157,7 +157,9 @@ class _Disturbed(Journey):
     ) -> Found:
         stack = self.stack
         evidence = Evidence.of(stack)
-        reckoning = reckon(evidence, [answer for answer in answers if answer is not cancelled], undisturbed=undisturbed)
+        outcome = outcome_of(
+            evidence, [answer for answer in answers if answer is not cancelled], undisturbed=undisturbed
+        )
         self.expect(evidence.rows[cancelled.image_id].status is Status.CANCELLED, "the cancelled image is not")
         self.expect(not evidence.rows[cancelled.image_id].attempts, "the cancelled image was begun")
         self.expect(not stack.holds(), f"batches are left: {stack.holds()[:3]}")
@@ -175,7 +177,7 @@ class _Disturbed(Journey):
         interrupted = sum(stack.failed_tasks(one["executionArn"]) for one in executions)
         self.expect(interrupted >= DEATHS, f"{DEATHS} releases were to be killed, and {interrupted} were")
         return Found(
-            reckoning=reckoning,
+            outcome=outcome,
             broken=tuple(self.broken),
             early=early,
             executions=len(executions),
@@ -220,11 +222,11 @@ def main(arguments: Sequence[str]) -> int:
         )
     row = {
         "images": images,
-        "done": found.reckoning.done,
-        "lost": len(found.reckoning.lost),
-        "doubled": len(found.reckoning.doubled),
-        "stuck": len(found.reckoning.stuck),
-        "differing": len(found.reckoning.differing),
+        "done": found.outcome.done,
+        "lost": len(found.outcome.lost),
+        "doubled": len(found.outcome.doubled),
+        "stuck": len(found.outcome.stuck),
+        "differing": len(found.outcome.differing),
         "early": found.early,
         "executions": found.executions,
         "releases_killed": found.interrupted,

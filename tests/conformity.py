@@ -1,4 +1,4 @@
-"""Whether an answer is one that openapi.json tells of: status, media type, headers and every field of its document."""
+"""Whether an answer is one that openapi.json describes: status, media type, headers and every field of its document."""
 
 from __future__ import annotations
 

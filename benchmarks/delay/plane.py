@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchmarks.delay.ways import AWS_CALL_MILLISECONDS, BATCH
-from darkroom.domain.hold import Turn
+from darkroom.domain.hold import ReleaseWindow
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
@@ -19,7 +19,7 @@ from darkroom.operations.hold_images import hold_images
 from darkroom.operations.release_images import Ports as ReleasePorts
 from darkroom.operations.release_images import release_images
 from proof.fakes.rows import accepted_image
-from proof.fakes.stores import FakeAlarms, FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
+from proof.fakes.stores import FakeHoldQueue, FakeHolds, FakeImages, FakeLanes, FakeReservations, FakeWakeUps
 
 START: Milliseconds = 1_795_251_600_000
 DAY = 24 * 3600
@@ -35,7 +35,7 @@ BAD_MESSAGES = (
 """What is in every event of the hold queue beside the images."""
 
 WINDOW_SECONDS = 60
-STATES_OF_A_TURN = 3
+STATES_OF_A_WINDOW = 3
 HOLD_GB, RELEASE_GB = 0.5, 1.0
 
 
@@ -82,11 +82,11 @@ class _Lanes(FakeLanes):
         super().__init__()
         self._counts = counts
 
-    def send_all(self, lane: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
-        requests = -(-len(parcels) // BATCH)
+    def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+        requests = -(-len(messages) // BATCH)
         self._counts["SQS requests"] += requests
         self._counts["calls"] += requests
-        self._counts["released"] += len(parcels)
+        self._counts["released"] += len(messages)
         return {}
 
 
@@ -122,7 +122,7 @@ class _Holds(FakeHolds):
         self._counts.update({"S3 deletes": 1, "calls": 1})
 
 
-class _Calendar(FakeCalendar):
+class _Calendar(FakeReservations):
     def __init__(self, counts: Counter[str]) -> None:
         super().__init__()
         self._counts = counts
@@ -131,16 +131,16 @@ class _Calendar(FakeCalendar):
         self._counts.update({"DynamoDB write units": 1, "calls": 1})
         return super().reserve(lane, not_before=not_before, milliseconds=milliseconds)
 
-    def note_turn(self, key: str, turn: Turn) -> None:
+    def note_window(self, key: str, window: ReleaseWindow) -> None:
         self._counts.update({"DynamoDB write units": 1, "calls": 1})
-        super().note_turn(key, turn)
+        super().note_window(key, window)
 
-    def turn_of(self, key: str) -> Turn | None:
+    def window_of(self, key: str) -> ReleaseWindow | None:
         self._counts.update({"DynamoDB read units": 1, "calls": 1})
-        return super().turn_of(key)
+        return super().window_of(key)
 
 
-class _Alarms(FakeAlarms):
+class _Alarms(FakeWakeUps):
     def __init__(self, counts: Counter[str], start: Callable[[str, Milliseconds], None]) -> None:
         super().__init__()
         self._counts, self._start = counts, start
@@ -230,7 +230,7 @@ class Plane:
             # Bad ones beside them cost the good ones nothing.
             bodies = [*BAD_MESSAGES, *event]
             ports = HoldPorts(
-                lanes=self._lanes, holds=self._holds, alarms=self._alarms, clock=lambda: self.now, known_lanes=LANES
+                lanes=self._lanes, holds=self._holds, wake_ups=self._alarms, clock=lambda: self.now, known_lanes=LANES
             )
             holding = hold_images(ports, bodies, out_of_time=lambda: False)
             if holding.failed.keys() != set(range(len(BAD_MESSAGES))):
@@ -239,7 +239,7 @@ class Plane:
         self._drains = False
 
     def _turn(self, key: str, position: int, begins_at: Milliseconds | None) -> None:
-        self.counts["Step Functions transitions"] += STATES_OF_A_TURN
+        self.counts["Step Functions transitions"] += STATES_OF_A_WINDOW
         with_calls = self.counts["calls"]
         released = release_images(
             ReleasePorts(
@@ -247,7 +247,7 @@ class Plane:
                 lanes=self._lanes,
                 hold_queue=self._hold_queue,
                 holds=self._holds,
-                calendar=self._calendar,
+                reservations=self._calendar,
                 clock=lambda: self.now,
                 service=LANES,
             ),

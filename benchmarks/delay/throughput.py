@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from checks.report import ROOT
-from proof.running.clock import Journey, rfc3339
+from proof.running.clock import TimeTravel, rfc3339
 from proof.running.load import photos, upload
 from proof.running.serving import serving
 from proof.running.stack import Stack
@@ -33,7 +33,7 @@ class Throughput:
 def measure(*, images: int) -> Throughput:
     """Schedule so many images for one instant on a stack of its own, have them held, and released."""
     with serving(STATE) as stack:
-        journey, process_at = Journey(stack), int(time.time()) + _AHEAD_SECONDS
+        travel, process_at = TimeTravel(stack), int(time.time()) + _AHEAD_SECONDS
         (photo,) = photos(1)
         started = time.monotonic()
         answers = upload(
@@ -44,16 +44,16 @@ def measure(*, images: int) -> Throughput:
             parameters={"process_at": rfc3339(process_at)},
         )
         accepting_seconds = time.monotonic() - started
-        journey.expect(all(answer.is_accepted for answer in answers), "not all uploads were accepted")
-        journey.hold()
+        travel.expect(all(answer.is_accepted for answer in answers), "not all uploads were accepted")
+        travel.hold()
         held_seconds = _seconds_of(stack, "HoldImagesLogs")
-        journey.let_go(process_at)
+        travel.let_go(process_at)
         return Throughput(
             images=images,
             accepted_per_second=images / accepting_seconds,
             held_per_second=images / held_seconds,
             released_per_second=images / _seconds_of(stack, "ReleaseImagesLogs"),
-            broken=tuple(journey.broken),
+            broken=tuple(travel.broken),
         )
 
 

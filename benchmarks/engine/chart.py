@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from benchmarks.engine.engines import DARKROOM
-from benchmarks.engine.findings import Findings, standings
+from benchmarks.engine.findings import Findings, verdicts
 from benchmarks.engine.rows import machine
 
 _LIBRARIES = {"sharp": "sharp", "pillow": "Pillow", "libvips": "libvips"}
@@ -57,7 +57,7 @@ def of_findings(findings: Findings, cells: Sequence[str]) -> str:
             title=f"{by_name[name].source.short_title} → {by_name[name].job.title}",
             bars={
                 standing.engine.title: 1000 / standing.spread.median
-                for standing in standings(by_name[name], findings.engines, findings.timed)
+                for standing in verdicts(by_name[name], findings.engines, findings.timed)
             },
             own=DARKROOM.title,
         )

@@ -36,7 +36,7 @@ class Findings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class Verdict:
     """One engine's times in one cell, and how many times Darkroom's they are: in all rounds, and by their order."""
 
     engine: Engine
@@ -47,14 +47,14 @@ class Standing:
     reversed_ratio: float
 
 
-def standings(cell: Cell, engines: Sequence[Engine], timed: Timed) -> Iterator[Standing]:
+def verdicts(cell: Cell, engines: Sequence[Engine], timed: Timed) -> Iterator[Verdict]:
     """The engines that ran in the cell."""
     own = timed.cpu_ms[cell.name, DARKROOM.name]
     for engine in engines:
         times = timed.cpu_ms.get((cell.name, engine.name))
         if times is not None:
             forward, reversed_ = ratio_by_order(times, own)
-            yield Standing(
+            yield Verdict(
                 engine=engine,
                 spread=spread_of(times),
                 rounds=len(times),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine.findings import Findings, Judged, standings
+from benchmarks.engine.findings import Findings, Judged, verdicts
 from benchmarks.engine.jobs import ENCODING
 from benchmarks.engine.memory import LATER
 
@@ -22,7 +22,7 @@ def machine() -> str:
 def time_rows(findings: Findings) -> Iterator[dict[str, Any]]:
     """A row for each cell and engine, the engine's variants beside its time."""
     for cell in findings.cells:
-        for standing in standings(cell, findings.engines, findings.timed):
+        for standing in verdicts(cell, findings.engines, findings.timed):
             engine, spread = standing.engine.name, standing.spread
             yield {
                 "measured": "time",

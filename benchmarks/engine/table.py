@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.engine.engines import Engine
-from benchmarks.engine.findings import Findings, Judged, Standing, standings
+from benchmarks.engine.findings import Findings, Judged, Verdict, verdicts
 from benchmarks.engine.jobs import ENCODING
 from benchmarks.engine.memory import LATER, Held
 from benchmarks.engine.timing import Cell, Timed
@@ -25,7 +25,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 def of_times(cell: Cell, engines: Sequence[Engine], timed: Timed) -> str:
     """One cell's times alone, and the ratios by order."""
     rows = [("engine", "CPU ms", "quartiles", "× Darkroom", "forward", "reversed", "bytes")]
-    for standing in standings(cell, engines, timed):
+    for standing in verdicts(cell, engines, timed):
         sizes = " ".join(str(size) for size in timed.sizes[cell.name, standing.engine.name].values())
         by_order = f"{standing.forward_ratio:.3f}", f"{standing.reversed_ratio:.3f}"
         rows.append((*_time(standing), *by_order, sizes))
@@ -36,7 +36,7 @@ def of_cell(cell: Cell, findings: Findings) -> str:
     """One cell's times, and the score and size of each variant beside them."""
     names = [variant.name for variant in cell.job.variants]
     rows = [("engine", "CPU ms", "quartiles", "× Darkroom", *(f"{name} score KB" for name in names))]
-    for standing in standings(cell, findings.engines, findings.timed):
+    for standing in verdicts(cell, findings.engines, findings.timed):
         variants = findings.judged[cell.name, standing.engine.name]
         rows.append((*_time(standing), *(_variant(variants[name]) for name in names)))
     full_decode = findings.full_decodes[cell.name]
@@ -76,7 +76,7 @@ def _heading(cell: Cell) -> str:
     return f"{cell.name} · {cell.source.title} → {cell.job.title}"
 
 
-def _time(standing: Standing) -> tuple[str, str, str, str]:
+def _time(standing: Verdict) -> tuple[str, str, str, str]:
     spread = standing.spread
     quartiles = f"{spread.lower:.1f} to {spread.upper:.1f}"
     return standing.engine.title, f"{spread.median:.1f}", quartiles, f"{standing.ratio:.2f}"

@@ -15,7 +15,7 @@ from darkroom.telemetry import entry_point, logger, metrics
 ports = wiring.archive_dead_letters()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 30_000
-"""One letter takes at most its three calls, retries included; what a run leaves, the next one copies."""
+"""One dead letter takes at most its three calls, retries included; what a run leaves, the next one copies."""
 
 
 @entry_point()
@@ -34,10 +34,10 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
             pass
     summary = {"outcomes": dict(archiving.outcomes), "incomplete": archiving.incomplete}
     logger.info("archived", extra=summary)
-    metrics.add_metric("LettersArchived", MetricUnit.Count, archiving.outcomes["archived"])
+    metrics.add_metric("DeadLettersArchived", MetricUnit.Count, archiving.outcomes["archived"])
     for queue, error in archiving.problems.items():
-        logger.error("not all letters could be archived", exc_info=error, extra={"queue": queue})
+        logger.error("not all dead letters could be archived", exc_info=error, extra={"queue": queue})
     if archiving.problems:
         # Fails, so that Lambda tries again within minutes and the function's alarm tells if that does not help.
-        raise Retryable(f"not all letters could be archived: {', '.join(archiving.problems)}")
+        raise Retryable(f"not all dead letters could be archived: {', '.join(archiving.problems)}")
     return summary

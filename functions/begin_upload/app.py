@@ -26,7 +26,7 @@ ports, edge = wiring.begin_upload()
 app = create_app(within=wiring.within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-@handles(app, POST_UPLOAD, protected(edge.rate_limit, require_healthy=edge.admit))
+@handles(app, POST_UPLOAD, protected(edge.rate_limit, require_healthy=edge.require_healthy))
 @tracer.capture_method(capture_response=False)
 def post_upload() -> Response[str]:
     caller = caller_of(app)

@@ -14,7 +14,7 @@ from darkroom import wiring
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import retry_after_seconds, status_document, status_path
-from darkroom.http.list_queries import cursor_of, read_wish
+from darkroom.http.list_queries import cursor_text, read_list_query
 from darkroom.http.problems import Problem
 from darkroom.http.responses import NOT_STORED, image_response, json_response
 from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
@@ -30,8 +30,8 @@ app = create_app(within=wiring.within)
 def get_images() -> Response[str]:
     caller = caller_of(app)
     query = app.current_event.query_string_parameters
-    wish = read_wish(limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"))
-    page = list_images(ports, wish, tenant_id=caller.tenant_id)
+    list_query = read_list_query(limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"))
+    page = list_images(ports, list_query, tenant_id=caller.tenant_id)
     if page.cut_short_by is not None:
         logger.warning("page cut short", extra={"cause": str(page.cut_short_by)})
     if page.unreadable:
@@ -40,7 +40,7 @@ def get_images() -> Response[str]:
         HTTPStatus.OK,
         {
             "images": [status_document(image, ports.outputs.url_of) for image in page.images],
-            "next": None if page.next is None else cursor_of(page.next),
+            "next": None if page.next is None else cursor_text(page.next),
         },
     )
 

@@ -1,4 +1,4 @@
-"""A turn of an execution of hold_batch: lets the images of its batch go, as far as their lane can hold them."""
+"""A window of an execution of hold_batch: lets the images of its batch go, as far as their lane can hold them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 ports = wiring.release_images()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 60_000
-"""A hundred images take at most their dozen calls, retries included; the next turn goes on after them."""
+"""A hundred images take at most their dozen calls, retries included; the next window goes on after them."""
 
 IDS_LOGGED = 20
 """How many of the images that were left out for the same reason are named."""
@@ -25,13 +25,13 @@ IDS_LOGGED = 20
 
 @entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    turn = ReleaseEvent.model_validate(event)
-    logger.append_keys(key=turn.key, position=turn.position)
+    window = ReleaseEvent.model_validate(event)
+    logger.append_keys(key=window.key, position=window.position)
     released = release_images(
         ports,
-        turn.key,
-        position=turn.position,
-        begins_at=turn.begins_at,
+        window.key,
+        position=window.position,
+        begins_at=window.begins_at,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
     for reason, count in Counter(released.skipped.values()).items():
@@ -58,7 +58,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if released.sent:
         metrics.add_metric("ReleaseLatenessSeconds", MetricUnit.Seconds, released.latest_seconds)
     return {
-        "key": turn.key,
+        "key": window.key,
         "position": released.position,
         "begins_at": released.begins_at,
         "wake_at": timestamp(released.wake_at),

@@ -27,7 +27,7 @@ ports, edge = wiring.submit_image()
 app = create_app(within=wiring.within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
-@handles(app, POST_IMAGE, protected(edge.rate_limit, require_healthy=edge.admit))
+@handles(app, POST_IMAGE, protected(edge.rate_limit, require_healthy=edge.require_healthy))
 @tracer.capture_method(capture_response=False)
 def post_image() -> Response[str]:
     request = app.current_event

@@ -12,14 +12,14 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.domain.message import read_message
-from darkroom.operations.hand_in_timesheets import Tally, hand_in_timesheets
+from darkroom.operations.report_throughput import ThroughputCounter, report_throughput
 from darkroom.operations.transcode_image import (
     Delivery,
     Early,
     Finished,
-    PutOff,
+    Outcome,
+    Postponed,
     TryAgain,
-    Verdict,
     transcode_image,
 )
 from darkroom.telemetry import (
@@ -32,7 +32,7 @@ from darkroom.telemetry import (
 ports, worker = wiring.transcode_image()
 # A handler that raises because every record failed counts as a function error, and Lambda slows the whole lane down.
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
-tally = Tally()
+counter = ThroughputCounter()
 
 LAST_WORDS_SECONDS = 1.0
 """What the last call to AWS leaves of the function's time: the answer and the logs."""
@@ -45,7 +45,7 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
         is_settled = True
     finally:
         if (lane := _lane_of(record)) is not None:
-            tally.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
+            counter.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
 
 
 @tracer.capture_method(capture_response=False)
@@ -63,7 +63,7 @@ def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
             metrics.add_metric("DeliveriesMisrouted", MetricUnit.Count, 1)
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
         with wiring.within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
-            verdict = transcode_image(
+            outcome = transcode_image(
                 ports,
                 Delivery(
                     message=message,
@@ -78,13 +78,13 @@ def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
         logger.exception("delivery failed")
         metrics.add_metric("DeliveriesFailed", MetricUnit.Count, 1)
         raise
-    _report(verdict)
-    if verdict.returns_in_seconds is not None:
-        _come_back(record, message.lane, verdict.returns_in_seconds, verdict.cause)
+    _report(outcome)
+    if outcome.returns_in_seconds is not None:
+        _come_back(record, message.lane, outcome.returns_in_seconds, outcome.cause)
 
 
-def _report(verdict: Verdict) -> None:
-    match verdict:
+def _report(outcome: Outcome) -> None:
+    match outcome:
         case Finished(image=image, reason=reason, cause=cause):
             if image is not None:
                 logger.set_correlation_id(image.correlation_id)
@@ -104,9 +104,9 @@ def _report(verdict: Verdict) -> None:
             logger.set_correlation_id(image.correlation_id)
             logger.info("delivery before its time", extra={"delay_seconds": delay_seconds})
             metrics.add_metric("DeliveriesEarly", MetricUnit.Count, 1)
-        case PutOff(delay_seconds=delay_seconds, cause=cause):
-            logger.warning("delivery put off", extra={"cause": str(cause), "delay_seconds": delay_seconds})
-            metrics.add_metric("DeliveriesPutOff", MetricUnit.Count, 1)
+        case Postponed(delay_seconds=delay_seconds, cause=cause):
+            logger.warning("delivery postponed", extra={"cause": str(cause), "delay_seconds": delay_seconds})
+            metrics.add_metric("DeliveriesPostponed", MetricUnit.Count, 1)
 
 
 def _lane_of(record: SQSRecord) -> str | None:
@@ -115,15 +115,15 @@ def _lane_of(record: SQSRecord) -> str | None:
     return next((lane for lane, url in worker.queue_urls.items() if url.rpartition("/")[2] == queue), None)
 
 
-def _hand_in(lambda_context: LambdaContext) -> None:
-    """Tells admission how fast the lanes drain, when there is enough to tell."""
+def _report_throughput(lambda_context: LambdaContext) -> None:
+    """Tells load shedding how fast the lanes drain, when there is enough to tell."""
     try:
         with wiring.within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
-            handed_in = hand_in_timesheets(worker.timesheets, tally)
+            reported = report_throughput(worker.throughput, counter)
     except Exception:  # the deliveries are settled: to raise would have all of them come again
-        logger.exception("the timesheet could not be handed in")
+        logger.exception("the throughput report could not be reported")
         return
-    for lane, work in handed_in.items():
+    for lane, work in reported.items():
         drain = ports.service[lane].concurrency * work.settled * 1000 / work.busy_milliseconds
         dimensions = {"service": logger.service, "lane": lane}
         with single_metric("DrainPerSecond", MetricUnit.CountPerSecond, drain, default_dimensions=dimensions):
@@ -134,7 +134,7 @@ def _come_back(record: SQSRecord, lane: str, delay_seconds: int, cause: Exceptio
     """Reports the record as failed, so that its message comes back, after `delay_seconds`, to where it came from: the
     message's own `lane`, as a rule."""
     try:
-        worker.hide_for(_lane_of(record) or lane, record.receipt_handle, delay_seconds)
+        worker.change_visibility(_lane_of(record) or lane, record.receipt_handle, delay_seconds)
     except Retryable as error:
         logger.warning("the message comes back after its visibility timeout", extra={"cause": str(error)})
     raise cause
@@ -152,5 +152,5 @@ _METRICS = {
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     worker.register(context)
     answer = process_partial_response(event=event, record_handler=record_handler, processor=processor, context=context)
-    _hand_in(context)
+    _report_throughput(context)
     return dict(answer)

@@ -17,7 +17,7 @@ how many images have been answered, and none on the time of day. Each image's ti
 its file was taken), or from its `process_at`, to `completed_at`, by the stack's own clock, is compared with its own in
 the other rehearsal, and may be longer by a minute. Not compared are those that the poison was meant for (their record
 is stale, their original gone), and those that were hit themselves in either rehearsal: by a process that died while it
-accepted, admitted or developed them, or by an attempt or a delivery that came to nothing while the emulator stood still
+accepted, accepted or developed them, or by an attempt or a delivery that came to nothing while the emulator stood still
 or within half a minute after. The table counts them by reason.
 
 Exits with 1 where a promise was broken.
@@ -95,18 +95,18 @@ def rehearse(
 
 
 def _row(name: str, account: Account) -> dict[str, Any]:
-    reckoning = account.reckoning
+    outcome = account.outcome
     return {
         "rehearsal": name,
         "images": len(account.lives),
         "accepted": account.accepted,
-        "done": reckoning.done,
-        "lost": len(reckoning.lost) - len(account.failed),
+        "done": outcome.done,
+        "lost": len(outcome.lost) - len(account.failed),
         "failed": len(account.failed),
-        "stuck": len(reckoning.stuck),
-        "doubled": len(reckoning.doubled) + len(account.doubled),
-        "differing": len(reckoning.differing),
-        "letters_wrong": len(account.letters),
+        "stuck": len(outcome.stuck),
+        "doubled": len(outcome.doubled) + len(account.doubled),
+        "differing": len(outcome.differing),
+        "dead_letters_wrong": len(account.letters),
         "astray": len(account.astray),
         "rows_touched": len(account.rows_touched),
         "lists_refused": len(account.lists_refused),
@@ -117,8 +117,8 @@ def _row(name: str, account: Account) -> dict[str, Any]:
         "poison": account.poison,
         "stale_records": account.stale_records,
         "most_attempts_of_stale": account.stale_attempts,
-        "put_off_in_pauses": account.put_off,
-        "attempts": reckoning.attempts,
+        "put_off_in_pauses": account.postponed,
+        "attempts": outcome.attempts,
         "sweeps": account.sweeps,
         "longest_without_sweep_seconds": account.longest_gap_seconds,
         "seconds": account.seconds,
@@ -145,7 +145,7 @@ def goals_of(found: Found, *, images: int, without: frozenset[str]) -> list[Goal
         Goal(name=f"{row['rehearsal']}: {name.replace('_', ' ')}", value=row[name], limit=0, at_least=False)
         for row in rows
         for name in (
-            *("lost", "failed", "stuck", "doubled", "differing", "letters_wrong"),
+            *("lost", "failed", "stuck", "doubled", "differing", "dead_letters_wrong"),
             *("astray", "rows_touched", "lists_refused"),
         )
     ]

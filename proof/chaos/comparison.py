@@ -103,7 +103,7 @@ def written_twice(row: Image, first_seen_version: int | None) -> str | None:
     return f"{row.image_id} was begun after its end" if late else None
 
 
-def problems_of_letters(
+def problems_of_dead_letters(
     rows: Iterable[Image], explained: Mapping[tuple[str, int], int], raw: Mapping[str, int]
 ) -> list[str]:
     """What is wrong with the dead letters of these images: `explained` counts those that explain themselves, by image
@@ -113,26 +113,27 @@ def problems_of_letters(
     """
     found = []
     for row in rows:
-        is_final = row.letter is None and row.error is not None and not row.error.retryable
+        is_final = row.dead_letter is None and row.error is not None and not row.error.retryable
         is_given_up = row.status is Status.FAILED and not is_final
         count = explained.get((row.image_id, row.run), 0)
         if count != is_given_up:
-            found.append(f"{row.image_id} is {row.status} and has {count} letters that explain themselves")
+            found.append(f"{row.image_id} is {row.status} and has {count} dead letters that explain themselves")
         if not is_given_up and raw.get(row.image_id, 0):
-            found.append(f"{row.image_id} is {row.status} and has {raw[row.image_id]} raw letters")
+            found.append(f"{row.image_id} is {row.status} and has {raw[row.image_id]} raw dead letters")
     return found
 
 
 def astray(poisons: Sequence[Poison], letters: Mapping[str, Collection[str]]) -> list[str]:
-    """The poison that did not end where it should; `letters` are the bodies that lie in each queue of dead letters.
+    """The poison that did not end where it should; `dead letters` are the bodies that lie in each queue of dead
+    letters.
 
     To be asked when the queues themselves are empty: what is no dead letter is settled then.
     """
     found = []
     for poison in poisons:
-        is_letter = poison.body in letters[DEAD_LETTERS.get(poison.queue, poison.queue)]
-        if (End.DEAD_LETTER if is_letter else End.SETTLED) not in poison.ends:
-            found.append(f"{poison.queue}: {poison.name} is {'a dead letter' if is_letter else 'nowhere'}")
+        is_dead_letter = poison.body in letters[DEAD_LETTERS.get(poison.queue, poison.queue)]
+        if (End.DEAD_LETTER if is_dead_letter else End.SETTLED) not in poison.ends:
+            found.append(f"{poison.queue}: {poison.name} is {'a dead letter' if is_dead_letter else 'nowhere'}")
     return found
 
 

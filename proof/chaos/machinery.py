@@ -17,18 +17,18 @@ from embedded_aws import clock
 from proof.chaos.plan import Strike
 from proof.running.conditions import (
     ACCEPTOR,
-    ADMITTER,
     HOLDER,
     INJECTED,
     RELEASER,
     SWEEPER,
     TRANSCODER,
+    UPLOAD_ACCEPTOR,
     configuration,
     configure,
 )
 from proof.running.stack import Stack
 
-STRUCK = (ACCEPTOR, ADMITTER, TRANSCODER, HOLDER, RELEASER, SWEEPER)
+STRUCK = (ACCEPTOR, UPLOAD_ACCEPTOR, TRANSCODER, HOLDER, RELEASER, SWEEPER)
 """The functions whose processes die."""
 
 _EMULATOR = b"embedded_aws.server"
@@ -46,7 +46,7 @@ class Clock:
         return time.time_ns() // 1_000_000 + clock.seconds_ahead(self._file) * 1000
 
     def go_to(self, instant: int) -> None:
-        """Move it ahead, if it is not there yet, and wait until everybody goes by it."""
+        """Redrive it ahead, if it is not there yet, and wait until everybody goes by it."""
         now = self.now()
         seconds = -(-(instant - now) // 1000)
         if seconds > 0:

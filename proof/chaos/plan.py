@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from darkroom.domain.lanes import FAST, SLOW
-from proof.running.conditions import ACCEPTOR, ADMITTER, HOLDER, RELEASER, SWEEPER, TRANSCODER
+from proof.running.conditions import ACCEPTOR, HOLDER, RELEASER, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 
 PHOTOS = 12
 """Distinct photos, each of which is known by what both lanes make of it undisturbed."""
@@ -175,7 +175,7 @@ def _marks(chance: random.Random, sendings: list[Sending], images: int) -> Itera
         strike = Strike(function=ACCEPTOR, call=1, operation="SendMessage")
         yield number, {"strike": strike, "is_repeated": False, "repetitions": 0, "copies_at_once": 0}
     for number in some(max(1, images // 300), Way.FORM):
-        yield number, {"strike": _strike(chance, ADMITTER, 6)}
+        yield number, {"strike": _strike(chance, UPLOAD_ACCEPTOR, 6)}
     for number in some(max(1, images // 500), Way.SHORTLY):
         yield number, {"is_doomed": True}
     for number in some(max(2, images // 50), Way.DIRECT):

@@ -139,25 +139,29 @@ def _for_the_hold_queue(chance: random.Random, now: Milliseconds) -> Iterator[_K
     yield "in three years", _text(_message(chance) | {"process_at": now + YEARS_AHEAD_SECONDS * 1000}), ANY_END
     for name, instant in IMPOSSIBLE_TIMES.items():
         yield name, _text(_message(chance) | {"process_at": instant}), ANY_END
-    yield "of a missing batch", _batch_letter(_key(chance, now)), SETTLED
-    yield "of a batch at no place of ours", _batch_letter(f"elsewhere/{_nonce(chance)}"), DEAD_LETTER
+    yield "of a missing batch", _batch_dead_letter(_key(chance, now)), SETTLED
+    yield "of a batch at no place of ours", _batch_dead_letter(f"elsewhere/{_nonce(chance)}"), DEAD_LETTER
 
 
 def _for_the_upload_queue(chance: random.Random, now: Milliseconds) -> Iterator[_Kind]:
     yield from _unreadable(chance, now)
     yield "a reminder of an unknown image", _text(_message(chance)), SETTLED
-    yield "news of an unknown image", upload_news(f"uploads/{_message(chance)['image_id']}"), SETTLED
-    yield "news of another object", upload_news(f"elsewhere/{_nonce(chance)}"), SETTLED
-    yield "news of a name of 10,000 characters", upload_news("uploads/" + _nonce(chance) + "0" * 10_000), SETTLED
-    yield "news without an object", json.dumps({"Records": [{"s3": {}, "nonce": _nonce(chance)}]}), DEAD_LETTER
+    yield "notification of an unknown image", upload_notification(f"uploads/{_message(chance)['image_id']}"), SETTLED
+    yield "notification of another object", upload_notification(f"elsewhere/{_nonce(chance)}"), SETTLED
+    yield (
+        "notification of a name of 10,000 characters",
+        upload_notification("uploads/" + _nonce(chance) + "0" * 10_000),
+        SETTLED,
+    )
+    yield "notification without an object", json.dumps({"Records": [{"s3": {}, "nonce": _nonce(chance)}]}), DEAD_LETTER
 
 
 def poison_of_batches(batches: Sequence[DamagedBatch]) -> Iterator[Poison]:
-    """For each damaged batch the letter that has it woken, as an operator would by moving it back. What cannot be read
-    is a dead letter again; one that can is set to wake once more, and comes to the same end."""
+    """For each damaged batch the dead letter that has it woken, as an operator would by moving it back. What cannot be
+    read is a dead letter again; one that can is set to wake once more, and comes to the same end."""
     for batch in batches:
         yield Poison(
-            name=f"of a batch that is {batch.name}", queue=HOLD_QUEUE, body=_batch_letter(batch.key), ends=ANY_END
+            name=f"of a batch that is {batch.name}", queue=HOLD_QUEUE, body=_batch_dead_letter(batch.key), ends=ANY_END
         )
 
 
@@ -222,16 +226,16 @@ def bad_row(item: Mapping[str, Any], *, seed: int, now: Milliseconds, lane: str)
     }
 
 
-_OF_LATER = frozenset({"completed_at", "lease_until", "claimed_by", "error", "letter", "process_at", "expires_at"})
+_OF_LATER = frozenset({"completed_at", "lease_until", "claimed_by", "error", "dead_letter", "process_at", "expires_at"})
 
 
-def upload_news(key: str) -> str:
+def upload_notification(key: str) -> str:
     """S3's event of an object."""
     record = {"eventSource": "aws:s3", "eventName": "ObjectCreated:Post", "s3": {"object": {"key": key, "size": 1}}}
     return json.dumps({"Records": [record]})
 
 
-def _batch_letter(key: str) -> str:
+def _batch_dead_letter(key: str) -> str:
     return json.dumps({"v": 1, "batch": key, "position": 0, "error": "e", "cause": "c", "execution": "arn:none"})
 
 

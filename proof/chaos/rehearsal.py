@@ -18,10 +18,10 @@ from typing import Any
 from darkroom.aws.dead_letters import EXPLANATION
 from darkroom.aws.images_table import from_item
 from darkroom.aws.objects import original_key
-from darkroom.domain.arrival import read_letter, upload_key
 from darkroom.domain.hold import Entry
 from darkroom.domain.image import TERMINAL, Image, Status
 from darkroom.domain.message import Message, UnreadableMessage
+from darkroom.domain.upload_notification import read_dead_letter, upload_key
 from proof.chaos import comparison
 from proof.chaos.clients import CLIENTS, TENANTS, Client, Told
 from proof.chaos.comparison import Life
@@ -48,16 +48,16 @@ from proof.chaos.poison import (
     damaged_batches,
     poison_of_batches,
     poisons,
-    upload_news,
+    upload_notification,
 )
 from proof.running.clock import rfc3339
-from proof.running.conditions import ACCEPTOR, ADMITTER, HOLDER, SWEEPER, TRANSCODER
+from proof.running.conditions import ACCEPTOR, HOLDER, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 from proof.running.kills import ticks
 from proof.running.load import ACCEPTED, Answer, Photo, photos
-from proof.running.outcome import Evidence, Prints, Reckoning, ends_of, reckon
+from proof.running.outcome import Evidence, Outcome, Prints, ends_of, outcome_of
 from proof.running.stack import Stack
 
-VISIBILITY_SECONDS = {TRANSCODER: 360, ADMITTER: 360, HOLDER: 420}
+VISIBILITY_SECONDS = {TRANSCODER: 360, UPLOAD_ACCEPTOR: 360, HOLDER: 420}
 """How long the queue of a function hides what its process died with."""
 
 DEADLINE_AHEAD_SECONDS = 55
@@ -95,9 +95,9 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What came of a rehearsal. Its tuples of sentences say what is wrong; `failed` are among the reckoning's lost."""
+    """What came of a rehearsal. Its tuples of sentences say what is wrong; `failed` are among the outcome's lost."""
 
-    reckoning: Reckoning
+    outcome: Outcome
     lives: Mapping[int, Life]
     accepted: int
     failed: tuple[str, ...]
@@ -113,7 +113,7 @@ class Account:
     poison: int
     stale_records: int
     stale_attempts: int
-    put_off: int
+    postponed: int
     longest_gap_seconds: float
     sweeps: int
     seconds: float
@@ -122,7 +122,7 @@ class Account:
     def broken(self) -> list[str]:
         """Every promise that was not kept."""
         return [
-            *self.reckoning.broken,
+            *self.outcome.broken,
             *self.doubled,
             *self.letters,
             *self.astray,
@@ -336,7 +336,7 @@ class Rehearsal:
                 held = message.model_copy(update={"process_at": self._instants[sending.instant or 0]})
                 self._queues.send(HOLD_QUEUE, held.model_dump_json(), tenant)
             elif sending.way is Way.FORM and number % 3 < 2:
-                body = upload_news(upload_key(told.image_id)) if number % 2 == 0 else message.model_dump_json()
+                body = upload_notification(upload_key(told.image_id)) if number % 2 == 0 else message.model_dump_json()
                 self._queues.send(UPLOAD_QUEUE, body, tenant)
             else:
                 self._queues.send(lane, message.model_dump_json(), tenant)
@@ -432,7 +432,7 @@ class Rehearsal:
     # ── Going on ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _drive(self) -> None:
-        """Move the clock from event to event, whenever the stack has come to rest, until all images have ended."""
+        """Redrive the clock from event to event, whenever the stack has come to rest, until all images have ended."""
         steps, instants_passed = 0, set[int]()
         while True:
             self._rest()
@@ -473,8 +473,8 @@ class Rehearsal:
                 self._pause(one.seconds)
 
     def _go_to(self, instant: int) -> None:
-        """Move the clock, and have the sweeper run where a minute has passed: the embedded stack's schedules look at it
-        every ten seconds of this machine's."""
+        """Redrive the clock, and have the sweeper run where a minute has passed: the embedded stack's schedules look at
+        it every ten seconds of this machine's."""
         self._clock.go_to(instant)
         if self._clock.now() - self._swept_at >= comparison.SWEEP_SECONDS * 1000:
             self._swept_at = self._clock.now()
@@ -567,7 +567,7 @@ class Rehearsal:
     def _account(self, seconds: float) -> Account:
         rows = {image_id: row for image_id, row in self._rows().items() if image_id in self._by_id}
         deaths = self._stage.strikes.deaths()
-        put_off = self._put_off()
+        postponed = self._put_off()
         healthy = [rows[image_id] for image_id, one in self._by_id.items() if not one.is_doomed and image_id in rows]
         evidence = Evidence(
             rows=rows,
@@ -581,8 +581,8 @@ class Rehearsal:
         sweeps += [death.at for death in deaths if death.function == SWEEPER]
         since, until = self._began, self._clock.now()
         return Account(
-            reckoning=reckon(evidence, answers, undisturbed=self._stage.undisturbed.prints),
-            lives=self._lives(rows, deaths, put_off),
+            outcome=outcome_of(evidence, answers, undisturbed=self._stage.undisturbed.prints),
+            lives=self._lives(rows, deaths, postponed),
             accepted=sum(told.is_accepted for told in self._told.values()),
             failed=tuple(
                 f"{row.image_id} ({self._by_id[row.image_id].way}) ended {row.status}: {row.error}"
@@ -594,7 +594,7 @@ class Rehearsal:
                 for row in healthy
                 if (doubled := comparison.written_twice(row, self._watch.first_versions.get(row.image_id)))
             ),
-            letters=tuple(self._problems_of_letters(rows, letters)),
+            letters=tuple(self._problems_of_dead_letters(rows, letters)),
             astray=(
                 *comparison.astray(
                     self._poison,
@@ -616,7 +616,7 @@ class Rehearsal:
             poison=len(self._poison) + len(self._batches) + len(self._bad_rows),
             stale_records=self._stale,
             stale_attempts=max((row.attempt for row in healthy if self._by_id[row.image_id].is_stale), default=0),
-            put_off=len(put_off),
+            postponed=len(postponed),
             longest_gap_seconds=round(
                 comparison.longest_gap_seconds(sweeps, self._clock.jumps, since=since, until=until), 1
             ),
@@ -645,9 +645,10 @@ class Rehearsal:
         """The images whose delivery or attempt came to nothing while the emulator stood still, or soon after."""
         return {
             line["image_id"]
-            for logical_id in ("TranscodeImageLogs", "AdmitUploadLogs")
+            for logical_id in ("TranscodeImageLogs", "AcceptUploadLogs")
             for at, line in self._lines(logical_id)
-            if line.get("message") in ("delivery put off", "attempt failed", "news put off", "delivery failed")
+            if line.get("message")
+            in ("delivery postponed", "attempt failed", "notification postponed", "delivery failed")
             and "image_id" in line
             and self._is_in_pause(at)
         }
@@ -655,10 +656,10 @@ class Rehearsal:
     def _is_in_pause(self, at: int) -> bool:
         return any(began <= at <= over for began, over in self._pauses)
 
-    def _lives(self, rows: Mapping[str, Image], deaths: Sequence[Death], put_off: set[str]) -> dict[int, Life]:
+    def _lives(self, rows: Mapping[str, Image], deaths: Sequence[Death], postponed: set[str]) -> dict[int, Life]:
         killed: dict[str, set[str]] = {}
         # Whoever waits for a time has time: it loses none with those who hold it and let it go.
-        for death in (death for death in deaths if death.function in (ADMITTER, TRANSCODER)):
+        for death in (death for death in deaths if death.function in (UPLOAD_ACCEPTOR, TRANSCODER)):
             for image_id in death.image_ids:
                 killed.setdefault(image_id, set()).add(f"{death.function} was killed")
         tokens = {death.token for death in deaths if death.function == ACCEPTOR}
@@ -671,8 +672,8 @@ class Rehearsal:
             if f"{self._name}-{sending.number}" in tokens:
                 hits.add(f"{ACCEPTOR} was killed")
             accepted_at = told.at if sending.way is Way.FORM else row.created_at
-            if image_id in put_off or (told.refused and self._is_in_pause(accepted_at)):
-                hits.add("put off in a pause")
+            if image_id in postponed or (told.refused and self._is_in_pause(accepted_at)):
+                hits.add("postponed in a pause")
             began_at = accepted_at if row.process_at is None else max(row.process_at, accepted_at)
             lives[sending.number] = Life(
                 number=sending.number,
@@ -686,7 +687,7 @@ class Rehearsal:
     def _letters(self) -> dict[str, list[dict[str, Any]]]:
         return {name: self._queues.letters(name) for name in DEAD_LETTERS.values()}
 
-    def _problems_of_letters(
+    def _problems_of_dead_letters(
         self, rows: Mapping[str, Image], letters: Mapping[str, Sequence[Mapping[str, Any]]]
     ) -> list[str]:
         explained: Counter[tuple[str, int]] = Counter()
@@ -694,14 +695,14 @@ class Rehearsal:
         for messages in letters.values():
             for one in messages:
                 try:
-                    message = read_letter(one["Body"])
+                    message = read_dead_letter(one["Body"])
                 except UnreadableMessage:
                     continue
                 if EXPLANATION in one.get("MessageAttributes", {}):
                     explained[message.image_id, message.run] += 1
                 else:
                     raw[message.image_id] += 1
-        return comparison.problems_of_letters(rows.values(), explained, raw)
+        return comparison.problems_of_dead_letters(rows.values(), explained, raw)
 
     def _going_round(self) -> list[str]:
         left = {name: self._stack.messages(name) for name in (*LANE_QUEUES.values(), HOLD_QUEUE, UPLOAD_QUEUE)}
@@ -711,8 +712,10 @@ class Rehearsal:
         found = [f"the execution {name} goes round and round" for name in self._running_batches()]
         bodies = [one["Body"] for one in letters[DEAD_LETTERS[HOLD_QUEUE]]]
         for batch in self._batches:
-            is_letter = any(batch.key in body and '"position"' in body and "arn:none" not in body for body in bodies)
-            if batch.ends == frozenset({"a dead letter"}) and not is_letter:
+            is_dead_letter = any(
+                batch.key in body and '"position"' in body and "arn:none" not in body for body in bodies
+            )
+            if batch.ends == frozenset({"a dead letter"}) and not is_dead_letter:
                 found.append(f"the batch that is {batch.name} has no dead letter")
         return found
 

@@ -203,7 +203,7 @@ def _row(total: Sum) -> dict[str, Any]:
         "deliveries": findings.events["deliveries"],
         "redeliveries": findings.events["redeliveries"],
         "kills": findings.events["kills"],
-        "settled_letters": findings.settled[depth],
+        "settled_dead_letters": findings.settled[depth],
         "broken": len(findings.violations),
         **{mode.value.replace(" ", "_"): findings.modes[f"{depth} {mode}"] for mode in Mode},
     }
@@ -217,7 +217,7 @@ def _percent(total: Sum) -> float:
     return 100 * total.findings.struck[total.faults] / (len(Mode) * offered)
 
 
-_COLUMNS = ("points", "struck", "alike", "percent", "redeliveries", "kills", "settled_letters", "broken")
+_COLUMNS = ("points", "struck", "alike", "percent", "redeliveries", "kills", "settled_dead_letters", "broken")
 
 
 def _report(sums: Sequence[Sum], *, whole: bool, jobs: int) -> int:

@@ -233,7 +233,7 @@ class _Explorer:
                 try:
                     image_id = self.history.play(world)
                     ending = check_promises(world, self.history, image_id, undisturbed)
-                    self.findings.settled[len(self.strikes)] += bool(ending.settled_letters)
+                    self.findings.settled[len(self.strikes)] += bool(ending.settled_dead_letters)
                     self._remember_way()
                 except _SeenBefore:
                     self._remember_way()

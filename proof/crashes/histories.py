@@ -14,21 +14,21 @@ import boto3
 from PIL import Image as Picture
 
 from darkroom.aws.once import PowertoolsOnce
-from darkroom.domain.arrival import read_letter
-from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Standing, standing_of
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
 from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.tenants import Caller, Tier
 from darkroom.domain.transitions import accept
+from darkroom.domain.upload_notification import read_dead_letter
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
-from darkroom.operations.replay_dead_letters import Ports, Tally, replay_dead_letters
+from darkroom.operations.replay_dead_letters import Counts, Ports, replay_dead_letters
 from darkroom.operations.transcode_image import memory_key
 from proof.crashes.processes import Context
 from proof.crashes.promises import Broken, Harm, check
-from proof.crashes.stores import Letter
+from proof.crashes.stores import DeadLetter
 from proof.crashes.wire import ProcessDied
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
 
@@ -53,7 +53,7 @@ PAYING = Caller(tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance,
 
 AT_LEISURE = START + ARCHIVED_FROM_SECONDS * 1000 + 24 * 60 * MINUTE
 """When an operator mends what a bug has done: at the same time in every history, so that those that have come to the
-same go on as one; and so late that the letters have been archived."""
+same go on as one; and so late that the dead letters have been archived."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +69,11 @@ class History:
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """What is left at the end: the outputs' bytes by the part of their keys after the id, and how many raw letters."""
+    """What is left at the end: the outputs' bytes by the part of their keys after the id, and how many raw dead
+    letters."""
 
     outputs: dict[str, bytes]
-    settled_letters: int
+    settled_dead_letters: int
 
 
 # ── What people do ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -149,7 +150,8 @@ def look(world: World, image_id: str, status_code: int) -> None:
 
 
 def archive(world: World, image: Image) -> None:
-    """The archiver, every six hours, until there is a copy: of each letter one, and the letter stays where it is."""
+    """The archiver, every six hours, until there is a copy: of each dead letter one, and the dead letter stays where it
+    is."""
     for attempt in range(TRIES):
         world.position = f"archiving, try {attempt}"
         with suppress(InvocationFailed):
@@ -158,14 +160,14 @@ def archive(world: World, image: Image) -> None:
         if copies:
             check(len(copies) == 1, Harm.DOUBLED, f"of one dead letter there are {len(copies)} copies")
             check(copies[0]["explanation"]["run"] == image.run, Harm.LOST, f"the copy tells nothing: {copies[0]}")
-            _check_letters(world, image, expected=1)
+            _check_dead_letters(world, image, expected=1)
             return
         world.pass_time(6 * 60 * MINUTE / 1000)
     raise Broken(Harm.LOST, "there is no copy of the dead letter")
 
 
 def replay(world: World, image_id: str) -> None:
-    """An operator that repeats the replay of all letters until it ends well and the image is in its next run."""
+    """An operator that repeats the replay of all dead letters until it ends well and the image is in its next run."""
     world.may_leave = Status.FAILED
     for attempt in range(TRIES):
         world.position = f"replaying, try {attempt}"
@@ -176,7 +178,7 @@ def replay(world: World, image_id: str) -> None:
         if seen_all and world.rows()[image_id].run > 1:
             world.position = "replayed"
             return
-        # Letters that a command had in hand when it died show again within a minute.
+        # DeadLetterBrief that a command had in hand when it died show again within a minute.
         world.pass_time(2 * MINUTE / 1000)
     raise Broken(Harm.STUCK, "the image was never replayed")
 
@@ -268,7 +270,7 @@ def _replay_slow_lane(world: World) -> bool:
         clock=of_sweeper.clock,
     )
     pace = Pace(per_second=10, clock=ports.clock, pause=world.sleep)
-    return replay_dead_letters(ports, "slow", EVERYTHING, pace=pace, stop=lambda: False, tally=Tally())
+    return replay_dead_letters(ports, "slow", EVERYTHING, pace=pace, stop=lambda: False, counts=Counts())
 
 
 def fail_by_a_bug() -> None:
@@ -316,7 +318,7 @@ def _poison(world: World) -> str:
     world.settle()
     image = _check_row(world, image_id, (Status.FAILED,))
     _check_objects(world, image)
-    _check_letters(world, image, expected=1)
+    _check_dead_letters(world, image, expected=1)
 
     world.position = "given up"
     world.pass_until(AT_LEISURE)
@@ -374,7 +376,7 @@ def _uploaded(world: World) -> str:
     return image_id
 
 
-def _uploaded_without_news(world: World) -> str:
+def _uploaded_without_notification(world: World) -> str:
     image_id, key = announce(world)
     world.upload(key, PHOTO, events=0)
     world.settle()
@@ -433,7 +435,7 @@ HISTORIES = {
         ),
         History(name="refused", play=_refused, ends=(Status.FAILED,)),
         History(name="uploaded", play=_uploaded, ends=(Status.DONE,)),
-        History(name="uploaded without news", play=_uploaded_without_news, ends=(Status.DONE,)),
+        History(name="uploaded without notification", play=_uploaded_without_notification, ends=(Status.DONE,)),
         History(name="never uploaded", play=_never_uploaded, ends=(Status.EXPIRED,)),
         History(name="uploaded when withdrawn", play=_uploaded_when_withdrawn, ends=(Status.CANCELLED,), deleted=True),
     )
@@ -455,7 +457,7 @@ def check_promises(world: World, history: History, image_id: str, undisturbed: E
             outputs == undisturbed.outputs, Harm.DIFFERING, "the outputs differ from those of the undisturbed history"
         )
     escalated = image.error is not None and image.error.code == ORIGINAL_MISSING
-    return Ending(outputs=outputs, settled_letters=_check_letters(world, image, expected=int(escalated)))
+    return Ending(outputs=outputs, settled_dead_letters=_check_dead_letters(world, image, expected=int(escalated)))
 
 
 def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
@@ -508,28 +510,28 @@ def _check_original(image: Image, originals: Mapping[str, list[tuple[str, bytes]
     )
 
 
-def _check_letters(world: World, image: Image, *, expected: int) -> int:
-    """One explained letter for a given-up run, none for anything else; a letter that SQS made by itself of a message
-    whose last receive was a killed worker's may lie there settled. Returns how many do."""
+def _check_dead_letters(world: World, image: Image, *, expected: int) -> int:
+    """One explained dead letter for a given-up run, none for anything else; a dead letter that SQS made by itself of a
+    message whose last receive was a killed worker's may lie there settled. Returns how many do."""
     letters = [letter for letter in world.stores.letters() if letter.body.strip() != JUNK]
-    standings = [(letter, standing_of(read_letter(letter.body), image)) for letter in letters]
-    own = [letter for letter, standing in standings if standing is not Standing.SETTLED]
+    verdicts = [(letter, verdict_of(read_dead_letter(letter.body), image)) for letter in letters]
+    own = [letter for letter, verdict in verdicts if verdict is not Verdict.SETTLED]
     harm = Harm.DOUBLED if len(own) > expected else Harm.LOST
-    check(len(own) == expected, harm, f"dead letters: {[(standing.value, letter) for letter, standing in standings]}")
+    check(len(own) == expected, harm, f"dead letters: {[(verdict.value, letter) for letter, verdict in verdicts]}")
     for letter in own:
         _check_explanation(letter, image)
-    settled = [letter for letter, standing in standings if standing is Standing.SETTLED]
+    settled = [letter for letter, verdict in verdicts if verdict is Verdict.SETTLED]
     check(
         all(letter.explanation is None for letter in settled),
         Harm.DOUBLED,
-        f"an explained letter of what is settled: {settled}",
+        f"an explained dead letter of what is settled: {settled}",
     )
     return len(settled)
 
 
-def _check_explanation(letter: Letter, image: Image) -> None:
+def _check_explanation(letter: DeadLetter, image: Image) -> None:
     check(letter.explanation is not None, Harm.LOST, "the dead letter does not explain itself")
     told: dict[str, Any] = json.loads(letter.explanation or "{}")
     check((told["image_id"], told["run"]) == (image.image_id, image.run), Harm.LOST, f"it explains another run: {told}")
     check(told["cause"] in (INTERNAL, WORKER_LOST, ORIGINAL_MISSING), Harm.LOST, f"its cause is {told['cause']}")
-    check(bool(told["attempts"]), Harm.LOST, "it tells of no attempt")
+    check(bool(told["attempts"]), Harm.LOST, "it describes no attempt")

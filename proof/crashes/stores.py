@@ -23,7 +23,8 @@ from proof.crashes.scale import AS_DEPLOYED, Scale
 REGION = "us-east-1"
 
 _ATTRIBUTE_TYPES = frozenset({"S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL"})
-"""How DynamoDB names the type of a value: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html"""
+"""How DynamoDB names the type of a value:
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html"""
 
 _pick = AttributePicker.__call__
 
@@ -32,7 +33,7 @@ _TOLD_TO_PEOPLE = ("claimed_by", "completed_at", "correlation_id", "created_at",
 
 
 @dataclass(frozen=True, kw_only=True)
-class Letter:
+class DeadLetter:
     """A message in a dead-letter queue."""
 
     queue: str
@@ -114,10 +115,10 @@ class Stores:
         """All messages in a queue, hidden ones included, as moto keeps them."""
         return list(get_backend("sqs")[DEFAULT_ACCOUNT_ID][REGION].queues[queue]._messages)
 
-    def letters(self) -> list[Letter]:
+    def letters(self) -> list[DeadLetter]:
         """All dead letters, hidden ones included."""
         return [
-            Letter(
+            DeadLetter(
                 queue=queue,
                 body=message.body,
                 explanation=message.message_attributes.get("explanation", {}).get("StringValue"),
@@ -126,11 +127,11 @@ class Stores:
             for message in self.messages(queue)
         ]
 
-    def essence(self, now: Milliseconds) -> tuple[Any, ...]:
+    def state(self, now: Milliseconds) -> tuple[Any, ...]:
         """All in them that anything to come depends on, at that instant."""
         return (
             [
-                (table, [_essence_of_item(item) for item in self.items(table)])
+                (table, [_state_of_item(item) for item in self.items(table)])
                 for table in deployment.of_type("AWS::DynamoDB::Table")
             ],
             [
@@ -140,12 +141,12 @@ class Stores:
                 for version_id, body in versions
             ],
             [
-                (queue, [self._essence_of_message(queue, message, now) for message in self.messages(queue)])
+                (queue, [self._state_of_message(queue, message, now) for message in self.messages(queue)])
                 for queue in deployment.of_type("AWS::SQS::Queue")
             ],
         )
 
-    def _essence_of_message(self, queue: str, message: Any, now: Milliseconds) -> tuple[Any, ...]:
+    def _state_of_message(self, queue: str, message: Any, now: Milliseconds) -> tuple[Any, ...]:
         return (
             message.body,
             sorted(message.message_attributes),
@@ -181,15 +182,15 @@ def pick_attribute(picker: AttributePicker, context: AttributePickerContext) -> 
     return _pick(picker, context)
 
 
-def _essence_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:
-    essence = {name: value for name, value in item.items() if name not in _TOLD_TO_PEOPLE}
+def _state_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:
+    state = {name: value for name, value in item.items() if name not in _TOLD_TO_PEOPLE}
     if "image_id" in item:
         if Status(item["status"]["S"]).is_terminal:
             for name in ("enqueued_at", "attempt", "attempts"):  # nothing asks for these when the image has ended
-                essence.pop(name, None)
+                state.pop(name, None)
         else:  # who made the attempts, when, and in which words they failed, is for people alone
-            essence["attempts"] = [
+            state["attempts"] = [
                 (attempt["M"]["run"], attempt["M"]["number"], "ended_at" in attempt["M"], "cause" in attempt["M"])
                 for attempt in item.get("attempts", {"L": []})["L"]
             ]
-    return sorted(essence.items())
+    return sorted(state.items())

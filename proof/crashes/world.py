@@ -262,7 +262,7 @@ class World:
 
     def run_command(self, name: str, command: Callable[[], Any]) -> Any:
         """What an operator's command returns, in a process of its own. Raises InvocationFailed like `invoke`."""
-        # The sweeper is told of every store that an operator has at hand.
+        # The sweeper is reported every store that an operator has at hand.
         environment = self.stores.environment(self.functions["sweep_due_images"].environment)
         with processes.anew():
             return self._run(name, Process(environment=environment), 3600, lambda context: command())
@@ -420,7 +420,7 @@ class World:
         gone = self.wire.running[-1].function if dying else None
         whole = (
             self._next_minute(),
-            self.stores.essence(self.now),
+            self.stores.state(self.now),
             [(name, process.memory()) for name, process in sorted(self._processes.items()) if name != gone],
             [(invocation.function, invocation.struck) for invocation in at_work],
             gone,

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import MAX_BATCH_BYTES, Turn, Unplaceable, UnreadableBatch
+from darkroom.domain.hold import MAX_BATCH_BYTES, ReleaseWindow, Unplaceable, UnreadableBatch
 from darkroom.domain.image import Image, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
-from darkroom.domain.listing import Place
+from darkroom.domain.listing import Cursor
 from darkroom.domain.message import Message
 from darkroom.ports import (
     DeadLetter,
@@ -122,7 +122,7 @@ class FakeImages:
             if row.waiting_shard == wanted and row.waiting_since is not None and since <= row.waiting_since < until
         )
 
-    def newest(self, tenant_id: str, *, after: Place | None, limit: int) -> Listed:
+    def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
         there = sorted(
             (
                 (row.created_at, row.image_id)
@@ -132,11 +132,11 @@ class FakeImages:
             reverse=True,
         )
         places = [
-            Place(created_at=created_at, image_id=image_id)
+            Cursor(created_at=created_at, image_id=image_id)
             for created_at, image_id in there
             if after is None or (created_at, image_id) < (after.created_at, after.image_id)
         ]
-        return Listed(places=tuple(places[:limit]), next=places[limit - 1] if len(places) > limit else None)
+        return Listed(cursors=tuple(places[:limit]), next=places[limit - 1] if len(places) > limit else None)
 
 
 @dataclass
@@ -247,9 +247,9 @@ class FakeLanes:
         self.sent.append(message)
         self.delays.append(delay_seconds)
 
-    def send_all(self, lane: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
-        assert {message.lane for message, _ in parcels} <= {lane}
-        return _send_each(parcels, lambda parcel: self.send(parcel[0], delay_seconds=parcel[1]))
+    def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+        assert {message.lane for message, _ in messages} <= {lane}
+        return _send_each(messages, lambda message: self.send(message[0], delay_seconds=message[1]))
 
     def backlog(self, lane: str) -> int:
         return self.backlogs.get(lane, 0)
@@ -301,11 +301,11 @@ class FakeHolds:
 
 
 @dataclass
-class FakeCalendar:
-    """The `Calendar` port."""
+class FakeReservations:
+    """The `Reservations` port."""
 
     busy: dict[str, Milliseconds] = field(default_factory=dict)
-    turns: dict[str, Turn] = field(default_factory=dict)
+    windows: dict[str, ReleaseWindow] = field(default_factory=dict)
 
     def reserve(self, lane: str, *, not_before: Milliseconds, milliseconds: int) -> Milliseconds:
         begins_at = max(not_before, self.busy_until(lane))
@@ -315,16 +315,16 @@ class FakeCalendar:
     def busy_until(self, lane: str) -> Milliseconds:
         return self.busy.get(lane, 0)
 
-    def note_turn(self, key: str, turn: Turn) -> None:
-        self.turns[key] = turn
+    def note_window(self, key: str, window: ReleaseWindow) -> None:
+        self.windows[key] = window
 
-    def turn_of(self, key: str) -> Turn | None:
-        return self.turns.get(key)
+    def window_of(self, key: str) -> ReleaseWindow | None:
+        return self.windows.get(key)
 
 
 @dataclass
-class FakeAlarms:
-    """The `Alarms` port: what wakes when, by name."""
+class FakeWakeUps:
+    """The `WakeUps` port: what wakes when, by name."""
 
     wakings: dict[str, tuple[str, Milliseconds]] = field(default_factory=dict)
 
@@ -335,7 +335,7 @@ class FakeAlarms:
 
 @dataclass
 class FakeDeadLetters:
-    """The `DeadLetters` port: a list of letters a queue. What is taken stays hidden until it is given back."""
+    """The `DeadLetters` port: a list of dead letters a queue. What is taken stays hidden until it is given back."""
 
     lying: dict[str, list[DeadLetter]] = field(default_factory=lambda: {lane: [] for lane in LANES})
     hidden: set[str] = field(default_factory=set)
@@ -363,12 +363,12 @@ class FakeDeadLetters:
         self.lie_down(queue, message.model_dump_json(), json.dumps(explanation))
 
     def lie_down(self, queue: str, body: str, explanation: str | None = None) -> DeadLetter:
-        """A letter that SQS moved there, unless it brings an explanation."""
+        """A dead letter that SQS moved there, unless it brings an explanation."""
         self.made += 1
         letter = DeadLetter(
             queue=queue,
-            message_id=f"letter-{self.made}",
-            receipt=f"receipt-of-letter-{self.made}",
+            message_id=f"dead letter-{self.made}",
+            receipt=f"receipt-of-dead letter-{self.made}",
             body=body,
             explanation=explanation,
             sent_at=0,

@@ -14,22 +14,21 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.tenants import Tier
 from darkroom.http.announcements import read_announcement
-from darkroom.operations.admit_image import AdmissionControl
-from darkroom.operations.admit_upload import Admission, admit_upload
-from darkroom.operations.admit_upload import Ports as AdmitPorts
+from darkroom.operations.accept_upload import Acceptance, accept_upload
+from darkroom.operations.accept_upload import Ports as AdmitPorts
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.begin_upload import Ports as BeginPorts
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
+from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.submit_image import Ports as SubmitPorts
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import Sweep, measure, sweep_due_images
-from darkroom.operations.transcode_image import Delivery, Verdict, transcode_image
+from darkroom.operations.transcode_image import Delivery, Outcome, transcode_image
 from darkroom.operations.transcode_image import Ports as TranscodePorts
-from proof.fakes.admission import FakeDepths, FakeTimesheets
+from proof.fakes.load_shedding import FakeDepths, FakeThroughput
 from proof.fakes.stores import (
-    FakeCalendar,
     FakeDeadLetters,
     FakeHoldQueue,
     FakeImages,
@@ -37,6 +36,7 @@ from proof.fakes.stores import (
     FakeOnce,
     FakeOriginals,
     FakeOutputs,
+    FakeReservations,
     FakeUploadQueue,
     FakeUploads,
 )
@@ -56,11 +56,11 @@ class World:
     lanes: Any = field(default_factory=FakeLanes)
     hold_queue: Any = field(default_factory=FakeHoldQueue)
     upload_queue: Any = field(default_factory=FakeUploadQueue)
-    calendar: Any = field(default_factory=FakeCalendar)
+    reservations: Any = field(default_factory=FakeReservations)
     dead_letters: Any = field(default_factory=FakeDeadLetters)
     once: Any = field(default_factory=FakeOnce)
     depths: Any = field(default_factory=FakeDepths)
-    timesheets: Any = field(default_factory=FakeTimesheets)
+    throughput: Any = field(default_factory=FakeThroughput)
     limits: Limits = field(default_factory=Limits)
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
     require_stores: Callable[[], None] = lambda: None
@@ -69,8 +69,8 @@ class World:
     requests: int = 0
 
     def __post_init__(self) -> None:
-        self.admission = AdmissionControl(
-            depths=self.depths, timesheets=self.timesheets, clock=self.clock, service=self.service
+        self.load_shedder = LoadShedder(
+            depths=self.depths, throughput=self.throughput, clock=self.clock, service=self.service
         )
 
     def clock(self) -> int:
@@ -90,7 +90,7 @@ class World:
                 originals=self.originals,
                 lanes=self.lanes,
                 hold_queue=self.hold_queue,
-                admission=self.admission,
+                load_shedder=self.load_shedder,
                 clock=self.clock,
                 randomness=self.randomness,
                 input_formats=self.limits.input_formats,
@@ -112,7 +112,7 @@ class World:
             BeginPorts(
                 images=self.images,
                 uploads=self.uploads,
-                admission=self.admission,
+                load_shedder=self.load_shedder,
                 clock=self.clock,
                 randomness=self.randomness,
                 max_bytes=self.limits.max_bytes,
@@ -126,7 +126,7 @@ class World:
             ),
         )
 
-    def admit(self, image_id: str) -> Admission:
+    def accept_upload(self, image_id: str) -> Acceptance:
         ports = AdmitPorts(
             images=self.images,
             uploads=self.uploads,
@@ -134,12 +134,12 @@ class World:
             lanes=self.lanes,
             hold_queue=self.hold_queue,
             clock=self.clock,
-            admit=self.require_stores,
+            require_healthy=self.require_stores,
             input_formats=self.limits.input_formats,
         )
-        return admit_upload(ports, image_id)
+        return accept_upload(ports, image_id)
 
-    def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Verdict:
+    def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Outcome:
         return transcode_image(
             TranscodePorts(
                 images=self.images,
@@ -148,7 +148,7 @@ class World:
                 once=self.once,
                 clock=self.clock,
                 jitter=lambda: 0.5,
-                admit=self.require_stores,
+                require_healthy=self.require_stores,
                 limits=self.limits,
                 service=self.service,
                 visibility_seconds=VISIBILITY_SECONDS,
@@ -181,7 +181,7 @@ class World:
             lanes=self.lanes,
             hold_queue=self.hold_queue,
             upload_queue=self.upload_queue,
-            calendar=self.calendar,
+            reservations=self.reservations,
             dead_letters=self.dead_letters,
             clock=self.clock,
             service=self.service,

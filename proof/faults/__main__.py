@@ -20,11 +20,11 @@ from checks.report import ROOT, Goal, write_report
 from darkroom.domain.errors import INTERNAL, WORKER_LOST
 from darkroom.domain.image import Status
 from proof.faults.bug import ALARMS, Bug, bug
-from proof.faults.disturbance import Ordeal, ordeal
+from proof.faults.disturbance import FaultInjection, fault_injection
 from proof.faults.outage import STORES, Outage, outage
-from proof.faults.scenario import Plan, Trial, trial_of
+from proof.faults.scenario import Plan, Scenario, scenario_of
 from proof.running.conditions import ACCEPTOR, FUNCTIONS, QUICK
-from proof.running.outcome import Reckoning
+from proof.running.outcome import Outcome
 from proof.running.serving import serving
 
 STATE = ROOT / "build" / "prove" / "stack"
@@ -56,60 +56,63 @@ def plan_of(*, uploads: int, seed: int, long: bool) -> Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What came of each trial."""
+    """What came of each scenario."""
 
     outages: tuple[Outage, ...]
-    ordeal: Ordeal
+    fault_injection: FaultInjection
     bug: Bug
 
 
-def try_all(trial: Trial, *, tell: Callable[[str], None] = lambda _: None) -> Found:
-    """Try a stack in every way. What one trial waits for comes while others run; the accounts are made at the end."""
+def run_all(scenario: Scenario, *, tell: Callable[[str], None] = lambda _: None) -> Found:
+    """Try a stack in every way. What one scenario waits for comes while others run; the accounts are made at the
+    end."""
     tell("uploading to an engine with a bug")
-    with bug(trial) as account_of_bug:
+    with bug(scenario) as account_of_bug:
         outages = []
         for store in STORES:
             tell(f"uploading while {store} falls silent")
-            outages.append(outage(trial, store))
+            outages.append(outage(scenario, store))
         tell("uploading while processes are killed and the wire is disturbed")
-        account_of_ordeal = ordeal(trial)
+        account_of_fault_injection = fault_injection(scenario)
         tell("waiting for the bug's dead letter and alarms, mending, replaying")
         after_a_bug = account_of_bug()
     tell("making the accounts")
-    return Found(outages=tuple(account() for account in outages), ordeal=account_of_ordeal(), bug=after_a_bug)
+    return Found(
+        outages=tuple(account() for account in outages), fault_injection=account_of_fault_injection(), bug=after_a_bug
+    )
 
 
-def prove(trial: Trial) -> list[dict[str, Any]]:
+def prove(scenario: Scenario) -> list[dict[str, Any]]:
     """Try the stack in every way, and return a row for each."""
     started = time.monotonic()
-    found = try_all(trial, tell=lambda doing: print(f"{time.monotonic() - started:5.0f} s  {doing}", flush=True))
+    found = run_all(scenario, tell=lambda doing: print(f"{time.monotonic() - started:5.0f} s  {doing}", flush=True))
     settings = {
-        "seed": trial.plan.seed,
-        "clients": trial.plan.clients,
-        "pace": "deployed" if trial.plan.pace is None else f"1/{trial.plan.pace.divisor}",
+        "seed": scenario.plan.seed,
+        "clients": scenario.plan.clients,
+        "pace": "deployed" if scenario.plan.pace is None else f"1/{scenario.plan.pace.divisor}",
     }
-    rows = [*map(_outage_row, found.outages), _ordeal_row(found.ordeal), _bug_row(found.bug)]
+    rows = [*map(_outage_row, found.outages), _fault_injection_row(found.fault_injection), _bug_row(found.bug)]
     return [row | settings for row in rows]
 
 
-def _account(reckoning: Reckoning) -> dict[str, Any]:
+def _account(outcome: Outcome) -> dict[str, Any]:
     return {
-        "uploads": reckoning.uploads,
-        "accepted": reckoning.accepted,
-        "done": reckoning.done,
-        "lost": len(reckoning.lost),
-        "doubled": len(reckoning.doubled),
-        "stuck": len(reckoning.stuck),
-        "differing": len(reckoning.differing),
-        "attempts": reckoning.attempts,
-        "attempts_lost": reckoning.attempts_lost,
-        "attempts_failed": reckoning.attempts_failed,
-        "broken": reckoning.broken,
+        "uploads": outcome.uploads,
+        "accepted": outcome.accepted,
+        "done": outcome.done,
+        "lost": len(outcome.lost),
+        "doubled": len(outcome.doubled),
+        "stuck": len(outcome.stuck),
+        "differing": len(outcome.differing),
+        "attempts": outcome.attempts,
+        "attempts_lost": outcome.attempts_lost,
+        "attempts_failed": outcome.attempts_failed,
+        "broken": outcome.broken,
     }
 
 
 def _outage_row(found: Outage) -> dict[str, Any]:
-    row = {"trial": f"{found.store} is silent", **_account(found.reckoning)}
+    row = {"scenario": f"{found.store} is silent", **_account(found.outcome)}
     row["broken"] += found.dishonest
     return row | {
         "silent_seconds": found.seconds,
@@ -119,10 +122,10 @@ def _outage_row(found: Outage) -> dict[str, Any]:
     }
 
 
-def _ordeal_row(found: Ordeal) -> dict[str, Any]:
+def _fault_injection_row(found: FaultInjection) -> dict[str, Any]:
     return {
-        "trial": "killed, disturbed, doubled",
-        **_account(found.reckoning),
+        "scenario": "killed, disturbed, doubled",
+        **_account(found.outcome),
         "kills": found.kills,
         "faults": found.faults,
         "duplicates": found.duplicates,
@@ -131,11 +134,11 @@ def _ordeal_row(found: Ordeal) -> dict[str, Any]:
 
 
 def _bug_row(found: Bug) -> dict[str, Any]:
-    row = {"trial": "one image meets a bug", **_account(found.reckoning)}
+    row = {"scenario": "one image meets a bug", **_account(found.outcome)}
     row["broken"] += broken_of(found)
     return row | {
         "letters": len(found.letters),
-        "refused_letters": len(found.refused_letters),
+        "refused_dead_letters": len(found.refused_dead_letters),
         "alarms_fired": sorted(found.fired),
         "alarms_cleared": sorted(found.cleared),
         "delayed": len(found.delayed),
@@ -160,11 +163,11 @@ def broken_of(found: Bug) -> list[str]:
         and (refused.status, refused.attempt) == (Status.FAILED, 1)
         and refused.error is not None
         and not refused.error.retryable,
-        "it has no letter": not found.refused_letters,
+        "it has no letter": not found.refused_dead_letters,
         "the alarms went off": found.fired >= set(ALARMS),
         "the replay brought the marked image to its end": found.replayed is not None
         and found.replayed.status is Status.DONE,
-        "its letter is gone": not found.letters_left,
+        "its dead letter is gone": not found.dead_letters_left,
         "the alarms cleared": found.cleared >= set(ALARMS),
         "no good image took more than one retry": not found.delayed,
     }
@@ -173,8 +176,8 @@ def broken_of(found: Bug) -> list[str]:
 
 def _print(row: Mapping[str, Any]) -> None:
     broken = row["broken"]
-    shown = {name: value for name, value in row.items() if name not in ("trial", "faults", "broken")}
-    print(f"{row['trial']}: " + ", ".join(f"{name} {value}" for name, value in shown.items()), flush=True)
+    shown = {name: value for name, value in row.items() if name not in ("scenario", "faults", "broken")}
+    print(f"{row['scenario']}: " + ", ".join(f"{name} {value}" for name, value in shown.items()), flush=True)
     for fault, count in row.get("faults", {}).items():
         print(f"    {count:5} × {fault}")
     for sentence in broken[:_SHOWN]:
@@ -209,12 +212,14 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m proof.faults", description="Try real processes.")
     long = os.environ.get("LONG") == "1"
-    parser.add_argument("--uploads", type=int, default=500 if long else 200, help="of each trial; 200, with LONG=1 500")
+    parser.add_argument(
+        "--uploads", type=int, default=500 if long else 200, help="of each scenario; 200, with LONG=1 500"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of who is killed and doubled (1)")
     chosen = parser.parse_args(arguments)
     plan = plan_of(uploads=chosen.uploads, seed=chosen.seed, long=long)
-    with serving(STATE) as stack, trial_of(stack, plan, folder=STATE / "logs") as trial:
-        rows = prove(trial)
+    with serving(STATE) as stack, scenario_of(stack, plan, folder=STATE / "logs") as scenario:
+        rows = prove(scenario)
     for row in rows:
         _print(row)
     write_report("faults", seed=plan.seed, rows=rows, goals=_goals(rows, plan))

@@ -1,4 +1,4 @@
-"""One image among many good ones trips over a bug: it alone is given up, explained, told of, mended and replayed."""
+"""One image among many good ones trips over a bug: it alone is given up, explained, reported, mended and replayed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from uuid import uuid4
 
 from darkroom.domain.image import Image, Status
-from proof.faults.scenario import MARK, Trial
+from proof.faults.scenario import MARK, Scenario
 from proof.running.load import Answer, truncated_photo
-from proof.running.outcome import Reckoning
-from proof.running.stack import Letter, Stack
+from proof.running.outcome import Outcome
+from proof.running.stack import DeadLetter, Stack
 
 ALARMS = ("SlowDeadLettersAlarm", "SlowDeadLettersCountedAlarm")
-"""What tells of dead letters: by SQS's own metric, and by what each sweep counts."""
+"""What describes dead letters: by SQS's own metric, and by what each sweep counts."""
 
 _LOOK_SECONDS = 0.5
 
@@ -28,65 +28,67 @@ class Bug:
     """What came of the marked image, of one that is refused, and of the good ones around them.
 
     `fired` and `cleared` are the alarms of which CloudWatch told its topics. `delayed` are the good images that took
-    more than one retry. `reckoning` is of the good ones and of the marked one, after its replay.
+    more than one retry. `outcome` is of the good ones and of the marked one, after its replay.
     """
 
     given_up: Image | None
-    letters: tuple[Letter, ...]
+    letters: tuple[DeadLetter, ...]
     refused: Image | None
-    refused_letters: tuple[Letter, ...]
+    refused_dead_letters: tuple[DeadLetter, ...]
     fired: frozenset[str]
     said_by_replay: str
     replayed: Image | None
-    letters_left: tuple[Letter, ...]
+    dead_letters_left: tuple[DeadLetter, ...]
     cleared: frozenset[str]
     delayed: tuple[str, ...]
-    reckoning: Reckoning
+    outcome: Outcome
 
 
 @contextmanager
-def bug(trial: Trial) -> Iterator[Callable[[], Bug]]:
+def bug(scenario: Scenario) -> Iterator[Callable[[], Bug]]:
     """Deploy an engine that fails for marked photos, and upload one of them and a damaged one among good ones.
 
     What the block gets waits until the marked one is given up, mends the engine, replays, and gives the account: to be
     called within the block, after whatever else can be done in the minutes of the five attempts.
     """
-    half = trial.plan.uploads // 2
-    bodies = list(islice(cycle(trial.photos), trial.plan.uploads))
-    with _subscribed(trial.stack) as news:
-        trial.conditions.break_engine(MARK)
-        good = trial.upload([*bodies[:half], trial.marked, truncated_photo(), *bodies[half:]], persistent=True)
+    half = scenario.plan.uploads // 2
+    bodies = list(islice(cycle(scenario.photos), scenario.plan.uploads))
+    with _subscribed(scenario.stack) as notifications:
+        scenario.conditions.break_engine(MARK)
+        good = scenario.upload([*bodies[:half], scenario.marked, truncated_photo(), *bodies[half:]], persistent=True)
         marked, refused = good.pop(half), good.pop(half)
-        _awaited(trial, lambda: all(_ended(trial.stack, answer) for answer in good))
-        yield lambda: _account(trial, news, good, marked=marked, refused=refused)
+        _awaited(scenario, lambda: all(_ended(scenario.stack, answer) for answer in good))
+        yield lambda: _account(scenario, notifications, good, marked=marked, refused=refused)
 
 
-def _account(trial: Trial, news: _News, good: Sequence[Answer], *, marked: Answer, refused: Answer) -> Bug:
-    stack = trial.stack
-    given_up = _awaited(trial, lambda: _ended(stack, marked, run=1))
-    _awaited(trial, lambda: any(letter.explanation for letter in _letters(stack, marked)))
-    _awaited(trial, lambda: news.fired() >= set(ALARMS))
-    letters, refused_letters = _letters(stack, marked), _letters(stack, refused)
-    trial.conditions.mend_engine()
+def _account(
+    scenario: Scenario, notifications: _Notifications, good: Sequence[Answer], *, marked: Answer, refused: Answer
+) -> Bug:
+    stack = scenario.stack
+    given_up = _awaited(scenario, lambda: _ended(stack, marked, run=1))
+    _awaited(scenario, lambda: any(letter.explanation for letter in _letters(stack, marked)))
+    _awaited(scenario, lambda: notifications.fired() >= set(ALARMS))
+    letters, refused_dead_letters = _letters(stack, marked), _letters(stack, refused)
+    scenario.conditions.mend_engine()
     said_by_replay = stack.darkroom("dlq", "replay", "--image", marked.image_id, "--yes")
-    replayed = _awaited(trial, lambda: _ended(stack, marked, run=2))
-    _awaited(trial, lambda: news.cleared() >= set(ALARMS))
+    replayed = _awaited(scenario, lambda: _ended(stack, marked, run=2))
+    _awaited(scenario, lambda: notifications.cleared() >= set(ALARMS))
     return Bug(
         given_up=given_up,
         letters=letters,
         refused=stack.row(refused.image_id),
-        refused_letters=refused_letters,
-        fired=frozenset(news.fired()),
+        refused_dead_letters=refused_dead_letters,
+        fired=frozenset(notifications.fired()),
         said_by_replay=said_by_replay,
         replayed=replayed,
-        letters_left=_letters(stack, marked),
-        cleared=frozenset(news.cleared()),
+        dead_letters_left=_letters(stack, marked),
+        cleared=frozenset(notifications.cleared()),
         delayed=tuple(one.image_id for one in good if (row := stack.row(one.image_id)) and row.attempt > 2),
-        reckoning=trial.settled([*good, marked]),
+        outcome=scenario.settled([*good, marked]),
     )
 
 
-def _letters(stack: Stack, answer: Answer) -> tuple[Letter, ...]:
+def _letters(stack: Stack, answer: Answer) -> tuple[DeadLetter, ...]:
     return tuple(letter for letter in stack.letters() if letter.image_id == answer.image_id)
 
 
@@ -95,17 +97,17 @@ def _ended(stack: Stack, answer: Answer, *, run: int = 1) -> Image | None:
     return row if row is not None and row.run == run and row.status in (Status.DONE, Status.FAILED) else None
 
 
-def _awaited[T](trial: Trial, find: Callable[[], T]) -> T:
+def _awaited[T](scenario: Scenario, find: Callable[[], T]) -> T:
     """What is found in the end; something false where patience has come to its end."""
-    deadline = time.monotonic() + trial.plan.patience_seconds
+    deadline = time.monotonic() + scenario.plan.patience_seconds
     while not (found := find()) and time.monotonic() < deadline:
-        if trial.plan.is_quick:
-            trial.stack.sweep()
+        if scenario.plan.is_quick:
+            scenario.stack.sweep()
         time.sleep(_LOOK_SECONDS)
     return found
 
 
-class _News:
+class _Notifications:
     """What a queue that is subscribed to the topics of alarms has heard, in the order in which it happened."""
 
     def __init__(self, stack: Stack, queue_url: str) -> None:
@@ -133,7 +135,7 @@ class _News:
 
 
 @contextmanager
-def _subscribed(stack: Stack) -> Iterator[_News]:
+def _subscribed(stack: Stack) -> Iterator[_Notifications]:
     sqs, sns = stack.client("sqs"), stack.client("sns")
     queue_url: str = sqs.create_queue(QueueName=f"proof-{uuid4().hex[:8]}")["QueueUrl"]
     attributes: dict[str, Any] = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])["Attributes"]
@@ -147,7 +149,7 @@ def _subscribed(stack: Stack) -> Iterator[_News]:
         for topic in ("WarningAlarms", "CriticalAlarms")
     ]
     try:
-        yield _News(stack, queue_url)
+        yield _Notifications(stack, queue_url)
     finally:
         for subscription in subscriptions:
             sns.unsubscribe(SubscriptionArn=subscription)

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darkroom.domain.message import Message
-from proof.faults.scenario import Trial
+from proof.faults.scenario import Scenario
 from proof.running.kills import killing
 from proof.running.load import TENANT, Answer
-from proof.running.outcome import Reckoning
+from proof.running.outcome import Outcome
 from proof.running.stack import LANE, Stack
 from proof.running.wire import DISTURBANCES
 
@@ -24,51 +24,55 @@ _ODDS = (70, 28, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ordeal:
+class FaultInjection:
     """What a load went through, and its account."""
 
     kills: dict[str, int]
     faults: dict[str, int]
     duplicates: int
     repeated_uploads: int
-    reckoning: Reckoning
+    outcome: Outcome
 
 
-def ordeal(trial: Trial) -> Callable[[], Ordeal]:
+def fault_injection(scenario: Scenario) -> Callable[[], FaultInjection]:
     """Upload by clients that persist, while one call of AWS in twenty fails and process after process is killed.
 
     What is returned gives the account once all has come to rest.
     """
-    plan = trial.plan
+    plan = scenario.plan
     chance = random.Random(plan.seed)
-    duplicates = _Duplicates(trial.stack, chance)
-    faults_before = trial.wire.faults()
+    duplicates = _Duplicates(scenario.stack, chance)
+    faults_before = scenario.wire.faults()
     with (
-        trial.wire.disturbed(DISTURBANCES),
+        scenario.wire.disturbed(DISTURBANCES),
         killing(
-            trial.stack.state, plan.victims, progress=trial.wire.requests, every=plan.requests_a_kill, seed=plan.seed
+            scenario.stack.state,
+            plan.victims,
+            progress=scenario.wire.requests,
+            every=plan.requests_a_kill,
+            seed=plan.seed,
         ) as kills,
     ):
-        answers = trial.upload(
-            [chance.choice(trial.photos) for _ in range(plan.uploads)],
+        answers = scenario.upload(
+            [chance.choice(scenario.photos) for _ in range(plan.uploads)],
             persistent=True,
             on_answer=duplicates.send_some,
         )
-        _drain(trial, down_to=plan.uploads // 4)
-    faults = trial.wire.faults() - faults_before
-    return lambda: Ordeal(
+        _drain(scenario, down_to=plan.uploads // 4)
+    faults = scenario.wire.faults() - faults_before
+    return lambda: FaultInjection(
         kills=dict(kills),
         faults=dict(faults),
         duplicates=duplicates.sent,
         repeated_uploads=sum(answer.refused for answer in answers),
-        reckoning=trial.settled(answers),
+        outcome=scenario.settled(answers),
     )
 
 
-def _drain(trial: Trial, *, down_to: int) -> None:
+def _drain(scenario: Scenario, *, down_to: int) -> None:
     """Wait until most of the work is done: who accepts is faster than who develops."""
-    deadline = time.monotonic() + trial.plan.patience_seconds
-    while trial.stack.waiting_messages() > down_to and time.monotonic() < deadline:
+    deadline = time.monotonic() + scenario.plan.patience_seconds
+    while scenario.stack.waiting_messages() > down_to and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
 
 

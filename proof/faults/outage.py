@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle, islice
 
-from proof.faults.scenario import Trial
+from proof.faults.scenario import Scenario
 from proof.running.load import Answer
-from proof.running.outcome import Reckoning
+from proof.running.outcome import Outcome
 from proof.running.wire import silence
 
 STORES = ("dynamodb", "s3")
@@ -29,20 +29,20 @@ class Outage:
     statuses: dict[int, int]
     dishonest: tuple[str, ...]
     longest_wait_seconds: float
-    reckoning: Reckoning
+    outcome: Outcome
 
 
-def outage(trial: Trial, store: str) -> Callable[[], Outage]:
+def outage(scenario: Scenario, store: str) -> Callable[[], Outage]:
     """Upload steadily, by clients that take the first answer for good, and silence the store meanwhile.
 
     What is returned gives the account once all has come to rest.
     """
-    plan = trial.plan
+    plan = scenario.plan
     answers: list[Answer] = []
 
     def upload() -> None:
-        trial.upload(
-            list(islice(cycle(trial.photos), plan.uploads)),
+        scenario.upload(
+            list(islice(cycle(scenario.photos), plan.uploads)),
             interval_seconds=plan.seconds_an_upload,
             on_answer=answers.append,
         )
@@ -51,7 +51,7 @@ def outage(trial: Trial, store: str) -> Callable[[], Outage]:
     uploading.start()
     while len(answers) < plan.uploads // 4 and uploading.is_alive():
         time.sleep(0.05)
-    with trial.wire.disturbed(silence(store)):
+    with scenario.wire.disturbed(silence(store)):
         time.sleep(plan.silence_seconds)
     uploading.join()
     return lambda: Outage(
@@ -64,5 +64,5 @@ def outage(trial: Trial, store: str) -> Callable[[], Outage]:
             if not answer.is_accepted and not answer.is_honest_refusal
         ),
         longest_wait_seconds=max(answer.seconds for answer in answers),
-        reckoning=trial.settled(answers),
+        outcome=scenario.settled(answers),
     )

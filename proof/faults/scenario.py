@@ -1,4 +1,4 @@
-"""A stack on trial: led through a wire that can be disturbed, at a pace, and known by what it does undisturbed."""
+"""A stack on scenario: led through a wire that can be disturbed, at a pace, and known by what it does undisturbed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from proof.running.conditions import Conditions, Pace, conditions
 from proof.running.load import Answer, Photo, marked_photo, photos, upload
-from proof.running.outcome import Evidence, Prints, Reckoning, prints_of, reckon, settle
+from proof.running.outcome import Evidence, Outcome, Prints, outcome_of, prints_of, settle
 from proof.running.stack import Stack
 from proof.running.wire import Wire, wire_to
 
@@ -42,7 +42,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Scenario:
     """A stack under conditions, how hard it is tried, and what its outputs are when nothing disturbs them."""
 
     stack: Stack
@@ -57,15 +57,15 @@ class Trial:
         """Post these photos by the plan's number of clients."""
         return upload(self.stack.api_url, bodies, clients=self.plan.clients, **options)
 
-    def settled(self, answers: Sequence[Answer]) -> Reckoning:
+    def settled(self, answers: Sequence[Answer]) -> Outcome:
         """The account of these uploads, once they have come to rest."""
         settle(self.stack, answers, patience_seconds=self.plan.patience_seconds, sweeping=self.plan.is_quick)
-        return reckon(Evidence.of(self.stack), answers, undisturbed=self.undisturbed)
+        return outcome_of(Evidence.of(self.stack), answers, undisturbed=self.undisturbed)
 
 
 @contextmanager
-def trial_of(stack: Stack, plan: Plan, *, folder: Path) -> Iterator[Trial]:
-    """Put a stack on trial for the length of the block; the logs of the wire go to `folder`."""
+def scenario_of(stack: Stack, plan: Plan, *, folder: Path) -> Iterator[Scenario]:
+    """Put a stack on scenario for the length of the block; the logs of the wire go to `folder`."""
     samples = photos(_PHOTOS)
     marked = marked_photo(MARK)
     answers = upload(stack.api_url, [*samples, marked], clients=2)
@@ -75,7 +75,7 @@ def trial_of(stack: Stack, plan: Plan, *, folder: Path) -> Iterator[Trial]:
         wire_to(stack.gateway_url, folder=folder) as wire,
         conditions(stack, wire_url=wire.url, pace=plan.pace) as imposed,
     ):
-        yield Trial(
+        yield Scenario(
             stack=stack,
             wire=wire,
             conditions=imposed,

@@ -27,7 +27,7 @@ from proof.fakes.pictures import encoded, picture
 _LONGEST = timedelta(days=364)
 
 _CHEAP_PIXELS = 500_000
-"""A recipe of more work than that is put off: it would keep the workers busy, who have a benchmark of their own."""
+"""A recipe of more work than that is postponed: it would keep the workers busy, who have a benchmark of their own."""
 
 _SMALL_BYTES = 1_000_000
 """No stack has a limit below."""

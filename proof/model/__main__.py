@@ -25,15 +25,15 @@ from hypothesis import HealthCheck, Verbosity, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from checks.report import Goal, write_report
-from proof.model.histories import RULES, TALLY, Histories
+from proof.model.histories import COUNTS, RULES, Histories
 from proof.model.processes import MODES
 from proof.model.stores import HARMS, Broken
-from proof.model.world import ENDINGS, Tally
+from proof.model.world import ENDINGS, Counts
 
 STEPS = 50
 """Steps of a history."""
 
-LOOKS = ("rescued", "waiting", "gave_up", "buried", "removed", "unsent", "fenced", "unreadable")
+LOOKS = ("rescued", "waiting", "gave_up", "dead_letter_placed", "removed", "unsent", "fenced", "unreadable")
 """What sweeps must have come to at least once, of thousands."""
 
 _CHUNK = 250
@@ -48,17 +48,17 @@ class Chunk:
     """What the histories of one seed came to; `broken` is how a promise was broken, and `harm` which."""
 
     seed: int
-    tally: Tally
+    counts: Counts
     harm: str | None = None
     broken: str | None = None
 
 
-def run(machine: type[Histories], *, histories: int, seed_number: int | None = None) -> Tally:
+def run(machine: type[Histories], *, histories: int, seed_number: int | None = None) -> Counts:
     """Runs that many histories, always the same ones for a seed; without one, the same ones always.
 
     Raises Broken (or a group of errors, where there were several) with the shortest history that breaks a promise.
     """
-    before = TALLY.copy()
+    before = COUNTS.copy()
     if seed_number is not None:
         machine = seed(seed_number)(type(machine.__name__, (machine,), {}))
     run_state_machine_as_test(
@@ -74,29 +74,29 @@ def run(machine: type[Histories], *, histories: int, seed_number: int | None = N
             suppress_health_check=list(HealthCheck),
         ),
     )
-    return TALLY.since(before)
+    return COUNTS.since(before)
 
 
-def never_happened(tally: Tally, *, looks: Sequence[str] = ()) -> list[str]:
+def never_happened(counts: Counts, *, looks: Sequence[str] = ()) -> list[str]:
     """What a proof has to have seen and has not: every rule, fault and end, and these outcomes of sweeps."""
     return [
-        *(f"rule: {name}" for name in RULES if not tally.rules[name]),
-        *(f"fault: {name}" for name in MODES if not tally.faults[name]),
-        *(f"end: {name}" for name in ENDINGS if not tally.endings[name]),
-        *(f"sweep: {name}" for name in looks if not tally.looks[name]),
+        *(f"rule: {name}" for name in RULES if not counts.rules[name]),
+        *(f"fault: {name}" for name in MODES if not counts.faults[name]),
+        *(f"end: {name}" for name in ENDINGS if not counts.endings[name]),
+        *(f"sweep: {name}" for name in looks if not counts.looks[name]),
     ]
 
 
-def table(tally: Tally) -> str:
+def table(counts: Counts) -> str:
     """How often everything happened."""
     parts: tuple[tuple[str, Counter[str]], ...] = (
-        ("rules", tally.rules),
-        ("faults", tally.faults),
-        ("deliveries", tally.deliveries),
-        ("sweeps", tally.looks),
-        ("replays", tally.replays),
-        ("ends", tally.endings),
-        ("in all", tally.totals),
+        ("rules", counts.rules),
+        ("faults", counts.faults),
+        ("deliveries", counts.deliveries),
+        ("sweeps", counts.looks),
+        ("replays", counts.replays),
+        ("ends", counts.endings),
+        ("in all", counts.totals),
     )
     return "\n".join(
         f"{title:<12}{name:<40}{count:>10,}" for title, counts in parts for name, count in counts.most_common()
@@ -104,17 +104,17 @@ def table(tally: Tally) -> str:
 
 
 def _chunk(seed_number: int, histories: int) -> Chunk:
-    before = TALLY.copy()
+    before = COUNTS.copy()
     try:
         run(Histories, histories=histories, seed_number=seed_number)
     except Exception as error:  # a broken promise, or a bug of any other kind: both are findings
         return Chunk(
             seed=seed_number,
-            tally=TALLY.since(before),
+            counts=COUNTS.since(before),
             harm=_harm_of(error),
             broken="".join(traceback.format_exception(error)),
         )
-    return Chunk(seed=seed_number, tally=TALLY.since(before))
+    return Chunk(seed=seed_number, counts=COUNTS.since(before))
 
 
 def _harm_of(error: BaseException) -> str:
@@ -153,36 +153,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}", flush=True)
-    tally, broken = Tally(), Counter[str]()
+    counts, broken = Counts(), Counter[str]()
     for chunk in chunks(options.seed, seconds=options.seconds, histories=options.histories, jobs=options.jobs):
-        tally.add(chunk.tally)
+        counts.add(chunk.counts)
         if chunk.broken is not None:
             broken[chunk.harm or "other"] += 1
             print(f"{chunk.broken}\nRepeat: python -m proof.model --seed {chunk.seed} --histories {_CHUNK}")
-        print(f"{tally.totals['histories']:,} histories, {sum(broken.values())} broken", flush=True)
-    print(table(tally))
-    missing = never_happened(tally, looks=LOOKS)
+        print(f"{counts.totals['histories']:,} histories, {sum(broken.values())} broken", flush=True)
+    print(table(counts))
+    missing = never_happened(counts, looks=LOOKS)
     for name in missing:
         print(f"never happened: {name}")
-    write_report("model", seed=options.seed, rows=_rows(tally, broken, options.jobs), goals=_goals(broken, missing))
+    write_report("model", seed=options.seed, rows=_rows(counts, broken, options.jobs), goals=_goals(broken, missing))
     return 1 if broken or missing else 0
 
 
-def _rows(tally: Tally, broken: Counter[str], jobs: int) -> list[dict[str, Any]]:
+def _rows(counts: Counts, broken: Counter[str], jobs: int) -> list[dict[str, Any]]:
     return [
         {
             "steps": STEPS,
             "jobs": jobs,
-            "histories": tally.totals["histories"],
-            "duplicates": tally.totals["duplicates"],
-            "repeated_deliveries": tally.totals["repeated deliveries"],
-            "faults": tally.faults.total(),
-            "images": tally.endings.total(),
+            "histories": counts.totals["histories"],
+            "duplicates": counts.totals["duplicates"],
+            "repeated_deliveries": counts.totals["repeated deliveries"],
+            "faults": counts.faults.total(),
+            "images": counts.endings.total(),
             **{harm: broken[harm] for harm in (*HARMS, "other")},
         },
-        *({"rule": name, "count": tally.rules[name]} for name in RULES),
-        *({"fault": name, "count": tally.faults[name]} for name in MODES),
-        *({"end": name, "count": tally.endings[name]} for name in ENDINGS),
+        *({"rule": name, "count": counts.rules[name]} for name in RULES),
+        *({"fault": name, "count": counts.faults[name]} for name in MODES),
+        *({"end": name, "count": counts.endings[name]} for name in ENDINGS),
     ]
 
 

@@ -17,13 +17,13 @@ from proof.model.world import (
     SKEW_LIMIT_SECONDS,
     STORES,
     TENANTS,
+    Counts,
     Model,
-    Tally,
     pretended_engine,
     real_engine,
 )
 
-TALLY = Tally()
+COUNTS = Counts()
 """What all histories of this process came to."""
 
 RULES = (
@@ -57,8 +57,8 @@ RULES = (
     "let run",
     "sweep",
     "two sweeps at once",
-    "replay by letters",
-    "replay by move",
+    "replay by dead letters",
+    "replay by redrive",
     "replay by row",
     "redo by row",
     "lose an output",
@@ -85,7 +85,7 @@ ONE = st.just(0) | ANY
 deliveries = st.tuples(st.just("deliver"), ONE)
 sweeps = st.just(("sweep",))
 withdrawals = st.tuples(st.just("delete"), ONE, st.sampled_from([True, True, False]))
-replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "move", "row"]), ONE) | st.tuples(
+replays = st.tuples(st.just("replay"), queues, st.sampled_from(["letters", "redrive", "row"]), ONE) | st.tuples(
     st.just("redo"), st.booleans(), ONE
 )
 drops = st.tuples(st.just("drop"), queues, st.booleans())
@@ -100,7 +100,7 @@ CALLS = {
     "deliver": _calls(("images", 3), ("once", 2), ("originals", 1), ("engine", 1), ("outputs", 2), ("lanes", 1)),
     "sweep": _calls(("images", 5), ("index", 4), ("outputs", 1), ("originals", 1), ("lanes", 2), ("dead_letters", 6)),
     "delete": _calls(("images", 3)),
-    "replay": _calls(("images", 4), ("lanes", 1), ("dead_letters", 4), ("moves", 3)),
+    "replay": _calls(("images", 4), ("lanes", 1), ("dead_letters", 4), ("redrives", 3)),
     "drop": _calls(("images", 2), ("dead_letters", 4)),
 }
 """The first calls that a process makes, by their stores."""
@@ -179,18 +179,18 @@ class Histories(RuleBasedStateMachine):
         self.model = self._model()
 
     def _model(self) -> Model:
-        return Model(pretended_engine(), TALLY)
+        return Model(pretended_engine(), COUNTS)
 
     def teardown(self) -> None:
         try:
             if sys.exception() is None:
                 self.model.settle()
-                TALLY.totals["histories"] += 1
+                COUNTS.totals["histories"] += 1
         finally:
             self.model.close()
 
     def _happens(self, name: str) -> None:
-        TALLY.rules[name] += 1
+        COUNTS.rules[name] += 1
 
     @initialize(uploads=st.lists(uploads, min_size=1, max_size=3))
     def begin(self, uploads: list[Upload]) -> None:
@@ -257,12 +257,12 @@ class Histories(RuleBasedStateMachine):
 
     def _meanwhile(self, first: Step, how: How, meantime: list[Step]) -> None:
         """A process stands still at one of its calls while others run, and goes on then, if it may still."""
-        standing = set(self.model.stopped)
+        verdict = set(self.model.stopped)
         self._do(first, how)
         self._happens("meanwhile")
         for step in meantime:
             self._do(step, {})
-        for process in set(self.model.stopped) - standing:
+        for process in set(self.model.stopped) - verdict:
             self.model.go_on(process, None)
 
     def _submit(self, upload: Upload, how: How) -> None:
@@ -274,7 +274,7 @@ class Histories(RuleBasedStateMachine):
     def _do(self, step: Step, how: How) -> None:
         model = self.model
         rows = sorted(model.images.rows.values(), key=lambda row: not model.is_at(row.image_id))
-        visible = sorted(model.lanes.visible(), key=lambda parcel: not model.is_at(parcel.message.image_id))
+        visible = sorted(model.lanes.visible(), key=lambda message: not model.is_at(message.message.image_id))
         match step:
             case ("deliver", which) if visible:
                 self._happens("deliver")
@@ -306,34 +306,34 @@ class Histories(RuleBasedStateMachine):
 
     # ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @precondition(lambda self: self.model.lanes.parcels)
+    @precondition(lambda self: self.model.lanes.messages)
     @rule(which=ANY, mischief=mischiefs)
     def play(self, which: int, mischief: Step) -> None:
         """One rule for all that befalls a message, so that it does not crowd out the deliveries."""
         lanes = self.model.lanes
-        which %= len(lanes.parcels)
-        parcel = lanes.parcels[which]
+        which %= len(lanes.messages)
+        message = lanes.messages[which]
         match mischief:
             case ("duplicate", times):
-                TALLY.totals["duplicates"] += times
+                COUNTS.totals["duplicates"] += times
                 for _ in range(times):
-                    lanes.send(parcel.message)
+                    lanes.send(message.message)
             case ("reorder",):
-                lanes.parcels[:] = lanes.parcels[which:][::-1] + lanes.parcels[:which]
+                lanes.messages[:] = lanes.messages[which:][::-1] + lanes.messages[:which]
             case ("delay", seconds):
-                lanes.hide(parcel, seconds)
+                lanes.hide(message, seconds)
             case ("expire visibility",):
-                lanes.hide(parcel, 0)
+                lanes.hide(message, 0)
             case ("lose a message",):
-                lanes.acknowledge(parcel)
+                lanes.acknowledge(message)
             case ("forge a message", change):
-                lanes.send(parcel.message.model_copy(update=change))
+                lanes.send(message.message.model_copy(update=change))
             case ("occupy its record",):
-                self.model.once.occupy(self._key_of(parcel.message))
+                self.model.once.occupy(self._key_of(message.message))
             case ("remember otherwise",):
-                self.model.once.remember_otherwise(self._key_of(parcel.message))
+                self.model.once.remember_otherwise(self._key_of(message.message))
             case ("lose its original",):
-                self.model.lose_original(parcel.message.image_id)
+                self.model.lose_original(message.message.image_id)
         self._happens(mischief[0])
 
     def _key_of(self, message: Message) -> str:
@@ -367,8 +367,8 @@ class Histories(RuleBasedStateMachine):
                 model.mend()
             case ("bring the bug back",):
                 model.mended = False
-            case ("plant a row of an unknown version", tenant, lane, has_letter):
-                model.plant(tenant, lane, has_letter=has_letter)
+            case ("plant a row of an unknown version", tenant, lane, has_dead_letter):
+                model.plant(tenant, lane, has_dead_letter=has_dead_letter)
             case ("list", tenant):
                 model.look_through(tenant)
         self._happens(weather[0])
@@ -392,4 +392,4 @@ class RealHistories(Histories):
     """The same by the real engine."""
 
     def _model(self) -> Model:
-        return Model(real_engine(), TALLY)
+        return Model(real_engine(), COUNTS)

@@ -18,7 +18,7 @@ from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Tak
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 
 HIDDEN_MILLISECONDS = 60_000
-"""A taken letter that nobody gives back shows itself after this, as the adapter asks of SQS."""
+"""A taken dead letter that nobody gives back shows itself after this, as the adapter asks of SQS."""
 
 FOR_EVER: Milliseconds = 2**62
 
@@ -144,7 +144,7 @@ class ModelLanes(FakeLanes):
     """The `Lanes` port with what SQS does to messages: visibility, receive counts and the redrive to dead letters."""
 
     dead_letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
-    parcels: list[Parcel] = field(default_factory=list)
+    messages: list[Parcel] = field(default_factory=list)
     crowd: int = 0
     now: Milliseconds = 0
     made: int = 0
@@ -152,33 +152,33 @@ class ModelLanes(FakeLanes):
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         self.made += 1
         visible_at = self.now + delay_seconds * 1000
-        self.parcels.append(Parcel(parcel_id=f"message-{self.made}", message=message, visible_at=visible_at))
+        self.messages.append(Parcel(parcel_id=f"message-{self.made}", message=message, visible_at=visible_at))
 
     def backlog(self, lane: str) -> int:
-        return self.crowd + sum(parcel.message.lane == lane for parcel in self.visible())
+        return self.crowd + sum(message.message.lane == lane for message in self.visible())
 
     def visible(self) -> list[Parcel]:
         """What a worker may be handed now."""
-        return [parcel for parcel in self.parcels if parcel.visible_at <= self.now]
+        return [message for message in self.messages if message.visible_at <= self.now]
 
-    def receive(self, parcel: Parcel, visibility_seconds: int) -> bool:
+    def receive(self, message: Parcel, visibility_seconds: int) -> bool:
         """Hands the message out; one that was handed out five times before becomes a dead letter instead."""
-        if parcel.receive_count >= MAX_RECEIVES:
-            self.dead_letters.lie_down(parcel.message.lane, parcel.message.model_dump_json())
-            self.parcels.remove(parcel)
+        if message.receive_count >= MAX_RECEIVES:
+            self.dead_letters.lie_down(message.message.lane, message.message.model_dump_json())
+            self.messages.remove(message)
             return False
-        parcel.receive_count += 1
-        parcel.visible_at = self.now + visibility_seconds * 1000
+        message.receive_count += 1
+        message.visible_at = self.now + visibility_seconds * 1000
         return True
 
-    def acknowledge(self, parcel: Parcel) -> None:
+    def acknowledge(self, message: Parcel) -> None:
         """Removes the message, if it is still there."""
-        if parcel in self.parcels:
-            self.parcels.remove(parcel)
+        if message in self.messages:
+            self.messages.remove(message)
 
-    def hide(self, parcel: Parcel, seconds: int) -> None:
+    def hide(self, message: Parcel, seconds: int) -> None:
         """Shows the message again after that time."""
-        parcel.visible_at = self.now + seconds * 1000
+        message.visible_at = self.now + seconds * 1000
 
 
 @dataclass
@@ -189,7 +189,7 @@ class ModelDeadLetters(FakeDeadLetters):
     taken_at: dict[str, Milliseconds] = field(default_factory=dict)
     is_kept: Callable[[Message], bool] = lambda message: False
     late: set[str] = field(default_factory=set)
-    """Those that SQS made when the one letter of their run was already kept for good."""
+    """Those that SQS made when the one dead letter of their run was already kept for good."""
 
     def take(self, queue: str, limit: int) -> Taken:
         self.hidden = {one for one in self.hidden if self.taken_at[one] + HIDDEN_MILLISECONDS > self.now}
@@ -204,7 +204,7 @@ class ModelDeadLetters(FakeDeadLetters):
         return letter
 
     def all(self) -> list[DeadLetter]:
-        """The letters of all queues."""
+        """The dead letters of all queues."""
         return [letter for letters in self.lying.values() for letter in letters]
 
 

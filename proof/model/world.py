@@ -12,11 +12,11 @@ from functools import cache
 from typing import Any, Literal
 from unittest.mock import patch
 
-from darkroom.domain.dead_letter import MoveStatus
+from darkroom.domain.dead_letter import RedriveStatus
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable
-from darkroom.domain.image import Image, Letter, Status, message_for
+from darkroom.domain.image import DeadLetterState, Image, Status, message_for
 from darkroom.domain.limits import Limits
-from darkroom.domain.listing import Wish
+from darkroom.domain.listing import ListQuery
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.recipes import Recipe
 from darkroom.domain.retry import RetryPolicy
@@ -30,6 +30,7 @@ from darkroom.operations.pace import Pace
 from darkroom.operations.read_image import UnknownImage
 from darkroom.operations.redo_image import NotRedoable, redo_image
 from darkroom.operations.redo_image import Ports as RedoPorts
+from darkroom.operations.replay_dead_letters import Counts as ReplayCounts
 from darkroom.operations.replay_dead_letters import (
     NotReplayable,
     QueuePorts,
@@ -37,12 +38,11 @@ from darkroom.operations.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operations.replay_dead_letters import Tally as ReplayTally
 from darkroom.operations.sweep_due_images import measure
-from darkroom.operations.transcode_image import Early, Finished, PutOff
+from darkroom.operations.transcode_image import Early, Finished, Postponed
 from darkroom.ports import DeadLetter
 from proof.fakes import FakeOriginals, World
-from proof.fakes.dead_letters import FakeMoves
+from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.pictures import jpeg
 from proof.fakes.rows import accepted_image
 from proof.fakes.world import TIMEOUT_SECONDS, VISIBILITY_SECONDS
@@ -62,7 +62,7 @@ type Kind = Literal["good", "refused", "poison", "killer"]
 type Role = Literal["client", "worker", "sweeper", "operator"]
 
 ROLES: tuple[Role, ...] = ("client", "worker", "sweeper", "operator")
-STORES = ("images", "index", "originals", "outputs", "lanes", "dead_letters", "moves", "once", "engine")
+STORES = ("images", "index", "originals", "outputs", "lanes", "dead_letters", "redrives", "once", "engine")
 """What processes call; the index of due images is not always as well as its table."""
 
 WRITES = {
@@ -71,7 +71,7 @@ WRITES = {
     "outputs": frozenset({"put_if_absent", "delete", "delete_all"}),
     "lanes": frozenset({"send"}),
     "dead_letters": frozenset({"put", "remove", "give_back"}),
-    "moves": frozenset({"start"}),
+    "redrives": frozenset({"start"}),
 }
 TENANTS = ("acme", "umbra")
 RECIPES: tuple[dict[str, str], ...] = ({}, {"variants": "thumb"})
@@ -163,7 +163,7 @@ def _really(original: bytes, recipe: Recipe, **options: Any) -> Developed:
 
 
 @dataclass
-class Tally:
+class Counts:
     """How often everything has happened, over all histories."""
 
     rules: Counter[str] = field(default_factory=Counter)
@@ -174,26 +174,26 @@ class Tally:
     endings: Counter[str] = field(default_factory=Counter)
     totals: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Counts) -> None:
         """Counts what the other has counted, too."""
         for part in fields(self):
             getattr(self, part.name).update(getattr(other, part.name))
 
-    def copy(self) -> Tally:
+    def copy(self) -> Counts:
         """The counts as they are now."""
-        return Tally(**{part.name: Counter(getattr(self, part.name)) for part in fields(self)})
+        return Counts(**{part.name: Counter(getattr(self, part.name)) for part in fields(self)})
 
-    def since(self, before: Tally) -> Tally:
+    def since(self, before: Counts) -> Counts:
         """What was counted after `before` was copied."""
-        return Tally(**{part.name: getattr(self, part.name) - getattr(before, part.name) for part in fields(self)})
+        return Counts(**{part.name: getattr(self, part.name) - getattr(before, part.name) for part in fields(self)})
 
 
 class Model:
     """The stores, the queues, a clock for each role, the processes that stopped half-way, and what was promised."""
 
-    def __init__(self, engine: Engine, tally: Tally) -> None:
+    def __init__(self, engine: Engine, counts: Counts) -> None:
         self.engine = engine
-        self.tally = tally
+        self.counts = counts
         self.now = World().now
         self.skews: dict[Role, int] = dict.fromkeys(ROLES, 0)
         self.mended = self.was_mended = self.was_skewed = False
@@ -209,7 +209,7 @@ class Model:
         self.attempts: dict[tuple[str, int], list[Process]] = {}
         self.keys: dict[tuple[str, str], set[tuple[bytes, str]]] = {}
 
-        self.surroundings = Surroundings(struck=lambda mode: tally.faults.update([mode]))
+        self.surroundings = Surroundings(struck=lambda mode: counts.faults.update([mode]))
         self.images = WatchedImages(
             lease_is_over=self._lease_is_over, on_claim=self._on_claim, is_redone=self.redone.__contains__
         )
@@ -217,8 +217,8 @@ class Model:
         self.outputs = WatchedOutputs(is_deleted=lambda image_id: self.images.rows[image_id].is_deleted)
         self.dead_letters = ModelDeadLetters(is_kept=self._is_kept)
         self.lanes = ModelLanes(dead_letters=self.dead_letters)
-        self.moves = FakeMoves(self.dead_letters, self.lanes, per_look=10)
-        self._struck_moves = Struck("moves", self.moves, self.surroundings, writes=WRITES["moves"])
+        self.redrives = FakeRedrives(self.dead_letters, self.lanes, per_look=10)
+        self._struck_redrives = Struck("redrives", self.redrives, self.surroundings, writes=WRITES["redrives"])
         self.once = ModelOnce(
             clock=lambda: self.worlds["worker"].now,
             lease_seconds=TIMEOUT_SECONDS,
@@ -262,25 +262,25 @@ class Model:
 
         self._start("submit", "client", body, **how)
 
-    def deliver(self, parcel: Parcel, **how: Any) -> None:
+    def deliver(self, message: Parcel, **how: Any) -> None:
         """SQS hands a message to a worker; what the handler does with the outcome is in its record_handler."""
-        if not self.lanes.receive(parcel, VISIBILITY_SECONDS):
-            self.tally.totals["redriven by SQS"] += 1
+        if not self.lanes.receive(message, VISIBILITY_SECONDS):
+            self.counts.totals["redriven by SQS"] += 1
             return
-        receipt, receive_count = f"{parcel.parcel_id}/{parcel.receive_count}", parcel.receive_count
+        receipt, receive_count = f"{message.parcel_id}/{message.receive_count}", message.receive_count
         if "worker" in self.surroundings.down:
             return
-        if receive_count > 1 or parcel.message.run > 1:
-            self.tally.totals["repeated deliveries"] += 1
+        if receive_count > 1 or message.message.run > 1:
+            self.counts.totals["repeated deliveries"] += 1
 
         def body() -> None:
-            verdict = self.worlds["worker"].deliver(parcel.message, receipt, receive_count=receive_count)
+            verdict = self.worlds["worker"].deliver(message.message, receipt, receive_count=receive_count)
             returns_in_seconds = verdict.returns_in_seconds
-            self.tally.deliveries[
+            self.counts.deliveries[
                 verdict.reason
                 if isinstance(verdict, Finished)
-                else "put off"
-                if isinstance(verdict, PutOff | Early)
+                else "postponed"
+                if isinstance(verdict, Postponed | Early)
                 else "try again by another message"
                 if returns_in_seconds is None
                 else "try again"
@@ -288,9 +288,9 @@ class Model:
             # Lambda deletes the message of a good record; where it does not get that far, the message comes back.
             with suppress(Retryable):
                 if returns_in_seconds is not None:
-                    self._call("lanes", "hide", lambda: self.lanes.hide(parcel, returns_in_seconds))
+                    self._call("lanes", "hide", lambda: self.lanes.hide(message, returns_in_seconds))
                 else:
-                    self._call("lanes", "acknowledge", lambda: self.lanes.acknowledge(parcel))
+                    self._call("lanes", "acknowledge", lambda: self.lanes.acknowledge(message))
 
         self._start("deliver", "worker", body, **how)
 
@@ -315,10 +315,10 @@ class Model:
         must(not sweep.errors, "stuck", f"a sweep trips over no row: {sweep.errors}")
         for error in (*problems.values(), *sweep.unlisted.values()):
             must(isinstance(error, Retryable), "stuck", f"measuring and listing trip over no row: {error!r}")
-        self.tally.looks["the index does not answer"] += len(sweep.unlisted)
-        self.tally.looks.update(sweep.outcomes)
+        self.counts.looks["the index does not answer"] += len(sweep.unlisted)
+        self.counts.looks.update(sweep.outcomes)
 
-    def plant(self, tenant: str, lane: str, *, has_letter: bool) -> None:
+    def plant(self, tenant: str, lane: str, *, has_dead_letter: bool) -> None:
         """A version was deployed that writes what this one cannot read, and has been taken back: a row of it is the
         newest of its tenant's, the oldest that waits in its lane, and overdue; its message is in the lane, and perhaps
         one of it among the dead letters."""
@@ -329,7 +329,7 @@ class Model:
         self.images.plant(image)
         message = message_for(image)
         self.lanes.send(message)
-        if has_letter:
+        if has_dead_letter:
             self.dead_letters.lie_down(lane, message.model_dump_json())
 
     def look_through(self, tenant: str) -> None:
@@ -345,7 +345,7 @@ class Model:
         shown: list[str] = []
         after, pages = None, 0
         while pages == 0 or after is not None:
-            page = list_images(ListPorts(images=images), Wish(limit=2, after=after), tenant_id=tenant)
+            page = list_images(ListPorts(images=images), ListQuery(limit=2, after=after), tenant_id=tenant)
             shown += [image.image_id for image in page.images]
             after, pages = page.next, pages + 1
         own = [row for row in self.images.rows.values() if row.tenant_id == tenant and not row.is_deleted]
@@ -365,8 +365,9 @@ class Model:
 
         self._start("delete", "client", body, **how)
 
-    def replay(self, queue: str, by: Literal["letters", "move", "row"], image_id: str, **how: Any) -> None:
-        """An operator replays what is in a queue letter by letter, or all by one move, or an image by its row."""
+    def replay(self, queue: str, by: Literal["letters", "redrive", "row"], image_id: str, **how: Any) -> None:
+        """An operator replays what is in a queue dead letter by dead letter, or all by one redrive, or an image by its
+        row."""
 
         def body() -> None:
             world = self.worlds["operator"]
@@ -374,24 +375,24 @@ class Model:
                 images=world.images,
                 lanes=world.lanes,
                 dead_letters=world.dead_letters,
-                moves=self._struck_moves,
+                redrives=self._struck_redrives,
                 clock=world.clock,
                 pause=lambda _: None,
             )
-            tally = ReplayTally()
+            counts = ReplayCounts()
             try:
                 match by:
                     case "letters":
                         pace = Pace(per_second=10, clock=world.clock, pause=lambda _: None)
-                        replay_dead_letters(ports, queue, EVERYTHING, pace=pace, stop=lambda: False, tally=tally)
-                    case "move":
-                        replay_queue(ports, queue, per_second=10, stop=lambda: False, tally=tally)
+                        replay_dead_letters(ports, queue, EVERYTHING, pace=pace, stop=lambda: False, counts=counts)
+                    case "redrive":
+                        replay_queue(ports, queue, per_second=10, stop=lambda: False, counts=counts)
                     case "row":
                         replay_image(ports, image_id)
-                        tally.add("replayed by its row")
+                        counts.add("replayed by its row")
             except (Retryable, NotReplayable):
                 pass  # the operator is told, and may do it again
-            self.tally.replays.update(tally.counts)
+            self.counts.replays.update(counts.counts)
 
         self._start("replay", "operator", body, **how)
 
@@ -403,7 +404,7 @@ class Model:
             world = self.worlds["operator"]
             with suppress(Retryable, NotRedoable):  # the operator is told, and may do it again
                 redo_image(RedoPorts(images=world.images, lanes=world.lanes, clock=world.clock), image_id)
-                self.tally.replays["redone by its row"] += 1
+                self.counts.replays["redone by its row"] += 1
 
         self._start("redo", "operator", body, **how)
 
@@ -414,17 +415,17 @@ class Model:
             self.lost[variant.key] = image_id
 
     def drop(self, queue: str, *, force: bool, **how: Any) -> None:
-        """An operator removes the letters that are of no use any more, or by `force` all."""
+        """An operator removes the dead letters that are of no use any more, or by `force` all."""
 
         def body() -> None:
             if force:
                 self.dropped |= set(self._letters())
             world = self.worlds["operator"]
-            tally = ReplayTally()
+            counts = ReplayCounts()
             with suppress(Retryable):
                 ports = DropPorts(dead_letters=world.dead_letters, images=world.images, clock=world.clock)
-                drop_dead_letters(ports, queue, EVERYTHING, force=force, stop=lambda: False, tally=tally)
-            self.tally.replays.update(tally.counts)
+                drop_dead_letters(ports, queue, EVERYTHING, force=force, stop=lambda: False, counts=counts)
+            self.counts.replays.update(counts.counts)
 
         self._start("drop", "operator", body, **how)
 
@@ -438,7 +439,7 @@ class Model:
         self._bury_processes()
         for queue in self.dead_letters.queues:
             # SQS goes on with a move whether anybody looks or not, and ends it when the queue is empty.
-            while (move := self.moves.latest(queue)) is not None and move.status is MoveStatus.RUNNING:
+            while (redrive := self.redrives.latest(queue)) is not None and redrive.status is RedriveStatus.RUNNING:
                 pass
         self.surroundings.down -= {store for store, instant in self._up_again.items() if instant <= self.now}
         self._tell_time()
@@ -446,8 +447,8 @@ class Model:
     def let_run(self, minutes: int) -> None:
         """Minutes in which nothing but time passes: whatever is visible is delivered, and each ends with a sweep."""
         for _ in range(minutes):
-            for parcel in self.lanes.visible():
-                self.deliver(parcel)
+            for message in self.lanes.visible():
+                self.deliver(message)
             self.pass_time(60)
             self.sweep()
 
@@ -488,7 +489,7 @@ class Model:
         """What holds at every moment."""
         for row in self.images.rows.values():
             if row.status.is_terminal:
-                owed = row.is_deleted or row.letter in (Letter.OWED, Letter.PLACED)
+                owed = row.is_deleted or row.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED)
                 must(row.waiting_since is None, "stuck", "nobody waits for what has ended")
                 must(owed or row.due_at is None, "stuck", "nobody looks again at what has ended and owes nothing")
             else:
@@ -497,7 +498,7 @@ class Model:
             if row.variants or (row.status is Status.DONE and not row.is_deleted):
                 self._check_outputs(row)
             told = [attempt.number for attempt in row.attempts if attempt.run == row.run]
-            must(told == list(range(1, row.attempt + 1)), "lost", "a row tells of every attempt of its run")
+            must(told == list(range(1, row.attempt + 1)), "lost", "a row describes every attempt of its run")
         for image_id in self.accepted:
             must(image_id in self.images.rows, "lost", "whatever was accepted has a row")
         for image_id in self.withdrawn:
@@ -535,8 +536,8 @@ class Model:
         began = self.now
         for _ in range(_ROUNDS):
             while visible := self.lanes.visible():
-                for parcel in visible:
-                    self.deliver(parcel)
+                for message in visible:
+                    self.deliver(message)
             self.sweep()
             self.check()
             if (seconds := self._seconds_to_next_event()) is None:
@@ -549,7 +550,7 @@ class Model:
 
     def _seconds_to_next_event(self) -> int | None:
         """Until the sweep that is next to find anything, or the next message shows itself; None where none will."""
-        instants = [parcel.visible_at for parcel in self.lanes.parcels]
+        instants = [message.visible_at for message in self.lanes.messages]
         instants += [row.due_at for row in self.images.rows.values() if row.due_at is not None]
         if not instants:
             return None
@@ -557,20 +558,20 @@ class Model:
 
     def _unrest(self) -> str:
         due = [row for row in self.images.rows.values() if row.due_at is not None]
-        return f"messages {self.lanes.parcels}, due {due}"
+        return f"messages {self.lanes.messages}, due {due}"
 
     def _check_at_rest(self) -> None:
         letters = self._letters()
         for image_id in set(self.lost.values()):
             row = self.images.rows[image_id]
             is_whole = bool(row.variants) and all(variant.key in self.outputs.objects for variant in row.variants)
-            self.tally.rules["make again what was lost"] += is_whole
+            self.counts.rules["make again what was lost"] += is_whole
         for tenant in TENANTS:
             self._check_list(tenant, self.images)
         for row in self.images.rows.values():
             must(row.status.is_terminal, "stuck", "whatever has a row comes to an end")
             ending = row.status.value if row.error is None else f"{row.status.value}: {row.error.code}"
-            self.tally.endings[ending] += 1
+            self.counts.endings[ending] += 1
             self._check_ending(row)
             about = letters.get((row.image_id, row.run), [])
             if row.is_deleted:
@@ -578,8 +579,8 @@ class Model:
                 must(not left, "stuck", "what was withdrawn leaves no outputs")
                 must(row.image_id not in self.originals.objects, "stuck", "what was withdrawn leaves no original")
                 must(row.forget_at is not None, "stuck", "a tombstone is forgotten one day")
-            elif row.letter is not None:
-                must(row.letter is Letter.KEPT, "stuck", "a dead letter is made sure of")
+            elif row.dead_letter is not None:
+                must(row.dead_letter is DeadLetterState.KEPT, "stuck", "a dead letter is made sure of")
                 timely = [letter for letter in about if letter.message_id not in self.dead_letters.late]
                 must(len(timely) <= 1, "doubled", "a given-up run has one dead letter")
                 dropped = (row.image_id, row.run) in self.dropped
@@ -589,7 +590,7 @@ class Model:
                 must(not explained, "doubled", "what was not given up has no dead letter but a settled one")
         for about in letters.values():
             explained = [letter for letter in about if letter.explanation is not None]
-            must(len(explained) <= 1, "doubled", "no run has two explained letters")
+            must(len(explained) <= 1, "doubled", "no run has two explained dead letters")
 
     def _check_ending(self, row: Image) -> None:
         kind = next(photo.kind for photo in self.engine.photos if _sha256(photo.body) == row.source.sha256)
@@ -608,7 +609,11 @@ class Model:
                     must(excused, "lost", "a good image fails only where something befell each of its attempts")
                 must(code != REFUSAL or kind == "refused", "lost", "no photo is refused that can be developed")
                 owed = code != REFUSAL and not row.is_deleted
-                must(owed == (row.letter is not None), "lost", "whatever was given up has a dead letter, and no other")
+                must(
+                    owed == (row.dead_letter is not None),
+                    "lost",
+                    "whatever was given up has a dead letter, and no other",
+                )
             case _:
                 must(row.status is Status.CANCELLED and row.is_deleted, "lost", "only its client cancels an image")
 
@@ -627,7 +632,7 @@ class Model:
 
     def _is_kept(self, message: Message) -> bool:
         row = self.images.rows.get(message.image_id)
-        return row is not None and row.run == message.run and row.letter is Letter.KEPT
+        return row is not None and row.run == message.run and row.dead_letter is DeadLetterState.KEPT
 
     def _belongs_to(self, tenant: str, image_id: str) -> bool:
         return self.images.rows[image_id].tenant_id == tenant

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from darkroom.operations.release_images import TURNS_AHEAD_SECONDS
+from darkroom.operations.release_images import WINDOWS_AHEAD_SECONDS
 from proof.running.stack import Stack
 
 PATIENCE_SECONDS = 120
@@ -18,7 +18,7 @@ def rfc3339(instant: int) -> str:
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Journey:
+class TimeTravel:
     """How far ahead a stack's clock is, and in `broken` what was found wrong on the way."""
 
     def __init__(self, stack: Stack) -> None:
@@ -32,7 +32,7 @@ class Journey:
             self.broken.append(breach)
 
     def go_to(self, instant: int) -> None:
-        """Move the stack's clock to that second, if it is not there yet."""
+        """Redrive the stack's clock to that second, if it is not there yet."""
         self._go(instant - int(time.time()) - self._ahead_seconds)
 
     def hold(self) -> None:
@@ -42,7 +42,7 @@ class Journey:
 
     def let_go(self, process_at: int, *, still_waiting: int = 0) -> None:
         """Go to when images of one time are given their turns, and wait until all executions but so many have ended."""
-        self.go_to(process_at - TURNS_AHEAD_SECONDS + 5)
+        self.go_to(process_at - WINDOWS_AHEAD_SECONDS + 5)
         self._wait(lambda: self._running() <= still_waiting, "the releases have sent their messages")
 
     def _go(self, seconds: int) -> None:

@@ -17,7 +17,7 @@ from proof.running.stack import Stack
 INJECTED = Path(__file__).with_name("injected")
 _HURRIED = "hurried.handler"
 
-ACCEPTOR, ADMITTER, TRANSCODER = "SubmitImageFunction", "AdmitUploadFunction", "TranscodeImageFunction"
+ACCEPTOR, UPLOAD_ACCEPTOR, TRANSCODER = "SubmitImageFunction", "AcceptUploadFunction", "TranscodeImageFunction"
 HOLDER, RELEASER, SWEEPER = "HoldImagesFunction", "ReleaseImagesFunction", "SweepDueImagesFunction"
 FUNCTIONS = (ACCEPTOR, TRANSCODER, SWEEPER)
 """Those that accept, develop and rescue. Readers stay as they are: they would presign addresses of the wire."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from darkroom.domain.image import Image, Letter, Status
+from darkroom.domain.image import DeadLetterState, Image, Status
 from proof.running.load import Answer
 from proof.running.stack import Stack
 
@@ -18,7 +18,7 @@ type Prints = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reckoning:
+class Outcome:
     """The account of one load. `lost`, `doubled`, `stuck` and `differing` say of each case what is wrong with it."""
 
     uploads: int
@@ -90,7 +90,7 @@ def prints_of(stack: Stack, answers: Sequence[Answer]) -> Prints:
     return {answer.photo.name: evidence.prints(answer.image_id) for answer in answers}
 
 
-def reckon(evidence: Evidence, answers: Sequence[Answer], *, undisturbed: Prints) -> Reckoning:
+def outcome_of(evidence: Evidence, answers: Sequence[Answer], *, undisturbed: Prints) -> Outcome:
     """Compare what clients were told with the rows, the objects and the logs."""
     rows = evidence.rows
     lost, doubled, stuck, differing = [], [], [], []
@@ -105,7 +105,7 @@ def reckon(evidence: Evidence, answers: Sequence[Answer], *, undisturbed: Prints
         named = f"{row.image_id} ({answer.photo.name}, answered {answer.status})"
         if not row.status.is_terminal:
             stuck.append(f"{named} is still {row.status}, attempt {row.attempt}")
-        elif row.due_at is not None and row.letter is not Letter.PLACED:
+        elif row.due_at is not None and row.dead_letter is not DeadLetterState.PLACED:
             stuck.append(f"{named} is {row.status} and still due")
         if row.status is Status.DONE:
             if evidence.prints(row.image_id) != undisturbed[answer.photo.name]:
@@ -123,7 +123,7 @@ def reckon(evidence: Evidence, answers: Sequence[Answer], *, undisturbed: Prints
     if evidence.messages > 0:
         stuck.append(f"{evidence.messages} messages stay in the lane")
     attempts = [attempt for row in worked for attempt in row.attempts]
-    return Reckoning(
+    return Outcome(
         uploads=len(answers),
         accepted=sum(answer.is_accepted for answer in answers),
         done=sum(row.status is Status.DONE for row in worked),

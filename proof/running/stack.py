@@ -21,7 +21,7 @@ LANE = "slow"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Letter:
+class DeadLetter:
     """A dead letter: about which image and run, and how it explains itself, if it does."""
 
     image_id: str
@@ -29,11 +29,11 @@ class Letter:
     explanation: dict[str, Any] | None
 
 
-def _letter(message: dict[str, Any]) -> Letter:
+def _letter(message: dict[str, Any]) -> DeadLetter:
     body = json.loads(message["Body"])
     attribute = message.get("MessageAttributes", {}).get(EXPLANATION)
     explanation = None if attribute is None else json.loads(attribute["StringValue"])
-    return Letter(image_id=body["image_id"], run=body["run"], explanation=explanation)
+    return DeadLetter(image_id=body["image_id"], run=body["run"], explanation=explanation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Stack(LocalStack):
         )
         return from_item(answer["Item"]) if "Item" in answer else None
 
-    def letters(self) -> tuple[Letter, ...]:
+    def letters(self) -> tuple[DeadLetter, ...]:
         """The dead letters of the lane, up to ten, which stay as visible as they are."""
         answer = self.client("sqs").receive_message(
             QueueUrl=self.output("SlowDeadLettersUrl"),

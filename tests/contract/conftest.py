@@ -30,10 +30,10 @@ class Aws:
     images_table: str
     tenants_table: str
     idempotency_table: str
-    calendar_table: str
+    reservations_table: str
     uploads_bucket: str
     token_buckets_table: str
-    timesheets_table: str
+    throughput_table: str
     originals_bucket: str
     outputs_bucket: str
     archive_bucket: str
@@ -66,9 +66,9 @@ class Aws:
             **{f"{lane.upper()}_CONCURRENCY": str(LANES[lane].concurrency) for lane in self.queue_urls},
             "HOLD_QUEUE_URL": self.hold_queue_url,
             "UPLOAD_QUEUE_URL": self.upload_queue_url,
-            "CALENDAR_TABLE": self.calendar_table,
+            "RESERVATIONS_TABLE": self.reservations_table,
             "TOKEN_BUCKETS_TABLE": self.token_buckets_table,
-            "TIMESHEETS_TABLE": self.timesheets_table,
+            "THROUGHPUT_TABLE": self.throughput_table,
             "HOLDS_BUCKET": self.holds_bucket,
             "HOLD_STATE_MACHINE": self.hold_state_machine,
             "DEAD_LETTER_QUEUES": ",".join(f"{name}={url}" for name, url in self.dead_letter_urls.items()),
@@ -103,10 +103,10 @@ def aws(ambient: None) -> Iterator[Aws]:
             images_table=_table("ImagesTable"),
             tenants_table=_table("TenantsTable"),
             idempotency_table=_table("IdempotencyTable"),
-            calendar_table=_table("CalendarTable"),
+            reservations_table=_table("ReservationsTable"),
             uploads_bucket="uploads",
             token_buckets_table=_table("TokenBucketsTable"),
-            timesheets_table=_table("TimesheetsTable"),
+            throughput_table=_table("ThroughputTable"),
             originals_bucket="originals",
             outputs_bucket="outputs",
             archive_bucket="archive",

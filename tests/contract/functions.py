@@ -51,7 +51,7 @@ def load(name: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def call(module: ModuleType, event: dict[str, Any], **context: Any) -> dict[str, Any]:
-    """What the handler answers; to a request it must be an answer that openapi.json tells of."""
+    """What the handler answers; to a request it must be an answer that openapi.json describes."""
     answer: dict[str, Any] = module.handler(event, Context(module.__name__.removeprefix("app_"), **context))
     json.dumps(answer)  # Lambda does
     if "statusCode" in answer:  # an authorizer answers the gateway, and otherwise

@@ -184,7 +184,7 @@ def test_a_request_that_came_past_the_authorizer_is_refused_and_never_the_defaul
         call(load("submit_image", aws, monkeypatch), http_event("POST", "/images", body=jpeg()))["body"]
     )["id"]
     monkeypatch.setenv("ACCESS", access)
-    name = {"GET": "read_image", "PATCH": "move_image", "DELETE": "delete_image"}[method]
+    name = {"GET": "read_image", "PATCH": "reschedule_image", "DELETE": "delete_image"}[method]
     event = http_event(method, f"/images/{image_id}", body=b'{"delay": "PT1H"}')
     assert call(load(name, aws, monkeypatch), event)["statusCode"] == 500
     assert call(load("submit_image", aws, monkeypatch), http_event("POST", "/images", body=jpeg()))["statusCode"] == 500
@@ -233,7 +233,7 @@ def test_a_token_that_names_no_tenant_is_refused_by_name(
     for name, method, path in (
         ("submit_image", "POST", "/images"),
         ("read_image", "GET", "/images/x"),
-        ("move_image", "PATCH", "/images/x"),
+        ("reschedule_image", "PATCH", "/images/x"),
     ):
         answer = call(load(name, aws, monkeypatch), with_token(method, path, claims, body=b""))
         assert (answer["statusCode"], json.loads(answer["body"])["code"]) == (403, "no_tenant")

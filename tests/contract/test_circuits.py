@@ -21,7 +21,7 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
 from darkroom.domain.retry import MAX_RECEIVES, OUTAGE
-from darkroom.operations.transcode_image import NEXT_TURN_SECONDS
+from darkroom.operations.transcode_image import RETURN_SECONDS
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
@@ -166,20 +166,20 @@ def test_after_a_while_a_harmless_read_tries_the_service_and_nobodys_work_does(
     table.trouble.sent.clear()
     table.trouble.error = SILENCE
     with pytest.raises(Retryable):
-        table.circuit.admit()
+        table.circuit.require_healthy()
     assert table.trouble.sent == [], "it is left alone"
 
     clock.shift(RECOVERY_SECONDS)
     with pytest.raises(Retryable):
-        table.circuit.admit()
+        table.circuit.require_healthy()
     assert table.trouble.sent == ["GetItem"], "it was asked, once"
     with pytest.raises(Retryable):
-        table.circuit.admit()
+        table.circuit.require_healthy()
     assert table.trouble.sent == ["GetItem"], "and is left alone again"
 
     clock.shift(RECOVERY_SECONDS)
     table.trouble.error = None
-    table.circuit.admit()
+    table.circuit.require_healthy()
     assert table.trouble.sent == ["GetItem"] * 2
     table.fail(times=FAILURES - 1)
     assert not table.is_open, "it counts from none again"
@@ -192,7 +192,7 @@ def test_the_read_that_tries_a_service_is_a_short_one(table: Table, clock: time_
     table.client.meta.events.register(
         "before-send.dynamodb", lambda request, **_: waits.append(request.context["read_timeout"])
     )
-    table.circuit.admit()
+    table.circuit.require_healthy()
     assert len(waits) == 1
     assert clients.CONNECT_SECONDS + waits[0] <= circuits.PROBE_SECONDS
 
@@ -364,7 +364,7 @@ def test_no_upload_is_what_tries_a_service_out(
 def test_an_image_for_which_too_little_time_is_left_is_not_claimed(worker: Worker) -> None:
     image_id = worker.accepted()
     assert worker.deliver(remaining_milliseconds=29_999)
-    assert worker.hidden == [NEXT_TURN_SECONDS]
+    assert worker.hidden == [RETURN_SECONDS]
     assert worker.row(image_id).attempt == 0
 
 

@@ -259,7 +259,7 @@ def test_every_wait_is_chosen(ambient: None) -> None:
         "sqs_client": (1.0, 3, {"mode": "standard", "total_max_attempts": 2}),
         "sqs_client_without_retries": (1.0, 3, {"mode": "standard", "total_max_attempts": 1}),
     }
-    # A connection may take that long twice, once for TCP and once for TLS; it is reckoned with once.
+    # A connection may take that long twice, once for TCP and once for TLS; it is calculated with once.
     assert api.ANSWER_SECONDS + clients.CONNECT_SECONDS < 10
 
 

@@ -21,14 +21,14 @@ from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConn
 
 from console.api.client import ApiError
 from console.stack import operators as stacks
-from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterMoves, DeadLetterQueues
-from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, MoveStatus, explanation_of
+from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, RedriveStatus, explanation_of
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import message_for
 from darkroom.domain.message import Message, read_message
-from darkroom.ports import Archive, DeadLetters, Moves, UnreadableRow
+from darkroom.ports import Archive, DeadLetters, Redrives, UnreadableRow
 from proof.fakes import FakeDeadLetters, FakeLanes
-from proof.fakes.dead_letters import FakeArchive, FakeMoves
+from proof.fakes.dead_letters import FakeArchive, FakeRedrives
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, load
 from tests.unit.test_dead_letters import given_up
@@ -37,7 +37,7 @@ BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 FAILED = given_up(1)
 
 
-def letters_of(kind: str, aws: Aws) -> DeadLetters:
+def dead_letters_of(kind: str, aws: Aws) -> DeadLetters:
     sqs = boto3.client("sqs")
     return FakeDeadLetters() if kind == "fake" else DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
 
@@ -51,8 +51,8 @@ def put(letters: DeadLetters, *numbers: int) -> None:
 
 
 @BOTH
-def test_a_letter_comes_back_as_it_was_put(kind: str, aws: Aws) -> None:
-    letters = letters_of(kind, aws)
+def test_a_dead_letter_comes_back_as_it_was_put(kind: str, aws: Aws) -> None:
+    letters = dead_letters_of(kind, aws)
     put(letters, 1)
     taken = letters.take("slow", 5)
     (letter,) = taken.letters
@@ -63,7 +63,7 @@ def test_a_letter_comes_back_as_it_was_put(kind: str, aws: Aws) -> None:
 
 @BOTH
 def test_what_is_in_one_hand_is_in_no_other_until_it_is_given_back(kind: str, aws: Aws) -> None:
-    letters = letters_of(kind, aws)
+    letters = dead_letters_of(kind, aws)
     put(letters, *range(12))
     first = letters.take("slow", 11)
     assert len({letter.message_id for letter in first.letters}) == 11 and not first.complete
@@ -76,8 +76,8 @@ def test_what_is_in_one_hand_is_in_no_other_until_it_is_given_back(kind: str, aw
 
 
 @BOTH
-def test_a_removed_letter_is_gone_and_removing_it_again_is_no_error(kind: str, aws: Aws) -> None:
-    letters = letters_of(kind, aws)
+def test_a_removed_dead_letter_is_gone_and_removing_it_again_is_no_error(kind: str, aws: Aws) -> None:
+    letters = dead_letters_of(kind, aws)
     put(letters, 1, 2)
     one, other = letters.take("slow", 5).letters
     letters.remove(one)
@@ -86,8 +86,8 @@ def test_a_removed_letter_is_gone_and_removing_it_again_is_no_error(kind: str, a
     assert [letter.message_id for letter in letters.take("slow", 5).letters] == [other.message_id]
 
 
-def test_a_letter_travels_in_its_tenants_share(aws: Aws) -> None:
-    put(letters_of("aws", aws), 1)
+def test_a_dead_letter_travels_in_its_tenants_share(aws: Aws) -> None:
+    put(dead_letters_of("aws", aws), 1)
     (message,) = boto3.client("sqs").receive_message(QueueUrl=aws.dead_letter_urls["slow"], AttributeNames=["All"])[
         "Messages"
     ]
@@ -102,8 +102,8 @@ def test_a_queue_too_long_for_one_hand_is_not_said_to_be_whole() -> None:
     assert (len(taken.letters), taken.complete) == (1, False)
 
 
-def test_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) -> None:
-    put(letters_of("aws", aws), 1, 2)
+def test_dead_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) -> None:
+    put(dead_letters_of("aws", aws), 1, 2)
     sqs = boto3.client("sqs", config=Config(retries={"mode": "standard", "total_max_attempts": 2}))
     lost: list[str] = []
 
@@ -121,12 +121,13 @@ def test_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) -> No
     assert not letters.take("slow", 5).asked_again
 
 
-# ── Moves ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Redrives
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass
 class MoveTasks:
-    """SQS's move tasks over moto's queues: one task at a time, one letter moved whenever somebody asks."""
+    """SQS's move tasks over moto's queues: one task at a time, one dead letter moved whenever somebody asks."""
 
     client: Any
     urls: dict[str, str]
@@ -191,20 +192,20 @@ def _without_handle(task: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass
-class Moving:
-    """A port of moves, the letters that it moves, and what has come to their lane."""
+class Redriving:
+    """A port of redrives, the dead letters that it redrives, and what has come to their lane."""
 
-    moves: Moves
+    redrives: Redrives
     letters: DeadLetters
     arrived: Callable[[], list[Message]]
 
 
-def moving_of(kind: str, aws: Aws) -> Moving:
-    letters = letters_of(kind, aws)
+def redriving_of(kind: str, aws: Aws) -> Redriving:
+    letters = dead_letters_of(kind, aws)
     put(letters, 1, 2)
     if isinstance(letters, FakeDeadLetters):
         lanes = FakeLanes()
-        return Moving(FakeMoves(letters, lanes), letters, lambda: lanes.sent)
+        return Redriving(FakeRedrives(letters, lanes), letters, lambda: lanes.sent)
     sqs = boto3.client("sqs")
     MoveTasks(sqs, {"slow-dead-letters": aws.dead_letter_urls["slow"], "slow": aws.slow_queue_url})
     arn = f"arn:aws:sqs:{REGION}:123456789012:slow"
@@ -213,55 +214,55 @@ def moving_of(kind: str, aws: Aws) -> Moving:
         answer = boto3.client("sqs").receive_message(QueueUrl=aws.slow_queue_url, MaxNumberOfMessages=10)
         return [read_message(message["Body"]) for message in answer.get("Messages", [])]
 
-    return Moving(DeadLetterMoves(sqs, {"slow": (f"{arn}-dead-letters", arn)}), letters, arrived)
+    return Redriving(DeadLetterRedrives(sqs, {"slow": (f"{arn}-dead-letters", arn)}), letters, arrived)
 
 
 @BOTH
-def test_a_move_takes_all_letters_to_their_lane_and_then_is_over(kind: str, aws: Aws) -> None:
-    moving = moving_of(kind, aws)
-    assert moving.moves.latest("slow") is None
-    moving.moves.start("slow", 5)
-    first = moving.moves.latest("slow")
-    assert first is not None and (first.status, first.to_move) == (MoveStatus.RUNNING, 2)
+def test_a_move_takes_all_dead_letters_to_their_lane_and_then_is_over(kind: str, aws: Aws) -> None:
+    redriving = redriving_of(kind, aws)
+    assert redriving.redrives.latest("slow") is None
+    redriving.redrives.start("slow", 5)
+    first = redriving.redrives.latest("slow")
+    assert first is not None and (first.status, first.to_move) == (RedriveStatus.RUNNING, 2)
     assert first.handle is not None
-    while (move := moving.moves.latest("slow")) is not None and not move.status.is_over:
+    while (redrive := redriving.redrives.latest("slow")) is not None and not redrive.status.is_over:
         pass
-    assert move is not None and (move.status, move.moved, move.handle) == (MoveStatus.COMPLETED, 2, None)
-    assert moving.letters.depth("slow") == 0
-    assert sorted(message.image_id for message in moving.arrived()) == [f"{1:026d}", f"{2:026d}"]
+    assert redrive is not None and (redrive.status, redrive.moved, redrive.handle) == (RedriveStatus.COMPLETED, 2, None)
+    assert redriving.letters.depth("slow") == 0
+    assert sorted(message.image_id for message in redriving.arrived()) == [f"{1:026d}", f"{2:026d}"]
 
 
 @BOTH
 def test_a_move_that_runs_is_not_started_twice(kind: str, aws: Aws) -> None:
-    moves = moving_of(kind, aws).moves
-    moves.start("slow", 5)
-    first = moves.latest("slow")
-    moves.start("slow", 5)
-    second = moves.latest("slow")
+    redrives = redriving_of(kind, aws).redrives
+    redrives.start("slow", 5)
+    first = redrives.latest("slow")
+    redrives.start("slow", 5)
+    second = redrives.latest("slow")
     assert first is not None and second is not None and first.started_at == second.started_at
 
 
 @BOTH
 def test_a_cancelled_move_leaves_the_rest_and_the_next_is_another(kind: str, aws: Aws) -> None:
-    moving = moving_of(kind, aws)
-    moving.moves.start("slow", 5)
-    move = moving.moves.latest("slow")
-    assert move is not None
-    moving.moves.cancel(move)
-    moving.moves.cancel(move)
-    while (ended := moving.moves.latest("slow")) is not None and not ended.status.is_over:
+    redriving = redriving_of(kind, aws)
+    redriving.redrives.start("slow", 5)
+    redrive = redriving.redrives.latest("slow")
+    assert redrive is not None
+    redriving.redrives.cancel(redrive)
+    redriving.redrives.cancel(redrive)
+    while (ended := redriving.redrives.latest("slow")) is not None and not ended.status.is_over:
         pass
-    assert ended is not None and ended.status is MoveStatus.CANCELLED
-    assert moving.letters.depth("slow") == 1
-    moving.moves.start("slow", 5)
-    again = moving.moves.latest("slow")
-    assert again is not None and again.started_at != move.started_at
+    assert ended is not None and ended.status is RedriveStatus.CANCELLED
+    assert redriving.letters.depth("slow") == 1
+    redriving.redrives.start("slow", 5)
+    again = redriving.redrives.latest("slow")
+    assert again is not None and again.started_at != redrive.started_at
 
 
 def test_a_move_names_where_to_and_how_fast(aws: Aws) -> None:
     sqs = boto3.client("sqs")
     tasks = MoveTasks(sqs, {"slow-dead-letters": aws.dead_letter_urls["slow"], "slow": aws.slow_queue_url})
-    DeadLetterMoves(sqs, {"slow": ("arn:of:letters", "arn:of:lane")}).start("slow", 7)
+    DeadLetterRedrives(sqs, {"slow": ("arn:of:letters", "arn:of:lane")}).start("slow", 7)
     asked = ("SourceArn", "DestinationArn", "MaxNumberOfMessagesPerSecond")
     assert [tasks.tasks[0][name] for name in asked] == ["arn:of:letters", "arn:of:lane", 7]
 
@@ -284,7 +285,7 @@ def test_the_archiver_copies_what_is_old_enough_and_fails_where_it_cannot(
     s3 = boto3.client("s3")
     s3.create_bucket(Bucket="archive")
     monkeypatch.setenv("ARCHIVE_BUCKET", "archive")
-    put(letters_of("aws", aws), 1)
+    put(dead_letters_of("aws", aws), 1)
     archiver = load("archive_dead_letters", aws, monkeypatch)
     assert call(archiver, {})["outcomes"] == {"too_young": 1}
     later = archiver.ports.clock() + ARCHIVED_FROM_SECONDS * 1000 + 10_000
@@ -292,7 +293,7 @@ def test_the_archiver_copies_what_is_old_enough_and_fails_where_it_cannot(
     assert call(archiver, {})["outcomes"] == {"archived": 1, "too_young": 0}
     (item,) = s3.list_objects_v2(Bucket="archive")["Contents"]
     document = json.loads(s3.get_object(Bucket="archive", Key=item["Key"])["Body"].read())
-    assert (document["standing"], document["explanation"]["image_id"]) == ("unknown", FAILED.image_id)
+    assert (document["verdict"], document["explanation"]["image_id"]) == ("unknown", FAILED.image_id)
     boto3.client("sqs").delete_queue(QueueUrl=aws.dead_letter_urls["fast"])
     with pytest.raises(Retryable, match="fast"):
         call(archiver, {})

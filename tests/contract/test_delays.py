@@ -114,7 +114,7 @@ def test_the_same_key_with_another_time_is_another_request(aws: Aws, monkeypatch
 
 
 def test_a_move_answers_with_the_document_and_bad_ones_with_problems(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    move = load("move_image", aws, monkeypatch)
+    move = load("reschedule_image", aws, monkeypatch)
 
     def patch(image_id: str, body: bytes) -> dict[str, Any]:
         answer = call(move, http_event("PATCH", f"/images/{image_id}", body=body))
@@ -130,7 +130,7 @@ def test_a_move_answers_with_the_document_and_bad_ones_with_problems(aws: Aws, m
         )
         for body in (b"", b"[]", b"{", b'{"when": "PT1H"}', b'{"delay": 5}', b"{}"):
             refused = patch(image_id, body)
-            assert (refused["statusCode"], refused["code"]) == (400, "invalid_move"), body
+            assert (refused["statusCode"], refused["code"]) == (400, "invalid_schedule"), body
         assert patch(image_id, b'{"delay": "1h"}')["code"] == "invalid_delay"
         assert patch("0" * 26, b'{"delay": "PT1H"}')["statusCode"] == 404
         assert patch(image_id, b'{"delay": "PT0S"}')["status"] == "pending"
@@ -151,7 +151,7 @@ def test_what_cannot_be_read_or_held_comes_again_and_the_rest_does_not(
     assert len(executions(aws)) == 1
 
 
-def test_a_batch_that_was_given_up_wakes_again_when_its_letter_is_moved_back(
+def test_a_batch_that_was_given_up_wakes_again_when_its_dead_letter_is_moved_back(
     aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, hold = boto3.client("stepfunctions"), load("hold_images", aws, monkeypatch)

@@ -287,7 +287,7 @@ def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reach
         problem(answer, 405, "method_not_allowed")
         assert answer["headers"]["Allow"] == allowed
     # Characters that Powertools' routes do not know: these reach a function and none of its handlers.
-    for function, method in (("read_image", "GET"), ("delete_image", "DELETE"), ("move_image", "PATCH")):
+    for function, method in (("read_image", "GET"), ("delete_image", "DELETE"), ("reschedule_image", "PATCH")):
         event = http_event(method, '/images/"x"', headers={"content-type": "application/json"})
         problem(call(getattr(functions, function), event), 404, "unknown_path")
 
@@ -386,7 +386,7 @@ def test_a_bad_form_is_a_problem_that_says_why(
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "application/xml"])
 @pytest.mark.parametrize(
     ("function", "method", "path"),
-    [("move_image", "PATCH", f"/images/{'0' * 26}"), ("begin_upload", "POST", "/uploads")],
+    [("reschedule_image", "PATCH", f"/images/{'0' * 26}"), ("begin_upload", "POST", "/uploads")],
 )
 def test_a_body_that_is_not_called_json_is_refused(
     functions: Functions, function: str, method: str, path: str, content_type: str
@@ -415,7 +415,7 @@ def test_a_body_that_is_not_called_json_is_refused(
 def test_a_move_that_does_not_say_when_is_refused(functions: Functions, content_type: str | None, body: bytes) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
     event = http_event("PATCH", f"/images/{'0' * 26}", body=body, headers=headers)
-    problem(call(functions.move_image, event), 400, "invalid_move")
+    problem(call(functions.reschedule_image, event), 400, "invalid_schedule")
 
 
 def test_no_browser_may_take_an_answer_for_something_else(functions: Functions) -> None:
@@ -472,7 +472,7 @@ def test_a_refused_image_is_acknowledged_and_its_owner_is_told(functions: Functi
     assert (shown["status"], shown["error"]["code"], shown["error"]["retryable"]) == ("failed", "truncated", False)
 
 
-def test_an_image_whose_original_was_removed_fails_at_once_with_one_letter(functions: Functions) -> None:
+def test_an_image_whose_original_was_removed_fails_at_once_with_one_dead_letter(functions: Functions) -> None:
     image_id = document(functions.post())["id"]
     bucket, key = functions.aws.originals_bucket, f"originals/{image_id}"
     s3 = boto3.client("s3")
@@ -641,7 +641,7 @@ def test_a_deleted_image_that_was_developed_leaves_nothing_in_the_buckets(functi
     gone, kept = (document(functions.post())["id"] for _ in range(2))
     functions.work()
     s3, aws = boto3.client("s3"), functions.aws
-    # What people do by hand in a bucket with versions: another version, and a delete marker that hides it.
+    # What people do by report a bucket with versions: another version, and a delete marker that hides it.
     s3.put_object(Bucket=aws.originals_bucket, Key=f"originals/{gone}", Body=b"by hand")
     s3.delete_object(Bucket=aws.originals_bucket, Key=f"originals/{gone}")
     s3.put_object(Bucket=aws.outputs_bucket, Key=f"outputs/{gone}/0/of-an-earlier-run.jpeg", Body=b"orphan")
@@ -668,13 +668,13 @@ def test_a_deleted_image_that_was_developed_leaves_nothing_in_the_buckets(functi
         problem(functions.get(f"/images/{gone}{path}"), 404, "unknown_image")
 
 
-def test_a_given_up_image_gets_its_letter_from_the_sweeper(functions: Functions) -> None:
+def test_a_given_up_image_gets_its_dead_letter_from_the_sweeper(functions: Functions) -> None:
     image_id = document(functions.post())["id"]
     table = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)
     row = functions.row(image_id)
     table.change(row, replace(row, attempt=5))
     assert functions.work() == {"batchItemFailures": []}
-    assert call(functions.sweep_due_images, {})["outcomes"] == {"buried": 1}
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"dead_letter_placed": 1}
     (letter,) = boto3.client("sqs").receive_message(
         QueueUrl=functions.aws.dead_letter_urls["slow"], MessageAttributeNames=["All"], MaxNumberOfMessages=10
     )["Messages"]
@@ -721,7 +721,7 @@ def test_a_sweep_says_how_many_it_rescued_also_when_none(
 @pytest.mark.parametrize("path", sorted((ROOT / "events").glob("*.json")), ids=lambda path: path.stem)
 def test_every_sample_event_is_one_that_its_function_takes(functions: Functions, path: Path) -> None:
     upload = json.loads((ROOT / "events" / "submit_image.json").read_text())
-    if path.stem == "move_image":  # only what is scheduled can be moved
+    if path.stem == "reschedule_image":  # only what is scheduled can be moved
         upload["queryStringParameters"] = {**upload.get("queryStringParameters", {}), "delay": "P2D"}
     sample = call(functions.submit_image, upload)
     assert sample["statusCode"] == 202

@@ -18,17 +18,17 @@ from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
 from darkroom import telemetry
-from darkroom.aws.calendar import ReleaseCalendar
 from darkroom.aws.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
+from darkroom.aws.reservations_table import ReservationsTable
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import MAX_BATCH_BYTES, Batch, Entry, Turn, Unplaceable, UnreadableBatch, batch_key
+from darkroom.domain.hold import MAX_BATCH_BYTES, Batch, Entry, ReleaseWindow, Unplaceable, UnreadableBatch, batch_key
 from darkroom.domain.image import Status, message_for
 from darkroom.domain.instants import timestamp
 from darkroom.domain.message import Message, read_message
-from darkroom.ports import Calendar
-from proof.fakes.stores import FakeCalendar, FakeHolds, FakeLanes
+from darkroom.ports import Reservations
+from proof.fakes.stores import FakeHolds, FakeLanes, FakeReservations
 from tests.contract.conftest import REGION, TEMPLATE, Aws
 from tests.contract.functions import ROOT, call, load, record
 from tests.unit.test_image import pending
@@ -70,14 +70,14 @@ def any_start(name: str) -> dict[str, Any]:
 
 
 def test_an_execution_is_told_what_to_release_and_when(executions: tuple[HoldExecutions, Stubber]) -> None:
-    alarms, stubber = executions
+    wake_ups, stubber = executions
     told = json.dumps({"begins_at": None, "key": "key", "position": 0, "wake_at": "2026-11-21T09:00:00Z"})
     stubber.add_response(
         "start_execution",
         {"executionArn": "arn:aws:states:execution", "startDate": 0},
         {"stateMachineArn": MACHINE, "name": "hold-1", "input": told},
     )
-    alarms.set("hold-1", "key", WAKE_AT)
+    wake_ups.set("hold-1", "key", WAKE_AT)
     stubber.assert_no_pending_responses()
 
 
@@ -85,9 +85,9 @@ def test_an_execution_is_told_what_to_release_and_when(executions: tuple[HoldExe
 def test_an_execution_that_runs_or_has_succeeded_is_the_promise(
     executions: tuple[HoldExecutions, Stubber], status: str
 ) -> None:
-    alarms, stubber = executions
+    wake_ups, stubber = executions
     used_up(stubber, "hold-1", status)
-    alarms.set("hold-1", "key", WAKE_AT)
+    wake_ups.set("hold-1", "key", WAKE_AT)
     stubber.assert_no_pending_responses()
 
 
@@ -95,27 +95,27 @@ def test_an_execution_that_runs_or_has_succeeded_is_the_promise(
 def test_a_name_that_a_failed_execution_has_used_up_is_not_taken_for_a_promise(
     executions: tuple[HoldExecutions, Stubber], status: str
 ) -> None:
-    alarms, stubber = executions
+    wake_ups, stubber = executions
     used_up(stubber, "hold-1", status)
     used_up(stubber, "hold-1-1", status)
     started(stubber, "hold-1-2")
-    alarms.set("hold-1", "key", WAKE_AT)
+    wake_ups.set("hold-1", "key", WAKE_AT)
     stubber.assert_no_pending_responses()
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "ExecutionLimitExceeded"])
 def test_a_service_without_room_may_have_some_later(executions: tuple[HoldExecutions, Stubber], code: str) -> None:
-    alarms, stubber = executions
+    wake_ups, stubber = executions
     stubber.add_client_error("start_execution", code)
     with pytest.raises(Retryable):
-        alarms.set("hold-1", "key", WAKE_AT)
+        wake_ups.set("hold-1", "key", WAKE_AT)
 
 
 def test_any_other_answer_is_a_bug(executions: tuple[HoldExecutions, Stubber]) -> None:
-    alarms, stubber = executions
+    wake_ups, stubber = executions
     stubber.add_client_error("start_execution", "StateMachineDoesNotExist")
     with pytest.raises(ClientError):
-        alarms.set("hold-1", "key", WAKE_AT)
+        wake_ups.set("hold-1", "key", WAKE_AT)
 
 
 def test_a_wait_is_never_cut_to_an_earlier_second() -> None:
@@ -140,43 +140,43 @@ def test_an_object_is_there_until_it_is_removed_and_removing_it_twice_is_no_erro
 
 @pytest.mark.parametrize("kind", ["fake", "aws"])
 def test_stretches_of_a_lane_follow_each_other_and_idle_time_is_not_saved_up(kind: str, aws: Aws) -> None:
-    calendar: Calendar = (
-        FakeCalendar() if kind == "fake" else ReleaseCalendar(boto3.client("dynamodb"), aws.calendar_table)
+    reservations: Reservations = (
+        FakeReservations() if kind == "fake" else ReservationsTable(boto3.client("dynamodb"), aws.reservations_table)
     )
-    assert calendar.busy_until("slow") == 0
-    assert calendar.reserve("slow", not_before=1_000, milliseconds=500) == 1_000
-    assert calendar.reserve("slow", not_before=1_000, milliseconds=200) == 1_500
-    assert calendar.reserve("slow", not_before=1_700, milliseconds=100) == 1_700
-    assert calendar.reserve("slow", not_before=5_000, milliseconds=100) == 5_000
-    assert (calendar.busy_until("slow"), calendar.busy_until("fast")) == (5_100, 0)
+    assert reservations.busy_until("slow") == 0
+    assert reservations.reserve("slow", not_before=1_000, milliseconds=500) == 1_000
+    assert reservations.reserve("slow", not_before=1_000, milliseconds=200) == 1_500
+    assert reservations.reserve("slow", not_before=1_700, milliseconds=100) == 1_700
+    assert reservations.reserve("slow", not_before=5_000, milliseconds=100) == 5_000
+    assert (reservations.busy_until("slow"), reservations.busy_until("fast")) == (5_100, 0)
 
 
 @pytest.mark.parametrize("kind", ["fake", "aws"])
 def test_the_latest_turn_of_a_batch_is_remembered(kind: str, aws: Aws) -> None:
-    calendar: Calendar = (
-        FakeCalendar() if kind == "fake" else ReleaseCalendar(boto3.client("dynamodb"), aws.calendar_table)
+    reservations: Reservations = (
+        FakeReservations() if kind == "fake" else ReservationsTable(boto3.client("dynamodb"), aws.reservations_table)
     )
-    assert calendar.turn_of("holds/a") is None
+    assert reservations.window_of("holds/a") is None
     for turn in (
-        Turn(position=100, begins_at=1_000, is_of_all_left=False),
-        Turn(position=200, begins_at=6_000, is_of_all_left=True),
+        ReleaseWindow(position=100, begins_at=1_000, is_of_all_left=False),
+        ReleaseWindow(position=200, begins_at=6_000, is_of_all_left=True),
     ):
-        calendar.note_turn("holds/a", turn)
-        assert calendar.turn_of("holds/a") == turn
-    assert calendar.turn_of("holds/b") is None
+        reservations.note_window("holds/a", turn)
+        assert reservations.window_of("holds/a") == turn
+    assert reservations.window_of("holds/b") is None
 
 
 def test_turns_are_forgotten_in_time(aws: Aws) -> None:
-    calendar, client = ReleaseCalendar(boto3.client("dynamodb"), aws.calendar_table), boto3.client("dynamodb")
-    calendar.note_turn("holds/a", Turn(position=0, begins_at=1_795_251_600_123, is_of_all_left=False))
-    item = client.get_item(TableName=aws.calendar_table, Key={"lane": {"S": "holds/a"}})["Item"]
+    reservations, client = ReservationsTable(boto3.client("dynamodb"), aws.reservations_table), boto3.client("dynamodb")
+    reservations.note_window("holds/a", ReleaseWindow(position=0, begins_at=1_795_251_600_123, is_of_all_left=False))
+    item = client.get_item(TableName=aws.reservations_table, Key={"lane": {"S": "holds/a"}})["Item"]
     assert int(item["forget_at"]["N"]) == 1_795_251_600 + 30 * 24 * 3600
-    assert TEMPLATE["Resources"]["CalendarTable"]["Properties"]["TimeToLiveSpecification"]["AttributeName"] in item
+    assert TEMPLATE["Resources"]["ReservationsTable"]["Properties"]["TimeToLiveSpecification"]["AttributeName"] in item
 
 
-def test_a_calendar_that_changes_between_two_writes_is_asked_again(aws: Aws) -> None:
+def test_a_reservations_that_changes_between_two_writes_is_asked_again(aws: Aws) -> None:
     client = boto3.client("dynamodb")
-    other = ReleaseCalendar(boto3.client("dynamodb"), aws.calendar_table)
+    other = ReservationsTable(boto3.client("dynamodb"), aws.reservations_table)
     came_between: list[int] = []
 
     def answer(arguments: dict[str, Any], call: Any) -> Any:
@@ -185,7 +185,9 @@ def test_a_calendar_that_changes_between_two_writes_is_asked_again(aws: Aws) -> 
         return call(arguments)
 
     spy(client, "UpdateItem", answer)
-    assert ReleaseCalendar(client, aws.calendar_table).reserve("slow", not_before=1_000, milliseconds=500) == 1_500
+    assert (
+        ReservationsTable(client, aws.reservations_table).reserve("slow", not_before=1_000, milliseconds=500) == 1_500
+    )
     assert came_between == [1_000]
 
 
@@ -220,15 +222,15 @@ def received(url: str) -> list[str]:
 def test_batches_go_to_their_lane_ten_at_a_time_each_with_its_delay(aws: Aws) -> None:
     client = boto3.client("sqs")
     asked = spy(client, "SendMessageBatch", lambda arguments, call: call(arguments))
-    parcels = [(message(number), number % 3) for number in range(25)]
-    assert LaneQueues(client, aws.queue_urls).send_all("slow", parcels) == {}
+    messages = [(message(number), number % 3) for number in range(25)]
+    assert LaneQueues(client, aws.queue_urls).send_all("slow", messages) == {}
     assert max(len(arguments["Entries"]) for arguments in asked) <= 10
     delays = {
         read_message(entry["MessageBody"]).image_id: entry["DelaySeconds"]
         for arguments in asked
         for entry in arguments["Entries"]
     }
-    assert delays == {one.image_id: delay for one, delay in parcels}
+    assert delays == {one.image_id: delay for one, delay in messages}
     assert {entry["MessageGroupId"] for arguments in asked for entry in arguments["Entries"]} == {"default"}
 
 

@@ -18,7 +18,7 @@ from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, received
 from tests.contract.gateway import Gateway
 from tests.contract.test_tenant_matrix import MAKING, MOVE
-from tests.unit.test_arrival import event
+from tests.unit.test_upload_notification import event
 
 FUNCTIONS = {path.parent.name for path in ROOT.glob("functions/*/app.py")}
 FILENAME = "from-our-holiday-in-secretville"
@@ -60,7 +60,7 @@ def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succ
     run = Run(gateway, bearer | PRIVATE)
     run.everything()
     assert {"X-Amz-Signature", "x-amz-signature"} <= run.signed, "there were addresses and forms to hide"
-    for table in (aws.images_table, aws.calendar_table):  # from here on everything fails, at its first call
+    for table in (aws.images_table, aws.reservations_table):  # from here on everything fails, at its first call
         boto3.client("dynamodb").delete_table(TableName=table)
     run.everything()
     boto3.client("dynamodb").delete_table(TableName=aws.tenants_table)
@@ -106,7 +106,7 @@ class Run:
         self.sent("GET", f"/{FILENAME}")
         boto3.client("s3").put_object(Bucket=aws.uploads_bucket, Key=f"uploads/{announced}", Body=MAKING["/images"])
         boto3.client("sqs").send_message(QueueUrl=aws.upload_queue_url, MessageBody=event(f"uploads/{announced}"))
-        self.worked("admit_upload", received(aws.upload_queue_url))
+        self.worked("accept_upload", received(aws.upload_queue_url))
         self.worked("hold_images", received(aws.hold_queue_url))
         self.worked("transcode_image", received(aws.fast_queue_url))
         for key in self.batches() or ["holds/2027-02-20T06-35-00.000Z/0.json.gz"]:

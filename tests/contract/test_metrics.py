@@ -39,9 +39,9 @@ def watched() -> set[Measure]:
 def test_every_run_of_the_watchmen_emits_whatever_the_alarms_watch_though_nothing_is_wrong(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Uploads are turned away by submit_image alone (tests/contract/test_admission.py).
+    # Uploads are turned away by submit_image alone (tests/contract/test_load_shedding.py).
     of_watchmen = {measure for measure in watched() if measure[0] != "RequestsTurnedAway"}
-    monkeypatch.setenv("ARCHIVE_BUCKET", "archive")  # without letters it is not asked for anything
+    monkeypatch.setenv("ARCHIVE_BUCKET", "archive")  # without dead letters it is not asked for anything
     for name in ("sweep_due_images", "archive_dead_letters"):
         call(load(name, aws, monkeypatch), {})
     assert of_watchmen <= set(emitted(capsys.readouterr().out))

@@ -20,8 +20,8 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import Attempt, Failure, Letter, Status, Variant, due_shard_of, message_for
-from darkroom.domain.listing import Place
+from darkroom.domain.image import Attempt, DeadLetterState, Failure, Status, Variant, due_shard_of, message_for
+from darkroom.domain.listing import Cursor
 from darkroom.domain.message import read_message
 from darkroom.domain.recipes import Recipe
 from darkroom.domain.transitions import complete, delete
@@ -85,7 +85,7 @@ def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
             Attempt(run=1, number=1, request_id="r1", started_at=NOW, ended_at=NOW + 9, cause=CAUSE),
             Attempt(run=1, number=2, request_id="r2", started_at=NOW + 10),
         ),
-        letter=Letter.OWED,
+        dead_letter=DeadLetterState.OWED,
         deleted_at=NOW + 2,
         forget_at=NOW // 1000,
     )
@@ -271,8 +271,8 @@ def walk(images: Images, tenant_id: str, limit: int) -> tuple[list[int], int]:
     after, pages = None, 0
     while pages == 0 or after is not None:
         listed = images.newest(tenant_id, after=after, limit=limit)
-        assert len(listed.places) <= limit
-        seen += [int(place.image_id) for place in listed.places]
+        assert len(listed.cursors) <= limit
+        seen += [int(place.image_id) for place in listed.cursors]
         after, pages = listed.next, pages + 1
     return seen, pages
 
@@ -301,8 +301,8 @@ def test_the_list_goes_on_from_a_place_that_nobody_stands_at(kind: str, aws: Aws
     images = images_of(kind, aws)
     for number in range(4):
         images.create(pending(image_id=f"{number:026d}", created_at=NOW + 10 * number))
-    listed = images.newest("default", after=Place(created_at=NOW + 15, image_id="7" * 26), limit=9)
-    assert [int(place.image_id) for place in listed.places] == [1, 0]
+    listed = images.newest("default", after=Cursor(created_at=NOW + 15, image_id="7" * 26), limit=9)
+    assert [int(place.image_id) for place in listed.cursors] == [1, 0]
 
 
 @BOTH
@@ -321,7 +321,7 @@ def test_a_call_ends_also_where_more_was_deleted_than_it_may_look_at(aws: Aws, m
     for row in rows[1:]:
         images.change(row, delete(row, now=NOW))
     first = images.newest("default", after=None, limit=1)
-    assert first == Listed(places=(), next=Place(created_at=NOW + 4, image_id=f"{4:026d}"))
+    assert first == Listed(cursors=(), next=Cursor(created_at=NOW + 4, image_id=f"{4:026d}"))
     assert walk(images, "default", 1) == ([0], 2)
 
 

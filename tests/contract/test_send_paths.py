@@ -17,17 +17,17 @@ from botocore.client import BaseClient
 
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues
-from darkroom.domain.arrival import upload_key
 from darkroom.domain.image import Cause, Image
 from darkroom.domain.tenants import Caller, Tier, context_of
 from darkroom.domain.transitions import give_up
+from darkroom.domain.upload_notification import upload_key
 from darkroom.operations.replay_dead_letters import Ports, replay_image
 from proof.fakes import FakeDeadLetters
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load, received, record
 from tests.contract.test_delays import executions
-from tests.unit.test_arrival import event as news
+from tests.unit.test_upload_notification import event as notification
 
 TENANT = "acme"
 CALLER = context_of(Caller(tenant_id=TENANT, tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id="00000000"))
@@ -87,23 +87,23 @@ class Post:
         message = {
             "MessageId": "of-s3",
             "ReceiptHandle": "receipt-1",
-            "Body": news(upload_key(image_id)),
+            "Body": notification(upload_key(image_id)),
             "Attributes": {"ApproximateReceiveCount": "1"},
             "MD5OfBody": "",
         }
-        assert self.invoke("admit_upload", {"Records": [record(message, queue="upload")]}) == {"batchItemFailures": []}
+        assert self.invoke("accept_upload", {"Records": [record(message, queue="upload")]}) == {"batchItemFailures": []}
 
-    def move(self, image_id: str, delay: str) -> None:
+    def reschedule(self, image_id: str, delay: str) -> None:
         event = http_event("PATCH", f"/images/{image_id}", body=json.dumps({"delay": delay}).encode())
         event["requestContext"]["authorizer"] = {"lambda": CALLER}
-        assert self.invoke("move_image", event)["statusCode"] == 200
+        assert self.invoke("reschedule_image", event)["statusCode"] == 200
 
     @property
     def images(self) -> ImagesTable:
         return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
 
     def failed(self) -> Image:
-        """An image that has been given up, and owes its letter."""
+        """An image that has been given up, and owes its dead letter."""
         before = self.images.get(self.upload())
         assert before is not None
         cause = Cause(error_type="KeyError", message="a bug", stack="")
@@ -144,15 +144,15 @@ def repeat_an_upload(post: Post) -> None:
     post.upload(**{"idempotency-key": "order-17"})
 
 
-def admit_an_upload(post: Post) -> None:
+def accept_an_upload(post: Post) -> None:
     post.tell(post.announce())
 
 
-def admit_an_upload_for_later(post: Post) -> None:
+def accept_an_upload_for_later(post: Post) -> None:
     post.tell(post.announce(delay="P2D"))
 
 
-def admit_an_upload_again(post: Post) -> None:
+def accept_an_upload_again(post: Post) -> None:
     image_id = post.announce()
     post.tell(image_id)
     post.sent.clear()
@@ -168,13 +168,13 @@ def remind_of_an_upload(post: Post) -> None:
 def move_to_soon(post: Post) -> None:
     image_id = post.upload("delay=P2D")
     post.sent.clear()
-    post.move(image_id, "PT10M")
+    post.reschedule(image_id, "PT10M")
 
 
 def move_to_later(post: Post) -> None:
     image_id = post.upload("delay=PT10M")
     post.sent.clear()
-    post.move(image_id, "P3D")
+    post.reschedule(image_id, "P3D")
 
 
 def hold_what_has_come_near(post: Post) -> None:
@@ -236,9 +236,9 @@ WAYS: dict[Callable[[Post], None], str] = {
     upload_for_soon: "fast",
     upload_for_later: "hold-queue",
     repeat_an_upload: "fast",
-    admit_an_upload: "fast",
-    admit_an_upload_for_later: "hold-queue",
-    admit_an_upload_again: "fast",
+    accept_an_upload: "fast",
+    accept_an_upload_for_later: "hold-queue",
+    accept_an_upload_again: "fast",
     remind_of_an_upload: "upload",
     move_to_soon: "fast",
     move_to_later: "hold-queue",

@@ -15,12 +15,12 @@ from botocore.stub import Stubber
 from darkroom.aws import images_table
 from darkroom.aws.images_table import ImagesTable, from_item, to_item
 from darkroom.aws.tenants_table import TenantsTable
-from darkroom.aws.timesheets_table import TimesheetsTable
+from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.aws.token_buckets_table import TokenBucketsTable
-from darkroom.domain.admission import Work
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Attempt, Failure, Image, Status, Variant, due_shard_of
 from darkroom.domain.lanes import LANES
+from darkroom.domain.load_shedding import Work
 from darkroom.domain.message import read_message
 from darkroom.domain.tenants import Allowance
 from darkroom.ports import Due, Images, UnreadableRow, Waiting
@@ -31,8 +31,8 @@ from tests.contract.functions import call, http_event, received
 from tests.contract.test_handlers import Functions, document, functions, log, problem
 from tests.contract.test_metrics import emitted
 from tests.contract.test_tenants import ACME, STORED
-from tests.unit.test_arrival import event
 from tests.unit.test_image import CAUSE, NOW, awaiting, pending
+from tests.unit.test_upload_notification import event
 
 __all__ = ["functions", "log"]
 
@@ -52,7 +52,7 @@ NEWER: dict[str, dict[str, Any]] = {
     "a recipe that is no text": {"recipe": {"M": {}}},
     "an unknown status": {"status": {"S": "frozen"}},
     "an unknown lane": {"lane": {"S": "newer"}},
-    "an unknown standing of its letter": {"letter": {"S": "burnt"}},
+    "an unknown verdict of its letter": {"dead_letter": {"S": "burnt"}},
     "an attribute of another type": {"expires_at": {"S": "2026-12-24T08:00:00Z"}},
     "a number that is not whole": {"rescues": {"N": "0.5"}},
     "a set where a list was": {"notices": {"SS": ["Animated."]}},
@@ -173,7 +173,7 @@ def test_the_indexes_list_an_unreadable_row_as_any_other(kind: str, aws: Aws) ->
     images, shard = images_with(kind, aws, image), due_shard_of(image.image_id)
     assert list(images.due(shard, NOW, 9)) == [Due(NOW, image.image_id)]
     assert list(images.waiting("slow", shard, since=NOW, until=NOW + 1, page_size=9)) == [Waiting(NOW, image.image_id)]
-    assert [place.image_id for place in images.newest("default", after=None, limit=9).places] == [image.image_id]
+    assert [place.image_id for place in images.newest("default", after=None, limit=9).cursors] == [image.image_id]
 
 
 @BOTH
@@ -333,7 +333,7 @@ def test_its_delivery_is_put_off_without_an_attempt_and_never_ends_as_a_dead_let
     assert item_of(functions.aws, bad.image_id) == newer(bad)
 
 
-def test_news_of_several_uploads_admits_those_whose_rows_can_be_read(functions: Functions) -> None:
+def test_news_of_several_uploads_accepts_those_whose_rows_can_be_read(functions: Functions) -> None:
     bad, good = awaiting(image_id="0" * 26), awaiting(image_id="1" * 26)
     plant(functions.aws, bad)
     images = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)
@@ -345,7 +345,7 @@ def test_news_of_several_uploads_admits_those_whose_rows_can_be_read(functions: 
     )
     body = b"no picture"
     boto3.client("s3").put_object(Bucket=functions.aws.uploads_bucket, Key=f"uploads/{good.image_id}", Body=body)
-    answer = call(functions.admit_upload, received(functions.aws.upload_queue_url))
+    answer = call(functions.accept_upload, received(functions.aws.upload_queue_url))
     assert len(answer["batchItemFailures"]) == 1, "it comes back for the one"
     assert functions.row(good.image_id).status is Status.FAILED, "the other was looked at, and is no picture"
 
@@ -376,14 +376,14 @@ def test_a_tenant_or_a_key_that_cannot_be_read_concerns_no_other(kind: str, aws:
         tenants.key("00000009")
 
 
-def test_a_timesheet_of_another_version_is_passed_over(aws: Aws) -> None:
-    timesheets = TimesheetsTable(boto3.client("dynamodb"), aws.timesheets_table)
-    timesheets.add("slow", Work(settled=3, busy_milliseconds=5), NOW)
+def test_a_throughput_of_another_version_is_passed_over(aws: Aws) -> None:
+    throughput = ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
+    throughput.add("slow", Work(settled=3, busy_milliseconds=5), NOW)
     boto3.client("dynamodb").put_item(
-        TableName=aws.timesheets_table,
+        TableName=aws.throughput_table,
         Item={"lane": {"S": "slow"}, "minute": {"N": str(NOW + 1)}, "settled": {"M": {"photos": {"N": "3"}}}},
     )
-    assert list(timesheets.latest("slow", NOW + 2)) == [Work(settled=3, busy_milliseconds=5)]
+    assert list(throughput.latest("slow", NOW + 2)) == [Work(settled=3, busy_milliseconds=5)]
 
 
 def test_a_bucket_of_another_version_is_one_that_does_not_answer(ambient: None) -> None:

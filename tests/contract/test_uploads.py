@@ -25,8 +25,8 @@ from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeUploadQueue, FakeUploads
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
-from tests.unit.test_arrival import TEST_EVENT, event
 from tests.unit.test_image import awaiting
+from tests.unit.test_upload_notification import TEST_EVENT, event
 
 ID = "0" * 26
 PHOTO = jpeg(320, 240)
@@ -143,7 +143,7 @@ class Functions:
         boto3.client("sqs").send_message(QueueUrl=self.aws.upload_queue_url, MessageBody=body)
 
     def hear(self, **context: Any) -> dict[str, Any]:
-        return call(self.admit_upload, received(self.aws.upload_queue_url), **context)
+        return call(self.accept_upload, received(self.aws.upload_queue_url), **context)
 
     def row(self, image_id: str) -> Image:
         image = self.table.get(image_id)
@@ -316,10 +316,10 @@ def test_what_is_no_news_stays_in_its_queue(functions: Functions) -> None:
 
 
 def receipt(functions: Functions, count: int) -> dict[str, Any]:
-    news = received(functions.aws.upload_queue_url)
-    news["Records"] = news["Records"][:1]
-    news["Records"][0]["attributes"]["ApproximateReceiveCount"] = str(count)
-    return news
+    notification = received(functions.aws.upload_queue_url)
+    notification["Records"] = notification["Records"][:1]
+    notification["Records"][0]["attributes"]["ApproximateReceiveCount"] = str(count)
+    return notification
 
 
 @pytest.mark.parametrize(("count", "kept"), [(1, True), (4, True), (5, False)])
@@ -328,18 +328,18 @@ def test_news_that_a_store_cannot_serve_comes_back_and_is_let_go_after_its_last_
 ) -> None:
     image_id = document(functions.begin())["id"]
     functions.upload(image_id)
-    put_off: list[int] = []
+    postponed: list[int] = []
 
     def unavailable(*_: object, **__: object) -> None:
         raise Retryable("fetching: timeout")
 
-    ports = functions.admit_upload.ports
+    ports = functions.accept_upload.ports
     monkeypatch.setattr(ports.uploads, "get", unavailable)
-    monkeypatch.setattr(functions.admit_upload.upload_queue, "put_off", lambda _, seconds: put_off.append(seconds))
-    monkeypatch.setattr(functions.admit_upload.random, "random", lambda: 0.0)
-    answer = call(functions.admit_upload, receipt(functions, count))
+    monkeypatch.setattr(functions.accept_upload.upload_queue, "postponed", lambda _, seconds: postponed.append(seconds))
+    monkeypatch.setattr(functions.accept_upload.random, "random", lambda: 0.0)
+    answer = call(functions.accept_upload, receipt(functions, count))
     assert len(answer["batchItemFailures"]) == int(kept)
-    assert put_off == ([20 * 2 ** (count - 1)] if kept else [])
+    assert postponed == ([20 * 2 ** (count - 1)] if kept else [])
     assert functions.row(image_id).status is Status.AWAITING_UPLOAD, "the sweeper finds what has come"
 
 
@@ -350,6 +350,6 @@ def test_news_that_trips_a_bug_becomes_one_dead_letter_and_its_reminders_none(
 ) -> None:
     image_id = document(functions.begin())["id"]
     functions.tell(message_for(functions.row(image_id)).model_dump_json() if reminder else event(f"uploads/{image_id}"))
-    monkeypatch.setattr(functions.admit_upload.ports.uploads, "size_bytes", lambda _: 1 / 0)
-    answer = call(functions.admit_upload, receipt(functions, count))
+    monkeypatch.setattr(functions.accept_upload.ports.uploads, "size_bytes", lambda _: 1 / 0)
+    answer = call(functions.accept_upload, receipt(functions, count))
     assert len(answer["batchItemFailures"]) == int(not (reminder and count == 5))

@@ -437,7 +437,7 @@ def test_a_batch_that_is_throttled_until_its_messages_are_visible_again_returns_
 
 
 def error_of_task(function: Gated) -> tuple[str, str]:
-    """What a state machine is told of a task whose function is throttled."""
+    """What a state machine is reported a task whose function is throttled."""
     arn = f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:{function.name}"
     definition = {"StartAt": "Task", "States": {"Task": {"Type": "Task", "Resource": arn, "End": True}}}
     states = function.server.client("stepfunctions")

@@ -72,7 +72,7 @@ def test_a_dead_letters_age_begins_with_its_move(emulator: EmulatorServer) -> No
     source.receive(VisibilityTimeout=0)
     moved_after = time.time()
     source.receive()
-    wait_until(lambda: (of(letters, DEPTH) or [0])[-1] == 1, "the letter is seen")
+    wait_until(lambda: (of(letters, DEPTH) or [0])[-1] == 1, "the dead letter is seen")
     assert of(letters, "ApproximateAgeOfOldestMessage")[-1] <= time.time() - moved_after
 
 

@@ -102,11 +102,13 @@ def test_visibility_changes_only_while_a_message_is_in_flight(emulator: Emulator
 # What a look through dead letters leans on. MiniStack does it; these tests say when it no longer does.
 
 
-def test_letters_that_are_taken_and_given_back_are_there_again_and_can_be_deleted(emulator: EmulatorServer) -> None:
+def test_dead_letters_that_are_taken_and_given_back_are_there_again_and_can_be_deleted(
+    emulator: EmulatorServer,
+) -> None:
     letters = queue(emulator)
     explanation = {"explanation": {"DataType": "String", "StringValue": json.dumps({"cause": "bug"})}}
     for number in range(3):
-        letters.send(f"letter {number}", MessageGroupId="tenant", MessageAttributes=explanation)
+        letters.send(f"dead letter {number}", MessageGroupId="tenant", MessageAttributes=explanation)
     taken = letters.receive(VisibilityTimeout=60)
     assert letters.counts() == (0, 3)
     assert letters.receive() == []
@@ -122,7 +124,7 @@ def test_letters_that_are_taken_and_given_back_are_there_again_and_can_be_delete
     assert len(answer["Successful"]) == 3
     assert letters.counts() == (3, 0)
     letters.delete(first["ReceiptHandle"])
-    assert {letter["Body"] for letter in letters.receive()} == {"letter 1", "letter 2"}
+    assert {letter["Body"] for letter in letters.receive()} == {"dead letter 1", "dead letter 2"}
 
 
 def test_a_dead_letter_keeps_its_id_its_time_of_sending_and_its_receives_and_names_its_source(
@@ -144,7 +146,7 @@ def test_a_dead_letter_keeps_its_id_its_time_of_sending_and_its_receives_and_nam
 
 
 def move(letters: Queue, **options: Any) -> str:
-    """Start a task that moves a queue's letters, and return its handle."""
+    """Start a task that moves a queue's dead letters, and return its handle."""
     handle: str = letters.server.client("sqs").start_message_move_task(SourceArn=letters.arn, **options)["TaskHandle"]
     return handle
 
@@ -195,7 +197,7 @@ def test_dead_letters_move_back_to_the_queues_that_they_came_from_as_new_message
     assert [message["Body"] for message in other.receive()] == ["second"]
 
 
-def test_a_letter_that_was_sent_directly_moves_only_to_a_named_queue(emulator: EmulatorServer) -> None:
+def test_a_dead_letter_that_was_sent_directly_moves_only_to_a_named_queue(emulator: EmulatorServer) -> None:
     source, letters = queue_with_dead_letters(emulator)
     letters.send("placed")
     move(letters)
@@ -207,7 +209,7 @@ def test_a_letter_that_was_sent_directly_moves_only_to_a_named_queue(emulator: E
     assert [message["Body"] for message in source.receive()] == ["placed"]
 
 
-def test_letters_in_flight_stay(emulator: EmulatorServer) -> None:
+def test_dead_letters_in_flight_stay(emulator: EmulatorServer) -> None:
     source, letters = queue_with_dead_letters(emulator)
     letters.send("taken")
     letters.receive(VisibilityTimeout=60)
@@ -221,7 +223,7 @@ def test_a_move_keeps_its_pace_runs_alone_and_can_be_cancelled(emulator: Emulato
     sqs = emulator.client("sqs")
     source, letters = queue_with_dead_letters(emulator)
     for number in range(100):
-        letters.send(f"letter {number}")
+        letters.send(f"dead letter {number}")
     started = time.monotonic()
     handle = move(letters, DestinationArn=source.arn, MaxNumberOfMessagesPerSecond=1)
     task = latest_move(letters)
@@ -232,7 +234,7 @@ def test_a_move_keeps_its_pace_runs_alone_and_can_be_cancelled(emulator: Emulato
     assert code == "InvalidParameterValue"
     assert message.startswith("There is already a task running.")
 
-    wait_until(lambda: source.counts()[0], "a letter was moved")
+    wait_until(lambda: source.counts()[0], "a dead letter was moved")
     assert sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"] >= 1
     cancelled = ended_move(letters)
     assert cancelled["Status"] == "CANCELLED"
@@ -248,7 +250,7 @@ def test_a_move_whose_destination_goes_fails_and_loses_nothing(emulator: Emulato
     _, letters = queue_with_dead_letters(emulator)
     destination = queue(emulator)
     for number in range(3):
-        letters.send(f"letter {number}")
+        letters.send(f"dead letter {number}")
     move(letters, DestinationArn=destination.arn, MaxNumberOfMessagesPerSecond=1)
     emulator.client("sqs").delete_queue(QueueUrl=destination.url)
     task = ended_move(letters)
@@ -268,7 +270,7 @@ def test_a_move_that_cannot_be_is_refused(emulator: EmulatorServer) -> None:
 
     assert refusal(SourceArn=source.arn) == (
         "InvalidParameterValue",
-        "Source queue must be configured as a Dead Letter Queue.",
+        "Source queue must be configured as a Dead DeadLetterState Queue.",
     )
     for parameter in ("SourceArn", "DestinationArn"):
         message = f"The resource that you specified for the {parameter} parameter doesn't exist."

@@ -1,6 +1,6 @@
 """Develops files in a fresh interpreter and its forks and prints the SHA-256 of every variant: see test_determinism.
 
-Standard input is JSON: `sources` (paths), `recipe`, and `jobs`, one a process. The last job runs in this process, the
+Standard input is JSON: `sources` (paths), `recipe`, and `jobs`, one per process. The last job runs in this process, the
 others in children that are forked as soon as the engine is imported; `alone` is a recipe for the last job and the first
 source. Standard output is a line of JSON a job.
 """

@@ -107,11 +107,11 @@ class DeployedStack:
         return [json.loads(message["Body"]) for message in received]
 
     def put_dead_letter(self, body: str) -> None:
-        """A letter among those of the slow lane."""
+        """A dead letter among those of the slow lane."""
         self._queues.send_message(QueueUrl=self.outputs["SlowDeadLettersUrl"], MessageBody=body)
 
     def take_dead_letters(self) -> list[str]:
-        """The letters of the slow lane, which are gone then."""
+        """The dead letters of the slow lane, which are gone then."""
         url, bodies = self.outputs["SlowDeadLettersUrl"], []
         for message in self._queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
             self._queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])

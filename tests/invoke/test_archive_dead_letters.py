@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 
-def test_a_letter_that_is_not_near_its_end_is_left_where_it_lies(stack: DeployedStack, tmp_path: Path) -> None:
+def test_a_dead_letter_that_is_not_near_its_end_is_left_where_it_lies(stack: DeployedStack, tmp_path: Path) -> None:
     stack.put_dead_letter("nobody's message")
 
     answer = stack.invoke("archive_dead_letters", sample_event("archive_dead_letters"), tmp_path)

@@ -30,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
 
 
 @pytest.mark.parametrize("rehearsal", ["without poison", "with poison"])
-def test_nothing_is_lost_doubled_or_stuck_and_every_letter_and_all_poison_is_where_it_should_be(
+def test_nothing_is_lost_doubled_or_stuck_and_every_dead_letter_and_all_poison_is_where_it_should_be(
     found: Found, rehearsal: str
 ) -> None:
     account = found.accounts[rehearsal]

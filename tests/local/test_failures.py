@@ -14,12 +14,12 @@ import pytest
 
 from darkroom.domain.image import Status, Variant
 from proof.fakes.rows import accepted_image
-from proof.faults.__main__ import Found, broken_of, try_all
+from proof.faults.__main__ import Found, broken_of, run_all
 from proof.faults.outage import STORES
-from proof.faults.scenario import Plan, trial_of
+from proof.faults.scenario import Plan, scenario_of
 from proof.running.conditions import ACCEPTOR, FUNCTIONS, QUICK, have_workers
 from proof.running.load import TENANT, Answer, Photo
-from proof.running.outcome import Evidence, reckon
+from proof.running.outcome import Evidence, outcome_of
 from proof.running.stack import LANE, Stack
 from tests.local.local_stack import REPOSITORY, LocalStack
 
@@ -49,15 +49,15 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     stack = Stack(state=local.state)
     with local.serving():
         have_workers(stack, WORKERS)
-        with trial_of(stack, PLAN, folder=local.state / "logs") as trial:
-            yield try_all(trial)
+        with scenario_of(stack, PLAN, folder=local.state / "logs") as scenario:
+            yield run_all(scenario)
 
 
 def test_killed_workers_a_disturbed_wire_and_duplicates_lose_double_and_strand_nothing(found: Found) -> None:
-    ordeal = found.ordeal
-    assert ordeal.reckoning.broken == []
-    assert ordeal.reckoning.accepted == ordeal.reckoning.done == PLAN.uploads
-    assert ordeal.kills and ordeal.faults and ordeal.duplicates, "it was an ordeal"
+    fault_injection = found.fault_injection
+    assert fault_injection.outcome.broken == []
+    assert fault_injection.outcome.accepted == fault_injection.outcome.done == PLAN.uploads
+    assert fault_injection.kills and fault_injection.faults and fault_injection.duplicates, "it was an fault_injection"
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -66,13 +66,13 @@ def test_a_silent_store_loses_nothing_that_was_accepted_and_the_rest_is_told_whe
 ) -> None:
     (outage,) = [outage for outage in found.outages if outage.store == store]
     assert outage.dishonest == ()
-    assert outage.reckoning.broken == []
+    assert outage.outcome.broken == []
     assert set(outage.statuses) == {202, 503}, "some were accepted, and some were not"
 
 
 def test_a_bug_costs_one_image_alone_which_is_explained_alarmed_of_and_replayed_once_it_is_mended(found: Found) -> None:
     assert broken_of(found.bug) == []
-    assert found.bug.reckoning.broken == []
+    assert found.bug.outcome.broken == []
 
 
 # ── The account itself: what it would say if a promise were broken ───────────────────────────────────────────────────
@@ -106,6 +106,6 @@ SOUND = Evidence(rows={IMAGE_ID: DONE}, tags={THUMB.key: "tag"}, ends={IMAGE_ID:
     ],
 )
 def test_the_account_tells_a_kept_promise_from_a_broken_one(evidence: Evidence, broken: str | None) -> None:
-    account = reckon(evidence, [ACCEPTED], undisturbed={"photo": {"thumb": "abc tag"}})
+    account = outcome_of(evidence, [ACCEPTED], undisturbed={"photo": {"thumb": "abc tag"}})
     promises = ("lost", "doubled", "stuck", "differing")
     assert [promise for promise in promises if getattr(account, promise)] == ([broken] if broken else [])

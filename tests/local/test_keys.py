@@ -83,7 +83,7 @@ def test_what_waits_is_moved_and_withdrawn_by_whoever_has_its_tenants_key(
     assert uploaded.returncode == 0, uploaded.stdout
     report = json.loads(uploaded.stdout[uploaded.stdout.index("{") :])
     (image_id,) = [line["image"]["id"] for line in report["uploads"]]
-    move, cancel = ("delay", "move", image_id, "--delay", "P3D"), ("delay", "cancel", image_id)
+    move, cancel = ("delay", "reschedule", image_id, "--delay", "P3D"), ("delay", "cancel", image_id)
     for command in (move, cancel):  # the stack's own key is of another tenant
         refused = keyed.darkroom(*command)
         assert (refused.returncode, "There is no image" in refused.stdout) == (1, True), refused.stdout

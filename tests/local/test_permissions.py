@@ -163,7 +163,7 @@ def _held(guarded: Guarded, api: httpx.Client) -> None:
 
 def _archived(guarded: Guarded) -> None:
     letters = guarded.physical("SlowDeadLetters")
-    guarded.root("sqs").send_message(QueueUrl=letters, MessageBody="a letter of somebody else's")
+    guarded.root("sqs").send_message(QueueUrl=letters, MessageBody="a dead letter of somebody else's")
     assert guarded.invoked("ArchiveDeadLettersFunction", {})["incomplete"] == []
 
 
@@ -172,7 +172,7 @@ def _archived(guarded: Guarded) -> None:
 BEYOND: frozenset[Grant] = frozenset(
     {
         *((f"dynamodb:{action}", f"${{{table}.Arn}}") for action in ("Scan", "DeleteItem", "DescribeTable")
-          for table in ("ImagesTable", "TenantsTable", "CalendarTable")),
+          for table in ("ImagesTable", "TenantsTable", "ReservationsTable")),
         *((f"dynamodb:{action}", "${TenantsTable.Arn}") for action in ("PutItem", "UpdateItem")),
         *((f"s3:{action}", f"${{{bucket}.Arn}}/elsewhere") for action in ("GetObject", "PutObject", "DeleteObject")
           for bucket in ("UploadsBucket", "OriginalsBucket", "OutputsBucket", "HoldsBucket")),
@@ -207,9 +207,9 @@ KEYS = {
     "ImagesTable": {"image_id": {"S": NOTHING}},
     "TenantsTable": {"id": {"S": NOTHING}},
     "IdempotencyTable": {"id": {"S": NOTHING}},
-    "CalendarTable": {"lane": {"S": NOTHING}},
+    "ReservationsTable": {"lane": {"S": NOTHING}},
     "TokenBucketsTable": {"tenant_id": {"S": NOTHING}},
-    "TimesheetsTable": {"lane": {"S": NOTHING}, "minute": {"N": "1"}},
+    "ThroughputTable": {"lane": {"S": NOTHING}, "minute": {"N": "1"}},
 }
 NEVER = {"ConditionExpression": "attribute_exists(nothing)"}
 """A condition that no item meets: the call is judged by IAM, and changes nothing."""
@@ -399,7 +399,7 @@ def test_without_the_key_a_role_reads_and_writes_nothing(
     [
         ("SubmitImageFunctionRole", ("s3:GetObject", "${OriginalsBucket.Arn}/originals/*")),
         ("SubmitImageFunctionRole", ("sqs:SendMessage", "${FastQueue.Arn}")),
-        ("AdmitUploadFunctionRole", ("sqs:ReceiveMessage", "${UploadQueue.Arn}")),
+        ("AcceptUploadFunctionRole", ("sqs:ReceiveMessage", "${UploadQueue.Arn}")),
         ("SweepDueImagesFunctionRole", ("sqs:GetQueueAttributes", "${HoldDeadLetters.Arn}")),
     ],
 )

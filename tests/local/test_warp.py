@@ -37,7 +37,7 @@ def found(local: LocalStack) -> Found:
 def test_nothing_is_early_lost_doubled_or_stuck_though_releases_are_killed(found: Found) -> None:
     assert found.all_broken == []
     assert found.early == 0
-    assert found.reckoning.done == IMAGES - 1, "one was cancelled"
+    assert found.outcome.done == IMAGES - 1, "one was cancelled"
     assert found.interrupted >= DEATHS
 
 

@@ -49,7 +49,7 @@ def test_every_promise_holds_whatever_befalls_any_one_call_of_a_small_history(hi
     [
         *("poison, mended and replayed", "deleted", "deleted while developed", "cancelled", "refused", "good"),
         *("output lost and redone", "amid trouble", "without its original"),
-        *("uploaded", "uploaded without news", "uploaded when withdrawn", "never uploaded"),
+        *("uploaded", "uploaded without notification", "uploaded when withdrawn", "never uploaded"),
     ],
 )
 def test_every_promise_holds_whatever_befalls_any_one_call(history: str) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from darkroom.domain.claim import Claim, claim
-from darkroom.domain.dead_letter import Standing
+from darkroom.domain.dead_letter import Verdict
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import Image, Letter, Status
+from darkroom.domain.image import DeadLetterState, Image, Status
 from darkroom.domain.lanes import LANES
 from darkroom.domain.transitions import complete
 from darkroom.operations.drop_dead_letters import Ports as DropDeadLettersPorts
@@ -22,9 +22,9 @@ from darkroom.operations.list_dead_letters import Ports as ListDeadLettersPorts
 from darkroom.operations.list_dead_letters import Selection, list_dead_letters
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
+    Counts,
     NotReplayable,
     QueuePorts,
-    Tally,
     replay_dead_letters,
     replay_image,
     replay_queue,
@@ -32,8 +32,8 @@ from darkroom.operations.replay_dead_letters import (
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
-from proof.fakes.dead_letters import FakeMoves
-from proof.fakes.stores import FakeCalendar, FakeHoldQueue, FakeUploadQueue, FakeUploads
+from proof.fakes.dead_letters import FakeRedrives
+from proof.fakes.stores import FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_image import NOW
 
@@ -82,8 +82,8 @@ class Wrapped:
 
 @dataclass
 class Night:
-    """Four images with letters: one given up, one whose letter lies there twice, one that is owed its letter and has a
-    raw one, and one that is done."""
+    """Four images with dead letters: one given up, one whose dead letter lies there twice, one that is owed its dead
+    letter and has a raw one, and one that is done."""
 
     images: FakeImages = field(default_factory=FakeImages)
     lanes: FakeLanes = field(default_factory=FakeLanes)
@@ -91,10 +91,10 @@ class Night:
     now: int = NOW + 60_000
 
     def __post_init__(self) -> None:
-        self.moves = FakeMoves(self.letters, self.lanes)
+        self.redrives = FakeRedrives(self.letters, self.lanes)
         rows = [given_up(number) for number in range(4)]
-        rows[2] = replace(rows[2], letter=Letter.OWED, due_at=NOW)
-        rows[3] = replace(rows[3], status=Status.DONE, letter=None)
+        rows[2] = replace(rows[2], dead_letter=DeadLetterState.OWED, due_at=NOW)
+        rows[3] = replace(rows[3], status=Status.DONE, dead_letter=None)
         for number, row in enumerate(rows):
             self.images.rows[row.image_id] = row
             body = f'{{"image_id":"{row.image_id}","tenant_id":"default","lane":"slow","run":1,"schedule":0}}'
@@ -106,7 +106,7 @@ class Night:
             images=Wrapped("images", self.images, fault),
             lanes=Wrapped("lanes", self.lanes, fault),
             dead_letters=Wrapped("letters", self.letters, fault),
-            moves=Wrapped("moves", self.moves, fault),
+            redrives=Wrapped("redrives", self.redrives, fault),
             clock=lambda: self.now,
             pause=self.pause,
         )
@@ -132,7 +132,7 @@ class Night:
             lanes=self.lanes,
             hold_queue=FakeHoldQueue(),
             upload_queue=FakeUploadQueue(),
-            calendar=FakeCalendar(),
+            reservations=FakeReservations(),
             dead_letters=self.letters,
             clock=lambda: self.now,
             service=LANES,
@@ -172,11 +172,11 @@ class Night:
 
 def letter_by_letter(night: Night, ports: QueuePorts) -> None:
     pace = Pace(per_second=1000, clock=ports.clock, pause=ports.pause)
-    assert replay_dead_letters(ports, "slow", Selection(), pace=pace, stop=lambda: False, tally=Tally())
+    assert replay_dead_letters(ports, "slow", Selection(), pace=pace, stop=lambda: False, counts=Counts())
 
 
 def all_at_once(night: Night, ports: QueuePorts) -> None:
-    replay_queue(ports, "slow", per_second=100, stop=lambda: False, tally=Tally())
+    replay_queue(ports, "slow", per_second=100, stop=lambda: False, counts=Counts())
 
 
 def image_by_image(night: Night, ports: QueuePorts) -> None:
@@ -208,7 +208,7 @@ def test_every_kind_of_call_is_struck() -> None:
     assert set(calls_of(letter_by_letter)) == {
         "images.get", "images.change", "lanes.send", "letters.take", "letters.give_back", "letters.remove",
     }  # fmt: skip
-    assert {"moves.latest", "moves.start", "images.change", "letters.depth"} <= set(calls_of(all_at_once))
+    assert {"redrives.latest", "redrives.start", "images.change", "letters.depth"} <= set(calls_of(all_at_once))
 
 
 @pytest.mark.parametrize(("command", "at"), PLACES)
@@ -234,13 +234,13 @@ def assert_each_once(night: Night) -> None:
         ("slow",),
         limit=100,
     )
-    assert {case.standing for case in listing.cases} <= {Standing.SETTLED}, "what is left can be dropped"
+    assert {case.verdict for case in listing.cases} <= {Verdict.SETTLED}, "what is left can be dropped"
     drop_dead_letters(
         DropDeadLettersPorts(dead_letters=night.letters, images=night.images, clock=lambda: night.now),
         "slow",
         Selection(),
         force=False,
         stop=lambda: False,
-        tally=Tally(counts=Counter()),
+        counts=Counts(counts=Counter()),
     )
     assert night.letters.lying["slow"] == []

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from darkroom.domain.image import Image, Letter, Status
+from darkroom.domain.image import DeadLetterState, Image, Status
 from proof.fakes.world import TIMEOUT_SECONDS
 from proof.model.processes import Call, Fault
-from proof.model.world import Model, Tally, pretended_engine
+from proof.model.world import Counts, Model, pretended_engine
 
 GOOD, _, REFUSED, POISON, KILLER = range(5)
 
@@ -19,7 +19,7 @@ READ, CLAIM, FINISH = (Call(store="images", number=number) for number in range(3
 @pytest.fixture
 def model() -> Iterator[Model]:
     """A Darkroom in which whatever breaks a promise raises, as it is written or when it settles."""
-    model = Model(pretended_engine(), Tally())
+    model = Model(pretended_engine(), Counts())
     yield model
     model.close()
 
@@ -40,19 +40,19 @@ def go_on(model: Model) -> None:
 
 def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
     image_id = submitted(model)
-    (parcel,) = model.lanes.parcels
-    model.lanes.send(parcel.message)
-    for one in list(model.lanes.parcels):
+    (message,) = model.lanes.messages
+    model.lanes.send(message.message)
+    for one in list(model.lanes.messages):
         model.deliver(one, stops_at=CLAIM)
     go_on(model)
-    assert (model.tally.deliveries["fenced"], model.tally.deliveries["done"]) == (1, 1)
+    assert (model.counts.deliveries["fenced"], model.counts.deliveries["done"]) == (1, 1)
     assert row(model, image_id).attempt == 1
     model.settle()
 
 
 def test_a_worker_does_not_finish_what_was_withdrawn_meanwhile(model: Model) -> None:
     image_id = submitted(model)
-    model.deliver(model.lanes.parcels[0], stops_at=FINISH)
+    model.deliver(model.lanes.messages[0], stops_at=FINISH)
     model.delete(image_id, "acme")
     go_on(model)
     assert row(model, image_id).status is Status.CANCELLED
@@ -62,7 +62,7 @@ def test_a_worker_does_not_finish_what_was_withdrawn_meanwhile(model: Model) -> 
 
 def test_a_failed_attempt_does_not_put_back_what_was_withdrawn_meanwhile(model: Model) -> None:
     image_id = submitted(model, POISON)
-    model.deliver(model.lanes.parcels[0], stops_at=FINISH)
+    model.deliver(model.lanes.messages[0], stops_at=FINISH)
     model.delete(image_id, "acme")
     go_on(model)
     assert row(model, image_id).status is Status.CANCELLED
@@ -72,7 +72,7 @@ def test_a_failed_attempt_does_not_put_back_what_was_withdrawn_meanwhile(model: 
 def test_a_withdrawal_does_not_cancel_what_was_done_meanwhile(model: Model) -> None:
     image_id = submitted(model)
     model.delete(image_id, "acme", stops_at=Call(store="images", number=1))
-    model.deliver(model.lanes.parcels[0])
+    model.deliver(model.lanes.messages[0])
     go_on(model)
     assert row(model, image_id).status is Status.DONE and row(model, image_id).is_deleted
     model.settle()
@@ -82,9 +82,9 @@ def test_a_sweep_does_not_mark_what_was_done_meanwhile(model: Model) -> None:
     image_id = submitted(model)
     model.pass_time(1200)
     model.sweep(stops_at=Call(store="images", number=1))
-    model.deliver(model.lanes.parcels[0])
+    model.deliver(model.lanes.messages[0])
     go_on(model)
-    assert model.tally.looks["fenced"] == 1
+    assert model.counts.looks["fenced"] == 1
     assert row(model, image_id).due_at is None
     model.settle()
 
@@ -92,7 +92,7 @@ def test_a_sweep_does_not_mark_what_was_done_meanwhile(model: Model) -> None:
 def test_what_a_worker_writes_after_the_first_removal_goes_with_the_second(model: Model) -> None:
     image_id = submitted(model)
     model.deliver(
-        model.lanes.parcels[0],
+        model.lanes.messages[0],
         stops_at=Call(store="outputs", number=0),
         fault=Fault(at=Call(store="outputs", number=1), mode="dies before"),
     )
@@ -105,13 +105,13 @@ def test_what_a_worker_writes_after_the_first_removal_goes_with_the_second(model
 
 def test_a_live_lease_outlasts_its_function(model: Model) -> None:
     image_id = submitted(model)
-    model.deliver(model.lanes.parcels[0], stops_at=FINISH)
-    model.lanes.hide(model.lanes.parcels[0], 0)
+    model.deliver(model.lanes.messages[0], stops_at=FINISH)
+    model.lanes.hide(model.lanes.messages[0], 0)
     lease_until = row(model, image_id).lease_until
     assert lease_until is not None and lease_until > model.now + TIMEOUT_SECONDS * 1000
     model.skew("worker", TIMEOUT_SECONDS + 5)  # another worker's clock is ahead by a little
-    model.deliver(model.lanes.parcels[0])
-    assert model.tally.deliveries["leased"] == 1
+    model.deliver(model.lanes.messages[0])
+    assert model.counts.deliveries["leased"] == 1
     model.skew("worker", 0)
     go_on(model)
     assert row(model, image_id).status is Status.DONE
@@ -125,7 +125,7 @@ def test_what_a_run_before_remembered_is_not_this_runs_output(model: Model) -> N
             model.pass_time(60)
             model.sweep()
         model.deliver(model.lanes.visible()[0], fault=Fault(at=FINISH, mode="dies before"))
-    while row(model, image_id).letter is not Letter.KEPT:
+    while row(model, image_id).dead_letter is not DeadLetterState.KEPT:
         model.pass_time(60)
         model.sweep()
     model.replay("slow", "letters", image_id)
@@ -135,18 +135,18 @@ def test_what_a_run_before_remembered_is_not_this_runs_output(model: Model) -> N
     model.settle()
 
 
-def test_two_sweeps_at_once_leave_one_letter(model: Model) -> None:
+def test_two_sweeps_at_once_leave_one_dead_letter(model: Model) -> None:
     image_id = submitted(model, POISON)
     while row(model, image_id).status is not Status.FAILED:
         model.pass_time(60)
-        for parcel in model.lanes.visible():
-            model.deliver(parcel)
+        for message in model.lanes.visible():
+            model.deliver(message)
     model.sweep_twice([1] * 12, stops_at=Call(store="dead_letters", number=0))
     assert len(model.dead_letters.all()) == 1
     model.settle()
 
 
-def test_a_refused_image_has_no_letter(model: Model) -> None:
+def test_a_refused_image_has_no_dead_letter(model: Model) -> None:
     image_id = submitted(model, REFUSED)
     model.let_run(2)
     assert row(model, image_id).status is Status.FAILED
@@ -154,7 +154,7 @@ def test_a_refused_image_has_no_letter(model: Model) -> None:
     model.settle()
 
 
-def test_an_image_that_kills_its_workers_ends_with_one_letter_that_explains_itself(model: Model) -> None:
+def test_an_image_that_kills_its_workers_ends_with_one_dead_letter_that_explains_itself(model: Model) -> None:
     submitted(model, KILLER)
     model.settle()
     (letter,) = model.dead_letters.all()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proof.guards import CAUGHT, Guard, problem_of, read_guards, try_all, turned_red
+from proof.guards import CAUGHT, Guard, problem_of, read_guards, run_all, turned_red
 
 CODE = """\
 def half(number: int) -> int:
@@ -71,7 +71,7 @@ def test_a_guard_is_caught_where_its_tests_fail_without_it_and_only_then(reposit
         guard("breaks the module", "def half(", "test_even_numbers_have_one", replacement="def other("),
         guard("twice there", "        raise ValueError(number)\n", "test_odd_numbers_have_none"),
     ]
-    outcomes = {verdict.guard.name: verdict.outcome for verdict in try_all(guards, root=repository, jobs=2)}
+    outcomes = {verdict.guard.name: verdict.outcome for verdict in run_all(guards, root=repository, jobs=2)}
     assert outcomes.pop("breaks the module").startswith("its tests did not run without it")
     assert outcomes.pop("twice there").startswith("its text is 2 times in half.py")
     assert outcomes == {

@@ -14,8 +14,8 @@ from darkroom.domain.periods import Period
 from darkroom.http.timetables import read_timetable
 from darkroom.operations.list_scheduled import Ports as ListScheduledPorts
 from darkroom.operations.list_scheduled import Selection, ids_in_order
-from darkroom.operations.move_scheduled import LOOK_SECONDS, move_scheduled
-from darkroom.operations.move_scheduled import Ports as MoveScheduledPorts
+from darkroom.operations.reschedule_scheduled import LOOK_SECONDS, reschedule_scheduled
+from darkroom.operations.reschedule_scheduled import Ports as MoveScheduledPorts
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
@@ -47,7 +47,7 @@ class _Day:
         )
         list_ports = ListScheduledPorts(images=images, clock=world.clock)
         for image_id in self.ids if index_is_behind else ids_in_order(list_ports, self.day):
-            move_scheduled(ports, image_id, self.day, lambda at: at + 2 * DAY)
+            reschedule_scheduled(ports, image_id, self.day, lambda at: at + 2 * DAY)
 
     def rows(self) -> Iterator[Image]:
         return (self.world.row(image_id) for image_id in self.ids)
@@ -60,7 +60,7 @@ def calls() -> list[str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_move_that_is_interrupted_anywhere_and_typed_again_moves_each_image_once(mode: str) -> None:
+def test_a_move_that_is_interrupted_anywhere_and_typed_again_reschedules_each_image_once(mode: str) -> None:
     assert len(calls()) > 10
     for at in range(len(calls())):
         day = _Day()

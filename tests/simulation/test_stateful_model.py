@@ -10,9 +10,9 @@ from proof.model.histories import Histories, RealHistories
 
 @pytest.mark.parametrize("histories", [100, pytest.param(400, marks=pytest.mark.long)])
 def test_nothing_is_lost_doubled_or_stuck_in_hundreds_of_histories(histories: int) -> None:
-    tally = run(Histories, histories=histories)
-    print(table(tally))
-    assert never_happened(tally) == []
+    counts = run(Histories, histories=histories)
+    print(table(counts))
+    assert never_happened(counts) == []
 
 
 def test_the_real_engine_gives_the_same_bytes_in_every_history() -> None:

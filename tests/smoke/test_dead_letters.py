@@ -14,7 +14,7 @@ from darkroom.aws.dead_letters import DeadLetterQueues
 from darkroom.aws.images_table import from_item, to_item
 from darkroom.domain.dead_letter import explanation_of
 from darkroom.domain.errors import INTERNAL
-from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Status, message_for
+from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, message_for
 from tests.local.local_stack import PHOTO, LocalStack, wait_until
 
 
@@ -32,7 +32,7 @@ class Morgue:
         return from_item(self._dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True)["Item"])
 
     def give_up(self) -> Image:
-        """A developed photo whose row says that it was given up, with its one letter."""
+        """A developed photo whose row says that it was given up, with its one dead letter."""
         uploaded = self._stack.darkroom("upload", PHOTO, "--variants", "thumb", "--wait")
         image_id = IMAGE_ID_PATTERN.search(uploaded.stdout)
         assert uploaded.returncode == 0 and image_id is not None, uploaded.stdout
@@ -43,7 +43,7 @@ class Morgue:
             done,
             status=Status.FAILED,
             attempts=(attempt,),
-            letter=Letter.KEPT,
+            dead_letter=DeadLetterState.KEPT,
             variants=(),
             error=Failure(code=INTERNAL, message="It failed 5 times.", retryable=True),
         )
@@ -86,7 +86,7 @@ def test_what_was_given_up_is_listed_explained_and_replayed(stack: LocalStack, m
 def test_a_whole_lane_is_moved_back_and_developed_again(stack: LocalStack, morgue: Morgue) -> None:
     images = [morgue.give_up(), morgue.give_up()]
     said = dlq(stack, "replay", "--all", "--rate", "500", "--yes")
-    assert "Replayed 2 images; SQS moved 2 letters back." in said
+    assert "Replayed 2 images; SQS moved 2 dead letters back." in said
     for image in images:
         wait_until(lambda image=image: morgue.is_done_again(image), "the image is developed again")  # type: ignore[misc]
     assert "No dead letters" in dlq(stack, "ls")
@@ -94,7 +94,7 @@ def test_a_whole_lane_is_moved_back_and_developed_again(stack: LocalStack, morgu
 
 def test_what_is_left_can_be_archived_and_dropped(stack: LocalStack, morgue: Morgue) -> None:
     image = morgue.give_up()
-    assert "Archived 1 letter to s3://" in dlq(stack, "archive", "--older-than", "0s", "--yes")
+    assert "Archived 1 dead letter to s3://" in dlq(stack, "archive", "--older-than", "0s", "--yes")
     assert "1 were there before" in dlq(stack, "archive", "--older-than", "0s", "--yes")
     assert "Nothing to drop." in dlq(stack, "drop")
     assert "Dropped 1 case." in dlq(stack, "drop", "--force", "--yes")

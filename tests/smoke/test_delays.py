@@ -50,4 +50,4 @@ def test_what_waits_is_listed_moved_and_withdrawn(stack: LocalStack, tmp_path: P
     assert delay(stack, "cancel", *ids[:2]).splitlines() == [f"{ids[0]}  was withdrawn before", f"{ids[1]}  withdrawn"]
     for day in (DAY, DAY + timedelta(days=1)):
         assert listed(stack, day)["images"] == 0
-    assert stack.darkroom("delay", "move", ids[0], "--delay", "P1D").returncode == 1
+    assert stack.darkroom("delay", "reschedule", ids[0], "--delay", "P1D").returncode == 1

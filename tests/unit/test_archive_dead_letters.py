@@ -10,7 +10,7 @@ from darkroom.domain.lanes import LANES
 from tests.unit.test_dead_letters import DAY, FAILED, Office, given_up
 
 
-def test_letters_that_near_their_fourteen_days_are_copied_once_and_stay() -> None:
+def test_dead_letters_that_near_their_fourteen_days_are_copied_once_and_stay() -> None:
     office = Office()
     old = office.bury(FAILED, sent_at=office.now - 12 * DAY * 1000 - 1)
     office.bury(given_up(2), sent_at=office.now - 12 * DAY * 1000)
@@ -22,11 +22,11 @@ def test_letters_that_near_their_fourteen_days_are_copied_once_and_stay() -> Non
     assert key == f"slow/2026-11-09/{old.message_id}.json"
     assert document["body"] == old.body
     assert document["explanation"]["attempts"][0]["stack"].endswith("boom")
-    assert (document["standing"], document["image"]["status"]) == ("failed", "failed")
+    assert (document["verdict"], document["image"]["status"]) == ("failed", "failed")
     assert len(office.letters.lying["slow"]) == 2 and office.in_hand == set()
 
 
-def test_a_letter_that_nobody_can_read_is_archived_as_it_is() -> None:
+def test_a_dead_letter_that_nobody_can_read_is_archived_as_it_is() -> None:
     office = Office()
     office.letters.lie_down("fast", "\x00 no message")
     assert office.archive_all().outcomes == Counter(archived=1)
@@ -55,7 +55,7 @@ def test_an_archiver_whose_time_runs_out_says_so() -> None:
     assert str(office.archive_all().problems["slow"]) == "time ran out"
 
 
-def test_a_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> None:
+def test_a_dead_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> None:
     office = Office()
     office.bury(FAILED, sent_at=0)
     office.bury(given_up(2), sent_at=0)
@@ -71,7 +71,7 @@ def test_a_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> None:
     assert (list(archiving.problems), archiving.outcomes["archived"]) == (["slow"], 1)
 
 
-def test_a_letter_whose_row_is_unreadable_is_archived_with_what_it_says_itself() -> None:
+def test_a_dead_letter_whose_row_is_unreadable_is_archived_with_what_it_says_itself() -> None:
     office = Office()
     office.bury(FAILED, sent_at=0)
     office.images.unreadable[FAILED.image_id] = office.images.rows.pop(FAILED.image_id)
@@ -79,5 +79,5 @@ def test_a_letter_whose_row_is_unreadable_is_archived_with_what_it_says_itself()
     archiving = office.archive_all()
     assert (archiving.problems, archiving.outcomes) == ({}, Counter(archived=2, too_young=0))
     first = next(document for document in office.archive.objects.values() if document["image"] is None)
-    assert (first["standing"], first["explanation"]["cause"]) == ("unreadable_row", "internal")
+    assert (first["verdict"], first["explanation"]["cause"]) == ("unreadable_row", "internal")
     assert "newer version" in first["problem"]

@@ -35,7 +35,7 @@ def test_an_announced_upload_is_its_tenants_and_travels_in_the_lane_of_their_tie
     assert (begun.image.tenant_id, begun.image.lane) == ("acme", lane)
     assert begun.form is not None
     world.uploads.upload(begun.form, PHOTO)
-    world.admit(begun.image.image_id)
+    world.accept_upload(begun.image.image_id)
     assert [(message.tenant_id, message.lane) for message in world.lanes.sent] == [("acme", lane)]
 
 
@@ -102,7 +102,7 @@ def test_who_asks_again_after_the_upload_has_come_is_told_of_its_image_and_given
     begun = world.begin(PHOTO, idempotency_key="k")
     assert begun.form is not None
     world.uploads.upload(begun.form, PHOTO)
-    world.admit(begun.image.image_id)
+    world.accept_upload(begun.image.image_id)
     again = world.begin(PHOTO, idempotency_key="k")
     assert (again.replayed, again.form, again.image.status) == (True, None, Status.PENDING)
 
@@ -113,7 +113,7 @@ def test_who_asks_again_while_the_upload_comes_is_told_of_what_it_has_become() -
             if after.status is Status.AWAITING_UPLOAD and world.uploads.objects == {}:
                 assert begun.form is not None
                 world.uploads.upload(begun.form, PHOTO)
-                world.admit(before.image_id)
+                world.accept_upload(before.image_id)
             return super().change(before, after, **fence)
 
     world = World(images=Overtaken())
@@ -161,7 +161,7 @@ def test_a_full_lane_turns_new_announcements_away_but_no_repetition_and_nothing_
     assert world.begin(PHOTO, idempotency_key="k").form is not None
     assert begun.form is not None
     world.uploads.upload(begun.form, PHOTO)
-    assert world.admit(begun.image.image_id).outcome == "admitted"
+    assert world.accept_upload(begun.image.image_id).outcome == "accepted"
     assert len(world.lanes.sent) == 1
 
 

@@ -11,7 +11,7 @@ from darkroom.domain.image import Status
 from darkroom.operations.cancel_scheduled import Ports, cancel_scheduled
 from darkroom.operations.list_scheduled import Selection
 from proof.fakes import World
-from tests.unit.test_move_scheduled import scheduled, soon
+from tests.unit.test_reschedule_scheduled import scheduled, soon
 
 
 def cancelled(world: World, image_id: str, selection: Selection | None = None, remove_at: int = 0) -> bool:

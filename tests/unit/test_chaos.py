@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from darkroom.aws.images_table import from_item, to_item
-from darkroom.domain.arrival import read_news
 from darkroom.domain.errors import INTERNAL
-from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_letter
-from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Status, due_shard_of
+from darkroom.domain.hold import Entry, UnreadableBatch, read_batch, read_batch_dead_letter
+from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, due_shard_of
 from darkroom.domain.message import Message, UnreadableMessage, read_message
+from darkroom.domain.upload_notification import read_notification
 from darkroom.ports import UnreadableRow
 from proof.chaos.comparison import (
     LEAD_SECONDS,
@@ -28,7 +28,7 @@ from proof.chaos.comparison import (
     compare,
     longest_gap_seconds,
     next_moment,
-    problems_of_letters,
+    problems_of_dead_letters,
     written_twice,
 )
 from proof.chaos.machinery import Strikes
@@ -44,10 +44,10 @@ from proof.chaos.poison import (
     damaged_batches,
     poison_of_batches,
     poisons,
-    upload_news,
+    upload_notification,
 )
 from proof.fakes.rows import accepted_image
-from proof.running.conditions import ACCEPTOR, ADMITTER, HOLDER, INJECTED, SWEEPER, TRANSCODER
+from proof.running.conditions import ACCEPTOR, HOLDER, INJECTED, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 
 IMAGE_ID = "0" * 26
 NOW = 1_800_000_000_000
@@ -79,7 +79,7 @@ def test_every_plan_has_images_of_every_kind(images: int) -> None:
     assert {one.way for one in plan.sendings} == set(Way)
     assert {one.lane for one in plan.sendings} == {"fast", "slow"}
     struck = {one.strike.function for one in plan.sendings if one.strike}
-    assert struck == {ACCEPTOR, ADMITTER, TRANSCODER}
+    assert struck == {ACCEPTOR, UPLOAD_ACCEPTOR, TRANSCODER}
     assert SWEEPER in {strike.function for _, strike in plan.strikes}
     assert (HOLDER in {strike.function for _, strike in plan.strikes}) is (images > 100)
     assert len(plan.pauses) >= 2
@@ -119,8 +119,10 @@ def test_every_queue_gets_poison_and_no_body_is_there_twice() -> None:
 def test_what_must_be_a_dead_letter_cannot_be_read_and_what_must_be_settled_can(poison: Poison) -> None:
     def read() -> object:
         if poison.queue == UPLOAD_QUEUE:
-            return read_news(poison.body)
-        return (read_batch_letter(poison.body) if poison.queue == HOLD_QUEUE else None) or read_message(poison.body)
+            return read_notification(poison.body)
+        return (read_batch_dead_letter(poison.body) if poison.queue == HOLD_QUEUE else None) or read_message(
+            poison.body
+        )
 
     if poison.ends == DEAD_LETTER:
         with pytest.raises(UnreadableMessage):
@@ -147,14 +149,14 @@ def test_one_damaged_batch_holds_a_healthy_image_beside_what_cannot_go() -> None
     assert {entry.message.lane for entry in entries} == {"express", "slow"}
 
 
-def test_the_letter_of_a_damaged_batch_is_one_that_the_hold_queue_reads() -> None:
+def test_the_dead_letter_of_a_damaged_batch_is_one_that_the_hold_queue_reads() -> None:
     made = damaged_batches(1, wake_at=NOW)
-    letters = [read_batch_letter(one.body) for one in poison_of_batches(made)]
+    letters = [read_batch_dead_letter(one.body) for one in poison_of_batches(made)]
     assert [letter and letter.batch for letter in letters] == [one.key for one in made]
 
 
 def test_a_copy_of_the_news_of_an_upload_is_read_as_the_news_itself() -> None:
-    assert read_news(upload_news(f"uploads/{IMAGE_ID}")).image_ids == (IMAGE_ID,)
+    assert read_notification(upload_notification(f"uploads/{IMAGE_ID}")).image_ids == (IMAGE_ID,)
 
 
 @pytest.mark.parametrize("lane", ["fast", "slow"])
@@ -219,7 +221,8 @@ def test_whom_the_poison_was_meant_for_and_who_was_not_accepted_twice_are_left_o
     assert found.latest_seconds == 1
 
 
-# ── Once, and one letter ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── Once, and one dead letter
+# ─────────────────────────────────────────────────────────────────────────────────────────────
 
 FAILED_FIRST = replace(ATTEMPT, cause=Cause(error_type="E", message="m", stack="s"))
 SECOND = replace(ATTEMPT, number=2, started_at=NOW + 500)
@@ -255,28 +258,28 @@ def test_a_row_tells_whether_it_was_ended_twice(row: Image, first_version: int |
         (GIVEN_UP, 0, 1, True),
         (GIVEN_UP, 2, 0, True),
         (REFUSED, 0, 0, False),
-        (replace(REFUSED, letter=Letter.KEPT), 1, 0, False),
+        (replace(REFUSED, dead_letter=DeadLetterState.KEPT), 1, 0, False),
         (REFUSED, 1, 0, True),
     ],
 )
-def test_a_run_that_was_given_up_has_one_letter_that_explains_itself_and_no_other_has_any(
+def test_a_run_that_was_given_up_has_one_dead_letter_that_explains_itself_and_no_other_has_any(
     row: Image, explained: int, raw: int, is_wrong: bool
 ) -> None:
-    found = problems_of_letters([row], {(IMAGE_ID, 1): explained}, {IMAGE_ID: raw})
+    found = problems_of_dead_letters([row], {(IMAGE_ID, 1): explained}, {IMAGE_ID: raw})
     assert bool(found) is is_wrong
 
 
 @pytest.mark.parametrize("queue", QUEUES)
 @pytest.mark.parametrize(
-    ("ends", "is_letter", "is_astray"),
+    ("ends", "is_dead_letter", "is_astray"),
     [(DEAD_LETTER, True, False), (DEAD_LETTER, False, True), (SETTLED, True, True), (SETTLED, False, False)],
 )
 def test_poison_that_is_not_where_it_should_be_is_astray(
-    queue: str, ends: frozenset[object], is_letter: bool, is_astray: bool
+    queue: str, ends: frozenset[object], is_dead_letter: bool, is_astray: bool
 ) -> None:
     poison = Poison(name="junk", queue=queue, body="junk", ends=ends)  # type: ignore[arg-type]
     letters = {name: set[str]() for name in DEAD_LETTERS.values()}
-    if is_letter:
+    if is_dead_letter:
         letters[DEAD_LETTERS[queue]] = {"junk"}
     assert bool(astray([poison], letters)) is is_astray
 

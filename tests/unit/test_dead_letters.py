@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.arrival import upload_key
-from darkroom.domain.dead_letter import Move, MoveStatus, Standing, explanation_in, explanation_of, standing_of
+from darkroom.domain.dead_letter import Redrive, RedriveStatus, Verdict, explanation_in, explanation_of, verdict_of
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import (
     Attempt,
     Cause,
+    DeadLetterState,
     Image,
-    Letter,
     Status,
     message_for,
 )
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
 from darkroom.domain.transitions import complete, delete, escalate, give_up, reject
+from darkroom.domain.upload_notification import upload_key
 from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
 from darkroom.operations.archive_dead_letters import Ports as ArchiveDeadLettersPorts
 from darkroom.operations.drop_dead_letters import Ports as DropDeadLettersPorts
@@ -31,9 +31,9 @@ from darkroom.operations.list_dead_letters import HANDFUL, Case, Listing, Select
 from darkroom.operations.list_dead_letters import Ports as ListDeadLettersPorts
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
+    Counts,
     NotReplayable,
     QueuePorts,
-    Tally,
     refuse_what_cannot_be_moved,
     replay_dead_letters,
     replay_image,
@@ -41,9 +41,9 @@ from darkroom.operations.replay_dead_letters import (
 )
 from darkroom.ports import DeadLetter, Taken
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes
-from proof.fakes.dead_letters import FakeArchive, FakeMoves
-from tests.unit.test_arrival import event
+from proof.fakes.dead_letters import FakeArchive, FakeRedrives
 from tests.unit.test_image import NOW, awaiting, pending, processing
+from tests.unit.test_upload_notification import event
 
 DAY = 24 * 3600
 
@@ -52,7 +52,7 @@ def given_up(number: int, *, bug: str = "ZeroDivisionError", **changes: Any) -> 
     """A failed image whose dead letter has been placed."""
     row = processing(image_id=f"{number:026d}", attempt=5, due_at=None, **changes)
     cause = Cause(error_type=bug, message="a bug", stack="Traceback\n  boom")
-    return replace(give_up(row, now=NOW, cause=cause), letter=Letter.KEPT, due_at=None)
+    return replace(give_up(row, now=NOW, cause=cause), dead_letter=DeadLetterState.KEPT, due_at=None)
 
 
 @dataclass
@@ -80,13 +80,13 @@ class Office:
             images=self.images,
             lanes=self.lanes,
             dead_letters=self.letters,
-            moves=FakeMoves(self.letters, self.lanes),
+            redrives=FakeRedrives(self.letters, self.lanes),
             clock=self.clock,
             pause=self.pause,
         )
 
     def bury(self, image: Image, *, run: int | None = None, sent_at: int = NOW, explained: bool = True) -> DeadLetter:
-        """Keeps the row and puts a letter of one of its runs into the queue of its lane."""
+        """Keeps the row and puts a dead letter of one of its runs into the queue of its lane."""
         self.images.rows[image.image_id] = image
         message = replace_run(message_for(image), run)
         explanation = json.dumps(explanation_of(image, run)) if explained else None
@@ -104,21 +104,21 @@ class Office:
         )
 
     def replay(self, selection: Selection | None = None, *, per_second: float = 1000) -> Counter[str]:
-        tally = Tally()
+        counts = Counts()
         pace = Pace(per_second=per_second, clock=self.clock, pause=self.pause)
         for queue in self.letters.queues:
             replay_dead_letters(
-                self.ports, queue, selection or Selection(), pace=pace, stop=lambda: self.stopped, tally=tally
+                self.ports, queue, selection or Selection(), pace=pace, stop=lambda: self.stopped, counts=counts
             )
-        return tally.counts
+        return counts.counts
 
-    def move(self, moves: FakeMoves, per_second: int = 10) -> tuple[Move | None, Counter[str]]:
-        tally, ports = Tally(), replace(self.ports, moves=moves)
-        move = replay_queue(ports, "slow", per_second=per_second, stop=lambda: self.stopped, tally=tally)
-        return move, tally.counts
+    def move(self, redrives: FakeRedrives, per_second: int = 10) -> tuple[Redrive | None, Counter[str]]:
+        counts, ports = Counts(), replace(self.ports, redrives=redrives)
+        move = replay_queue(ports, "slow", per_second=per_second, stop=lambda: self.stopped, counts=counts)
+        return move, counts.counts
 
     def drop(self, *, force: bool = False, selection: Selection | None = None) -> Counter[str]:
-        tally = Tally()
+        counts = Counts()
         for queue in self.letters.queues:
             drop_dead_letters(
                 DropDeadLettersPorts(dead_letters=self.letters, images=self.images, clock=self.clock),
@@ -126,9 +126,9 @@ class Office:
                 selection or Selection(),
                 force=force,
                 stop=lambda: self.stopped,
-                tally=tally,
+                counts=counts,
             )
-        return tally.counts
+        return counts.counts
 
     def archive_all(self, **options: Any) -> Archiving:
         return archive_dead_letters(
@@ -141,7 +141,7 @@ class Office:
 
     @property
     def in_hand(self) -> set[str]:
-        """The letters that somebody has taken and neither removed nor given back."""
+        """The dead letters that somebody has taken and neither removed nor given back."""
         lying = {letter.message_id for letters in self.letters.lying.values() for letter in letters}
         return self.letters.hidden & lying
 
@@ -153,7 +153,8 @@ def replace_run(message: Message, run: int | None) -> Message:
     return message if run is None else message.model_copy(update={"run": run})
 
 
-# ── What a letter is worth ───────────────────────────────────────────────────────────────────────────────────────────
+# ── What a dead letter is worth
+# ───────────────────────────────────────────────────────────────────────────────────────────
 
 FAILED = given_up(1)
 REFUSED = reject(processing(), code="truncated", message="The file ends too early.", now=NOW)
@@ -161,24 +162,24 @@ DONE = complete(processing(), (), notices=(), now=NOW)
 
 
 @pytest.mark.parametrize(
-    ("run", "image", "standing"),
+    ("run", "image", "verdict"),
     [
-        (1, None, Standing.UNKNOWN),
-        (1, FAILED, Standing.FAILED),
-        (1, replace(FAILED, letter=Letter.OWED), Standing.FAILED),
-        (1, replace(FAILED, run=2), Standing.SETTLED),
-        (1, delete(FAILED, now=NOW), Standing.SETTLED),
-        (1, REFUSED, Standing.SETTLED),
-        (1, DONE, Standing.SETTLED),
-        (1, pending(run=2), Standing.SETTLED),
-        (1, processing(), Standing.WORKING),
-        (1, pending(), Standing.WORKING),
+        (1, None, Verdict.UNKNOWN),
+        (1, FAILED, Verdict.FAILED),
+        (1, replace(FAILED, dead_letter=DeadLetterState.OWED), Verdict.FAILED),
+        (1, replace(FAILED, run=2), Verdict.SETTLED),
+        (1, delete(FAILED, now=NOW), Verdict.SETTLED),
+        (1, REFUSED, Verdict.SETTLED),
+        (1, DONE, Verdict.SETTLED),
+        (1, pending(run=2), Verdict.SETTLED),
+        (1, processing(), Verdict.WORKING),
+        (1, pending(), Verdict.WORKING),
     ],
 )
-def test_a_letters_standing_follows_from_the_row(run: int, image: Image | None, standing: Standing) -> None:
+def test_a_dead_letters_verdict_follows_from_the_row(run: int, image: Image | None, verdict: Verdict) -> None:
     message = replace_run(message_for(image or FAILED), run)
-    assert standing_of(message, image) is standing
-    assert standing_of(None, image) is Standing.UNREADABLE
+    assert verdict_of(message, image) is verdict
+    assert verdict_of(None, image) is Verdict.UNREADABLE
 
 
 @pytest.mark.parametrize("text", [None, "", "no JSON", "[]", "{}", '{"v": 2}'])
@@ -196,19 +197,19 @@ def test_of_an_earlier_run_the_row_still_tells_the_attempts() -> None:
 # ── Listing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_letters_of_one_run_are_one_case_with_the_explained_one_speaking() -> None:
+def test_dead_letters_of_one_run_are_one_case_with_the_explained_one_speaking() -> None:
     office = Office()
     office.bury(FAILED, explained=False, sent_at=NOW - 5)
     office.bury(FAILED)
     (case,) = office.ls().cases
     assert (len(case.letters), case.cause, case.error_code) == (2, "ZeroDivisionError", "internal")
-    assert (case.standing, case.sent_at) == (Standing.FAILED, NOW - 5)
+    assert (case.verdict, case.sent_at) == (Verdict.FAILED, NOW - 5)
     assert office.ls().letters == 2, "what was looked at is given back"
 
 
-def test_a_letter_that_sqs_made_is_explained_by_the_row() -> None:
+def test_a_dead_letter_that_sqs_made_is_explained_by_the_row() -> None:
     office = Office()
-    lost = replace(give_up(processing(attempt=5), now=NOW), letter=Letter.KEPT)
+    lost = replace(give_up(processing(attempt=5), now=NOW), dead_letter=DeadLetterState.KEPT)
     office.bury(lost, explained=False)
     (case,) = office.ls().cases
     assert case.cause == "worker_lost"
@@ -220,7 +221,7 @@ def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
     office.letters.lie_down("fast", '{"hello": 1}')
     office.letters.lie_down("fast", '{"hello": 1}')
     cases = office.ls().cases
-    assert [case.standing for case in cases] == [Standing.UNREADABLE] * 2
+    assert [case.verdict for case in cases] == [Verdict.UNREADABLE] * 2
     assert "image_id" in str(cases[0].problem)
     assert (cases[0].cause, cases[0].explanation) == (None, {})
 
@@ -233,7 +234,7 @@ def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
         (Selection(tenant_id="acme"), [3]),
         (Selection(cause="keyerror"), [2]),
         (Selection(cause="internal"), [1, 2, 3]),
-        (Selection(standing=Standing.SETTLED), [3]),
+        (Selection(verdict=Verdict.SETTLED), [3]),
         (Selection(older_than_seconds=DAY), [1]),
         (Selection(newer_than_seconds=DAY), [2, 3]),
         (Selection(newer_than_seconds=DAY, cause="KeyError", tenant_id="acme"), []),
@@ -256,16 +257,17 @@ def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
     assert (listing.letters, listing.incomplete, listing.depths) == (3, ("slow",), depths)
 
 
-# ── Replaying letter by letter ───────────────────────────────────────────────────────────────────────────────────────
+# ── Replaying dead letter by dead letter
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_replay_opens_the_row_sends_its_message_and_removes_all_letters_of_the_run() -> None:
+def test_a_replay_opens_the_row_sends_its_message_and_removes_all_dead_letters_of_the_run() -> None:
     office = Office()
     office.bury(FAILED, explained=False)
     office.bury(FAILED)
     assert office.replay() == Counter(replayed=1)
     row = office.row(FAILED)
-    assert (row.status, row.run, row.attempt, row.letter, row.error) == (Status.PENDING, 2, 0, None, None)
+    assert (row.status, row.run, row.attempt, row.dead_letter, row.error) == (Status.PENDING, 2, 0, None, None)
     assert office.lanes.sent == [message_for(row)]
     assert office.letters.lying["slow"] == []
     assert office.replay() == Counter()
@@ -280,7 +282,7 @@ def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back() -> None:
     assert office.in_hand == set()
 
 
-def test_what_cannot_be_replayed_is_left_and_counted_by_its_standing() -> None:
+def test_what_cannot_be_replayed_is_left_and_counted_by_its_verdict() -> None:
     office = Office()
     office.bury(replace(REFUSED, image_id=f"{1:026d}"))
     office.bury(processing())
@@ -291,7 +293,7 @@ def test_what_cannot_be_replayed_is_left_and_counted_by_its_standing() -> None:
     assert office.lanes.sent == []
 
 
-def test_a_letter_that_an_interrupted_replay_left_behind_goes_and_its_message_is_sent_anew() -> None:
+def test_a_dead_letter_that_an_interrupted_replay_left_behind_goes_and_its_message_is_sent_anew() -> None:
     office = Office()
     office.bury(FAILED)
     office.images.rows[FAILED.image_id] = replace(pending(image_id=FAILED.image_id), run=2)
@@ -319,13 +321,13 @@ def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go() -
 
 def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay() -> None:
     office = Office()
-    office.bury(replace(FAILED, letter=Letter.OWED))
+    office.bury(replace(FAILED, dead_letter=DeadLetterState.OWED))
     change = office.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
         office.images.change = change  # type: ignore[method-assign]
         row = office.row(FAILED)
-        change(row, replace(row, letter=Letter.PLACED), fence=("version",))
+        change(row, replace(row, dead_letter=DeadLetterState.PLACED), fence=("version",))
         return change(*arguments, **options)
 
     office.images.change = overtaken  # type: ignore[method-assign]
@@ -384,7 +386,7 @@ class Fading(FakeDeadLetters):
 
 
 @pytest.mark.parametrize(("per_second", "seconds_a_row"), [(0.01, 0), (0.05, 0), (1000, 15)])
-def test_a_slow_replay_takes_letters_anew_that_it_could_not_hold(per_second: float, seconds_a_row: int) -> None:
+def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second: float, seconds_a_row: int) -> None:
     office = Office()
     office.letters = Fading(clock=office.clock)
     for number in range(5):
@@ -420,7 +422,7 @@ def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> Non
 
 @dataclass
 class Forgetful(FakeDeadLetters):
-    """Letters of which the first look loses some on the way: they stay hidden, and nobody has them."""
+    """Dead letters of which the first look loses some on the way: they stay hidden, and nobody has them."""
 
     lost: int = 1
 
@@ -430,20 +432,20 @@ class Forgetful(FakeDeadLetters):
         return replace(super().take(queue, limit), asked_again=lost > 0)
 
 
-def test_a_replay_that_lost_letters_on_the_way_does_not_say_that_it_has_seen_all() -> None:
+def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_seen_all() -> None:
     office = Office()
     office.letters = Forgetful()
     for number in range(3):
         office.bury(given_up(number))
-    tally = Tally()
+    counts = Counts()
     pace = Pace(per_second=10, clock=office.clock, pause=office.pause)
     assert not replay_dead_letters(
-        office.ports, "slow", Selection(), pace=pace, stop=lambda: office.stopped, tally=tally
+        office.ports, "slow", Selection(), pace=pace, stop=lambda: office.stopped, counts=counts
     )
-    assert tally.counts == Counter(replayed=2)
+    assert counts.counts == Counter(replayed=2)
     office.letters.hidden.clear()  # a minute later
-    assert replay_dead_letters(office.ports, "slow", Selection(), pace=pace, stop=lambda: office.stopped, tally=tally)
-    assert tally.counts == Counter(replayed=3)
+    assert replay_dead_letters(office.ports, "slow", Selection(), pace=pace, stop=lambda: office.stopped, counts=counts)
+    assert counts.counts == Counter(replayed=3)
 
 
 def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None:
@@ -461,7 +463,7 @@ def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None
 # ── Replaying by id ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_image_without_a_letter_is_replayed_by_its_row() -> None:
+def test_an_image_without_a_dead_letter_is_replayed_by_its_row() -> None:
     office = Office()
     office.images.rows[FAILED.image_id] = FAILED
     assert replay_image(office.ports, FAILED.image_id).run == 2
@@ -471,7 +473,7 @@ def test_an_image_without_a_letter_is_replayed_by_its_row() -> None:
 def test_what_only_an_operator_can_help_is_no_refusal_and_can_be_replayed() -> None:
     cause = Cause(error_type="OriginalMissing", message="gone", stack="")
     image = escalate(processing(), code="original_missing", message="It is gone.", now=NOW, cause=cause)
-    assert standing_of(message_for(image), image) is Standing.FAILED
+    assert verdict_of(message_for(image), image) is Verdict.FAILED
     office = Office()
     office.images.rows[image.image_id] = image
     assert replay_image(office.ports, image.image_id).run == 2
@@ -502,19 +504,19 @@ def test_a_whole_queue_is_moved_after_the_rows_were_opened() -> None:
     office = Office()
     for number in range(3):
         office.bury(given_up(number))
-    moves = FakeMoves(office.letters, office.lanes, on_start=lambda: statuses.extend(office.images.rows.values()))
+    redrives = FakeRedrives(office.letters, office.lanes, on_start=lambda: statuses.extend(office.images.rows.values()))
     statuses: list[Image] = []
-    move, counts = office.move(moves, per_second=2)
-    assert move is not None and (move.status, move.moved) == (MoveStatus.COMPLETED, 3)
+    move, counts = office.move(redrives, per_second=2)
+    assert move is not None and (move.status, move.moved) == (RedriveStatus.COMPLETED, 3)
     assert [row.status for row in statuses] == [Status.PENDING] * 3
     assert counts == Counter(replayed=3)
-    assert moves.started == [("slow", 2)]
+    assert redrives.started == [("slow", 2)]
     assert [message.run for message in office.lanes.sent] == [1, 1, 1]
     waits = sorted((row.due_at or 0) - (office.row(given_up(0)).due_at or 0) for row in statuses)
     assert waits == [0, 500, 1000], "the sweeper does not overtake the move"
 
 
-def test_a_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too() -> None:
+def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too() -> None:
     office = Office()
     office.bury(given_up(1))
     change, late = office.images.change, given_up(2)
@@ -525,45 +527,45 @@ def test_a_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too() ->
         return change(*arguments, **options)
 
     office.images.change = another_dies  # type: ignore[method-assign]
-    _, counts = office.move(FakeMoves(office.letters, office.lanes))
+    _, counts = office.move(FakeRedrives(office.letters, office.lanes))
     assert counts == Counter(replayed=2)
     assert office.row(late).run == 2
 
 
 @pytest.mark.parametrize("body", ["no message", message_for(given_up(9)).model_dump_json()])
-def test_a_queue_with_letters_that_a_move_would_lose_or_turn_in_circles_is_not_moved(body: str) -> None:
+def test_a_queue_with_dead_letters_that_a_move_would_lose_or_turn_in_circles_is_not_moved(body: str) -> None:
     office = Office()
     office.bury(FAILED)
     office.letters.lie_down("slow", body)
-    moves = FakeMoves(office.letters, office.lanes)
+    redrives = FakeRedrives(office.letters, office.lanes)
     with pytest.raises(NotReplayable, match="drop those first, or leave --all out"):
-        office.move(moves)
-    assert (moves.started, office.row(FAILED).run) == ([], 1)
+        office.move(redrives)
+    assert (redrives.started, office.row(FAILED).run) == ([], 1)
 
 
 def test_a_move_that_runs_already_is_followed_and_not_started_twice() -> None:
     office = Office()
     for number in range(2):
         office.bury(given_up(number))
-    moves = FakeMoves(office.letters, office.lanes)
-    moves.start("slow", 5)
-    move, counts = office.move(moves)
-    assert move is not None and move.status is MoveStatus.COMPLETED
-    assert (moves.started, counts) == ([("slow", 5)], Counter(replayed=2))
+    redrives = FakeRedrives(office.letters, office.lanes)
+    redrives.start("slow", 5)
+    move, counts = office.move(redrives)
+    assert move is not None and move.status is RedriveStatus.COMPLETED
+    assert (redrives.started, counts) == ([("slow", 5)], Counter(replayed=2))
 
 
 def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest() -> None:
     office = Office()
     for number in range(4):
         office.bury(given_up(number))
-    moves = FakeMoves(office.letters, office.lanes)
-    moves.on_start = lambda: setattr(office, "stopped", True)
-    move, _ = office.move(moves)
-    assert move is not None and move.status is MoveStatus.CANCELLED
+    redrives = FakeRedrives(office.letters, office.lanes)
+    redrives.on_start = lambda: setattr(office, "stopped", True)
+    move, _ = office.move(redrives)
+    assert move is not None and move.status is RedriveStatus.CANCELLED
     assert 0 < len(office.letters.lying["slow"]) < 4
-    office.stopped, moves.on_start = False, lambda: None
-    again, counts = office.move(moves)
-    assert again is not None and again.status is MoveStatus.COMPLETED
+    office.stopped, redrives.on_start = False, lambda: None
+    again, counts = office.move(redrives)
+    assert again is not None and again.status is RedriveStatus.COMPLETED
     assert office.letters.lying["slow"] == [] and counts["replayed"] == 0
     assert {row.run for row in office.images.rows.values()} == {2}
 
@@ -572,34 +574,34 @@ def test_a_move_that_fails_says_why() -> None:
     office = Office()
     office.bury(FAILED)
     with pytest.raises(NotReplayable, match="slow: CouldNotDetermineMessageSource"):
-        office.move(FakeMoves(office.letters, office.lanes, failure="CouldNotDetermineMessageSource"))
+        office.move(FakeRedrives(office.letters, office.lanes, failure="CouldNotDetermineMessageSource"))
 
 
 # ── Dropping ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_only_settled_letters_are_dropped_unless_forced() -> None:
+def test_only_settled_dead_letters_are_dropped_unless_forced() -> None:
     office = Office()
     office.bury(FAILED)
     office.bury(replace(given_up(2), status=Status.DONE))
     office.letters.lie_down("fast", "no message")
     assert office.drop() == Counter(dropped=1, failed=1, unreadable=1)
-    assert office.drop(force=True, selection=Selection(standing=Standing.UNREADABLE)) == Counter(dropped=1)
+    assert office.drop(force=True, selection=Selection(verdict=Verdict.UNREADABLE)) == Counter(dropped=1)
     assert len(office.letters.lying["slow"]) == 1
     assert office.row(FAILED) == FAILED, "rows are left as they are"
 
 
-def test_a_letter_whose_image_was_opened_since_the_listing_is_judged_by_the_row_of_now() -> None:
+def test_a_dead_letter_whose_image_was_opened_since_the_listing_is_judged_by_the_row_of_now() -> None:
     office = Office()
     office.bury(replace(FAILED, run=2), run=1)
-    assert [case.standing for case in office.ls().cases] == [Standing.SETTLED]
+    assert [case.verdict for case in office.ls().cases] == [Verdict.SETTLED]
     office.images.rows[FAILED.image_id] = FAILED
     assert office.drop() == Counter(failed=1)
 
 
 def test_a_case_can_be_described_without_an_explanation() -> None:
     case = Case(
-        queue="fast", letters=(), message=None, image=None, standing=Standing.UNKNOWN, explanation={}, problem=None
+        queue="fast", letters=(), message=None, image=None, verdict=Verdict.UNKNOWN, explanation={}, problem=None
     )
     assert case.cause is None
 
@@ -607,7 +609,7 @@ def test_a_case_can_be_described_without_an_explanation() -> None:
 # ── Events of S3 ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_event_of_s3_is_a_letter_of_its_image_by_the_row() -> None:
+def test_an_event_of_s3_is_a_dead_letter_of_its_image_by_the_row() -> None:
     office = Office()
     office.letters.lying["upload"] = []
     waiting = awaiting(tenant_id="acme")
@@ -615,18 +617,18 @@ def test_an_event_of_s3_is_a_letter_of_its_image_by_the_row() -> None:
     for _ in range(2):
         office.letters.lie_down("upload", event(upload_key(waiting.image_id)))
     (case,) = office.ls(Selection(tenant_id="acme")).cases
-    assert (case.queue, case.standing, len(case.letters)) == ("upload", Standing.WORKING, 2)
+    assert (case.queue, case.verdict, len(case.letters)) == ("upload", Verdict.WORKING, 2)
     assert case.message is not None and case.message.tenant_id == "acme"
     assert office.ls(Selection(tenant_id="-")).cases == ()
 
 
-def test_events_whose_images_were_admitted_since_or_have_ended_are_settled_and_can_be_dropped() -> None:
+def test_events_whose_images_were_accepted_since_or_have_ended_are_settled_and_can_be_dropped() -> None:
     office = Office()
     office.letters.lying["upload"] = []
     done = replace(awaiting(), status=Status.DONE)
     office.images.rows[done.image_id] = done
     office.letters.lie_down("upload", event(upload_key(done.image_id)))
-    assert [case.standing for case in office.ls().cases] == [Standing.SETTLED]
+    assert [case.verdict for case in office.ls().cases] == [Verdict.SETTLED]
     assert office.drop() == Counter(dropped=1)
 
 
@@ -647,25 +649,25 @@ def list_of_events(image: Image | None) -> Listing:
 
 
 def with_an_unreadable_row(office: Office) -> DeadLetter:
-    """A letter of an image whose row a newer version has written, before all others."""
+    """A dead letter of an image whose row a newer version has written, before all others."""
     letter = office.bury(given_up(7))
     office.images.unreadable[f"{7:026d}"] = office.images.rows.pop(f"{7:026d}")
     return letter
 
 
-def test_a_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_other_waiting() -> None:
+def test_a_dead_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_other_waiting() -> None:
     office = Office()
     letter = with_an_unreadable_row(office)
     office.bury(FAILED)
     bad, good = office.ls().cases
-    assert (bad.standing, bad.image, good.standing) == (Standing.UNREADABLE_ROW, None, Standing.FAILED)
+    assert (bad.verdict, bad.image, good.verdict) == (Verdict.UNREADABLE_ROW, None, Verdict.FAILED)
     assert bad.problem is not None and "deploy that version again" in bad.problem
-    assert bad.error_code == "internal", "the letter explains itself all the same"
+    assert bad.error_code == "internal", "the dead letter explains itself all the same"
     assert office.replay() == Counter(replayed=1, unreadable_row=1)
     assert office.letters.lying["slow"] == [letter] and office.in_hand == set()
 
 
-def test_a_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
+def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
     office = Office()
     letter = with_an_unreadable_row(office)
     office.bury(replace(FAILED, status=Status.DONE))
@@ -674,20 +676,20 @@ def test_a_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
     assert office.drop(force=True) == Counter(dropped=1)
 
 
-def test_a_queue_with_a_letter_whose_row_is_unreadable_is_not_moved_as_a_whole() -> None:
+def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_whole() -> None:
     office = Office()
     with_an_unreadable_row(office)
     office.bury(FAILED)
     with pytest.raises(NotReplayable, match="newer version"):
-        office.move(FakeMoves(office.letters, office.lanes))
+        office.move(FakeRedrives(office.letters, office.lanes))
     assert office.row(FAILED) == FAILED
 
 
 @pytest.mark.parametrize("attempts", [["one"], {"1": {}}, "one", 5])
-def test_a_letter_that_explains_itself_in_another_versions_words_is_explained_by_its_row(attempts: Any) -> None:
+def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explained_by_its_row(attempts: Any) -> None:
     office = Office()
     letter = office.bury(FAILED)
     told = json.dumps(json.loads(letter.explanation or "") | {"attempts": attempts})
     office.letters.lying["slow"] = [replace(letter, explanation=told)]
     (case,) = office.ls().cases
-    assert (case.standing, case.cause) == (Standing.FAILED, "ZeroDivisionError")
+    assert (case.verdict, case.cause) == (Verdict.FAILED, "ZeroDivisionError")

@@ -13,7 +13,7 @@ import pytest
 
 from darkroom.domain.hold import (
     BATCH_LIMIT,
-    FULL_BUCKET,
+    FULL_SLOT,
     HELD_AT_MOST_SECONDS,
     LANE_DELAY_SECONDS,
     MAX_BATCH_BYTES,
@@ -72,8 +72,8 @@ def test_a_release_leaves_time_for_crashes_before_anything_is_late() -> None:
 
 
 def test_many_at_one_time_wait_in_their_release_bucket_at_once_however_far_off() -> None:
-    (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_BUCKET)], NOW)
-    assert (batch.is_release, len(batch.entries)) == (True, FULL_BUCKET)
+    (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_SLOT)], NOW)
+    assert (batch.is_release, len(batch.entries)) == (True, FULL_SLOT)
 
 
 @pytest.mark.parametrize(("seconds", "count"), [(3600, 2), (3600, 600), (30 * DAY, 600)])
@@ -84,7 +84,7 @@ def test_what_is_released_together_is_of_one_lane_whose_pace_it_keeps(seconds: f
 
 
 def test_few_at_one_time_wait_with_others_of_their_distance() -> None:
-    (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_BUCKET - 1)], NOW)
+    (batch,) = batches_of([entry(number, 30 * DAY) for number in range(FULL_SLOT - 1)], NOW)
     assert batch.level == "weeks"
 
 

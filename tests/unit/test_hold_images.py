@@ -21,7 +21,7 @@ from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.operations.hold_images import Holding, Ports, hold_images
-from proof.fakes.stores import FakeAlarms, FakeHolds, FakeLanes
+from proof.fakes.stores import FakeHolds, FakeLanes, FakeWakeUps
 from tests.unit.test_hold import DAY, NOW, entry
 
 
@@ -31,12 +31,12 @@ class Plane:
 
     lanes: Any = field(default_factory=FakeLanes)
     holds: Any = field(default_factory=FakeHolds)
-    alarms: Any = field(default_factory=FakeAlarms)
+    wake_ups: Any = field(default_factory=FakeWakeUps)
     out_of_time: bool = False
 
     def hold(self, *entries: Entry | str) -> Holding:
         return hold_images(
-            Ports(lanes=self.lanes, holds=self.holds, alarms=self.alarms, clock=lambda: NOW, known_lanes=LANES),
+            Ports(lanes=self.lanes, holds=self.holds, wake_ups=self.wake_ups, clock=lambda: NOW, known_lanes=LANES),
             [one if isinstance(one, str) else body_of(one) for one in entries],
             out_of_time=lambda: self.out_of_time,
         )
@@ -46,7 +46,7 @@ def body_of(one: Entry) -> str:
     return one.message.model_copy(update={"process_at": one.process_at}).model_dump_json()
 
 
-def letter_of(key: str) -> str:
+def dead_letter_of(key: str) -> str:
     return json.dumps({"v": 1, "batch": key, "position": 0, "error": "E", "cause": "", "execution": "arn"})
 
 
@@ -57,7 +57,7 @@ def refuse(*_: object) -> None:
 def test_a_far_image_is_written_down_and_set_to_wake() -> None:
     plane = Plane()
     holding = plane.hold(entry(1, DAY))
-    ((name, (key, wake_at)),) = plane.alarms.wakings.items()
+    ((name, (key, wake_at)),) = plane.wake_ups.wakings.items()
     batch = read_batch(plane.holds.objects[key])
     assert (batch.entries, batch.wake_at) == ((entry(1, DAY),), wake_at)
     assert name.removeprefix("hold-") in key
@@ -78,12 +78,12 @@ def test_the_waking_is_not_set_before_the_batch_is_stored() -> None:
     plane = Plane()
     plane.holds.put = refuse
     assert list(plane.hold(entry(1, DAY)).failed) == [0]
-    assert plane.alarms.wakings == {}
+    assert plane.wake_ups.wakings == {}
 
 
 def test_nothing_is_settled_whose_waking_could_not_be_set() -> None:
     plane = Plane()
-    plane.alarms.set = refuse
+    plane.wake_ups.set = refuse
     assert list(plane.hold(entry(1, DAY), entry(2, 40 * DAY), entry(3, 5)).failed) == [0, 1]
 
 
@@ -99,14 +99,14 @@ def test_a_failed_batch_costs_the_others_nothing() -> None:
 
     plane.holds.put = fail_once
     holding = plane.hold(entry(1, DAY), entry(2, 40 * DAY))
-    assert (len(holding.failed), holding.batches, len(plane.alarms.wakings)) == (1, 1, 1)
+    assert (len(holding.failed), holding.batches, len(plane.wake_ups.wakings)) == (1, 1, 1)
 
 
 def test_a_repetition_stores_the_same_batch_and_sets_it_once() -> None:
     plane = Plane()
     plane.hold(entry(1, DAY), entry(2, DAY + 60))
     plane.hold(entry(2, DAY + 60), entry(1, DAY))
-    assert (len(plane.holds.objects), len(plane.alarms.wakings)) == (1, 1)
+    assert (len(plane.holds.objects), len(plane.wake_ups.wakings)) == (1, 1)
 
 
 def test_an_image_that_was_delivered_twice_waits_once_and_both_messages_go() -> None:
@@ -118,7 +118,7 @@ def test_an_image_that_was_delivered_twice_waits_once_and_both_messages_go() -> 
 
 def test_a_lane_that_takes_only_some_leaves_the_others_to_come_again() -> None:
     plane = Plane()
-    plane.lanes.send_all = lambda lane, parcels: dict.fromkeys((1, 2), Retryable("throttled"))
+    plane.lanes.send_all = lambda lane, messages: dict.fromkeys((1, 2), Retryable("throttled"))
     assert list(plane.hold(entry(1, 300), entry(2, 100), entry(3, 200)).failed) == [2, 0]
 
 
@@ -159,8 +159,8 @@ BAD = {
     "an unknown lane, near": (body_of(entry(1, 300, lane="newer")), Unplaceable),
     "an unknown lane, far": (body_of(entry(1, DAY, lane="newer")), Unplaceable),
     "a tenant that is no message group": (body_of(entry(1, 300)).replace("default", "ü ü"), UnreadableMessage),
-    "a damaged batch": (letter_of(f"holds/x/{'0' * 40}.json.gz"), UnreadableBatch),
-    "a batch of too many bytes": (letter_of(f"holds/x/{'1' * 40}.json.gz"), UnreadableBatch),
+    "a damaged batch": (dead_letter_of(f"holds/x/{'0' * 40}.json.gz"), UnreadableBatch),
+    "a batch of too many bytes": (dead_letter_of(f"holds/x/{'1' * 40}.json.gz"), UnreadableBatch),
 }
 
 
@@ -179,13 +179,13 @@ def test_the_furthest_that_can_be_scheduled_is_held() -> None:
     assert Plane().hold(entry(1, MAX_DELAY_SECONDS)).held == 1
 
 
-def test_a_letter_wakes_its_batch_again_and_one_of_a_missing_batch_has_nothing_to_do() -> None:
+def test_a_dead_letter_wakes_its_batch_again_and_one_of_a_missing_batch_has_nothing_to_do() -> None:
     plane = Plane()
     plane.hold(entry(1, DAY))
-    ((name, (key, wake_at)),) = plane.alarms.wakings.items()
-    plane.alarms.wakings.clear()
-    holding = plane.hold(letter_of(key), letter_of(f"holds/x/{'0' * 40}.json.gz"))
-    assert (holding.woken, holding.failed, plane.alarms.wakings) == (1, {}, {name: (key, wake_at)})
+    ((name, (key, wake_at)),) = plane.wake_ups.wakings.items()
+    plane.wake_ups.wakings.clear()
+    holding = plane.hold(dead_letter_of(key), dead_letter_of(f"holds/x/{'0' * 40}.json.gz"))
+    assert (holding.woken, holding.failed, plane.wake_ups.wakings) == (1, {}, {name: (key, wake_at)})
 
 
 def test_a_batch_whose_bytes_are_not_those_that_were_stored_is_not_set_to_wake() -> None:
@@ -193,19 +193,19 @@ def test_a_batch_whose_bytes_are_not_those_that_were_stored_is_not_set_to_wake()
     plane.hold(entry(1, DAY), entry(2, 40 * DAY))
     key, other = plane.holds.objects
     plane.holds.objects[key] = plane.holds.objects[other]
-    plane.alarms.wakings.clear()
-    assert type(plane.hold(letter_of(key)).failed[0]) is UnreadableBatch
-    assert plane.alarms.wakings == {}
+    plane.wake_ups.wakings.clear()
+    assert type(plane.hold(dead_letter_of(key)).failed[0]) is UnreadableBatch
+    assert plane.wake_ups.wakings == {}
 
 
-def test_letters_come_after_images_and_stop_in_good_time() -> None:
+def test_dead_letters_come_after_images_and_stop_in_good_time() -> None:
     plane = Plane()
     plane.holds.get = refuse
-    holding = plane.hold(letter_of(f"holds/x/{'0' * 40}.json.gz"), entry(1, DAY))
+    holding = plane.hold(dead_letter_of(f"holds/x/{'0' * 40}.json.gz"), entry(1, DAY))
     assert (list(holding.failed), holding.held) == ([0], 1)
     plane.out_of_time = True
     plane.holds.get = lambda key: pytest.fail("there was no time for it")
-    assert type(plane.hold(letter_of(f"holds/x/{'0' * 40}.json.gz")).failed[0]) is Retryable
+    assert type(plane.hold(dead_letter_of(f"holds/x/{'0' * 40}.json.gz")).failed[0]) is Retryable
 
 
 @pytest.mark.parametrize("error", [Retryable("throttled"), KeyError("fast"), RuntimeError("a bug")], ids=repr)
@@ -226,15 +226,15 @@ def test_a_lane_that_fails_costs_no_other_lanes_images_anything(error: Exception
 
 def test_a_message_that_its_queue_refuses_fails_alone() -> None:
     plane = Plane()
-    plane.lanes.send_all = lambda lane, parcels: {1: Unplaceable("refused")}
+    plane.lanes.send_all = lambda lane, messages: {1: Unplaceable("refused")}
     holding = plane.hold(entry(1, 100), entry(2, 200), entry(3, 300))
     assert (list(holding.failed), holding.sent) == ([1], 2)
 
 
-@pytest.mark.parametrize("port", ["holds", "alarms"])
+@pytest.mark.parametrize("port", ["holds", "wake_ups"])
 def test_a_batch_that_trips_a_bug_costs_the_others_nothing(port: str) -> None:
     plane = Plane()
-    call = {"holds": plane.holds.put, "alarms": plane.alarms.set}[port]
+    call = {"holds": plane.holds.put, "wake_ups": plane.wake_ups.set}[port]
     called = []
 
     def fail_once(*arguments: Any) -> None:
@@ -243,7 +243,7 @@ def test_a_batch_that_trips_a_bug_costs_the_others_nothing(port: str) -> None:
             raise RuntimeError("a bug")
         call(*arguments)
 
-    setattr(getattr(plane, port), {"holds": "put", "alarms": "set"}[port], fail_once)
+    setattr(getattr(plane, port), {"holds": "put", "wake_ups": "set"}[port], fail_once)
     holding = plane.hold(entry(1, DAY), entry(2, 40 * DAY))
     assert ([type(error) for error in holding.failed.values()], holding.batches) == ([RuntimeError], 1)
 

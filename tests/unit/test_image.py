@@ -11,8 +11,8 @@ from darkroom.domain.image import (
     DUE_SHARD_NAMES,
     Attempt,
     Cause,
+    DeadLetterState,
     Image,
-    Letter,
     Source,
     Status,
     Variant,
@@ -154,10 +154,10 @@ def test_what_an_operator_begins_anew_waits_for_no_backoff_of_the_run_before() -
     assert replay(give_up(processing(), now=NOW), now=NOW).not_before is None
 
 
-def test_what_only_an_operator_can_help_fails_for_good_and_owes_a_letter() -> None:
+def test_what_only_an_operator_can_help_fails_for_good_and_owes_a_dead_letter() -> None:
     failed = escalate(processing(), code="original_missing", message="…", now=NOW, cause=CAUSE)
     assert failed.error is not None and (failed.error.code, failed.error.retryable) == ("original_missing", False)
-    assert (failed.status, failed.letter, failed.due_at) == (Status.FAILED, Letter.OWED, NOW)
+    assert (failed.status, failed.dead_letter, failed.due_at) == (Status.FAILED, DeadLetterState.OWED, NOW)
     assert (failed.attempts[-1].ended_at, failed.attempts[-1].cause) == (NOW, CAUSE)
 
 
@@ -239,11 +239,11 @@ def test_a_failed_attempt_is_due_a_minute_after_its_message_comes_back() -> None
     assert swept.due_at == NOW + 20_000, "no message comes back that the sweeper would wait for"
 
 
-def test_a_given_up_image_owes_a_letter_at_once_and_a_refused_one_none() -> None:
+def test_a_given_up_image_owes_a_dead_letter_at_once_and_a_refused_one_none() -> None:
     given_up = give_up(processing(), now=NOW, cause=CAUSE)
-    assert (given_up.letter, given_up.due_at, given_up.waiting_since) == (Letter.OWED, NOW, None)
+    assert (given_up.dead_letter, given_up.due_at, given_up.waiting_since) == (DeadLetterState.OWED, NOW, None)
     assert given_up.attempts[-1].cause == CAUSE
-    assert reject(processing(), code="undecodable", message="…", now=NOW).letter is None
+    assert reject(processing(), code="undecodable", message="…", now=NOW).dead_letter is None
 
 
 def test_an_attempt_whose_worker_died_never_ended() -> None:
@@ -262,7 +262,7 @@ def test_a_row_remembers_its_latest_ten_attempts() -> None:
 def test_a_replay_is_a_new_run_with_all_its_attempts() -> None:
     again = replay(give_up(processing(attempt=5), now=NOW, cause=CAUSE), now=NOW + 5)
     assert (again.status, again.run, again.attempt) == (Status.PENDING, 2, 0)
-    assert (again.error, again.letter, again.completed_at) == (None, None, None)
+    assert (again.error, again.dead_letter, again.completed_at) == (None, None, None)
     assert (again.waiting_since, again.due_at) == (NOW + 5, NOW + 5 + 1_200_000)
     with pytest.raises(TransitionRefused, match="done to pending"):
         replay(in_status(Status.DONE), now=NOW)
@@ -295,7 +295,7 @@ def test_a_withdrawn_image_is_cancelled_and_due_for_its_removal() -> None:
 def test_a_finished_image_that_is_withdrawn_keeps_its_status_and_shows_nothing() -> None:
     gone = delete(complete(processing(), (), notices=(), placeholder={"color": "#fff"}, now=NOW), now=NOW + 1)
     assert (gone.status, gone.deleted_at, gone.due_at) == (Status.DONE, NOW + 1, NOW + 1)
-    assert (gone.variants, gone.placeholder, gone.letter) == ((), None, None)
+    assert (gone.variants, gone.placeholder, gone.dead_letter) == ((), None, None)
 
 
 def test_a_transition_that_the_table_does_not_have_is_a_bug() -> None:

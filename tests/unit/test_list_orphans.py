@@ -99,7 +99,7 @@ def test_no_age_is_taken_at_which_a_row_may_be_on_its_way() -> None:
 
 def test_requests_end_long_before_these_times() -> None:
     functions = resources("AWS::Lambda::Function")
-    storing = ("SubmitImageFunction", "AdmitUploadFunction")
+    storing = ("SubmitImageFunction", "AcceptUploadFunction")
     longest_seconds = max(functions[name]["Timeout"] for name in storing)
     skew_seconds = 15 * 60
     assert 2 * longest_seconds <= HIDDEN_SECONDS

@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import (
-    FULL_BUCKET,
+    FULL_SLOT,
     HELD_AT_MOST_SECONDS,
     LANE_DELAY_SECONDS,
     RELEASE,
@@ -26,13 +26,13 @@ from darkroom.domain.lanes import (
     Lane,
 )
 from darkroom.operations.release_images import (
-    TURNS_AHEAD_SECONDS,
+    WINDOWS_AHEAD_SECONDS,
     Ports,
     Released,
     release_images,
 )
-from proof.fakes.admission import lanes_deployed_with
-from proof.fakes.stores import FakeCalendar, FakeHoldQueue, FakeHolds, FakeImages, FakeLanes
+from proof.fakes.load_shedding import lanes_deployed_with
+from proof.fakes.stores import FakeHoldQueue, FakeHolds, FakeImages, FakeLanes, FakeReservations
 from tests.unit.test_hold import DAY, NOW, entry
 from tests.unit.test_image import pending
 
@@ -47,7 +47,7 @@ class Plane:
     lanes: Any = field(default_factory=FakeLanes)
     hold_queue: Any = field(default_factory=FakeHoldQueue)
     holds: Any = field(default_factory=FakeHolds)
-    calendar: Any = field(default_factory=FakeCalendar)
+    reservations: Any = field(default_factory=FakeReservations)
     now: int = NOW
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
     out_of_time: Callable[[], bool] = lambda: False
@@ -75,7 +75,7 @@ class Plane:
                 lanes=self.lanes,
                 hold_queue=self.hold_queue,
                 holds=self.holds,
-                calendar=self.calendar,
+                reservations=self.reservations,
                 clock=lambda: self.now,
                 service=self.service,
             ),
@@ -155,7 +155,7 @@ def test_what_a_lane_cannot_hold_yet_is_waited_for() -> None:
     plane.now -= 100_000  # a clock that is behind
     released = plane.release()
     assert (released.done, released.position) == (False, 100)
-    # As late as keeps its lead, so that a turn sends the more.
+    # As late as keeps its lead, so that a window sends the more.
     assert NOW + 590_000 <= released.wake_at <= NOW + 591_000 and released.wake_at % 1000 == 0
     plane.now = released.wake_at
     assert plane.release(released.position).done
@@ -163,9 +163,9 @@ def test_what_a_lane_cannot_hold_yet_is_waited_for() -> None:
 
 
 def finished(plane: Plane) -> list[tuple[int, int]]:
-    """Plays all turns; returns each message's id and when it shows, in milliseconds after the batch's time."""
+    """Plays all windows; returns each message's id and when it shows, in milliseconds after the batch's time."""
     released = plane.release()
-    turns, shown = 1, 0
+    windows, shown = 1, 0
     instants = []
     while True:
         instants += [plane.now + 1000 * delay - NOW - 300_000 for delay in plane.lanes.delays[shown:]]
@@ -173,26 +173,26 @@ def finished(plane: Plane) -> list[tuple[int, int]]:
         if released.done:
             break
         assert released.wake_at > plane.now
-        plane.now, turns = released.wake_at, turns + 1
+        plane.now, windows = released.wake_at, windows + 1
         released = plane.release(released.position, released.begins_at)
-    plane.turns = turns  # type: ignore[attr-defined]
+    plane.windows = windows  # type: ignore[attr-defined]
     return list(zip(plane.sent, instants, strict=True))
 
 
 def test_many_of_the_same_time_come_one_after_the_other_as_their_lane_can_take_them() -> None:
     plane = Plane()
-    count = 50 * FULL_BUCKET
+    count = 50 * FULL_SLOT
     plane.store(*(entry(number, 300) for number in range(count)))
     shown = finished(plane)
     assert [number for number, _ in shown] == list(range(count))
     for number, instant in shown:
         in_turn = 1000 * number / SLOW.release_per_second
-        assert in_turn <= instant <= in_turn + 2000, "never before its turn, and no later than seconds are whole"
-    assert plane.turns < 5, "one turn sends ten minutes of them"  # type: ignore[attr-defined]
+        assert in_turn <= instant <= in_turn + 2000, "never before its window, and no later than seconds are whole"
+    assert plane.windows < 5, "one window sends ten minutes of them"  # type: ignore[attr-defined]
 
 
 def test_a_lane_with_more_workers_takes_them_faster() -> None:
-    count = 5 * FULL_BUCKET
+    count = 5 * FULL_SLOT
     plane = Plane(service=lanes_deployed_with(slow=40))
     plane.store(*(entry(number, 300) for number in range(count)))
     last = finished(plane)[-1][1]
@@ -201,71 +201,71 @@ def test_a_lane_with_more_workers_takes_them_faster() -> None:
 
 
 def test_100_000_images_take_few_turns_and_little_of_an_executions_history() -> None:
-    turns = 100_000 / SLOW.release_per_second / (LANE_DELAY_SECONDS - RELEASE.lead_seconds)
-    # A turn enters three states: eight events and some for repetitions. 25,000 is what a history can have
+    windows = 100_000 / SLOW.release_per_second / (LANE_DELAY_SECONDS - RELEASE.lead_seconds)
+    # A window enters three states: eight events and some for repetitions. 25,000 is what a history can have
     # (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
-    assert 20 * turns < 25_000
+    assert 20 * windows < 25_000
 
 
 def test_a_second_batch_of_the_same_time_waits_behind_the_first() -> None:
     plane = Plane()
-    plane.calendar.busy["slow"] = NOW + 300_000 + 60_000
-    plane.store(*(entry(number, 300) for number in range(FULL_BUCKET)))
+    plane.reservations.busy["slow"] = NOW + 300_000 + 60_000
+    plane.store(*(entry(number, 300) for number in range(FULL_SLOT)))
     assert min(instant for _, instant in finished(plane)) >= 60_000
 
 
 def test_few_images_wait_behind_nobody() -> None:
     plane = Plane()
-    plane.calendar.busy["slow"] = NOW + 10**9
-    plane.store(*(entry(number, 300) for number in range(FULL_BUCKET - 1)))
+    plane.reservations.busy["slow"] = NOW + 10**9
+    plane.store(*(entry(number, 300) for number in range(FULL_SLOT - 1)))
     assert {instant for _, instant in finished(plane)} == {0}
-    assert plane.calendar.busy["slow"] == NOW + 10**9
+    assert plane.reservations.busy["slow"] == NOW + 10**9
 
 
 def test_what_is_not_wanted_any_more_takes_no_turn() -> None:
     plane = Plane()
-    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(5 * FULL_BUCKET)))
-    for number in range(4 * FULL_BUCKET):
-        del plane.images.rows[entry(number, TURNS_AHEAD_SECONDS).message.image_id]
+    plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(5 * FULL_SLOT)))
+    for number in range(4 * FULL_SLOT):
+        del plane.images.rows[entry(number, WINDOWS_AHEAD_SECONDS).message.image_id]
     plane.release()
-    assert len(plane.sent) == FULL_BUCKET
-    assert max(plane.lanes.delays) <= TURNS_AHEAD_SECONDS + 1 + FULL_BUCKET / SLOW.release_per_second
-    length = 1000 * FULL_BUCKET / SLOW.release_per_second
-    assert plane.calendar.busy["slow"] == pytest.approx(NOW + 1000 * TURNS_AHEAD_SECONDS + length, abs=5)
+    assert len(plane.sent) == FULL_SLOT
+    assert max(plane.lanes.delays) <= WINDOWS_AHEAD_SECONDS + 1 + FULL_SLOT / SLOW.release_per_second
+    length = 1000 * FULL_SLOT / SLOW.release_per_second
+    assert plane.reservations.busy["slow"] == pytest.approx(NOW + 1000 * WINDOWS_AHEAD_SECONDS + length, abs=5)
 
 
 def test_two_batches_of_the_same_time_do_not_take_the_same_turns() -> None:
     plane = Plane()
-    for name, first in (("batch", 0), ("other", FULL_BUCKET)):
-        plane.store(*(entry(first + number, TURNS_AHEAD_SECONDS) for number in range(FULL_BUCKET)), name=name)
+    for name, first in (("batch", 0), ("other", FULL_SLOT)):
+        plane.store(*(entry(first + number, WINDOWS_AHEAD_SECONDS) for number in range(FULL_SLOT)), name=name)
         assert plane.release(name=name).done
     assert max(Counter(plane.lanes.delays).values()) <= SLOW.release_per_second
 
 
-@pytest.mark.parametrize("others", [[300 + 2 * n for n in range(FULL_BUCKET)], [300 + 400] * FULL_BUCKET], ids=str)
+@pytest.mark.parametrize("others", [[300 + 2 * n for n in range(FULL_SLOT)], [300 + 400] * FULL_SLOT], ids=str)
 def test_nobody_waits_behind_those_of_later_times(others: list[int]) -> None:
     plane = Plane()
     plane.store(*(entry(number, seconds) for number, seconds in enumerate(others)), name="other")
-    plane.store(*(entry(FULL_BUCKET + number, 300) for number in range(FULL_BUCKET)))
+    plane.store(*(entry(FULL_SLOT + number, 300) for number in range(FULL_SLOT)))
     waits = plane.release(name="other")
     plane.lanes.sent.clear()
     plane.lanes.delays.clear()
     assert waits.done or waits.wake_at > NOW + 300_000
     shown = finished(plane)
-    assert max(instant for _, instant in shown) <= 1000 * FULL_BUCKET / SLOW.release_per_second + 2000
+    assert max(instant for _, instant in shown) <= 1000 * FULL_SLOT / SLOW.release_per_second + 2000
 
 
 def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_keeps_them() -> None:
     plane = Plane()
-    count = 10 * FULL_BUCKET
-    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(count)))
-    plane.calendar.busy["slow"] = begins_at = NOW + 880_000
+    count = 10 * FULL_SLOT
+    plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(count)))
+    plane.reservations.busy["slow"] = begins_at = NOW + 880_000
     first = plane.release()
     # Four hundred fit into the fifteen minutes that a lane holds.
     assert (first.done, first.position) == (False, 400)
     assert first.begins_at == begins_at + round(1000 * 400 / SLOW.release_per_second)
     ends_at = begins_at + round(1000 * count / SLOW.release_per_second)
-    assert plane.calendar.busy["slow"] == ends_at, "nothing is reserved twice"
+    assert plane.reservations.busy["slow"] == ends_at, "nothing is reserved twice"
     plane.now = first.wake_at
     plane.out_of_time = iter([False, True, *[False] * 99]).__next__
     second = plane.release(first.position, first.begins_at)
@@ -273,21 +273,21 @@ def test_what_is_left_when_turns_are_too_far_ahead_reserves_them_at_once_and_kee
     while not second.done:
         plane.now = second.wake_at
         second = plane.release(second.position, second.begins_at)
-    assert plane.calendar.busy["slow"] == ends_at
+    assert plane.reservations.busy["slow"] == ends_at
 
 
 def test_a_stretch_that_begins_later_than_the_first_hundreds_turn_takes_nobody_elses() -> None:
     plane = Plane()
-    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(2 * FULL_BUCKET)))
-    reserve, behind = plane.calendar.reserve, NOW + 2_000_000
+    plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(2 * FULL_SLOT)))
+    reserve, behind = plane.reservations.reserve, NOW + 2_000_000
 
     def others_come_between(lane: str, **stretch: int) -> int:
         begins_at: int = reserve(lane, **stretch)
         reserve(lane, not_before=0, milliseconds=600_000)
         return begins_at
 
-    plane.calendar.busy["slow"] = behind
-    plane.calendar.reserve = others_come_between
+    plane.reservations.busy["slow"] = behind
+    plane.reservations.reserve = others_come_between
     released = plane.release()
     assert (released.position, released.begins_at) == (0, behind + 600_000)
 
@@ -298,13 +298,13 @@ def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
         pass
 
     plane, calls = Plane(), []
-    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(5 * FULL_BUCKET)))
-    plane.calendar.busy["slow"] = busy_until
+    plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(5 * FULL_SLOT)))
+    plane.reservations.busy["slow"] = busy_until
     send_all = plane.lanes.send_all
 
-    def die_at_the_third(lane: str, parcels: Any) -> Any:
-        calls.append(len(parcels))
-        unsent = send_all(lane, parcels)
+    def die_at_the_third(lane: str, messages: Any) -> Any:
+        calls.append(len(messages))
+        unsent = send_all(lane, messages)
         if len(calls) == 3:
             raise Died
         return unsent
@@ -312,28 +312,28 @@ def test_a_call_that_died_leaves_its_turns_to_the_next(busy_until: int) -> None:
     plane.lanes.send_all = die_at_the_third
     with pytest.raises(Died):
         plane.release()
-    reserved, shown = dict(plane.calendar.busy), dict(zip(plane.sent, plane.lanes.delays, strict=True))
+    reserved, shown = dict(plane.reservations.busy), dict(zip(plane.sent, plane.lanes.delays, strict=True))
     plane.lanes.sent.clear()
     plane.lanes.delays.clear()
     again = plane.release()
-    assert plane.sent[:1] == [200], "what had its turn before is in the lane"
+    assert plane.sent[:1] == [200], "what had its window before is in the lane"
     assert plane.lanes.delays[:100] == [shown[number] for number in range(200, 300)]
     while not again.done:
         plane.now = again.wake_at
         again = plane.release(again.position, again.begins_at)
-    wasted = plane.calendar.busy["slow"] - max(busy_until, NOW + 1000 * TURNS_AHEAD_SECONDS) - 5 * FULL_BUCKET * 50
+    wasted = plane.reservations.busy["slow"] - max(busy_until, NOW + 1000 * WINDOWS_AHEAD_SECONDS) - 5 * FULL_SLOT * 50
     assert wasted == 0 and reserved
 
 
 def test_a_call_that_died_before_it_could_wait_leaves_its_stretch_to_the_next() -> None:
     plane = Plane()
-    plane.store(*(entry(number, TURNS_AHEAD_SECONDS) for number in range(5 * FULL_BUCKET)))
-    plane.calendar.busy["slow"] = NOW + 2_000_000
+    plane.store(*(entry(number, WINDOWS_AHEAD_SECONDS) for number in range(5 * FULL_SLOT)))
+    plane.reservations.busy["slow"] = NOW + 2_000_000
     first = plane.release()
-    reserved = dict(plane.calendar.busy)
+    reserved = dict(plane.reservations.busy)
     # As if it had died before it could answer.
     assert plane.release() == first
-    assert plane.calendar.busy == reserved
+    assert plane.reservations.busy == reserved
 
 
 def test_a_failure_in_the_midst_goes_on_from_there() -> None:
@@ -341,9 +341,9 @@ def test_a_failure_in_the_midst_goes_on_from_there() -> None:
     plane.store(*(entry(number, 300) for number in range(250)))
     send_all, calls = plane.lanes.send_all, []
 
-    def fail_at_the_third(lane: str, parcels: Any) -> Any:
-        calls.append(len(parcels))
-        return {10: Retryable("throttled")} if len(calls) == 3 else send_all(lane, parcels)
+    def fail_at_the_third(lane: str, messages: Any) -> Any:
+        calls.append(len(messages))
+        return {10: Retryable("throttled")} if len(calls) == 3 else send_all(lane, messages)
 
     plane.lanes.send_all = fail_at_the_third
     released = plane.release()
@@ -356,7 +356,7 @@ def test_a_failure_in_the_midst_goes_on_from_there() -> None:
 def test_a_failure_at_the_beginning_is_the_executions_to_repeat() -> None:
     plane = Plane()
     plane.store(entry(1, 300))
-    plane.lanes.send_all = lambda lane, parcels: {0: Retryable("throttled")}
+    plane.lanes.send_all = lambda lane, messages: {0: Retryable("throttled")}
     with pytest.raises(Retryable):
         plane.release()
     assert plane.holds.objects
@@ -401,20 +401,20 @@ def test_an_image_of_a_lane_that_this_version_does_not_know_is_left_out_alone(le
 
 def test_a_whole_batch_of_a_lane_that_this_version_does_not_know_is_left_out() -> None:
     plane = Plane()
-    plane.store(*(entry(number, 300, lane="newer") for number in range(FULL_BUCKET)))
+    plane.store(*(entry(number, 300, lane="newer") for number in range(FULL_SLOT)))
     released = plane.release()
-    assert (len(released.skipped), released.done, plane.calendar.busy) == (FULL_BUCKET, True, {})
+    assert (len(released.skipped), released.done, plane.reservations.busy) == (FULL_SLOT, True, {})
 
 
 @pytest.mark.parametrize("level", ["release", "hours"])
 @pytest.mark.parametrize("seconds", [10.0**27, 9_500 * 365 * DAY, -(10.0**27), HELD_AT_MOST_SECONDS + 1, 1_000])
 def test_an_image_whose_time_nobody_can_hold_is_left_out_alone(level: str, seconds: float) -> None:
     plane = Plane()
-    good = [entry(number, 300) for number in range(FULL_BUCKET)]
-    plane.store(*good, entry(FULL_BUCKET, seconds), level=level)
-    shown = finished(plane)[:FULL_BUCKET]
-    assert sorted(number for number, _ in shown) == list(range(FULL_BUCKET))
-    assert max(instant for _, instant in shown) <= 1000 * FULL_BUCKET / SLOW.release_per_second + 2000
+    good = [entry(number, 300) for number in range(FULL_SLOT)]
+    plane.store(*good, entry(FULL_SLOT, seconds), level=level)
+    shown = finished(plane)[:FULL_SLOT]
+    assert sorted(number for number, _ in shown) == list(range(FULL_SLOT))
+    assert max(instant for _, instant in shown) <= 1000 * FULL_SLOT / SLOW.release_per_second + 2000
 
 
 def test_what_is_left_out_is_told_by_image_and_counts_only_if_it_still_waits() -> None:
@@ -448,7 +448,7 @@ def test_a_message_that_its_queue_refuses_is_left_out_alone(level: str) -> None:
 def test_a_queue_that_does_not_answer_is_no_reason_to_leave_anybody_out() -> None:
     plane = Plane()
     plane.store(entry(1, 300), entry(2, 300))
-    plane.lanes.send_all = lambda lane, parcels: {0: Unplaceable("refused"), 1: Retryable("throttled")}
+    plane.lanes.send_all = lambda lane, messages: {0: Unplaceable("refused"), 1: Retryable("throttled")}
     with pytest.raises(Retryable):
         plane.release()
     assert plane.holds.objects

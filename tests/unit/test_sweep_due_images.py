@@ -12,7 +12,7 @@ import pytest
 
 from darkroom.domain.due import LAST_MESSAGE_SECONDS, REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, Letter, Status, due_shard_of, message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Status, due_shard_of, message_for
 from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.message import Message, read_message
 from darkroom.operations import sweep_due_images as operation
@@ -108,7 +108,7 @@ def test_of_two_sweeps_at_once_only_one_sends() -> None:
     world.advance(1200)
     stale = world.row(image_id)
     world.sweep()
-    # The second sweep was told of the image by an index that lags, and read the row before the first pushed it out.
+    # The second sweep was reported the image by an index that lags, and read the row before the first pushed it out.
     assert stale.due_at is not None
     due = Due(stale.due_at, image_id)
     world.images.due = lambda *_: iter([due])
@@ -310,21 +310,21 @@ def given_up(world: World) -> str:
     return image_id
 
 
-def test_a_given_up_image_gets_one_letter_that_explains_itself() -> None:
+def test_a_given_up_image_gets_one_dead_letter_that_explains_itself() -> None:
     world = World()
     image_id = given_up(world)
-    assert world.sweep().outcomes == Counter(buried=1)
+    assert world.sweep().outcomes == Counter(dead_letter_placed=1)
     (letter,) = world.dead_letters.lying["slow"]
     assert letter.body == message_for(world.row(image_id)).model_dump_json()
     explanation = json.loads(letter.explanation or "")
     assert (explanation["image_id"], explanation["cause"]) == (image_id, "internal")
     world.advance(LAST_MESSAGE_SECONDS)
-    assert world.sweep().outcomes == Counter(buried=1)
-    assert (world.row(image_id).letter, world.row(image_id).due_at) == (Letter.KEPT, None)
+    assert world.sweep().outcomes == Counter(dead_letter_placed=1)
+    assert (world.row(image_id).dead_letter, world.row(image_id).due_at) == (DeadLetterState.KEPT, None)
     assert world.dead_letters.lying["slow"] == [letter] and world.dead_letters.hidden == set()
 
 
-def test_a_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -> None:
+def test_a_dead_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -> None:
     world = World()
     image_id = given_up(world)
     raw = [
@@ -337,17 +337,17 @@ def test_a_letter_that_sqs_made_is_replaced_by_one_that_explains_itself() -> Non
     assert left == others and letter.explanation is not None and letter.message_id not in raw
 
 
-def test_a_sweep_that_died_after_it_placed_a_letter_places_no_other() -> None:
+def test_a_sweep_that_died_after_it_placed_a_dead_letter_places_no_other() -> None:
     world = World()
     image_id = given_up(world)
     owing = world.row(image_id)
     world.sweep()
     world.images.rows[image_id] = owing
-    assert world.sweep().outcomes == Counter(buried=1)
+    assert world.sweep().outcomes == Counter(dead_letter_placed=1)
     assert len(world.dead_letters.lying["slow"]) == 1
 
 
-def test_a_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays_dropped() -> None:
+def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays_dropped() -> None:
     world = World()
     image_id = given_up(world)
     world.sweep()
@@ -362,11 +362,11 @@ def test_a_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays_drop
     world.dead_letters.lying["slow"].clear()
     world.advance(LAST_MESSAGE_SECONDS)
     world.sweep()
-    assert world.dead_letters.lying["slow"] == [] and world.row(dropped).letter is Letter.KEPT
-    assert world.row(image_id).letter is Letter.KEPT
+    assert world.dead_letters.lying["slow"] == [] and world.row(dropped).dead_letter is DeadLetterState.KEPT
+    assert world.row(image_id).dead_letter is DeadLetterState.KEPT
 
 
-def test_a_letter_of_an_earlier_run_is_none_of_the_present_one() -> None:
+def test_a_dead_letter_of_an_earlier_run_is_none_of_the_present_one() -> None:
     world = World()
     image_id = given_up(world)
     owing = world.row(image_id)
@@ -379,7 +379,7 @@ def test_a_letter_of_an_earlier_run_is_none_of_the_present_one() -> None:
 
 
 @pytest.mark.parametrize("not_all", [{"complete": False}, {"asked_again": True}], ids=["too many", "an answer lost"])
-def test_where_not_all_letters_can_be_seen_a_second_one_is_placed_only_after_three_looks(
+def test_where_not_all_dead_letters_can_be_seen_a_second_one_is_placed_only_after_three_looks(
     not_all: dict[str, bool],
 ) -> None:
     world = World()
@@ -389,24 +389,24 @@ def test_where_not_all_letters_can_be_seen_a_second_one_is_placed_only_after_thr
     for _ in range(2):
         assert world.sweep().outcomes == Counter(unburied=1)
         world.advance(3600)
-    assert world.sweep().outcomes == Counter(buried=1)
+    assert world.sweep().outcomes == Counter(dead_letter_placed=1)
 
 
-def test_a_letter_that_an_operator_has_in_hand_is_waited_for() -> None:
+def test_a_dead_letter_that_an_operator_has_in_hand_is_waited_for() -> None:
     world = World()
     image_id = given_up(world)
     owing = world.row(image_id)
     world.sweep()
-    world.images.rows[image_id] = owing  # the sweep died before it could write that it had placed the letter
+    world.images.rows[image_id] = owing  # the sweep died before it could write that it had placed the dead letter
     held = world.dead_letters.take("slow", 10)
     assert world.sweep().outcomes == Counter(unburied=1)
     world.dead_letters.give_back(held.letters)
     world.advance(60)
-    assert world.sweep().outcomes == Counter(buried=1)
+    assert world.sweep().outcomes == Counter(dead_letter_placed=1)
     assert len(world.dead_letters.lying["slow"]) == 1
 
 
-def test_the_last_look_is_one_that_sees_all_letters() -> None:
+def test_the_last_look_is_one_that_sees_all_dead_letters() -> None:
     world = World()
     image_id = given_up(world)
     world.sweep()
@@ -417,11 +417,11 @@ def test_the_last_look_is_one_that_sees_all_letters() -> None:
     assert world.sweep().outcomes == Counter(unburied=1)
     world.dead_letters.give_back(hidden.letters)
     world.advance(60)
-    assert world.sweep().outcomes == Counter(buried=1)
-    assert world.dead_letters.lying["slow"] == [letter] and world.row(image_id).letter is Letter.KEPT
+    assert world.sweep().outcomes == Counter(dead_letter_placed=1)
+    assert world.dead_letters.lying["slow"] == [letter] and world.row(image_id).dead_letter is DeadLetterState.KEPT
 
 
-def test_a_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> None:
+def test_a_dead_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> None:
     world = World()
     given_up(world)
     put = world.dead_letters.put
@@ -434,7 +434,7 @@ def test_a_letter_whose_answer_was_lost_is_found_by_the_next_sweep() -> None:
     assert world.sweep().outcomes == Counter(unreachable=1)
     world.dead_letters.put = put
     world.advance(60)
-    assert world.sweep().outcomes == Counter(buried=1)
+    assert world.sweep().outcomes == Counter(dead_letter_placed=1)
     assert len(world.dead_letters.lying["slow"]) == 1
 
 
@@ -539,7 +539,7 @@ def test_an_upload_that_came_without_news_is_not_expired_but_told_of() -> None:
     assert world.sweep().outcomes == {"rescued": 1}
     assert [message.image_id for message in world.upload_queue.reminders] == [begun.image.image_id]
     assert world.row(begun.image.image_id).due_at == world.now + 60_000
-    assert world.admit(world.upload_queue.reminders[0].image_id).outcome == "admitted"
+    assert world.accept_upload(world.upload_queue.reminders[0].image_id).outcome == "accepted"
 
 
 def test_an_upload_that_cannot_be_looked_for_now_is_looked_for_by_the_next_sweep() -> None:

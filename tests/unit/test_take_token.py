@@ -6,7 +6,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.tenants import NOBODY_IN_PARTICULAR, Allowance, Caller, Tier
 from darkroom.domain.token_bucket import Take
 from darkroom.operations.take_token import Ports, take_token
-from proof.fakes.admission import FakeTokenBuckets
+from proof.fakes.load_shedding import FakeTokenBuckets
 
 NOW = 1_795_251_600_000
 ONCE = Allowance(requests_per_second=1, burst=1)

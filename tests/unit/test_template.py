@@ -11,7 +11,6 @@ import pytest
 
 from checks.expand_template import ROOT, expanded_template, http_api, raw_template, referred, resources
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
-from darkroom.domain.arrival import upload_key
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image
 from darkroom.domain.lanes import LANES, Lane
@@ -19,6 +18,7 @@ from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
+from darkroom.domain.upload_notification import upload_key
 from darkroom.http.problems import PROBLEMS
 from darkroom.http.routes import ROUTES
 from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
@@ -90,7 +90,7 @@ def test_whoever_accepts_and_whoever_develops_know_the_same_formats() -> None:
         name: function["Environment"]["Variables"].get("EXTRA_INPUT_FORMATS") for name, function in FUNCTIONS.items()
     }
     knowing = {name for name, formats in told.items() if formats == {"Ref": "ExtraInputFormats"}}
-    assert knowing == {"SubmitImageFunction", "AdmitUploadFunction", "TranscodeImageFunction"}
+    assert knowing == {"SubmitImageFunction", "AcceptUploadFunction", "TranscodeImageFunction"}
 
 
 def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -> None:
@@ -105,7 +105,7 @@ def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -
     assert parameter["Default"] == Limits().max_bytes
     assert parameter["MinValue"] == MAX_UPLOAD_BYTES, "what fits into a request fits"
     held = 3 * parameter["MaxValue"] + 200_000_000  # the bytes, what is on the wire, the interpreter with boto3
-    assert held <= FUNCTIONS["AdmitUploadFunction"]["MemorySize"] * 1024 * 1024
+    assert held <= FUNCTIONS["AcceptUploadFunction"]["MemorySize"] * 1024 * 1024
 
 
 def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_of_this_stacks_bucket_alone() -> None:
@@ -244,7 +244,7 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
     for told, urls in looked_after.items():
         named = dict(pair.split("=") for pair in urls.split(","))
         assert sorted(named.values()) == sorted(f"${{{name}}}" for name in dead_letter_queues().values()), told
-        for lane in LANES:  # the queue in which the sweeper looks for a lane's letters
+        for lane in LANES:  # the queue in which the sweeper looks for a lane's dead letters
             assert named[lane] == f"${{{dead_letter_queues()[f'{lane.capitalize()}Queue']}}}", told
 
 

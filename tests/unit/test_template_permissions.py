@@ -29,11 +29,11 @@ ADAPTERS = {
     "hold_queue": ("queues", "SqsHoldQueue"),
     "upload_queue": ("queues", "SqsUploadQueue"),
     "holds": ("holds", "HoldsBucket"),
-    "calendar": ("calendar", "ReleaseCalendar"),
+    "reservations": ("reservations_table", "ReservationsTable"),
     "depths": ("queues", "LaneDepths"),
-    "timesheets": ("timesheets_table", "TimesheetsTable"),
+    "throughput": ("throughput_table", "ThroughputTable"),
     "token_buckets": ("token_buckets_table", "TokenBucketsTable"),
-    "alarms": ("holds", "HoldExecutions"),
+    "wake_ups": ("holds", "HoldExecutions"),
     "dead_letters": ("dead_letters", "DeadLetterQueues"),
     "tenants": ("tenants_table", "TenantsTable"),
 }
@@ -51,11 +51,11 @@ RESOURCES = {
     "hold_queue": {"${HoldQueue.Arn}"},
     "upload_queue": {"${UploadQueue.Arn}"},
     "holds": {"${HoldsBucket.Arn}/holds/*"},
-    "calendar": {"${CalendarTable.Arn}"},
+    "reservations": {"${ReservationsTable.Arn}"},
     "depths": LANE_QUEUES,
-    "timesheets": {"${TimesheetsTable.Arn}"},
+    "throughput": {"${ThroughputTable.Arn}"},
     "token_buckets": {"${TokenBucketsTable.Arn}"},
-    "alarms": {"${HoldBatchStateMachine}"},
+    "wake_ups": {"${HoldBatchStateMachine}"},
     "dead_letters": {f"${{{name.capitalize()}DeadLetters.Arn}}" for name in (*LANES, "hold", "upload")},
     "tenants": {"${TenantsTable.Arn}"},
 }
@@ -102,7 +102,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
     },
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
-    "admit_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
+    "accept_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}")},
     "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
@@ -153,7 +153,7 @@ def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[t
     for node in ast.walk(here.definitions[name]):
         if isinstance(node, ast.Attribute) and (port := _last_name(node.value)) in ADAPTERS:
             yield port, node.attr
-        elif isinstance(node, ast.Attribute) and node.attr == "hide_for":
+        elif isinstance(node, ast.Attribute) and node.attr == "change_visibility":
             yield "lanes", node.attr
         elif isinstance(node, ast.Name) and node.id in here.definitions:
             yield from port_calls(path, node.id, seen)

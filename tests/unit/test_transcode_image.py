@@ -10,13 +10,13 @@ import pytest
 
 from darkroom.domain.dead_letter import explanation_in
 from darkroom.domain.errors import NeedsOperator, Retryable
-from darkroom.domain.image import Letter, Status, message_for
+from darkroom.domain.image import DeadLetterState, Status, message_for
 from darkroom.domain.lanes import LANES, SLOW, Lane
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import Effort, Recipe
 from darkroom.http.timetables import read_timetable
 from darkroom.imaging import Developed, develop
-from darkroom.operations.transcode_image import Early, Finished, PutOff, TryAgain
+from darkroom.operations.transcode_image import Early, Finished, Postponed, TryAgain
 from darkroom.ports import MemoryUnavailable
 from proof.fakes import World
 from proof.fakes.pictures import encoded, jpeg, opened, picture
@@ -185,14 +185,14 @@ def test_what_a_newer_version_remembers_is_made_again(remembered: dict[str, Any]
     assert (image.status, image.attempt, len(image.variants)) == (Status.DONE, 1, 4)
 
 
-def test_an_image_whose_original_is_missing_fails_at_once_with_one_explained_letter() -> None:
+def test_an_image_whose_original_is_missing_fails_at_once_with_one_explained_dead_letter() -> None:
     world = World()
     message = submitted(world)
     del world.originals.objects[message.image_id]
     outcome = world.deliver(message)
     assert isinstance(outcome, Finished) and isinstance(outcome.cause, NeedsOperator)
     image = world.row(message.image_id)
-    assert (image.status, image.attempt, image.letter) == (Status.FAILED, 1, Letter.OWED)
+    assert (image.status, image.attempt, image.dead_letter) == (Status.FAILED, 1, DeadLetterState.OWED)
     assert image.error is not None and (image.error.code, image.error.retryable) == ("original_missing", False)
     world.sweep()
     (letter,) = world.dead_letters.lying["slow"]
@@ -213,22 +213,25 @@ def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.M
     image = world.row(message.image_id)
     assert (image.status, image.attempt) == (Status.FAILED, 5)
     assert image.error is not None and (image.error.code, image.error.retryable) == ("internal", True)
-    assert image.letter is Letter.OWED, "the sweeper makes sure of it"
+    assert image.dead_letter is DeadLetterState.OWED, "the sweeper makes sure of it"
     assert [attempt.number for attempt in image.attempts] == [1, 2, 3, 4, 5]
     cause = image.attempts[0].cause
     assert cause is not None and (cause.error_type, cause.message) == ("ZeroDivisionError", "a bug")
     assert "in buggy" in cause.stack
 
 
-@pytest.mark.parametrize("letter", [Letter.PLACED, Letter.KEPT])
-def test_a_letter_that_is_moved_back_to_its_lane_is_owed_anew(letter: Letter) -> None:
+@pytest.mark.parametrize("letter", [DeadLetterState.PLACED, DeadLetterState.KEPT])
+def test_a_dead_letter_that_is_moved_back_to_its_lane_is_owed_anew(letter: DeadLetterState) -> None:
     world = World()
     message = submitted(world)
     world.images.rows[message.image_id] = replace(
-        world.row(message.image_id), status=Status.FAILED, letter=letter, due_at=None
+        world.row(message.image_id), status=Status.FAILED, dead_letter=letter, due_at=None
     )
     assert world.deliver(message) == Finished(image=world.row(message.image_id), reason="terminal")
-    assert (world.row(message.image_id).letter, world.row(message.image_id).due_at) == (Letter.OWED, world.now)
+    assert (world.row(message.image_id).dead_letter, world.row(message.image_id).due_at) == (
+        DeadLetterState.OWED,
+        world.now,
+    )
 
 
 def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
@@ -265,7 +268,7 @@ def test_a_delivery_during_an_outage_claims_nothing_and_returns_the_later_the_mo
     world = World(require_stores=silent)
     message = submitted(world)
     verdict = world.deliver(message, receive_count=receive_count)
-    assert isinstance(verdict, PutOff) and verdict.returns_in_seconds == seconds
+    assert isinstance(verdict, Postponed) and verdict.returns_in_seconds == seconds
     assert world.row(message.image_id).attempt == 0
 
 
@@ -276,7 +279,7 @@ def test_a_delivery_without_time_to_finish_claims_nothing_and_returns_soon(
     world = World(timeout_seconds=29)
     message = submitted(world)
     verdict = world.deliver(message, receive_count=receive_count)
-    assert isinstance(verdict, PutOff) and verdict.returns_in_seconds == seconds
+    assert isinstance(verdict, Postponed) and verdict.returns_in_seconds == seconds
     assert world.row(message.image_id).attempt == 0
 
 
@@ -359,7 +362,7 @@ def test_a_finish_that_was_lost_is_written_without_developing_again() -> None:
         return change(before, after, **options)
 
     world.images.change = lost_finish
-    assert isinstance(world.deliver(message), PutOff)
+    assert isinstance(world.deliver(message), Postponed)
     world.images.change = change
     world.advance(400)
     world.deliver(message, receipt="receipt-2")

@@ -1,4 +1,4 @@
-"""Moves the clock of the stack that runs, and makes sure that it has moved."""
+"""Redrives the clock of the stack that runs, and makes sure that it has moved."""
 
 import email.utils
 import urllib.request
@@ -17,7 +17,7 @@ _TOLERANCE = timedelta(seconds=2)
 
 
 def warp(state: State, seconds: int, *, interrupts: Interrupts) -> datetime:
-    """Move the clock ahead by that much, and return what it says once everybody goes by it.
+    """Redrive the clock ahead by that much, and return what it says once everybody goes by it.
 
     Nothing is deployed meanwhile. Raises NotRunning, ClockFixed and Interrupted.
     """

@@ -56,7 +56,7 @@ class RunningStack:
 
 
 def recorded_stack(record: StackRecord, *, config: Config | None = None) -> RunningStack:
-    """The local stack that a record tells of."""
+    """The local stack that a record describes."""
     return RunningStack(
         name=record.stack_name,
         region=record.region,

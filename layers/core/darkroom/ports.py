@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from darkroom.domain.admission import Work
 from darkroom.domain.api_keys import ApiKey
-from darkroom.domain.dead_letter import Move
+from darkroom.domain.dead_letter import Redrive
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import Turn
+from darkroom.domain.hold import ReleaseWindow
 from darkroom.domain.image import Image, Variant
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.listing import Place
+from darkroom.domain.listing import Cursor
+from darkroom.domain.load_shedding import Work
 from darkroom.domain.message import Message
 from darkroom.domain.tenants import Allowance, Tenant
 from darkroom.domain.token_bucket import Microseconds, Take
@@ -110,8 +110,8 @@ class Due(NamedTuple):
 class Listed:
     """The places of some images of a tenant, newest first; the list goes on behind `next`, None where it has ended."""
 
-    places: tuple[Place, ...]
-    next: Place | None
+    cursors: tuple[Cursor, ...]
+    next: Cursor | None
 
 
 class Images(Protocol):
@@ -140,8 +140,8 @@ class Images(Protocol):
         is not mistaken for a lost race. Raises Fenced where another write came first."""
 
     def postpone(self, due: Due, until: Milliseconds) -> bool:
-        """Moves the next look at an image to `until`, provided that it is due as `due` says still; returns whether it
-        was. Nothing else of its row is read or written, not even `version`: it may be unreadable."""
+        """Redrives the next look at an image to `until`, provided that it is due as `due` says still; returns whether
+        it was. Nothing else of its row is read or written, not even `version`: it may be unreadable."""
 
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
         """The first entries in one shard of the due index whose `due_at` has come, oldest first, read as the caller
@@ -158,14 +158,14 @@ class Images(Protocol):
         just before `until`, oldest first; perhaps seconds out of date. They are read as the caller goes on, up to
         `page_size` at a time."""
 
-    def newest(self, tenant_id: str, *, after: Place | None, limit: int) -> Listed:
+    def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
         """Up to `limit` of the tenant's images that were not deleted, by when they were accepted, from the newest on or
         from behind `after`; perhaps seconds out of date. Fewer than `limit` although the list goes on, where many have
         been deleted. Of two that were accepted in the same millisecond either may come first, always the same."""
 
 
 class Originals(Protocol):
-    """The uploads, one object an image. Every method raises Retryable where the store cannot answer."""
+    """The uploads, one object per image. Every method raises Retryable where the store cannot answer."""
 
     def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
         """Stores `body` unless the image has an original; returns the original that it has then."""
@@ -174,7 +174,7 @@ class Originals(Protocol):
         """The bytes of that version. Raises OriginalMissing where there is none."""
 
     def delete(self, image_id: str) -> None:
-        """Removes every version of the image's original; a missing one is as good as removed."""
+        """Removes every version of the image's original; a missing one is not an error."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,7 +216,7 @@ class OriginalVersions(Protocol):
         repetition puts markers on markers."""
 
     def remove(self, versions: Sequence[tuple[str, str]]) -> None:
-        """Removes versions (image, version id) for good, and no others; a missing one is as good as removed. At most
+        """Removes versions (image, version id) for good, and no others; a missing one is not an error. At most
         1,000."""
 
 
@@ -231,7 +231,7 @@ class UploadForm:
 
 
 class Uploads(Protocol):
-    """Where clients upload what is too large for a request, one object an image, until it is an original. Every method
+    """Where clients upload what is too large for a request, one object per image, until it is an original. Every method
     but `form_for` raises Retryable where the store cannot answer."""
 
     def form_for(
@@ -246,14 +246,14 @@ class Uploads(Protocol):
         """The bytes of the upload that is there, or None."""
 
     def delete(self, image_id: str) -> None:
-        """Removes the upload; a missing one is as good as removed."""
+        """Removes the upload; a missing one is not an error."""
 
 
 class UploadQueue(Protocol):
-    """The queue of the news that uploads have come."""
+    """The queue of the notification that uploads have come."""
 
     def put(self, message: Message) -> None:
-        """Reminds whoever admits uploads of this image. Raises Retryable where the queue cannot answer."""
+        """Reminds whoever accepts uploads of this image. Raises Retryable where the queue cannot answer."""
 
 
 class Outputs(Protocol):
@@ -266,7 +266,7 @@ class Outputs(Protocol):
         """Whether the variant's object is there, with its size and its checksum."""
 
     def delete(self, keys: tuple[str, ...]) -> None:
-        """Removes the objects; a missing one is as good as removed."""
+        """Removes the objects; a missing one is not an error."""
 
     def delete_all(self, image_id: str) -> None:
         """Removes whatever lies under the image's id, of every run."""
@@ -281,7 +281,7 @@ class Lanes(Protocol):
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         """Puts the message into its lane, in its tenant's share of it; it shows after `delay_seconds`, at most 900."""
 
-    def send_all(self, lane: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+    def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
         """Puts messages into their lane, each with its delay in seconds, in the order given; returns, by their places,
         those of which it is not sure that they are sent: each with Retryable, or with Unplaceable where the queue
         refuses this message for what it says, which keeps none of the others from being sent."""
@@ -298,7 +298,7 @@ class Depths(Protocol):
         come."""
 
 
-class Timesheets(Protocol):
+class Throughput(Protocol):
     """What the workers of each lane did, minute by minute. Every method raises Retryable, within about two seconds,
     where the table cannot answer; what was to be added is lost then."""
 
@@ -317,7 +317,7 @@ class TokenBuckets(Protocol):
         """Takes a token as `token_bucket.take` does, so that of many that ask at once none is forgotten."""
 
 
-class Calendar(Protocol):
+class Reservations(Protocol):
     """Which stretches of time releases have reserved of each lane. Every method raises Retryable where it cannot
     answer."""
 
@@ -328,11 +328,11 @@ class Calendar(Protocol):
     def busy_until(self, lane: str) -> Milliseconds:
         """When the last reserved stretch ends; 0 where none ever was."""
 
-    def note_turn(self, key: str, turn: Turn) -> None:
+    def note_window(self, key: str, window: ReleaseWindow) -> None:
         """Writes down the latest turn of the batch under `key`, for whoever goes on with it. It is forgotten after a
         month: no execution repeats a release for that long."""
 
-    def turn_of(self, key: str) -> Turn | None:
+    def window_of(self, key: str) -> ReleaseWindow | None:
         """The turn that was noted last of that batch, by a consistent read."""
 
 
@@ -358,10 +358,10 @@ class Holds(Protocol):
         it need not fit into memory."""
 
     def delete(self, key: str) -> None:
-        """Removes the object; a missing one is as good as removed."""
+        """Removes the object; a missing one is not an error."""
 
 
-class Alarms(Protocol):
+class WakeUps(Protocol):
     """What wakes a batch in time."""
 
     def set(self, name: str, key: str, wake_at: Milliseconds) -> None:
@@ -387,10 +387,10 @@ class DeadLetter:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """Letters in hand, each once.
+    """Dead letters in hand, each once.
 
-    `complete` is whether the queue showed no more. `asked_again` is whether an answer was lost on the way: letters that
-    were in it are hidden for a minute, and in nobody's hand.
+    `complete` is whether the queue showed no more. `asked_again` is whether an answer was lost on the way: dead letters
+    that were in it are hidden for a minute, and in nobody's hand.
     """
 
     letters: tuple[DeadLetter, ...]
@@ -407,19 +407,20 @@ class DeadLetters(Protocol):
         """The names of all of them."""
 
     def depth(self, queue: str) -> int:
-        """About how many letters lie in the queue."""
+        """About how many dead letters lie in the queue."""
 
     def take(self, queue: str, limit: int) -> Taken:
-        """Up to `limit` letters, hidden from everybody else for a minute."""
+        """Up to `limit` dead letters, hidden from everybody else for a minute."""
 
     def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
-        """Shows taken letters to everybody again at once."""
+        """Shows taken dead letters to everybody again at once."""
 
     def remove(self, letter: DeadLetter) -> None:
-        """Removes a taken letter for good."""
+        """Removes a taken dead letter for good."""
 
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
-        """Puts a letter into the queue. Tried once: a repetition after a lost answer would make a second letter."""
+        """Puts a dead letter into the queue. Tried once: a repetition after a lost answer would make a second dead
+        letter."""
 
 
 class Once(Protocol):
@@ -433,22 +434,22 @@ class Once(Protocol):
         nobody can say whether it was done before; what `work` raises goes through and is not remembered."""
 
 
-class Moves(Protocol):
-    """Moves of whole queues of dead letters back to their lanes, made by SQS. Every method raises Retryable where
+class Redrives(Protocol):
+    """Redrives of whole queues of dead letters back to their lanes, made by SQS. Every method raises Retryable where
     SQS cannot answer."""
 
-    def latest(self, queue: str) -> Move | None:
+    def latest(self, queue: str) -> Redrive | None:
         """The move that was started last, or None."""
 
     def start(self, queue: str, per_second: int) -> None:
-        """Starts to move all letters of the queue at that rate; where a move runs already, that one goes on."""
+        """Starts to move all dead letters of the queue at that rate; where a move runs already, that one goes on."""
 
-    def cancel(self, move: Move) -> None:
+    def cancel(self, move: Redrive) -> None:
         """Stops a running move; what it has moved stays moved. One that is over is no error."""
 
 
 class Archive(Protocol):
-    """Where letters are kept that SQS will not keep. Raises Retryable where it cannot answer."""
+    """Where dead letters are kept that SQS will not keep. Raises Retryable where it cannot answer."""
 
     def put_if_absent(self, key: str, document: dict[str, Any]) -> bool:
         """Stores the JSON document unless `key` has one; returns whether it was stored."""

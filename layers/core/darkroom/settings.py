@@ -157,14 +157,14 @@ class AuthorizeRequestSettings(Settings):
     tenants_table: str
 
 
-class AdmissionSettings(LaneSettings, ConcurrencySettings):
+class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
     """What decides whether work is let in."""
 
     token_buckets_table: str
-    timesheets_table: str
+    throughput_table: str
 
 
-class SubmitImageSettings(AdmissionSettings, QueueSettings, InputSettings):
+class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings):
     """What `submit_image` needs."""
 
     images_table: str
@@ -172,7 +172,7 @@ class SubmitImageSettings(AdmissionSettings, QueueSettings, InputSettings):
     outputs_bucket: str
 
 
-class BeginUploadSettings(AdmissionSettings):
+class BeginUploadSettings(LoadSheddingSettings):
     """What `begin_upload` needs; `max_upload_bytes` is the largest file that may be announced."""
 
     images_table: str
@@ -181,8 +181,8 @@ class BeginUploadSettings(AdmissionSettings):
     max_upload_bytes: int = Field(_DEFAULTS.max_bytes, ge=1)
 
 
-class AdmitUploadSettings(QueueSettings, InputSettings):
-    """What `admit_upload` needs."""
+class AcceptUploadSettings(QueueSettings, InputSettings):
+    """What `accept_upload` needs."""
 
     images_table: str
     uploads_bucket: str
@@ -197,7 +197,7 @@ class TranscodeImageSettings(LaneSettings, ConcurrencySettings, LimitSettings):
     originals_bucket: str
     outputs_bucket: str
     idempotency_table: str
-    timesheets_table: str
+    throughput_table: str
     visibility_seconds: int = Field(ge=1)
 
 
@@ -223,7 +223,7 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     """What `sweep_due_images` needs."""
 
     images_table: str
-    calendar_table: str
+    reservations_table: str
     uploads_bucket: str
     originals_bucket: str
     outputs_bucket: str
@@ -243,8 +243,8 @@ class DeleteImageSettings(Settings):
     images_table: str
 
 
-class MoveImageSettings(AdmissionSettings, QueueSettings):
-    """What `move_image` needs."""
+class RescheduleImageSettings(LoadSheddingSettings, QueueSettings):
+    """What `reschedule_image` needs."""
 
     images_table: str
     outputs_bucket: str
@@ -261,5 +261,5 @@ class ReleaseImagesSettings(QueueSettings, ConcurrencySettings):
     """What `release_images` needs."""
 
     images_table: str
-    calendar_table: str
+    reservations_table: str
     holds_bucket: str

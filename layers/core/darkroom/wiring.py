@@ -10,29 +10,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from darkroom.aws import circuits, clients
-from darkroom.aws.calendar import ReleaseCalendar
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues
 from darkroom.aws.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.queues import LaneDepths, LaneQueues, SqsHoldQueue, SqsUploadQueue, hide_for
+from darkroom.aws.queues import LaneDepths, LaneQueues, SqsHoldQueue, SqsUploadQueue, change_visibility
+from darkroom.aws.reservations_table import ReservationsTable
 from darkroom.aws.tenants_table import TenantsTable
-from darkroom.aws.timesheets_table import TimesheetsTable
+from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.aws.token_buckets_table import TokenBucketsTable
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.domain.instants import Milliseconds
 from darkroom.ports import Outputs
 from darkroom.settings import (
-    AdmissionSettings,
-    AdmitUploadSettings,
+    AcceptUploadSettings,
     ArchiveDeadLettersSettings,
     AuthorizeRequestSettings,
     BeginUploadSettings,
     DeleteImageSettings,
     HoldImagesSettings,
-    MoveImageSettings,
+    LoadSheddingSettings,
     ReadImageSettings,
     ReleaseImagesSettings,
+    RescheduleImageSettings,
     SubmitImageSettings,
     SweepDueImagesSettings,
     TranscodeImageSettings,
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from mypy_boto3_sqs import SQSClient
 
-    import darkroom.operations.admit_upload
+    import darkroom.operations.accept_upload
     import darkroom.operations.archive_dead_letters
     import darkroom.operations.authorize_request
     import darkroom.operations.begin_upload
     import darkroom.operations.delete_image
-    import darkroom.operations.hand_in_timesheets
     import darkroom.operations.hold_images
-    import darkroom.operations.move_image
     import darkroom.operations.read_image
     import darkroom.operations.release_images
+    import darkroom.operations.report_throughput
+    import darkroom.operations.reschedule_image
     import darkroom.operations.submit_image
     import darkroom.operations.sweep_due_images
     import darkroom.operations.transcode_image
-    from darkroom.operations.admit_image import AdmissionControl
+    from darkroom.operations.load_shedder import LoadShedder
     from darkroom.operations.take_token import Ports as RateLimitPorts
 
 
@@ -74,29 +74,30 @@ within = clients.within
 class Edge:
     """What an API handler needs around its operation: what its rate limit asks, and where variants lie.
 
-    `admit` raises Retryable while a store that the operation needs is known not to answer: nothing is begun then.
+    `require_healthy` raises Retryable while a store that the operation needs is known not to answer: nothing is begun
+    then.
     """
 
     rate_limit: RateLimitPorts
     outputs: Outputs
-    admit: Callable[[], None]
+    require_healthy: Callable[[], None]
 
 
-def _edge(settings: AdmissionSettings, outputs: Outputs, *needed: circuits.Circuit) -> Edge:
+def _edge(settings: LoadSheddingSettings, outputs: Outputs, *needed: circuits.Circuit) -> Edge:
     from darkroom.operations.take_token import Ports as RateLimitPorts
 
     # On a client of its own: a tenant that is throttled at its own bucket must not open everybody's circuit.
     token_buckets = TokenBucketsTable(clients.impatient_dynamodb_client(), settings.token_buckets_table)
     rate_limit = RateLimitPorts(token_buckets=token_buckets, clock=clock)
-    return Edge(rate_limit=rate_limit, outputs=outputs, admit=circuits.admission(*needed))
+    return Edge(rate_limit=rate_limit, outputs=outputs, require_healthy=circuits.require_all_healthy(*needed))
 
 
-def _admission(settings: AdmissionSettings) -> AdmissionControl:
-    from darkroom.operations.admit_image import AdmissionControl
+def _load_shedder(settings: LoadSheddingSettings) -> LoadShedder:
+    from darkroom.operations.load_shedder import LoadShedder
 
-    return AdmissionControl(
+    return LoadShedder(
         depths=LaneDepths(clients.impatient_sqs_client(), settings.queue_urls),
-        timesheets=TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table),
+        throughput=ThroughputTable(clients.impatient_dynamodb_client(), settings.throughput_table),
         clock=clock,
         service=settings.service,
     )
@@ -123,7 +124,7 @@ def submit_image() -> tuple[darkroom.operations.submit_image.Ports, Edge]:
         originals=OriginalsBucket(s3, settings.originals_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
-        admission=_admission(settings),
+        load_shedder=_load_shedder(settings),
         clock=clock,
         randomness=randomness,
         input_formats=settings.input_formats,
@@ -145,7 +146,7 @@ def begin_upload() -> tuple[darkroom.operations.begin_upload.Ports, Edge]:
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
-        admission=_admission(settings),
+        load_shedder=_load_shedder(settings),
         clock=clock,
         randomness=randomness,
         max_bytes=settings.max_upload_bytes,
@@ -155,11 +156,11 @@ def begin_upload() -> tuple[darkroom.operations.begin_upload.Ports, Edge]:
     )
 
 
-def admit_upload() -> tuple[darkroom.operations.admit_upload.Ports, SqsUploadQueue]:
-    """The ports of `admit_upload`, by the function's environment, and the queue that its news come from."""
-    from darkroom.operations.admit_upload import Ports
+def accept_upload() -> tuple[darkroom.operations.accept_upload.Ports, SqsUploadQueue]:
+    """The ports of `accept_upload`, by the function's environment, and the queue that its notification come from."""
+    from darkroom.operations.accept_upload import Ports
 
-    settings = AdmitUploadSettings.read()
+    settings = AcceptUploadSettings.read()
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
@@ -168,7 +169,7 @@ def admit_upload() -> tuple[darkroom.operations.admit_upload.Ports, SqsUploadQue
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         clock=clock,
-        admit=circuits.admission(
+        require_healthy=circuits.require_all_healthy(
             circuits.of_dynamodb(dynamodb, settings.images_table),
             circuits.of_s3(s3, settings.uploads_bucket, "uploads"),
         ),
@@ -184,18 +185,18 @@ class LaneWorker:
 
     sqs: SQSClient
     queue_urls: Mapping[str, str]
-    timesheets: darkroom.operations.hand_in_timesheets.Ports
+    throughput: darkroom.operations.report_throughput.Ports
     register: Callable[[LambdaContext], None]
 
-    def hide_for(self, lane: str, receipt_handle: str, seconds: int) -> None:
+    def change_visibility(self, lane: str, receipt_handle: str, seconds: int) -> None:
         """Lets the message come back to its lane after `seconds`. Raises Retryable where it comes back by itself."""
-        hide_for(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
+        change_visibility(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
 
 
 def transcode_image() -> tuple[darkroom.operations.transcode_image.Ports, LaneWorker]:
     """The ports of `transcode_image`, by the function's environment, and what its handler needs around it."""
     from darkroom.aws.once import PowertoolsOnce
-    from darkroom.operations.hand_in_timesheets import Ports as TimesheetPorts
+    from darkroom.operations.report_throughput import Ports as TimesheetPorts
     from darkroom.operations.transcode_image import Ports
 
     settings = TranscodeImageSettings.read()
@@ -208,18 +209,18 @@ def transcode_image() -> tuple[darkroom.operations.transcode_image.Ports, LaneWo
         once=once,
         clock=clock,
         jitter=random.random,
-        admit=circuits.admission(
+        require_healthy=circuits.require_all_healthy(
             circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
         ),
         limits=settings.limits,
         service=settings.service,
         visibility_seconds=settings.visibility_seconds,
     )
-    timesheets = TimesheetsTable(clients.impatient_dynamodb_client(), settings.timesheets_table)
+    throughput = ThroughputTable(clients.impatient_dynamodb_client(), settings.throughput_table)
     return ports, LaneWorker(
         sqs=clients.sqs_client(),
         queue_urls=settings.queue_urls,
-        timesheets=TimesheetPorts(timesheets=timesheets, clock=clock),
+        throughput=TimesheetPorts(throughput=throughput, clock=clock),
         register=once.register,
     )
 
@@ -249,17 +250,17 @@ def delete_image() -> darkroom.operations.delete_image.Ports:
     return Ports(images=ImagesTable(dynamodb, settings.images_table), clock=clock)
 
 
-def move_image() -> tuple[darkroom.operations.move_image.Ports, Edge]:
-    """The ports of `move_image`, by the function's environment, and what its handler needs around it."""
-    from darkroom.operations.move_image import Ports
+def reschedule_image() -> tuple[darkroom.operations.reschedule_image.Ports, Edge]:
+    """The ports of `reschedule_image`, by the function's environment, and what its handler needs around it."""
+    from darkroom.operations.reschedule_image import Ports
 
-    settings = MoveImageSettings.read()
+    settings = RescheduleImageSettings.read()
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
-        admission=_admission(settings),
+        load_shedder=_load_shedder(settings),
         clock=clock,
     )
     outputs = OutputsBucket(clients.s3_client(), settings.outputs_bucket)
@@ -274,7 +275,7 @@ def hold_images() -> darkroom.operations.hold_images.Ports:
     return Ports(
         lanes=LaneQueues(clients.sqs_client(), settings.queue_urls),
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
-        alarms=HoldExecutions(clients.step_functions_client(), settings.hold_state_machine),
+        wake_ups=HoldExecutions(clients.step_functions_client(), settings.hold_state_machine),
         clock=clock,
         known_lanes=settings.queue_urls,
     )
@@ -291,7 +292,7 @@ def release_images() -> darkroom.operations.release_images.Ports:
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
-        calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
+        reservations=ReservationsTable(dynamodb, settings.reservations_table),
         clock=clock,
         service=settings.service,
     )
@@ -311,7 +312,7 @@ def sweep_due_images() -> darkroom.operations.sweep_due_images.Ports:
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url),
-        calendar=ReleaseCalendar(dynamodb, settings.calendar_table),
+        reservations=ReservationsTable(dynamodb, settings.reservations_table),
         dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues),
         clock=clock,
         service=settings.service,

@@ -42,7 +42,7 @@ def hurry(divisor: int) -> None:
             "LEASE_MARGIN_SECONDS",
             "REDELIVERY_MARGIN_SECONDS",
             "COSTLIEST_IMAGE_MILLISECONDS",
-            "NEXT_TURN_SECONDS",
+            "RETURN_SECONDS",
         )
 
 

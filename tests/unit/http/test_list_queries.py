@@ -4,16 +4,16 @@ import pytest
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.image import Status
-from darkroom.domain.listing import LISTED_STATUSES, Place, Wish
-from darkroom.http.list_queries import cursor_of, read_wish
+from darkroom.domain.listing import LISTED_STATUSES, Cursor, ListQuery
+from darkroom.http.list_queries import cursor_text, read_list_query
 
 NOW = 1_795_251_600_000
 
 
-def test_words_become_a_wish() -> None:
-    place = Place(created_at=NOW, image_id="0" * 26)
-    assert read_wish() == Wish(limit=20)
-    assert read_wish(limit="100", status="pending,done, failed", cursor=cursor_of(place)) == Wish(
+def test_words_become_a_list_query() -> None:
+    place = Cursor(created_at=NOW, image_id="0" * 26)
+    assert read_list_query() == ListQuery(limit=20)
+    assert read_list_query(limit="100", status="pending,done, failed", cursor=cursor_text(place)) == ListQuery(
         limit=100, statuses=frozenset({Status.PENDING, Status.DONE, Status.FAILED}), after=place
     )
 
@@ -21,14 +21,14 @@ def test_words_become_a_wish() -> None:
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "1.0", "", " 5", "٣", "9" * 5000, "1,2"])
 def test_an_unusable_limit_is_refused(limit: str) -> None:
     with pytest.raises(Rejected) as rejected:
-        read_wish(limit=limit)
+        read_list_query(limit=limit)
     assert rejected.value.code == "invalid_limit"
 
 
 @pytest.mark.parametrize("status", ["", "ready", "done,", "DONE", "cancelled"])
 def test_a_status_that_no_listed_image_has_is_refused_with_those_there_are(status: str) -> None:
     with pytest.raises(Rejected, match="awaiting_upload, scheduled, pending") as rejected:
-        read_wish(status=status)
+        read_list_query(status=status)
     assert rejected.value.code == "unknown_status"
     assert Status.CANCELLED not in LISTED_STATUSES
 
@@ -38,5 +38,5 @@ def test_a_status_that_no_listed_image_has_is_refused_with_those_there_are(statu
 )
 def test_what_is_no_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(Rejected) as rejected:
-        read_wish(cursor=cursor)
+        read_list_query(cursor=cursor)
     assert rejected.value.code == "invalid_cursor"

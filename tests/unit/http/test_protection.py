@@ -18,7 +18,7 @@ from darkroom.http.router import Router
 from darkroom.http.routes import GET_STATUS, POST_IMAGE, ROUTES
 from darkroom.operations.take_token import Ports
 from darkroom.settings import AccessSettings
-from proof.fakes.admission import FakeTokenBuckets
+from proof.fakes.load_shedding import FakeTokenBuckets
 
 NOW = 1_795_251_600_000
 TWICE = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Allowance(requests_per_second=1, burst=2), key_id="k")

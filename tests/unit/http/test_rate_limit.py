@@ -1,4 +1,4 @@
-"""What clients are told of their tenant's allowance."""
+"""What clients are reported their tenant's allowance."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Headers: facts read without decoding, limits with a code each, and an essence that holds nothing but the picture."""
+"""Headers: facts read without decoding, limits with a code each, and an image_data that holds nothing but the
+picture."""
 
 import io
 import random
@@ -70,10 +71,10 @@ def noisy(mode: str = "RGB") -> Image.Image:
         ("WEBP", {"mode": "RGBA"}),
     ],
 )
-def test_the_essence_is_the_same_picture_without_its_metadata(file_format: str, options: dict[str, Any]) -> None:
+def test_the_image_data_is_the_same_picture_without_its_metadata(file_format: str, options: dict[str, Any]) -> None:
     body = full_of_metadata(file_format, **options)
     header = header_of(body)
-    essence = header.essence()
+    image_data = header.image_data()
     for trace in (
         SECRET,
         b"Exif",
@@ -87,22 +88,22 @@ def test_the_essence_is_the_same_picture_without_its_metadata(file_format: str, 
         b"iTXt",
         b"eXIf",
     ):
-        assert trace not in essence
-    assert opened(essence).tobytes() == opened(body).tobytes()
+        assert trace not in image_data
+    assert opened(image_data).tobytes() == opened(body).tobytes()
     assert header.orientation == 6
     assert header.icc_profile == PROFILE
     assert header.complete
 
 
 @pytest.mark.parametrize("file_format", ["GIF", "PNG", "WEBP"])
-def test_the_essence_of_an_animation_is_its_first_frame(file_format: str) -> None:
+def test_the_state_of_an_animation_is_its_first_frame(file_format: str) -> None:
     frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "blue", "green")]
     options = {"lossless": True} if file_format == "WEBP" else {}
     header = header_of(encoded(frames[0], file_format, save_all=True, append_images=frames[1:], **options))
     assert header.frames == 3
-    essence = Image.open(io.BytesIO(header.essence()))
-    assert getattr(essence, "n_frames", 1) == 1
-    assert essence.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+    image_data = Image.open(io.BytesIO(header.image_data()))
+    assert getattr(image_data, "n_frames", 1) == 1
+    assert image_data.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
 
 
 @pytest.mark.parametrize("endian", ["<", ">"])
@@ -215,10 +216,10 @@ def test_a_compressed_profile_is_inflated_no_further_than_profiles_go() -> None:
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "GIF"])
-def test_what_comes_behind_the_picture_is_not_in_the_essence(file_format: str) -> None:
+def test_what_comes_behind_the_picture_is_not_in_the_image_data(file_format: str) -> None:
     body = encoded(picture(), file_format)
-    essence = header_of(body + b"PK\3\4 an archive").essence()
-    assert b"PK\3\4" not in essence
+    image_data = header_of(body + b"PK\3\4 an archive").image_data()
+    assert b"PK\3\4" not in image_data
 
 
 @pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP", "GIF"])

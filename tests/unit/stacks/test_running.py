@@ -1,4 +1,4 @@
-"""`stack.json`, and the handle on the stack that it tells of."""
+"""`stack.json`, and the handle on the stack that it describes."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ class Api:
             raise self._refusal(response)
         return self._answer(response)
 
-    def move(self, image_id: str, when: Mapping[str, str]) -> StatusDocument:
+    def reschedule(self, image_id: str, when: Mapping[str, str]) -> StatusDocument:
         """Gives a scheduled image another time, in the words of the API (`process_at` or `delay`); returns the document
         as it is then. Sent again after a lost answer, it moves the image to the same time again, or by `delay` to a
         moment later."""

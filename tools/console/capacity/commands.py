@@ -69,7 +69,7 @@ def command(
         WORKER_MEMORY_MB
     ),
 ) -> None:
-    """Reckon workers, high-water marks, timeouts and a month's cost, and print the template's parameters."""
+    """Calculate workers, high-water marks, timeouts and a month's cost, and print the template's parameters."""
     try:
         demand = Demand(
             per_second=rate,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 
 from console.capacity.prices import cost
-from darkroom.domain.admission import high_water_mark
 from darkroom.domain.lanes import LANES, Lane, lane_for
+from darkroom.domain.load_shedding import high_water_mark
 from darkroom.domain.tenants import Tier
 
 MIN_WORKERS, MAX_WORKERS = 2, 1000

@@ -1,4 +1,4 @@
-"""Moving and withdrawing single scheduled images through the API, a line for each."""
+"""Rescheduling and withdrawing single scheduled images through the API, a line for each."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from console.stack.target import Target
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 
-_ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_move", "conflicting_parameters"})
+_ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_schedule", "conflicting_parameters"})
 """Refusals that every further image would be met with too."""
 
 
-def move(target: Target, image_ids: Sequence[str], when: Mapping[str, str]) -> None:
-    """`delay move ID…`."""
+def reschedule(target: Target, image_ids: Sequence[str], when: Mapping[str, str]) -> None:
+    """`delay reschedule ID…`."""
 
-    def move_one(api: Api, image_id: str) -> str:
-        document = api.move(image_id, when)
+    def reschedule_one(api: Api, image_id: str) -> str:
+        document = api.reschedule(image_id, when)
         if document["status"] == "scheduled":
             return f"waits until {document['process_at']}"
         return f"waits no longer: it is {display.printable(document['status'])}"
 
-    _do(target, image_ids, move_one, done="moved")
+    _do(target, image_ids, reschedule_one, done="rescheduled")
 
 
 def cancel(target: Target, image_ids: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""`darkroom delay`: what waits for its time, moved or withdrawn, one by one or a whole day."""
+"""`darkroom delay`: what waits for its time, rescheduled or withdrawn, one by one or a whole day."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import typer
 from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
 from darkroom.domain.lanes import LANES
 
-_HELP = """Scheduled images: see what waits for its time; move it, or withdraw it.
+_HELP = """Scheduled images: see what waits for its time; reschedule it, or withdraw it.
 
 Single images go through the API, at once. A whole day is read and written in
-the stack's own table, and only told of until it is given [bold]--yes[/bold]. All of it can be
+the stack's own table, and only reported until it is given [bold]--yes[/bold]. All of it can be
 interrupted and typed again.
 """
 
@@ -23,10 +23,10 @@ _EPILOG = """[bold]Examples[/bold]
   ./darkroom delay ls                          [dim]day by day[/dim]
   ./darkroom delay ls --day 2026-12-24 --zone Europe/Berlin
   ./darkroom delay ls --day 2026-12-24 --hour 9 --images
-  ./darkroom delay move ID --to 2026-12-27T09:00:00+01:00
+  ./darkroom delay reschedule ID --to 2026-12-27T09:00:00+01:00
   ./darkroom delay cancel ID ID
-  ./darkroom delay move --day 2026-12-24 --by 3d   [dim]what that would do[/dim]
-  ./darkroom delay move --day 2026-12-24 --by 3d --yes
+  ./darkroom delay reschedule --day 2026-12-24 --by 3d   [dim]what that would do[/dim]
+  ./darkroom delay reschedule --day 2026-12-24 --by 3d --yes
   ./darkroom delay cancel --day 2026-12-24 --lane slow --yes
 
 [bold]Exit status[/bold]
@@ -144,7 +144,7 @@ def list_(
     """List what waits for its time, by days or by the hours of one.
 
     Counted by an index that is seconds behind the table: what was scheduled or
-    moved a moment ago may be missing, or be there twice. --images reads the
+    rescheduled a moment ago may be missing, or be there twice. --images reads the
     rows themselves. A million images take half a minute and cost 0.1 cent.
     """
     from console.delay import work  # noqa: PLC0415
@@ -157,7 +157,7 @@ def list_(
 
 
 @app.command()
-def move(
+def reschedule(
     *,
     arguments: IdsArgument = None,
     to: Annotated[
@@ -203,7 +203,7 @@ def move(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Move scheduled images to another time.
+    """Redrive scheduled images to another time.
 
     ID... with --to or --delay; or --day with --by, which takes what of that day
     has not been begun, each image once, however often it is typed again. An
@@ -226,7 +226,7 @@ def move(
             when = {"delay": delay}
         else:
             raise typer.BadParameter("say when, by one of the two.", param_hint="--to, --delay")
-        by_id.move(resolve(url, api_key, iam), ids_of(ids, sys.stdin), when)
+        by_id.reschedule(resolve(url, api_key, iam), ids_of(ids, sys.stdin), when)
         return
     from console.delay import work  # noqa: PLC0415
     from console.delay.choice import Choice, days_of  # noqa: PLC0415
@@ -234,7 +234,7 @@ def move(
     if by is None:
         raise typer.BadParameter("by how many days?", param_hint="--by")
     days, choice = days_of(by), Choice(day=day, hour=hour, lane=lane, tenant=tenant, zone=zone)
-    work.move(reach(stack, region), choice, days=days, rate=rate or work.STANDARD_RATE, yes=yes)
+    work.reschedule(reach(stack, region), choice, days=days, rate=rate or work.STANDARD_RATE, yes=yes)
 
 
 @app.command()

@@ -86,7 +86,10 @@ def listing_page(
         return
     typed = choice.typed()
     advice = [
-        ("To move them:", f"./darkroom delay move{typed} --by 1d{target}    (says what it would do; --yes does it)"),
+        (
+            "To reschedule them:",
+            f"./darkroom delay reschedule{typed} --by 1d{target}    (says what it would do; --yes does it)",
+        ),
         ("To withdraw them:", f"./darkroom delay cancel{typed}{target}"),
     ]
     if not listing.rows:

@@ -24,9 +24,9 @@ from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND, cancel_sch
 from darkroom.operations.cancel_scheduled import Ports as CancelPorts
 from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
 from darkroom.operations.list_scheduled import Ports as ListPorts
-from darkroom.operations.move_scheduled import Ports as MovePorts
-from darkroom.operations.move_scheduled import move_scheduled
 from darkroom.operations.pace import Pace
+from darkroom.operations.reschedule_scheduled import Ports as MovePorts
+from darkroom.operations.reschedule_scheduled import reschedule_scheduled
 from darkroom.ports import UnreadableRow
 
 STANDARD_RATE = 50
@@ -51,7 +51,7 @@ def list_(stack: Stack, choice: Choice, *, limit: int, with_images: bool, as_jso
 
 @dataclass(frozen=True, kw_only=True)
 class _Words:
-    """How a command on a day's images tells of itself."""
+    """How a command on a day's images describes itself."""
 
     verb: str
     done: str
@@ -73,31 +73,31 @@ class _Tally:
         return f"{self.done:,} done, {self.left:,} left alone, {len(self.refused):,} refused"
 
 
-def move(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool) -> None:
-    """`delay move --day`."""
+def reschedule(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool) -> None:
+    """`delay reschedule --day`."""
     selection, zone = choice.selection(stack.clock()), choice.tzinfo
     try:
         day = local_time(selection.period.starts_at, zone).date() + timedelta(days=days)
     except OverflowError as error:
         raise typer.BadParameter("the calendar ends there.", param_hint="--by") from error
     words = _Words(
-        verb="move",
-        done="Moved",
-        doing="moving",
-        would="be moved",
+        verb="reschedule",
+        done="Rescheduled",
+        doing="rescheduling",
+        would="be rescheduled",
         whither=f" to {day}, to the same time of the day ({choice.zone or 'UTC'})",
         options=f" --by {days}d",
     )
     ports = MovePorts(images=stack.images, lanes=stack.lanes, hold_queue=stack.hold_queue, clock=stack.clock)
 
     def act(image_id: str) -> bool:
-        return move_scheduled(ports, image_id, selection, lambda at: days_later(at, days, zone))
+        return reschedule_scheduled(ports, image_id, selection, lambda at: days_later(at, days, zone))
 
     if not yes:
         _tell(stack, choice, selection, words, rate=rate)
         return
-    tally = _do(stack, choice, selection, words, act, rate=rate)
-    _end(stack, choice, words, tally, rate=rate)
+    counts = _do(stack, choice, selection, words, act, rate=rate)
+    _end(stack, choice, words, counts, rate=rate)
 
 
 def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> None:
@@ -114,11 +114,11 @@ def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> None:
     if not yes:
         _tell(stack, choice, selection, words, rate=rate)
         return
-    tally = _do(stack, choice, selection, words, act, rate=rate)
-    if tally.done > REMOVALS_PER_SECOND * 60:
-        took = display.age(tally.done / REMOVALS_PER_SECOND)
+    counts = _do(stack, choice, selection, words, act, rate=rate)
+    if counts.done > REMOVALS_PER_SECOND * 60:
+        took = display.age(counts.done / REMOVALS_PER_SECOND)
         display.line(display.output(), f"Their originals are removed one after the other, within {took}.")
-    _end(stack, choice, words, tally, rate=rate)
+    _end(stack, choice, words, counts, rate=rate)
 
 
 def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, rate: int) -> None:
@@ -152,7 +152,7 @@ def _do(
     stack: Stack, choice: Choice, selection: Selection, words: _Words, act: Callable[[str], bool], *, rate: int
 ) -> _Tally:
     listing = _listed(stack, choice, selection, limit=LIMIT)
-    total, tally = listing.images + listing.due, _Tally()
+    total, counts = listing.images + listing.due, _Tally()
 
     def attempt(image_id: str) -> bool | Rejected | UnreadableRow:
         try:
@@ -165,13 +165,13 @@ def _do(
 
     def count(image_id: str, outcome: bool | Rejected | UnreadableRow) -> None:
         if not isinstance(outcome, bool):
-            tally.refused[image_id] = outcome
+            counts.refused[image_id] = outcome
         elif outcome:
-            tally.done += 1
+            counts.done += 1
         else:
-            tally.left += 1
-        completed = tally.done + tally.left + len(tally.refused)
-        report.show(words.doing, completed=completed, total=max(total, completed), detail=tally.detail)
+            counts.left += 1
+        completed = counts.done + counts.left + len(counts.refused)
+        report.show(words.doing, completed=completed, total=max(total, completed), detail=counts.detail)
 
     with Interrupts() as interrupts, display.Report(display.errors()) as report:
 
@@ -190,31 +190,31 @@ def _do(
                     on_outcome=count,
                 )
         except Exception:
-            report.complain(f"so far: {tally.detail}")
+            report.complain(f"so far: {counts.detail}")
             raise
-    tally.interrupted = interrupts.requested
+    counts.interrupted = interrupts.requested
     display.line(
         display.output(),
-        f"{words.done} {display.of(tally.done, 'image')} of {choice.stretch}{words.whither if tally.done else ''}.",
+        f"{words.done} {display.of(counts.done, 'image')} of {choice.stretch}{words.whither if counts.done else ''}.",
         style="bold",
     )
-    return tally
+    return counts
 
 
-def _end(stack: Stack, choice: Choice, words: _Words, tally: _Tally, *, rate: int) -> None:
+def _end(stack: Stack, choice: Choice, words: _Words, counts: _Tally, *, rate: int) -> None:
     out = display.output()
-    if tally.left:
-        display.line(out, f"Left alone: {tally.left:,} that are begun, moved or withdrawn.")
-    for image_id, refusal in itertools.islice(tally.refused.items(), _REFUSALS_SHOWN):
+    if counts.left:
+        display.line(out, f"Left alone: {counts.left:,} that are begun, rescheduled or withdrawn.")
+    for image_id, refusal in itertools.islice(counts.refused.items(), _REFUSALS_SHOWN):
         display.complain(f"{image_id} stays where it is: {refusal}")
-    if len(tally.refused) > _REFUSALS_SHOWN:
-        display.complain(f"… and {len(tally.refused) - _REFUSALS_SHOWN:,} more stay where they are.")
-    if tally.interrupted:
+    if len(counts.refused) > _REFUSALS_SHOWN:
+        display.complain(f"… and {len(counts.refused) - _REFUSALS_SHOWN:,} more stay where they are.")
+    if counts.interrupted:
         again = _again(stack, choice, words, rate=rate)
         display.line(display.errors(), f"Interrupted. For the rest:  {again}", style="yellow")
         raise typer.Exit(INTERRUPTED)
     display.line(out, f"Is anything left?  ./darkroom delay ls{choice.typed()}{stack.options}")
-    if tally.refused:
+    if counts.refused:
         raise typer.Exit(1)
 
 

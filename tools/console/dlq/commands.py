@@ -36,8 +36,8 @@ _EPILOG = """[bold]At three in the morning[/bold]
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
-_STANDINGS = ("failed", "working", "settled", "unknown", "batch", "unreadable", "unreadable_row")
-_WHICH = "Which letters (all, unless told)"
+_VERDICTS = ("failed", "working", "settled", "unknown", "batch", "unreadable", "unreadable_row")
+_WHICH = "Which dead letters (all, unless told)"
 
 
 def _duration(text: str | None) -> str | None:
@@ -57,8 +57,8 @@ def _image_id(text: str | None) -> str | None:
 
 
 def _standing(text: str | None) -> str | None:
-    if text is not None and text not in _STANDINGS:
-        raise typer.BadParameter(f"{display.printable(text)!r} is none of: {', '.join(_STANDINGS)}.")
+    if text is not None and text not in _VERDICTS:
+        raise typer.BadParameter(f"{display.printable(text)!r} is none of: {', '.join(_VERDICTS)}.")
     return text
 
 
@@ -86,10 +86,10 @@ ImageOption = Annotated[
         "--image", metavar="ID", show_default=False, rich_help_panel=_WHICH, help="Of one image.", callback=_image_id
     ),
 ]
-StandingOption = Annotated[
+VerdictOption = Annotated[
     str | None,
     typer.Option(
-        "--standing",
+        "--verdict",
         metavar="S",
         show_default=False,
         rich_help_panel=_WHICH,
@@ -119,7 +119,9 @@ NewerOption = Annotated[
         callback=_duration,
     ),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Read at most N letters of each lane.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help="Read at most N dead letters of each lane.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it. Without it: say what would be done.")]
 
@@ -134,7 +136,7 @@ def list_(
     cause: CauseOption = None,
     tenant: TenantOption = None,
     image: ImageOption = None,
-    standing: StandingOption = None,
+    verdict: VerdictOption = None,
     older_than: OlderOption = None,
     newer_than: NewerOption = None,
     limit: LimitOption = 1000,
@@ -145,7 +147,7 @@ def list_(
     """List what was given up, and why.
 
     One line for each run of an image; what SQS doubled is counted under
-    letters. Standing: failed can be replayed, settled can be dropped, working
+    dead letters. Verdict: failed can be replayed, settled can be dropped, working
     is still looked after, a batch of scheduled images can be woken again;
     unknown and unreadable are nothing of this stack's.
     """
@@ -156,7 +158,7 @@ def list_(
         cause=cause,
         tenant=tenant,
         image=image,
-        standing=standing,
+        verdict=verdict,
         older_than=older_than,
         newer_than=newer_than,
     )
@@ -202,13 +204,13 @@ def replay(
     """Develop again what was given up, after the fix.
 
     Each image gets a new run of five attempts, once, however often this is
-    interrupted and typed again. With --image also where its letter is gone.
+    interrupted and typed again. With --image also where its dead letter is gone.
     What failed by its own bytes cannot be replayed.
     """
     from console.dlq import work  # noqa: PLC0415
 
     if everything and any((cause, tenant, image, older_than, newer_than)):
-        raise typer.BadParameter("a move takes all letters of a lane: no filter but --lane.", param_hint="--all")
+        raise typer.BadParameter("a move takes all dead letters of a lane: no filter but --lane.", param_hint="--all")
     filters = Filters(lane=lane, cause=cause, tenant=tenant, image=image, older_than=older_than, newer_than=newer_than)
     where = reach(stack, region)
     if not yes:
@@ -230,14 +232,14 @@ def drop(
     cause: CauseOption = None,
     tenant: TenantOption = None,
     image: ImageOption = None,
-    standing: StandingOption = None,
+    verdict: VerdictOption = None,
     older_than: OlderOption = None,
     newer_than: NewerOption = None,
     limit: LimitOption = 1000,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Remove letters that are of no use any more.
+    """Remove dead letters that are of no use any more.
 
     Only those that stand settled: done, deleted, refused or replayed since.
     """
@@ -248,7 +250,7 @@ def drop(
         cause=cause,
         tenant=tenant,
         image=image,
-        standing=standing,
+        verdict=verdict,
         older_than=older_than,
         newer_than=newer_than,
     )
@@ -271,7 +273,7 @@ def archive(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Copy letters to the archive bucket before SQS deletes them.
+    """Copy dead letters to the archive bucket before SQS deletes them.
 
     A function of the stack does the same every six hours. Nothing is removed,
     and what was copied before is not copied again.

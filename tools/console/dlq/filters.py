@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """The letters that were asked for: those that fit all that was given."""
+    """The dead letters that were asked for: those that fit all that was given."""
 
     lane: str | None = None
     cause: str | None = None
     tenant: str | None = None
     image: str | None = None
-    standing: str | None = None
+    verdict: str | None = None
     older_than: str | None = None
     newer_than: str | None = None
 

@@ -15,8 +15,8 @@ from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
-from darkroom.domain.dead_letter import Move
-from darkroom.operations.replay_dead_letters import QueuePorts, Tally
+from darkroom.domain.dead_letter import Redrive
+from darkroom.operations.replay_dead_letters import Counts, QueuePorts
 
 
 class Job:
@@ -30,12 +30,12 @@ class Job:
         self._before: dict[str, int] = {}
         self._after: dict[str, int] = {}
         self._unseen: list[str] = []
-        self.tally = Tally(on_change=self._show)
+        self.counts = Counts(on_change=self._show)
         self.ports = QueuePorts(
             images=stack.images,
             lanes=stack.lanes,
             dead_letters=stack.dead_letters,
-            moves=stack.moves,
+            redrives=stack.redrives,
             clock=stack.clock,
             pause=self.pause,
         )
@@ -66,7 +66,7 @@ class Job:
                         self._unseen.append(queue)
                 self._after = {queue: self.ports.dead_letters.depth(queue) for queue in self._queues}
         except Exception:
-            if self.tally.counts:
+            if self.counts.counts:
                 self._report.complain(f"so far: {self._detail()}")
             raise
 
@@ -77,23 +77,26 @@ class Job:
         with suppress(Interrupted):
             self._interrupts.pause(seconds)
 
-    def show_move(self, move: Move) -> None:
+    def show_redrive(self, redrive: Redrive) -> None:
         """How SQS gets on."""
-        of = "" if move.to_move is None else f" of about {move.to_move:,}"
+        of = "" if redrive.to_move is None else f" of about {redrive.to_move:,}"
         self._report.show(
-            f"moving {move.queue}", completed=move.moved, total=move.to_move, detail=f"{move.moved:,}{of} letters"
+            f"moving {redrive.queue}",
+            completed=redrive.moved,
+            total=redrive.to_move,
+            detail=f"{redrive.moved:,}{of} dead letters",
         )
 
     def before_and_after(self) -> str:
-        """The letters in each queue then and now, by SQS's count."""
+        """The dead letters in each queue then and now, by SQS's count."""
         told = ", ".join(
             f"{queue} {self._before[queue]:,} before, {self._after[queue]:,} after" for queue in self._after
         )
-        return f"Letters: {told}."
+        return f"Dead letters: {told}."
 
     def tell_rest(self, out: Console, done: set[str]) -> None:
-        """What was left alone, by standing."""
-        rest = {name: count for name, count in self.tally.counts.items() if name not in done and count}
+        """What was left alone, by verdict."""
+        rest = {name: count for name, count in self.counts.counts.items() if name not in done and count}
         if rest:
             display.line(out, "Left alone: " + ", ".join(f"{count:,} {name}" for name, count in rest.items()) + ".")
 
@@ -104,13 +107,13 @@ class Job:
             raise typer.Exit(INTERRUPTED)
         if self._unseen:
             raise ApiError(
-                f"Not all letters in {', '.join(self._unseen)} could be seen: some may be hidden for another minute. "
+                f"Not all dead letters in {', '.join(self._unseen)} could be seen: some may be hidden for a minute. "
                 f"For the rest:  {again}"
             )
 
     def _show(self) -> None:
         total = sum(self._before.values())
-        self._report.show(self._doing, completed=self.tally.counts.total(), total=total or None, detail=self._detail())
+        self._report.show(self._doing, completed=self.counts.counts.total(), total=total or None, detail=self._detail())
 
     def _detail(self) -> str:
-        return ", ".join(f"{count:,} {name}" for name, count in self.tally.counts.items())
+        return ", ".join(f"{count:,} {name}" for name, count in self.counts.counts.items())

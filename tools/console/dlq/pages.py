@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from console.terminal import display
-from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Standing, why_settled
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Verdict, why_settled
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.operations.list_dead_letters import Case, Listing
 
@@ -19,28 +19,28 @@ ROWS_SHOWN = 100
 _BODY_CHARACTERS = 2000
 
 _STANDS = {
-    Standing.FAILED: "to replay",
-    Standing.WORKING: "still being worked on",
-    Standing.SETTLED: "settled",
-    Standing.UNKNOWN: "of no known image",
-    Standing.BATCH: "of batches to wake again",
-    Standing.UNREADABLE: "unreadable",
-    Standing.UNREADABLE_ROW: "of unreadable rows",
+    Verdict.FAILED: "to replay",
+    Verdict.WORKING: "still being worked on",
+    Verdict.SETTLED: "settled",
+    Verdict.UNKNOWN: "of no known image",
+    Verdict.BATCH: "of batches to wake again",
+    Verdict.UNREADABLE: "unreadable",
+    Verdict.UNREADABLE_ROW: "of unreadable rows",
 }
 
 _MEANINGS = {
-    Standing.FAILED: "its image was given up, and can be replayed",
-    Standing.WORKING: "its image is unfinished and looked after without it",
-    Standing.UNKNOWN: "there is no such image (any more)",
-    Standing.BATCH: "a batch of scheduled images could not be released; the sweeper sends each when it is overdue",
-    Standing.UNREADABLE: "it is no message of this version of Darkroom",
-    Standing.UNREADABLE_ROW: "a newer version wrote its image's row: deploy that again",
+    Verdict.FAILED: "its image was given up, and can be replayed",
+    Verdict.WORKING: "its image is unfinished and looked after without it",
+    Verdict.UNKNOWN: "there is no such image (any more)",
+    Verdict.BATCH: "a batch of scheduled images could not be released; the sweeper sends each when it is overdue",
+    Verdict.UNREADABLE: "it is no message of this version of Darkroom",
+    Verdict.UNREADABLE_ROW: "a newer version wrote its image's row: deploy that again",
 }
 
 
 _NOT_TAKEN = {
-    "replay": frozenset({"--standing"}),
-    "archive": frozenset({"--cause", "--tenant", "--image", "--standing", "--newer-than"}),
+    "replay": frozenset({"--verdict"}),
+    "archive": frozenset({"--cause", "--tenant", "--image", "--verdict", "--newer-than"}),
 }
 """Filters that a command does not take."""
 
@@ -53,7 +53,7 @@ class Words:
     target: str
 
     def command(self, verb: str, *more: str) -> str:
-        """A command on the same letters, with those of the filters that it takes."""
+        """A command on the same dead letters, with those of the filters that it takes."""
         unknown = _NOT_TAKEN.get(verb, frozenset())
         given = [
             word for name, value in self.filters.items() if name not in unknown for word in (name, shlex.quote(value))
@@ -61,10 +61,10 @@ class Words:
         return " ".join(("./darkroom dlq", verb, *given, *more)) + self.target
 
 
-def standings(cases: Sequence[Case]) -> str:
+def verdicts(cases: Sequence[Case]) -> str:
     """How many cases are worth what: "3 to replay, 1 settled"."""
-    counts = Counter(case.standing for case in cases)
-    return ", ".join(f"{counts[standing]:,} {text}" for standing, text in _STANDS.items() if counts[standing])
+    counts = Counter(case.verdict for case in cases)
+    return ", ".join(f"{counts[verdict]:,} {text}" for verdict, text in _STANDS.items() if counts[verdict])
 
 
 def situation(listing: Listing, *, filtered: bool) -> str:
@@ -76,16 +76,16 @@ def situation(listing: Listing, *, filtered: bool) -> str:
         return f"None of {display.of(listing.letters, 'dead letter')} in {queues} fits."
     read = display.of(listing.letters, "dead letter")
     if filtered:
-        return f"{display.of(len(listing.cases), 'case')} of {read} in {queues}: {standings(listing.cases)}."
+        return f"{display.of(len(listing.cases), 'case')} of {read} in {queues}: {verdicts(listing.cases)}."
     about = "" if listing.letters == len(listing.cases) else f" of {display.of(len(listing.cases), 'run')}"
-    return f"{read}{about} in {queues}: {standings(listing.cases)}."
+    return f"{read}{about} in {queues}: {verdicts(listing.cases)}."
 
 
 def print_remarks(out: Console, listing: Listing) -> None:
     """What the reader should know about how far the listing goes."""
     total = sum(listing.depths.values())
     if listing.incomplete:
-        text = f"That is not all: of about {total:,} letters {listing.letters:,} were read. See --limit."
+        text = f"That is not all: of about {total:,} dead letters {listing.letters:,} were read. See --limit."
     elif total > listing.letters:
         text = f"About {total - listing.letters:,} more are in another hand now, and show again within a minute."
     else:
@@ -97,13 +97,13 @@ def table(out: Console, cases: Sequence[Case], now: Milliseconds) -> None:
     """The cases, a line each."""
     display.table(
         out,
-        ("image", "lane", "cause", "standing", "attempts", "age", "tenant", "letters"),
+        ("image", "lane", "cause", "verdict", "attempts", "age", "tenant", "letters"),
         [
             (
                 case.letters[0].message_id if case.message is None else case.message.image_id,
                 case.queue,
                 _shortened(case.cause or "-"),
-                case.standing.value,
+                case.verdict.value,
                 str(len(case.explanation.get("attempts") or ())),
                 display.age((now - case.sent_at) / 1000),
                 _shortened("-" if case.message is None else case.message.tenant_id),
@@ -130,20 +130,20 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     display.line(out)
     table(out, listing.cases, now)
     display.line(out)
-    standing = {case.standing for case in listing.cases}
-    first = min(listing.cases, key=lambda case: case.standing is not Standing.FAILED)
+    verdict = {case.verdict for case in listing.cases}
+    first = min(listing.cases, key=lambda case: case.verdict is not Verdict.FAILED)
     name = first.letters[0].message_id if first.message is None else first.message.image_id
     advice = [("Why it failed:", f"./darkroom dlq show {name}{words.target}")]
-    if Standing.FAILED in standing:
+    if Verdict.FAILED in verdict:
         advice.append(("After the fix:", f"{words.command('replay')}    (says what it would do; --yes does it)"))
-    if Standing.BATCH in standing:
+    if Verdict.BATCH in verdict:
         advice.append(("Batches, mended:", wake_again(words.target)))
-    if Standing.SETTLED in standing:
+    if Verdict.SETTLED in verdict:
         advice.append(("Of no use now:", words.command("drop")))
-    for stray in (Standing.UNKNOWN, Standing.UNREADABLE):
-        if stray in standing:
-            advice.append((f"If {stray}:", f"./darkroom dlq drop --standing {stray} --force{words.target}"))
-    if Standing.UNREADABLE_ROW in standing:
+    for stray in (Verdict.UNKNOWN, Verdict.UNREADABLE):
+        if stray in verdict:
+            advice.append((f"If {stray}:", f"./darkroom dlq drop --verdict {stray} --force{words.target}"))
+    if Verdict.UNREADABLE_ROW in verdict:
         advice.append(("Unreadable rows:", f"./darkroom doctor{words.target}"))
     oldest_seconds = (now - min(case.sent_at for case in listing.cases)) / 1000
     if oldest_seconds > ARCHIVED_FROM_SECONDS:
@@ -153,10 +153,10 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
 
 
 def meaning(case: Case) -> str:
-    """What the letter is worth, in words."""
-    if case.standing is Standing.SETTLED and case.message is not None and case.image is not None:
-        return f"{why_settled(case.message, case.image)}; the letter can be dropped"
-    return _MEANINGS.get(case.standing, case.standing.value)
+    """What the dead letter is worth, in words."""
+    if case.verdict is Verdict.SETTLED and case.message is not None and case.image is not None:
+        return f"{why_settled(case.message, case.image)}; the dead letter can be dropped"
+    return _MEANINGS.get(case.verdict, case.verdict.value)
 
 
 def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | None, target: str) -> None:
@@ -173,12 +173,12 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
         display.line(out, display.printable_lines(case.letters[0].body[:_BODY_CHARACTERS]))
     display.line(out)
     what_next = {
-        Standing.FAILED: ("After the fix:", f"./darkroom dlq replay --image {name}{target}"),
-        Standing.SETTLED: ("Of no use now:", f"./darkroom dlq drop --image {name}{target}"),
-        Standing.BATCH: ("After the fix:", wake_again(target)),
-        Standing.WORKING: ("How it gets on:", f"./darkroom dlq show {name}{target}"),
-        Standing.UNREADABLE_ROW: ("Which rows else:", f"./darkroom doctor{target}"),
-    }.get(case.standing, ("To remove it:", f"./darkroom dlq drop --standing {case.standing} --force{target}"))
+        Verdict.FAILED: ("After the fix:", f"./darkroom dlq replay --image {name}{target}"),
+        Verdict.SETTLED: ("Of no use now:", f"./darkroom dlq drop --image {name}{target}"),
+        Verdict.BATCH: ("After the fix:", wake_again(target)),
+        Verdict.WORKING: ("How it gets on:", f"./darkroom dlq show {name}{target}"),
+        Verdict.UNREADABLE_ROW: ("Which rows else:", f"./darkroom doctor{target}"),
+    }.get(case.verdict, ("To remove it:", f"./darkroom dlq drop --verdict {case.verdict} --force{target}"))
     display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
 
 
@@ -262,7 +262,7 @@ def document(case: Case, now: Milliseconds) -> dict[str, Any]:
         "image_id": None if message is None else message.image_id,
         "run": None if message is None else message.run,
         "tenant_id": None if message is None else message.tenant_id,
-        "standing": case.standing.value,
+        "verdict": case.verdict.value,
         "meaning": meaning(case),
         "cause": case.cause,
         "error_code": case.error_code,

@@ -13,7 +13,7 @@ from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
-from darkroom.domain.dead_letter import Move, MoveStatus, Standing, why_not_replayable
+from darkroom.domain.dead_letter import Redrive, RedriveStatus, Verdict, why_not_replayable
 from darkroom.operations.archive_dead_letters import Ports as ArchivePorts
 from darkroom.operations.archive_dead_letters import archive_dead_letters
 from darkroom.operations.drop_dead_letters import Ports as DropPorts
@@ -22,7 +22,7 @@ from darkroom.operations.list_dead_letters import EVERYTHING, Listing, Selection
 from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
-    MOVE_LIMIT,
+    REDRIVE_LIMIT,
     NotReplayable,
     is_left_over,
     is_replayable,
@@ -42,7 +42,7 @@ def selection_of(filters: Filters) -> Selection:
         image_id=filters.image,
         tenant_id=filters.tenant,
         cause=filters.cause,
-        standing=None if filters.standing is None else Standing(filters.standing),
+        verdict=None if filters.verdict is None else Verdict(filters.verdict),
         older_than_seconds=seconds_of(filters.older_than),
         newer_than_seconds=seconds_of(filters.newer_than),
     )
@@ -62,7 +62,7 @@ def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
     display.print_json(
         {
             "queues": listing.depths,
-            "letters_read": listing.letters,
+            "dead_letters_read": listing.letters,
             "incomplete": list(listing.incomplete),
             "cases": [pages.document(case, stack.clock()) for case in listing.cases],
         }
@@ -90,23 +90,23 @@ def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
 def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> str:
     name = display.printable(name)
     if listing.incomplete:
-        return f"No letter of {name} was among the {listing.letters:,} that were read. Read more: --limit N."
+        return f"No dead letter of {name} was among the {listing.letters:,} that were read. Read more: --limit N."
     if not is_image:
-        return f"No letter {name} lies in {', '.join(listing.depths)}. See what does: ./darkroom dlq ls{stack.options}"
+        return f"No dead letter {name} lies in {', '.join(listing.depths)}. See: ./darkroom dlq ls{stack.options}"
     with stack.explained():
         row = stack.images.get(name)
     if row is None:
-        return f"There is no letter and no image {name}."
+        return f"There is no dead letter and no image {name}."
     reason = why_not_replayable(row)
     if reason is None:
         again = f"./darkroom dlq replay --image {name}{stack.options}"
-        return f"{name} was given up, but no letter of it lies here (any more). It can still be replayed: {again}"
-    return f"No letter of {name} lies here. {reason}"
+        return f"{name} was given up, but no dead letter of it lies here (any more). It can still be replayed: {again}"
+    return f"No dead letter of {name} lies here. {reason}"
 
 
 def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, limit: int) -> None:
     """`dlq replay` without --yes."""
-    listing = _listed(stack, filters.lane, selection_of(filters), limit=MOVE_LIMIT if everything else limit)
+    listing = _listed(stack, filters.lane, selection_of(filters), limit=REDRIVE_LIMIT if everything else limit)
     if everything:
         try:
             for queue in listing.depths:
@@ -115,7 +115,7 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
         except NotReplayable as error:
             raise ApiError(str(error)) from error
     cases = [case for case in listing.cases if is_replayable(case)]
-    batches = [case for case in listing.cases if everything and case.standing is Standing.BATCH]
+    batches = [case for case in listing.cases if everything and case.verdict is Verdict.BATCH]
     left = [case for case in listing.cases if not is_replayable(case) and case not in batches]
     left_over = sum(map(is_left_over, left))
     out, words = display.output(), words_of(filters, stack)
@@ -126,7 +126,7 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
             return
         display.line(out, f"Nothing to replay. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
         pages.print_remarks(out, listing)
-        if any(case.standing is Standing.BATCH for case in listing.cases):
+        if any(case.verdict is Verdict.BATCH for case in listing.cases):
             display.advise(out, [("Batches, mended:", pages.wake_again(stack.options))])
         return
     display.line(
@@ -139,9 +139,11 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
     if batches:
         display.line(out, f"{display.of(len(batches), 'batch', 'batches')} of scheduled images would wake again.")
     if left:
-        display.line(out, f"{pages.standings(left)}: these {'move too, to no effect' if everything else 'stay'}.")
+        display.line(out, f"{pages.verdicts(left)}: these {'move too, to no effect' if everything else 'stay'}.")
     if left_over and not everything:
-        display.line(out, f"{display.of(left_over, 'run')} left behind by an interrupted replay: these letters go.")
+        display.line(
+            out, f"{display.of(left_over, 'run')} left behind by an interrupted replay: these dead letters go."
+        )
     if cases:
         display.line(out)
         pages.table(out, cases, stack.clock())
@@ -155,7 +157,9 @@ def _tell_row(stack: Stack, image_id: str, again: str) -> None:
     if reason is not None:
         raise ApiError(f"{image_id} cannot be replayed. {reason}")
     out = display.output()
-    display.line(out, f"Would replay {image_id}, whose letter is gone, by its row. Nothing was changed.", style="bold")
+    display.line(
+        out, f"Would replay {image_id}, whose dead letter is gone, by its row. Nothing was changed.", style="bold"
+    )
     display.line(out)
     display.line(out, f"Do it:  {again}")
 
@@ -172,17 +176,17 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
         pace = Pace(per_second=rate, clock=stack.clock, pause=job.pause)
         job.run(
             lambda queue: replay_dead_letters(
-                job.ports, queue, selection, pace=pace, stop=lambda: job.interrupted, tally=job.tally
+                job.ports, queue, selection, pace=pace, stop=lambda: job.interrupted, counts=job.counts
             )
         )
-        done = job.tally.counts
+        done = job.counts.counts
         if filters.image is not None and not done["replayed"] and not done["finished"] and not job.interrupted:
             try:
                 with stack.explained():
                     replay_image(job.ports, filters.image)
             except NotReplayable as error:
                 raise ApiError(f"{filters.image} cannot be replayed. {error}") from error
-            job.tally.add("replayed")
+            job.counts.add("replayed")
     out, words = display.output(), words_of(filters, stack)
     display.line(out, f"Replayed {display.of(done['replayed'], 'image')}. {job.before_and_after()}", style="bold")
     if done["finished"]:
@@ -200,19 +204,24 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
 
 def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
     """`dlq replay --all --yes`."""
-    moves: list[Move] = []
+    redrives: list[Redrive] = []
 
     def move_queue(queue: str) -> bool:
         if job.ports.dead_letters.depth(queue) == 0:
             return True
         try:
-            move = replay_queue(
-                job.ports, queue, per_second=rate, stop=lambda: job.interrupted, tally=job.tally, on_move=job.show_move
+            redrive = replay_queue(
+                job.ports,
+                queue,
+                per_second=rate,
+                stop=lambda: job.interrupted,
+                counts=job.counts,
+                on_redrive=job.show_redrive,
             )
         except NotReplayable as error:
             raise ApiError(str(error)) from error
-        if move is not None:
-            moves.append(move)
+        if redrive is not None:
+            redrives.append(redrive)
         return True
 
     with Job(stack, filters.lane, "opening rows") as job:
@@ -220,12 +229,14 @@ def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
     out = display.output()
     display.line(
         out,
-        f"Replayed {display.of(job.tally.counts['replayed'], 'image')}; SQS moved "
-        f"{display.of(sum(move.moved for move in moves), 'letter')} back. {job.before_and_after()}",
+        f"Replayed {display.of(job.counts.counts['replayed'], 'image')}; SQS moved "
+        f"{display.of(sum(redrive.moved for redrive in redrives), 'dead letter')} back. {job.before_and_after()}",
         style="bold",
     )
-    if job.interrupted and job.tally.counts["replayed"]:
-        stopped = "The move was stopped. " if any(move.status is MoveStatus.CANCELLED for move in moves) else ""
+    if job.interrupted and job.counts.counts["replayed"]:
+        stopped = (
+            "The move was stopped. " if any(redrive.status is RedriveStatus.CANCELLED for redrive in redrives) else ""
+        )
         display.line(out, f"{stopped}Images whose rows were opened start by themselves all the same.")
     display.line(out, f"Is it over?  ./darkroom dlq ls{stack.options}")
     job.end(_replay_again(words_of(filters, stack), everything=True, rate=rate))
@@ -241,7 +252,7 @@ def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> Non
         letters = sum(len(case.letters) for case in cases)
         display.line(
             out,
-            f"Would drop {display.of(letters, 'letter')} of {listing.letters:,} in {', '.join(listing.depths)}. "
+            f"Would drop {display.of(letters, 'dead letter')} of {listing.letters:,} in {', '.join(listing.depths)}. "
             "Nothing was changed.",
             style="bold",
         )
@@ -249,7 +260,7 @@ def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> Non
         display.line(out, f"Nothing to drop. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
     pages.print_remarks(out, listing)
     if left:
-        display.line(out, f"{pages.standings(left)}: these stay. --force drops them too.")
+        display.line(out, f"{pages.verdicts(left)}: these stay. --force drops them too.")
     if cases:
         display.line(out)
         pages.table(out, cases, stack.clock())
@@ -268,11 +279,11 @@ def drop(stack: Stack, filters: Filters, *, force: bool) -> None:
         ports = DropPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock)
         job.run(
             lambda queue: drop_dead_letters(
-                ports, queue, selection, force=force, stop=lambda: job.interrupted, tally=job.tally
+                ports, queue, selection, force=force, stop=lambda: job.interrupted, counts=job.counts
             )
         )
     out = display.output()
-    dropped = display.of(job.tally.counts["dropped"], "case")
+    dropped = display.of(job.counts.counts["dropped"], "case")
     display.line(out, f"Dropped {dropped}. {job.before_and_after()}", style="bold")
     job.tell_rest(out, {"dropped"})
     job.end(_drop_again(words_of(filters, stack), force=force))
@@ -287,7 +298,7 @@ def tell_archive(stack: Stack, filters: Filters, *, limit: int) -> None:
     old = sum(stack.clock() - letter.sent_at > older_than_seconds * 1000 for letter in letters)
     display.line(
         out,
-        f"Would archive {display.of(old, 'letter')} of {listing.letters:,}: those older than {filters.older_than}. "
+        f"Would archive {display.of(old, 'dead letter')} of {listing.letters:,}: older than {filters.older_than}. "
         "Nothing was copied.",
         style="bold",
     )
@@ -304,7 +315,7 @@ def archive(stack: Stack, filters: Filters) -> None:
     def count(outcome: str) -> None:
         nonlocal done
         done += 1
-        report.show("archiving", completed=done, total=None, detail=f"{done:,} letters")
+        report.show("archiving", completed=done, total=None, detail=f"{done:,} dead letters")
 
     with Interrupts() as interrupts, stack.explained(), display.Report(display.errors()) as report:
         archiving = archive_dead_letters(
@@ -314,18 +325,18 @@ def archive(stack: Stack, filters: Filters) -> None:
             out_of_time=lambda: interrupts.requested,
             older_than_seconds=seconds_of(filters.older_than) or 0,
             queues=stack.chosen(filters.lane),
-            on_letter=count,
+            on_dead_letter=count,
         )
     counts = archiving.outcomes
     display.line(
         out,
-        f"Archived {display.of(counts['archived'], 'letter')} to s3://{stack.archive_bucket}/; "
+        f"Archived {display.of(counts['archived'], 'dead letter')} to s3://{stack.archive_bucket}/; "
         f"{counts['kept_before']:,} were there before, {counts['too_young']:,} are younger than {filters.older_than}.",
         style="bold",
     )
     if archiving.incomplete:
         lanes = ", ".join(archiving.incomplete)
-        display.line(out, f"More letters lie in {lanes} than one look reads: type the same again.", style="yellow")
+        display.line(out, f"More dead letters lie in {lanes} than one look reads: type the same again.", style="yellow")
     if interrupts.requested:
         raise typer.Exit(INTERRUPTED)
     if archiving.problems:

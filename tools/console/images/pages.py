@@ -116,7 +116,7 @@ def hint(document: StatusDocument, *, options: str = "") -> str | None:
             return "Its bytes have not arrived yet: send the file to the address that POST /uploads gave."
         case "scheduled":
             starts = f"It starts at {document['process_at']}."
-            return f"{starts} At another time:  ./darkroom delay move {image_id} --to TIME{options}"
+            return f"{starts} At another time:  ./darkroom delay reschedule {image_id} --to TIME{options}"
         case _:
             return f"Wait for it:  ./darkroom status {image_id} --wait{options}"
 

@@ -206,7 +206,7 @@ def warp(
         typer.Argument(metavar="[DURATION]", help="How far: 90s, 30m, 6h, 30d.", callback=_warp_seconds),
     ] = None,
 ) -> None:
-    """Move the stack's clock ahead, so that what waits for its time comes due now.
+    """Redrive the stack's clock ahead, so that what waits for its time comes due now.
 
     It is the clock of the emulator and of all functions: queues, schedules,
     state machines, leases, presigned links and alarms go by it, and nothing

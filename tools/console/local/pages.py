@@ -78,7 +78,8 @@ class Steps:
 
 @contextmanager
 def failures_explained(state: State) -> Iterator[None]:
-    """Turn what can go wrong with the stack into words, the end of the log that tells why, and exit status 1."""
+    """ReleaseWindow what can go wrong with the stack into words, the end of the log that tells why, and exit status
+    1."""
     errors = display.errors()
     try:
         yield

@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionEr
 from console.api.client import NOT_RUNNING, ApiError
 from console.stack.local import local_stack
 from darkroom.aws.clients import watch
-from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterMoves, DeadLetterQueues
+from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.original_versions import OriginalVersionsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
@@ -96,7 +96,7 @@ class Stack(RunningStack):
 
     @property
     def lanes(self) -> LaneQueues:
-        """The queues that the letters once were in."""
+        """The queues that the dead letters once were in."""
         return LaneQueues(self.client("sqs"), {name: queue.source_url for name, queue in self.queues.items()})
 
     @property
@@ -105,15 +105,15 @@ class Stack(RunningStack):
         return SqsHoldQueue(self.client("sqs"), self._resource("HoldQueue"))
 
     @property
-    def moves(self) -> DeadLetterMoves:
-        """Moves of whole queues."""
-        return DeadLetterMoves(
+    def redrives(self) -> DeadLetterRedrives:
+        """Redrives of whole queues."""
+        return DeadLetterRedrives(
             self.client("sqs"), {name: (queue.arn, queue.source_arn) for name, queue in self.queues.items()}
         )
 
     @property
     def archive(self) -> DeadLetterArchive:
-        """Where letters are kept that SQS will not keep."""
+        """Where dead letters are kept that SQS will not keep."""
         return DeadLetterArchive(self.client("s3"), self.archive_bucket)
 
     @property

@@ -79,7 +79,7 @@ def age(duration_seconds: float) -> str:
 
 
 def of(count: int, one: str, many: str | None = None) -> str:
-    """A number of things: "1 letter", "2,000 letters"."""
+    """A number of things: "1 dead letter", "2,000 dead letters"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
@@ -170,7 +170,7 @@ class Report:
 
     def _note(self, name: str, detail: str) -> None:
         now = self._clock()
-        # What is over in a moment has no news on the way.
+        # What is over in a moment has no notification on the way.
         due_at = self._noted_at.setdefault(name, now) + _SECONDS_BETWEEN_PLAIN_LINES
         if now >= due_at and self._noted.get(name) != detail:
             line(self._notes, f"{name}: {detail}")

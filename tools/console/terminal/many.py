@@ -17,8 +17,8 @@ def do_to_many[One, Outcome](
     stop: Callable[[], bool],
     on_outcome: Callable[[One, Outcome], None],
 ) -> None:
-    """Has threads `act` on each of `ones`, no faster than `pace` lets them begin; `on_outcome` is told of each in this
-    thread. Once `stop` says so, or one has raised, no other is begun: those on their way end and are told of, and then
+    """Has threads `act` on each of `ones`, no faster than `pace` lets them begin; `on_outcome` is reported each in this
+    thread. Once `stop` says so, or one has raised, no other is begun: those on their way end and are reported, and then
     the first that was raised is raised."""
     under_way: dict[Future[Outcome], One] = {}
     raised: list[BaseException] = []

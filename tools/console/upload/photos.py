@@ -18,7 +18,7 @@ class NoFile(Exception):
 def files_named(arguments: Iterable[str]) -> list[Path]:
     """Files as they are, the images in folders (hidden ones aside), what patterns match; each as often as it is named.
 
-    Raises NoFile, which tells of every argument that gives none.
+    Raises NoFile, which describes every argument that gives none.
     """
     files: list[Path] = []
     problems: list[str] = []

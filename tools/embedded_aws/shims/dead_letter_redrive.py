@@ -1,4 +1,4 @@
-"""Moves dead letters back: StartMessageMoveTask, ListMessageMoveTasks and CancelMessageMoveTask.
+"""Redrives dead letters back: StartMessageMoveTask, ListMessageMoveTasks and CancelMessageMoveTask.
 
 Gap: MiniStack answers all three with InvalidAction.
 AWS: a task moves what is visible in a dead-letter queue to one queue, or each message back to the queue that it came
@@ -94,7 +94,7 @@ def _start(request: Mapping[str, Any], _: str) -> dict[str, Any]:
         source = _existing_queue(source_arn, "SourceArn")
         _check_rate(per_second)
         if not any(_dead_letter_arn(queue) == source_arn for _, queue in internals("services.sqs")._queues.all_items()):
-            raise error("InvalidParameterValue", "Source queue must be configured as a Dead Letter Queue.")
+            raise error("InvalidParameterValue", "Source queue must be configured as a Dead DeadLetterState Queue.")
         if destination_arn:
             _check_destination(source, destination_arn)
         tasks = _tasks.setdefault(source_arn, [])
@@ -194,7 +194,7 @@ def _run(task: MoveTask) -> None:
 
 
 def _move_one(task: MoveTask) -> bool:
-    """Move the oldest visible message; return whether there may be another."""
+    """Redrive the oldest visible message; return whether there may be another."""
     sqs = internals("services.sqs")
     with queues_lock():
         source = sqs._queue_by_arn(task.source_arn)

@@ -95,7 +95,7 @@ class Circuit:
         # Below all of the client's methods, so that paginators and Powertools' calls are watched too.
         client._make_api_call = guarded  # type: ignore[attr-defined]
 
-    def admit(self) -> None:
+    def require_healthy(self) -> None:
         """Raises Retryable while the service is known not to answer. Once it has been left alone for long enough it is
         asked by a harmless read, so that nobody's upload or attempt is what tries it out."""
         if self._memory.get_state(self._name).state is CircuitState.CLOSED:
@@ -126,14 +126,14 @@ def of_s3(client: S3Client, bucket_name: str, prefix: str = "outputs") -> Circui
     return Circuit(client, "s3", lambda: client.head_object(Bucket=bucket_name, Key=f"{prefix}/{NOBODY}"))
 
 
-def admission(*circuits: Circuit) -> Callable[[], None]:
+def require_all_healthy(*circuits: Circuit) -> Callable[[], None]:
     """What raises Retryable while one of the services is known not to answer."""
 
-    def admit() -> None:
+    def require_healthy() -> None:
         for circuit in circuits:
-            circuit.admit()
+            circuit.require_healthy()
 
-    return admit
+    return require_healthy
 
 
 class _Memory(CircuitBreakerPersistenceLayer):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
-from darkroom.domain.dead_letter import Move, MoveStatus
+from darkroom.domain.dead_letter import Redrive, RedriveStatus
 from darkroom.domain.message import Message
 from darkroom.ports import DeadLetter, Taken
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef, MessageTypeDef
 
 EXPLANATION = "explanation"
-"""The message attribute in which a letter that Darkroom made explains itself."""
+"""The message attribute in which a dead letter that Darkroom made explains itself."""
 
 HIDDEN_SECONDS = 60
-"""How long a taken letter is hidden from others, should whoever took it die."""
+"""How long a taken dead letter is hidden from others, should whoever took it die."""
 
 _BATCH = 10
 """The most that one call of SQS receives or changes."""
@@ -105,22 +105,23 @@ class DeadLetterQueues:
             )
 
 
-class DeadLetterMoves:
-    """Keeps the `Moves` port with SQS's own move tasks, one at a time a queue.
+class DeadLetterRedrives:
+    """Keeps the `Redrives` port with SQS's own move tasks, one at a time per queue.
 
-    `arns` holds for each name the queue of the letters and the lane that they go back to. The lane is always named: of
-    letters that were sent to their queue, and not moved there by SQS, it would not know where they came from.
+    `arns` holds for each name the queue of the dead letters and the lane that they go back to. The lane is always
+    named: of dead letters that were sent to their queue, and not moved there by SQS, it would not know where they came
+    from.
     """
 
     def __init__(self, client: SQSClient, arns: Mapping[str, tuple[str, str]]) -> None:
         self._client = client
         self._arns = arns
 
-    def latest(self, queue: str) -> Move | None:
+    def latest(self, queue: str) -> Redrive | None:
         with retryable("asking how the move of dead letters gets on"):
             answer = self._client.list_message_move_tasks(SourceArn=self._arns[queue][0], MaxResults=1)
         tasks = answer.get("Results", [])
-        return _move(queue, tasks[0]) if tasks else None
+        return _redrive(queue, tasks[0]) if tasks else None
 
     def start(self, queue: str, per_second: int) -> None:
         source, destination = self._arns[queue]
@@ -135,16 +136,16 @@ class DeadLetterMoves:
             if running is None or running.status.is_over:
                 raise
 
-    def cancel(self, move: Move) -> None:
-        if move.handle is None:
+    def cancel(self, redrive: Redrive) -> None:
+        if redrive.handle is None:
             return
         try:
             with retryable("cancelling the move of dead letters"):
-                self._client.cancel_message_move_task(TaskHandle=move.handle)
+                self._client.cancel_message_move_task(TaskHandle=redrive.handle)
         except ClientError as error:
             # Only what runs can be cancelled; this has come to its end meanwhile.
-            latest = self.latest(move.queue)
-            if latest is None or latest.status is MoveStatus.RUNNING:
+            latest = self.latest(redrive.queue)
+            if latest is None or latest.status is RedriveStatus.RUNNING:
                 raise error from None
 
 
@@ -173,10 +174,10 @@ class DeadLetterArchive:
         return True
 
 
-def _move(queue: str, task: ListMessageMoveTasksResultEntryTypeDef) -> Move:
-    return Move(
+def _redrive(queue: str, task: ListMessageMoveTasksResultEntryTypeDef) -> Redrive:
+    return Redrive(
         queue=queue,
-        status=MoveStatus(task.get("Status", "RUNNING")),
+        status=RedriveStatus(task.get("Status", "RUNNING")),
         started_at=task.get("StartedTimestamp", 0),
         moved=task.get("ApproximateNumberOfMessagesMoved", 0),
         to_move=task.get("ApproximateNumberOfMessagesToMove"),

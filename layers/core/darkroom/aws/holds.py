@@ -59,7 +59,7 @@ class HoldsBucket:
 
 
 class HoldExecutions:
-    """Keeps the `Alarms` port with executions of `hold_batch`."""
+    """Keeps the `WakeUps` port with executions of `hold_batch`."""
 
     def __init__(self, client: SFNClient, state_machine_arn: str) -> None:
         self._client = client

@@ -19,7 +19,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, Image, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
-from darkroom.domain.listing import Place
+from darkroom.domain.listing import Cursor
 from darkroom.domain.recipes import Recipe
 from darkroom.ports import Due, Fenced, Listed, UnreadableRow, Waiting
 
@@ -310,8 +310,8 @@ class ImagesTable:
             for item in page["Items"]:
                 yield Waiting(int(item["waiting_since"]["N"]), item["image_id"]["S"])
 
-    def newest(self, tenant_id: str, *, after: Place | None, limit: int) -> Listed:
-        places: list[Place] = []
+    def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
+        cursors: list[Cursor] = []
         entries = limit + 1  # one more than is asked for tells whether the list goes on
         for _ in range(_NEWEST_LOOKS):
             beginning: Any = {} if after is None else {"ExclusiveStartKey": _newest_key(tenant_id, after)}
@@ -326,14 +326,14 @@ class ImagesTable:
                     Limit=entries,  # of those before the filter
                     **beginning,
                 )
-            places += map(_place, answer["Items"])
-            if len(places) > limit:
-                return Listed(places=tuple(places[:limit]), next=places[limit - 1])
+            cursors += map(_cursor, answer["Items"])
+            if len(cursors) > limit:
+                return Listed(cursors=tuple(cursors[:limit]), next=cursors[limit - 1])
             if "LastEvaluatedKey" not in answer:
-                return Listed(places=tuple(places), next=None)
-            after = _place(answer["LastEvaluatedKey"])
+                return Listed(cursors=tuple(cursors), next=None)
+            after = _cursor(answer["LastEvaluatedKey"])
             entries = _NEWEST_ENTRIES
-        return Listed(places=tuple(places), next=after)
+        return Listed(cursors=tuple(cursors), next=after)
 
     def _oldest_in(self, waiting_shard: str) -> Milliseconds | None:
         with retryable("reading the waiting index"):
@@ -349,7 +349,7 @@ class ImagesTable:
             since = int(item["waiting_since"]["N"])
             try:
                 image = self.get(item["image_id"]["S"])
-            except UnreadableRow:  # it is told of where it is due, and must not hide those behind it
+            except UnreadableRow:  # it is reported where it is due, and must not hide those behind it
                 continue
             if image is not None and image.waiting_shard == waiting_shard and image.waiting_since is not None:
                 return image.waiting_since
@@ -368,17 +368,17 @@ def _pages(pages: Iterable[Any], doing: str) -> Iterator[Any]:
         yield page
 
 
-def _newest_key(tenant_id: str, place: Place) -> Item:
-    """Where in the index a place is; an entry need not be there (any more)."""
+def _newest_key(tenant_id: str, cursor: Cursor) -> Item:
+    """Where in the index a cursor is; an entry need not be there (any more)."""
     return {
         "tenant_id": {"S": tenant_id},
-        "created_at": {"N": str(place.created_at)},
-        "image_id": {"S": place.image_id},
+        "created_at": {"N": str(cursor.created_at)},
+        "image_id": {"S": cursor.image_id},
     }
 
 
-def _place(entry: Mapping[str, Any]) -> Place:
-    return Place(created_at=int(entry["created_at"]["N"]), image_id=entry["image_id"]["S"])
+def _cursor(entry: Mapping[str, Any]) -> Cursor:
+    return Cursor(created_at=int(entry["created_at"]["N"]), image_id=entry["image_id"]["S"])
 
 
 def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> dict[str, Any]:

@@ -45,8 +45,8 @@ class LaneQueues:
                 DelaySeconds=delay_seconds,
             )
 
-    def send_all(self, lane: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
-        return _send_all(self._client, self._queue_urls[lane], parcels)
+    def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+        return _send_all(self._client, self._queue_urls[lane], messages)
 
     def backlog(self, lane: str) -> int:
         with retryable("reading the lane's depth"):
@@ -103,16 +103,16 @@ class SqsUploadQueue:
                 MessageGroupId=message.tenant_id,
             )
 
-    def put_off(self, receipt_handle: str, seconds: int) -> None:
-        """Lets received news come back after `seconds`. Raises Retryable where it comes back by itself."""
-        hide_for(self._client, self._queue_url, receipt_handle, seconds)
+    def postponed(self, receipt_handle: str, seconds: int) -> None:
+        """Lets received notification come back after `seconds`. Raises Retryable where it comes back by itself."""
+        change_visibility(self._client, self._queue_url, receipt_handle, seconds)
 
 
-def _send_all(client: SQSClient, queue_url: str, parcels: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+def _send_all(client: SQSClient, queue_url: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
     """Sends messages ten at a time; returns what may not be sent, by its place. Once a queue cannot answer, what
     follows is not tried: each call waits for seconds."""
     unsent: dict[int, Exception] = {}
-    for batch in batched(enumerate(parcels), _BATCH, strict=False):
+    for batch in batched(enumerate(messages), _BATCH, strict=False):
         unavailable = next((error for error in unsent.values() if isinstance(error, Retryable)), None)
         if unavailable is not None:
             unsent |= dict.fromkeys((place for place, _ in batch), unavailable)
@@ -122,7 +122,7 @@ def _send_all(client: SQSClient, queue_url: str, parcels: Sequence[tuple[Message
 
 
 def _send_batch(
-    client: SQSClient, queue_url: str, parcels: Mapping[int, tuple[Message, int]]
+    client: SQSClient, queue_url: str, messages: Mapping[int, tuple[Message, int]]
 ) -> Mapping[int, Exception]:
     """Sends up to ten messages. A batch may fail in part, with a 200: those are sent again, unless SQS refuses them."""
     left: dict[str, Any] = {
@@ -132,7 +132,7 @@ def _send_batch(
             "MessageGroupId": message.tenant_id,
             "DelaySeconds": delay_seconds,
         }
-        for place, (message, delay_seconds) in parcels.items()
+        for place, (message, delay_seconds) in messages.items()
     }
     refused: dict[int, Exception] = {}
     for _ in range(_SENDINGS):
@@ -151,7 +151,7 @@ def _send_batch(
     return refused | dict.fromkeys(map(int, left), Retryable("sending messages: SQS reports some as failed each time"))
 
 
-def hide_for(client: SQSClient, queue_url: str, receipt_handle: str, seconds: int) -> None:
+def change_visibility(client: SQSClient, queue_url: str, receipt_handle: str, seconds: int) -> None:
     """Lets a received message come back after `seconds`: retry by visibility keeps its receive count.
 
     Raises Retryable where the queue cannot answer or does not know the receipt (any more); nothing is lost then: the

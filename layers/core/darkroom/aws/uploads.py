@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
-from darkroom.domain.arrival import upload_key
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.upload_notification import upload_key
 from darkroom.ports import UploadForm
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from darkroom.domain.image import Attempt, Image, Letter, Status, has_expired, lease_lapsed
+from darkroom.domain.image import Attempt, DeadLetterState, Image, Status, has_expired, lease_lapsed
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS
 from darkroom.domain.transitions import expire, give_up, transition
 
 REMEMBERED_ATTEMPTS = 10
-"""Attempts that a row tells of: those of its last two runs."""
+"""Attempts that a row describes: those of its last two runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,8 @@ class TooEarly:
 
 @dataclass(frozen=True, kw_only=True)
 class Redriven:
-    """A dead letter that was moved back to its lane although its run has ended: `image` owes its letter once more."""
+    """A dead letter that was moved back to its lane although its run has ended: `image` owes its dead letter once
+    more."""
 
     image: Image
 
@@ -81,8 +82,8 @@ def claim(
         return NothingToDo(reason="stale")
     if message.run > image.run:
         return NothingToDo(reason="stale")
-    if image.letter in (Letter.PLACED, Letter.KEPT) and message.run == image.run:
-        return Redriven(image=replace(image, letter=Letter.OWED, due_at=now, rescues=0))
+    if image.dead_letter in (DeadLetterState.PLACED, DeadLetterState.KEPT) and message.run == image.run:
+        return Redriven(image=replace(image, dead_letter=DeadLetterState.OWED, due_at=now, rescues=0))
     if image.status.is_terminal:
         return NothingToDo(reason="terminal")
     if image.status is Status.AWAITING_UPLOAD:

@@ -15,53 +15,53 @@ from darkroom.domain.message import Message
 from darkroom.domain.transitions import replay
 
 RETENTION_SECONDS = 14 * 24 * 3600
-"""How long SQS keeps a letter, counted from when its message was first sent; it allows no more."""
+"""How long SQS keeps a dead letter, counted from when its message was first sent; it allows no more."""
 
 ARCHIVED_FROM_SECONDS = 12 * 24 * 3600
-"""The age from which a letter is copied to the archive: every run of two days may fail but one."""
+"""The age from which a dead letter is copied to the archive: every run of two days may fail but one."""
 
 
-class Standing(StrEnum):
+class Verdict(StrEnum):
     """What a dead letter is worth, by its image's row."""
 
     FAILED = "failed"
-    """The run that it tells of was given up: it can be replayed."""
+    """The run that it describes was given up: it can be replayed."""
     WORKING = "working"
-    """Its image is unfinished and still looked after: the row, not the letter, will see to it."""
+    """Its image is unfinished and still looked after: the row, not the dead letter, will see to it."""
     SETTLED = "settled"
     """Its image has ended otherwise, was deleted or has been replayed since: it can be dropped."""
     UNKNOWN = "unknown"
     """There is no such image."""
     BATCH = "batch"
-    """It tells of a batch of scheduled images whose release was given up: moved back, it has the batch wake again."""
+    """It describes a batch of scheduled images whose release was given up: moved back, it has the batch wake again."""
     UNREADABLE = "unreadable"
     """It is no message of ours, or one of a newer version."""
     UNREADABLE_ROW = "unreadable_row"
-    """Its image's row is of a newer version: what the letter is worth, that version can tell."""
+    """Its image's row is of a newer version: what the dead letter is worth, that version can tell."""
 
 
-def standing_of(message: Message | None, image: Image | None) -> Standing:
-    """What a letter is worth; `message` is None where its body could not be read."""
+def verdict_of(message: Message | None, image: Image | None) -> Verdict:
+    """What a dead letter is worth; `message` is None where its body could not be read."""
     if message is None:
-        return Standing.UNREADABLE
+        return Verdict.UNREADABLE
     if image is None:
-        return Standing.UNKNOWN
+        return Verdict.UNKNOWN
     if image.is_deleted or message.run < image.run:
-        return Standing.SETTLED
+        return Verdict.SETTLED
     if image.status is Status.FAILED:
-        # A refusal has no letter of its own: one that lies here was made by deliveries before it.
-        return Standing.SETTLED if is_refused(image) else Standing.FAILED
-    return Standing.SETTLED if image.status.is_terminal else Standing.WORKING
+        # A refusal has no dead letter of its own: one that lies here was made by deliveries before it.
+        return Verdict.SETTLED if is_refused(image) else Verdict.FAILED
+    return Verdict.SETTLED if image.status.is_terminal else Verdict.WORKING
 
 
 def is_refused(image: Image) -> bool:
     """Whether the image failed by its own bytes, which no further attempt can change. What waits for an operator has a
     dead letter, and a refusal has none."""
-    return image.error is not None and not image.error.retryable and image.letter is None
+    return image.error is not None and not image.error.retryable and image.dead_letter is None
 
 
 def why_settled(message: Message, image: Image) -> str:
-    """Why a letter that stands `settled` is of no use any more."""
+    """Why a dead letter that stands `settled` is of no use any more."""
     if image.is_deleted:
         return "its image was deleted"
     if message.run < image.run:
@@ -123,7 +123,7 @@ def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
 
 
 def explanation_in(text: str | None) -> dict[str, Any] | None:
-    """The explanation that a letter carries, or None where it has none that can be read."""
+    """The explanation that a dead letter carries, or None where it has none that can be read."""
     try:
         explanation = json.loads(text or "null")
     except ValueError:
@@ -152,7 +152,7 @@ def _told(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-class MoveStatus(StrEnum):
+class RedriveStatus(StrEnum):
     """How a move of a whole queue of dead letters stands."""
 
     RUNNING = "RUNNING"
@@ -164,18 +164,18 @@ class MoveStatus(StrEnum):
     @property
     def is_over(self) -> bool:
         """Whether it moves nothing more."""
-        return self not in (MoveStatus.RUNNING, MoveStatus.CANCELLING)
+        return self not in (RedriveStatus.RUNNING, RedriveStatus.CANCELLING)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Move:
+class Redrive:
     """A move of all dead letters of a queue back to their lane, which goes on without whoever started it.
 
     `handle` is what it is cancelled by, known only while it runs; `to_move` is None until SQS has counted.
     """
 
     queue: str
-    status: MoveStatus
+    status: RedriveStatus
     started_at: Milliseconds
     moved: int
     to_move: int | None = None

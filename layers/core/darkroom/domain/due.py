@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
-from darkroom.domain.image import Image, Letter, Status, has_expired, lease_lapsed
+from darkroom.domain.image import DeadLetterState, Image, Status, has_expired, lease_lapsed
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.retry import MAX_ATTEMPTS
@@ -40,7 +40,7 @@ class Wait:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bury:
+class PlaceDeadLetter:
     """Its dead letter must be made sure of: `image` is the row with the next look pushed out."""
 
     image: Image
@@ -62,7 +62,7 @@ class LookForUpload:
     never_came: Image
 
 
-type Duty = Rescue | Wait | Bury | Remove | LookForUpload | GiveUp | Expire | NothingToDo
+type Duty = Rescue | Wait | PlaceDeadLetter | Remove | LookForUpload | GiveUp | Expire | NothingToDo
 
 
 def look_at_due(
@@ -83,8 +83,8 @@ def look_at_due(
         return NothingToDo(reason="too_early")
     if image.is_deleted:
         return Remove(image=_without_objects(image, now))
-    if image.letter in (Letter.OWED, Letter.PLACED):
-        return Bury(image=_pushed_out(image, now))
+    if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):
+        return PlaceDeadLetter(image=_pushed_out(image, now))
     if image.status.is_terminal:
         return NothingToDo(reason="terminal")
     if has_expired(image, now):
@@ -125,11 +125,11 @@ def _no_later(look_at: Milliseconds, image: Image) -> Milliseconds:
     return look_at if image.expires_at is None or begun else min(look_at, image.expires_at)
 
 
-def buried(image: Image, *, now: Milliseconds) -> Image:
+def dead_letter_placed(image: Image, *, now: Milliseconds) -> Image:
     """The image whose dead letter was made sure of: looked at once more when no other can come, and then no more."""
-    if image.letter is Letter.OWED:
-        return replace(image, letter=Letter.PLACED, due_at=now + LAST_MESSAGE_SECONDS * 1000, rescues=0)
-    return replace(image, letter=Letter.KEPT, due_at=None, rescues=0)
+    if image.dead_letter is DeadLetterState.OWED:
+        return replace(image, dead_letter=DeadLetterState.PLACED, due_at=now + LAST_MESSAGE_SECONDS * 1000, rescues=0)
+    return replace(image, dead_letter=DeadLetterState.KEPT, due_at=None, rescues=0)
 
 
 def _pushed_out(image: Image, now: Milliseconds) -> Image:

@@ -26,7 +26,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """A ring of the wheel. Images up to `horizon_seconds` ahead wait here in buckets of `width_seconds`; a bucket wakes
+    """A ring of the wheel. Images up to `horizon_seconds` ahead wait here in slots of `width_seconds`; a slot wakes
     `lead_seconds` before it begins, so that what it holds can go on before its time."""
 
     name: str
@@ -49,8 +49,8 @@ WHEEL = (
 SOON_SECONDS = 900
 """Far more than clocks differ, and less than the shortest lead of a ring that holds images once more."""
 
-FULL_BUCKET = 256
-"""From so many images on, a release bucket is worth an object and an execution of its own at once, however far off. An
+FULL_SLOT = 256
+"""From so many images on, a release slot is worth an object and an execution of its own at once, however far off. An
 execution costs about as much as it costs to hold 300 images once more (`make bench-delay` counts both)."""
 
 BATCH_LIMIT = 10_000
@@ -76,7 +76,7 @@ class Entry(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class ReleaseWindow:
     """When the entries of a batch from `position` on come to their lane: the next hundred, or all that are left."""
 
     position: int
@@ -84,7 +84,7 @@ class Turn:
     is_of_all_left: bool
 
 
-class BatchLetter(BaseModel):
+class BatchDeadLetter(BaseModel):
     """What an execution tells the dead letters of the hold queue when it gives its batch up; moved back to that queue
     it has the batch set to wake again."""
 
@@ -97,10 +97,10 @@ class BatchLetter(BaseModel):
     execution: str
 
 
-def read_batch_letter(body: str) -> BatchLetter | None:
-    """The letter, or None where the body is something else."""
+def read_batch_dead_letter(body: str) -> BatchDeadLetter | None:
+    """The dead letter, or None where the body is something else."""
     try:
-        return BatchLetter.model_validate_json(body)
+        return BatchDeadLetter.model_validate_json(body)
     except ValidationError:
         return None
 
@@ -242,52 +242,52 @@ def is_near(entry: Entry, now: Milliseconds) -> bool:
 def batches_of(entries: Iterable[Entry], now: Milliseconds) -> Iterator[Batch]:
     """The batches in which these images wait, none of which `is_near`.
 
-    Where enough of them fall into one release bucket, that is where they wait; all others wait on the ring of their
+    Where enough of them fall into one release slot, that is where they wait; all others wait on the ring of their
     distance, with few of their like, and are held once more as their time nears.
     """
     by_release: dict[tuple[str, int], list[Entry]] = defaultdict(list)
     for entry in entries:
-        by_release[entry.message.lane, _bucket(RELEASE, entry.process_at)].append(entry)
+        by_release[entry.message.lane, _slot(RELEASE, entry.process_at)].append(entry)
     crumbs: dict[tuple[Level, int, str], list[Entry]] = defaultdict(list)
-    for (_, bucket), members in by_release.items():
-        if len(members) >= FULL_BUCKET:
-            yield from _batches(RELEASE, bucket, members)
+    for (_, slot), members in by_release.items():
+        if len(members) >= FULL_SLOT:
+            yield from _batches(RELEASE, slot, members)
         else:
             for entry in members:
                 level = level_of(entry.process_at, now)
                 lane = entry.message.lane if level is RELEASE else ""  # a release is paced by its one lane
-                crumbs[level, _bucket(level, entry.process_at), lane].append(entry)
-    for (level, bucket, _), members in crumbs.items():
-        yield from _batches(level, bucket, members)
+                crumbs[level, _slot(level, entry.process_at), lane].append(entry)
+    for (level, slot, _), members in crumbs.items():
+        yield from _batches(level, slot, members)
 
 
 def level_of(process_at: Milliseconds, now: Milliseconds) -> Level:
-    """The ring on which an image waits: by its distance, but none whose bucket wakes soon or has woken.
+    """The ring on which an image waits: by its distance, but none whose slot wakes soon or has woken.
 
-    What comes out of such a bucket must not go back into it, by whatever clock: the same images would be the same
+    What comes out of such a slot must not go back into it, by whatever clock: the same images would be the same
     batch, whose execution has succeeded, and nobody would wake it again.
     """
     chosen = RELEASE
     soon = now + SOON_SECONDS * 1000
     for level, outer in pairwise(WHEEL):
-        if process_at - now <= level.horizon_seconds * 1000 or _wakes_at(outer, _bucket(outer, process_at)) <= soon:
+        if process_at - now <= level.horizon_seconds * 1000 or _wakes_at(outer, _slot(outer, process_at)) <= soon:
             break
         chosen = outer
     return chosen
 
 
-def _bucket(level: Level, instant: Milliseconds) -> int:
+def _slot(level: Level, instant: Milliseconds) -> int:
     return instant // (level.width_seconds * 1000)
 
 
-def _wakes_at(level: Level, bucket: int) -> Milliseconds:
+def _wakes_at(level: Level, slot: int) -> Milliseconds:
     # Ahead of now, for what is not near; and a whole second: Step Functions cuts a Timestamp's milliseconds off.
-    return (bucket * level.width_seconds - level.lead_seconds) * 1000
+    return (slot * level.width_seconds - level.lead_seconds) * 1000
 
 
-def _batches(level: Level, bucket: int, members: Sequence[Entry]) -> Iterator[Batch]:
+def _batches(level: Level, slot: int, members: Sequence[Entry]) -> Iterator[Batch]:
     for part in batched(sorted(members, key=_order), BATCH_LIMIT, strict=False):
-        yield Batch(level=level.name, wake_at=_wakes_at(level, bucket), entries=part)
+        yield Batch(level=level.name, wake_at=_wakes_at(level, slot), entries=part)
 
 
 def _order(entry: Entry) -> tuple[int, str, int]:

@@ -92,7 +92,7 @@ class Attempt:
     cause: Cause | None = None
 
 
-class Letter(StrEnum):
+class DeadLetterState(StrEnum):
     """How far a given-up run has come to its one dead letter.
 
     `placed`: it lies in its queue, but the run's last message may yet join it there, by a worker that died before it
@@ -114,7 +114,7 @@ class Image:
     unfinished image's service level counts from, and `enqueued_at` when its latest message came to be in the lane, None
     where it could not be sent. `not_before` is when the next attempt may begin, whichever message asks for it: after a
     failed attempt when its backoff is over, and while one is under way when its lease and the backoff are. `claimed_by`
-    names the one delivery that holds the lease; `attempts` tells of the latest ones. `preset` is None where the client
+    names the one delivery that holds the lease; `attempts` describes the latest ones. `preset` is None where the client
     sent a recipe of its own. A row with `deleted_at` is a tombstone, which the table forgets by itself at `forget_at`,
     in seconds because DynamoDB's expiry wants them.
     """
@@ -148,7 +148,7 @@ class Image:
     notices: tuple[str, ...] = ()
     error: Failure | None = None
     attempts: tuple[Attempt, ...] = ()
-    letter: Letter | None = None
+    dead_letter: DeadLetterState | None = None
     deleted_at: Milliseconds | None = None
     forget_at: int | None = None
 

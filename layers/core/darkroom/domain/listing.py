@@ -15,7 +15,7 @@ LISTED_STATUSES = tuple(status for status in Status if status is not Status.CANC
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Cursor:
     """Where in a list an image stands: by when it was accepted, and by its id among those of one millisecond."""
 
     created_at: Milliseconds
@@ -23,13 +23,13 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """Which images a client wants to see: at most `limit`, of these statuses (None: of any), that come `after` a place
+class ListQuery:
+    """Which images a client wants to see: at most `limit`, of these statuses (None: of any), that come `after` a cursor
     (None: from the newest on)."""
 
     limit: int
     statuses: frozenset[Status] | None = None
-    after: Place | None = None
+    after: Cursor | None = None
 
     def fits(self, image: Image) -> bool:
         """Whether the image is one of them, wherever it stands."""

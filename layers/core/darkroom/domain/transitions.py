@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom.domain.errors import EXPIRED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
-from darkroom.domain.image import Attempt, Cause, Failure, Image, Letter, Source, Status, Variant
+from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Source, Status, Variant
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.retry import MAX_ATTEMPTS
@@ -21,7 +21,8 @@ UPLOAD_SECONDS = 300
 """How long after it was announced an upload may begin."""
 
 ARRIVAL_GRACE_SECONDS = 600
-"""How long after that it is waited for: 25 MB at 0.4 Mbit/s take eight minutes, and the news of it may take one."""
+"""How long after that it is waited for: 25 MB at 0.4 Mbit/s take eight minutes, and the notification of it may take
+one."""
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     # The upload arrived (now or for later), was withdrawn, was refused, or never came.
@@ -155,7 +156,9 @@ def _before_expiry(look_at: Milliseconds, expires_at: Milliseconds | None) -> Mi
     return look_at if expires_at is None else min(look_at, expires_at)
 
 
-def move(image: Image, *, process_at: Milliseconds | None, expires_at: Milliseconds | None, now: Milliseconds) -> Image:
+def reschedule(
+    image: Image, *, process_at: Milliseconds | None, expires_at: Milliseconds | None, now: Milliseconds
+) -> Image:
     """The scheduled image at another time, None for now: whatever reminded of the time before is void.
 
     Raises TransitionRefused for one that is not `scheduled`.
@@ -240,23 +243,23 @@ def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> I
             retryable=True,
         )
         attempts = _ended(image, now, cause)
-    return _failed_with_letter(image, failure, attempts, now)
+    return _failed_with_dead_letter(image, failure, attempts, now)
 
 
 def escalate(image: Image, *, code: str, message: str, now: Milliseconds, cause: Cause) -> Image:
     """The claimed image that only an operator can help: `failed` at once, and due for its one dead letter."""
     failure = Failure(code=code, message=message, retryable=False)
-    return _failed_with_letter(image, failure, _ended(image, now, cause), now)
+    return _failed_with_dead_letter(image, failure, _ended(image, now, cause), now)
 
 
-def _failed_with_letter(image: Image, failure: Failure, attempts: tuple[Attempt, ...], now: Milliseconds) -> Image:
+def _failed_with_dead_letter(image: Image, failure: Failure, attempts: tuple[Attempt, ...], now: Milliseconds) -> Image:
     return transition(
         image,
         Status.FAILED,
         error=failure,
         completed_at=now,
         attempts=attempts,
-        letter=Letter.OWED,
+        dead_letter=DeadLetterState.OWED,
         due_at=now,
         rescues=0,
     )
@@ -312,7 +315,7 @@ def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
         attempt=0,
         error=None,
         completed_at=None,
-        letter=None,
+        dead_letter=None,
         waiting_since=now,
         enqueued_at=now,
         rescues=0,
@@ -333,7 +336,7 @@ def delete(image: Image, *, now: Milliseconds) -> Image:
         "rescues": 0,
         "variants": (),
         "placeholder": None,
-        "letter": None,
+        "dead_letter": None,
     }
     if image.status.is_terminal:
         return replace(image, **changes)

@@ -195,7 +195,7 @@ def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
     if image.status.is_terminal:
         return None
     if image.status is Status.AWAITING_UPLOAD:
-        return RETRY_AFTER_SECONDS  # of its upload there is news within seconds, whenever its time is
+        return RETRY_AFTER_SECONDS  # the notification of its upload comes within seconds, whenever its time is
     ahead_seconds = -(-((image.process_at or now) - now) // 1000)
     return max(RETRY_AFTER_SECONDS, min(ahead_seconds, LONGEST_RETRY_AFTER_SECONDS))
 

@@ -8,7 +8,7 @@ from typing import Any
 from darkroom.domain.image import Image, Source, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import SLOW
-from darkroom.domain.listing import Place
+from darkroom.domain.listing import Cursor
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.transitions import (
     UPLOAD_SECONDS,
@@ -27,7 +27,7 @@ from darkroom.http.documents import (
     status_document,
 )
 from darkroom.http.headers import EXAMPLE_ID
-from darkroom.http.list_queries import cursor_of
+from darkroom.http.list_queries import cursor_text
 
 ACCEPTED_AT: Milliseconds = 1_795_251_600_000
 """2026-11-21T09:00:00Z."""
@@ -112,6 +112,6 @@ def examples_of(kind: Any) -> dict[str, Any]:
     if kind is ImageDocument:
         return {image.status.value: image_document(image, _url_of) for image in (accepted(), done())}
     if kind is PageDocument:
-        place = Place(created_at=ACCEPTED_AT, image_id=EXAMPLE_ID)
-        return {"page": {"images": [status_document(done(), _url_of)], "next": cursor_of(place)}}
+        cursor = Cursor(created_at=ACCEPTED_AT, image_id=EXAMPLE_ID)
+        return {"page": {"images": [status_document(done(), _url_of)], "next": cursor_text(cursor)}}
     return {}

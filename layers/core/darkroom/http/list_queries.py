@@ -7,7 +7,7 @@ import re
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import IMAGE_ID_PATTERN
 from darkroom.domain.image import Status
-from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES, Place, Wish
+from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES, Cursor, ListQuery
 
 DEFAULT_PAGE_IMAGES = 20
 """How many images a page has unless the client says so."""
@@ -22,16 +22,16 @@ _CURSOR = re.compile(CURSOR_PATTERN)
 _LIMIT = re.compile(r"[0-9]{1,3}")
 
 
-def read_wish(*, limit: str | None = None, status: str | None = None, cursor: str | None = None) -> Wish:
+def read_list_query(*, limit: str | None = None, status: str | None = None, cursor: str | None = None) -> ListQuery:
     """What the words of a request ask for. Raises Rejected (`invalid_limit`, `unknown_status`, `invalid_cursor`)."""
-    return Wish(
+    return ListQuery(
         limit=DEFAULT_PAGE_IMAGES if limit is None else _limit(limit),
         statuses=None if status is None else frozenset(map(_status, status.split(","))),
-        after=None if cursor is None else _place(cursor),
+        after=None if cursor is None else _cursor(cursor),
     )
 
 
-def cursor_of(place: Place) -> str:
+def cursor_text(place: Cursor) -> str:
     """The cursor with which the list goes on behind `place`."""
     return f"{place.created_at:012x}{place.image_id}"
 
@@ -51,8 +51,8 @@ def _status(text: str) -> Status:
         ) from None
 
 
-def _place(text: str) -> Place:
+def _cursor(text: str) -> Cursor:
     match = _CURSOR.fullmatch(text)
     if match is None:
         raise Rejected("invalid_cursor", "cursor is the `next` of an earlier page, as it was. Leave it out to begin.")
-    return Place(created_at=int(match[1], 16), image_id=match[2])
+    return Cursor(created_at=int(match[1], 16), image_id=match[2])

@@ -91,7 +91,7 @@ _TABLE = (
         example="expires_at must lie after the image's time, and at most 364 days after it.",
     ),
     ProblemType(
-        code="invalid_move",
+        code="invalid_schedule",
         status=HTTPStatus.BAD_REQUEST,
         title="The body does not say when",
         example="Say when: process_at with an instant, or delay with a duration.",
@@ -171,7 +171,7 @@ _TABLE = (
         code="not_scheduled",
         status=HTTPStatus.CONFLICT,
         title="The image is not scheduled",
-        example="Only an image that is scheduled can be moved. This one is done.",
+        example="Only an image that is scheduled can be rescheduled. This one is done.",
     ),
     ProblemType(
         code="variant_not_ready",
@@ -285,7 +285,7 @@ class ProblemDocument(TypedDict):
 
 
 def problem_document(problem: Problem, correlation_id: str) -> ProblemDocument:
-    """What a client is told of `problem`; the correlation id finds the request in the logs."""
+    """What a client is reported `problem`; the correlation id finds the request in the logs."""
     document: ProblemDocument = {
         "type": PROBLEMS[problem.code].urn,
         "title": problem.title,

@@ -31,11 +31,11 @@ def protected(
 
     def protect(app: Router, next_middleware: NextMiddleware) -> Response[str]:
         caller = caller_of(app)
-        announce_allowance(app, caller)
+        declare_rate_limit(app, caller)
         if require_healthy is not None:
             require_healthy()
         try:
-            hold_to_allowance(app, caller, rate_limit)
+            enforce_rate_limit(app, caller, rate_limit)
             return next_middleware(app)
         except TurnedAway as error:
             raise _refusal(app, caller, error) from error
@@ -43,13 +43,13 @@ def protected(
     return protect
 
 
-def announce_allowance(app: Router, caller: Caller) -> None:
+def declare_rate_limit(app: Router, caller: Caller) -> None:
     """Tells the client in its answer, whatever that will be, how much its tenant may ask for."""
     if caller.allowance is not None:
         app.answer_headers["RateLimit-Policy"] = policy_field(caller.allowance)
 
 
-def hold_to_allowance(app: Router, caller: Caller, ports: Ports) -> None:
+def enforce_rate_limit(app: Router, caller: Caller, ports: Ports) -> None:
     """Takes a token for the request, and tells the client what is left. Raises TurnedAway (`too_many_requests`) where
     there is none; where the tenant's bucket does not answer, the request is served."""
     taken, now = take_token(ports, caller), ports.clock()

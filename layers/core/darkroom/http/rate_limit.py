@@ -1,4 +1,4 @@
-"""What a tenant is told of its allowance: the header fields of draft-ietf-httpapi-ratelimit-headers-11."""
+"""What a tenant is reported its allowance: the header fields of draft-ietf-httpapi-ratelimit-headers-11."""
 
 from __future__ import annotations
 

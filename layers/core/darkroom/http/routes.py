@@ -34,7 +34,7 @@ from darkroom.http.headers import (
     Header,
 )
 from darkroom.http.list_queries import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES
-from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, MAX_MOVE_BYTES
+from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, MAX_RESCHEDULE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ _IF_NONE_MATCH = Parameter(
 )
 
 
-class Move(TypedDict, total=False):
+class Reschedule(TypedDict, total=False):
     """When a scheduled image is to be processed instead: `process_at` or `delay`; and `expires_at` if it changes."""
 
     __pydantic_config__ = ConfigDict(  # type: ignore[misc]
@@ -427,21 +427,21 @@ GET_VARIANT = Route(
 PATCH_IMAGE = Route(
     method="PATCH",
     path="/images/{id}",
-    name="moveImage",
-    summary="Move a scheduled image to another time",
+    name="rescheduleImage",
+    summary="Reschedule a scheduled image to another time",
     description=f"Not before another instant, {_IN_SCHEDULE}, or now. As often as one likes, to the last second.",
     parameters=(_ID,),
     body=Body(
-        description=f"When instead, in at most {MAX_MOVE_BYTES} bytes.",
+        description=f"When instead, in at most {MAX_RESCHEDULE_BYTES} bytes.",
         media_types=("application/json",),
-        kind=Move,
+        kind=Reschedule,
         examples={"instant": {"process_at": "2027-03-01T09:00:00+01:00"}, "delay": {"delay": "PT2H"}},
     ),
     answers=(Answer(status=HTTPStatus.OK, description="The image as it stands now.", kind=StatusDocument),),
     problems=(
         "unreadable_body",
         "unsupported_media_type",
-        "invalid_move",
+        "invalid_schedule",
         "invalid_process_at",
         "invalid_delay",
         "invalid_expires_at",

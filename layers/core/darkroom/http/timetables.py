@@ -12,7 +12,7 @@ from darkroom.domain.errors import Rejected
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.schedule import Timetable
 
-MAX_MOVE_BYTES = 1024
+MAX_RESCHEDULE_BYTES = 1024
 """What a request to move an image may have: its three words and their names take a fifth of it."""
 
 INSTANT_PATTERN = (
@@ -51,9 +51,9 @@ def read_timetable(
 
 
 def read_move(body: bytes) -> Timetable:
-    """What the JSON of a request to move an image asks for. Raises Rejected (`invalid_move`, and as above)."""
+    """What the JSON of a request to move an image asks for. Raises Rejected (`invalid_schedule`, and as above)."""
     try:
-        words = json.loads(body) if len(body) <= MAX_MOVE_BYTES else None
+        words = json.loads(body) if len(body) <= MAX_RESCHEDULE_BYTES else None
     except (ValueError, RecursionError):  # no JSON, or a thousand brackets
         words = None
     if (
@@ -62,8 +62,8 @@ def read_move(body: bytes) -> Timetable:
         or not all(isinstance(word, str) for word in words.values())
     ):
         raise Rejected(
-            "invalid_move",
-            f"The body is a JSON object of strings, in at most {MAX_MOVE_BYTES} bytes, that says when: "
+            "invalid_schedule",
+            f"The body is a JSON object of strings, in at most {MAX_RESCHEDULE_BYTES} bytes, that says when: "
             '{"process_at": "2027-03-01T09:00:00Z"} or {"delay": "PT2H"}, and expires_at if it is to change.',
         )
     return read_timetable(**words)

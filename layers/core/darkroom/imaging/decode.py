@@ -155,20 +155,22 @@ def check_limits(header: Header, limits: Limits) -> None:
 
 def _loader(header: Header) -> Callable[[int], pyvips.Image]:
     # A source reads these bytes where they are; the loaders for buffers would copy them first.
-    essence = pyvips.Source.new_from_memory(header.essence())
+    image_data = pyvips.Source.new_from_memory(header.image_data())
     # Missing data is an error and other damage is not: a photo with a broken block is worth developing.
     options = {"access": "sequential", "fail_on": "truncated"}
     match header.format:
         case "jpeg":
-            return lambda shrink: pyvips.Image.jpegload_source(essence, shrink=shrink, **options)
+            return lambda shrink: pyvips.Image.jpegload_source(image_data, shrink=shrink, **options)
         case "png":
-            return lambda _: pyvips.Image.pngload_source(essence, **options)
+            return lambda _: pyvips.Image.pngload_source(image_data, **options)
         case "gif":
             # libnsgif gives the whole screen, black where an opaque first frame does not reach.
             area = (*header.offset, *(header.frame or (header.width, header.height)))
-            return lambda _: _on_canvas(pyvips.Image.gifload_source(essence, **options).crop(*area), header)
+            return lambda _: _on_canvas(pyvips.Image.gifload_source(image_data, **options).crop(*area), header)
         case "webp":
-            return lambda shrink: _on_canvas(pyvips.Image.webpload_source(essence, scale=1 / shrink, **options), header)
+            return lambda shrink: _on_canvas(
+                pyvips.Image.webpload_source(image_data, scale=1 / shrink, **options), header
+            )
 
 
 def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:

@@ -56,7 +56,7 @@ def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, ef
     picture = _decode(source, recipe)
     notices = [FIRST_FRAME_ONLY] if source.frames > 1 else []
     base, notice = to_srgb(picture.image, source.icc_profile)
-    del source  # and the bytes of the essence with it
+    del source  # and the bytes of the image_data with it
     if notice is not None:
         notices.append(notice)
     base = _without_idle_alpha(base).copy_memory()

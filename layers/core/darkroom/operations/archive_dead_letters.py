@@ -15,13 +15,13 @@ from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.ports import Archive, DeadLetter
 
 ARCHIVE_LIMIT = 10_000
-"""The most letters of a queue that one run reads; those that it leaves come with a later one."""
+"""The most dead letters of a queue that one run reads; those that it leaves come with a later one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Archiving:
-    """What one run did: letters by outcome (`archived`, `kept_before`, `too_young`), how old each queue's oldest letter
-    is (0 where there is none), by queue what went wrong there, and which held more than one run reads."""
+    """What one run did: dead letters by outcome (`archived`, `kept_before`, `too_young`), how old each queue's oldest
+    dead letter is (0 where there is none), by queue what went wrong there, and which held more than one run reads."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     oldest_seconds: dict[str, float] = field(default_factory=dict)
@@ -42,11 +42,12 @@ def archive_dead_letters(
     out_of_time: Callable[[], bool],
     older_than_seconds: float = ARCHIVED_FROM_SECONDS,
     queues: tuple[str, ...] | None = None,
-    on_letter: Callable[[str], None] = lambda outcome: None,
+    on_dead_letter: Callable[[str], None] = lambda outcome: None,
 ) -> Archiving:
-    """Copies every letter older than that; it stays in its queue. A repetition finds what was copied and leaves it.
+    """Copies every dead letter older than that; it stays in its queue. A repetition finds what was copied and leaves
+    it.
 
-    Neither a queue that cannot be read nor a letter that trips a bug keeps the others waiting.
+    Neither a queue that cannot be read nor a dead letter that trips a bug keeps the others waiting.
     """
     run = Archiving()
     for queue in ports.dead_letters.queues if queues is None else queues:
@@ -74,20 +75,20 @@ def archive_dead_letters(
                     stored = ports.archive.put_if_absent(archive_key(letter), document_of(letter, case))
                     outcome = "archived" if stored else "kept_before"
                     run.outcomes[outcome] += 1
-                    on_letter(outcome)
+                    on_dead_letter(outcome)
             except Exception as error:
                 run.problems[queue] = error
     return run
 
 
 def archive_key(letter: DeadLetter) -> str:
-    """Where the letter is kept: under its queue and the day on which its message was first sent."""
+    """Where the dead letter is kept: under its queue and the day on which its message was first sent."""
     day = (rfc3339(letter.sent_at) or "")[:10]
     return f"{letter.queue}/{day}/{letter.message_id}.json"
 
 
 def document_of(letter: DeadLetter, case: Case) -> dict[str, Any]:
-    """A letter as it is kept: its body as it came, what it stood for when it was copied, and why."""
+    """A dead letter as it is kept: its body as it came, what it stood for when it was copied, and why."""
     image = case.image
     return {
         "v": 1,
@@ -95,7 +96,7 @@ def document_of(letter: DeadLetter, case: Case) -> dict[str, Any]:
         "message_id": letter.message_id,
         "sent_at": rfc3339(letter.sent_at),
         "body": letter.body,
-        "standing": case.standing.value,
+        "verdict": case.verdict.value,
         "problem": case.problem,
         "explanation": case.explanation or None,
         "image": None

@@ -13,8 +13,8 @@ from darkroom.domain.order import check_idempotency_key, check_repeats, fingerpr
 from darkroom.domain.schedule import appoint
 from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import UPLOAD_SECONDS, accept, await_upload, renew_upload
-from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.enqueue import DUE_FENCE
+from darkroom.operations.load_shedder import LoadShedder
 from darkroom.ports import Clock, Fenced, Images, Randomness, UploadForm, Uploads
 
 _TRIES = 5
@@ -48,7 +48,7 @@ class Ports:
 
     images: Images
     uploads: Uploads
-    admission: AdmissionControl
+    load_shedder: LoadShedder
     clock: Clock
     randomness: Randomness
     max_bytes: int
@@ -83,7 +83,7 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
     now = ports.clock()
     appointment = appoint(announcement.timetable, now=now)
     lane = lane_for(announced.tier).name
-    ports.admission.admit(lane, announced.tier, process_at=appointment.process_at)
+    ports.load_shedder.require_capacity(lane, announced.tier, process_at=appointment.process_at)
     row = await_upload(
         accept(
             image_id=image_id,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from darkroom.domain.dead_letter import Standing
+from darkroom.domain.dead_letter import Verdict
 from darkroom.operations.list_dead_letters import Case, Selection, work_through
 from darkroom.operations.list_dead_letters import Ports as ListPorts
-from darkroom.operations.replay_dead_letters import Tally
+from darkroom.operations.replay_dead_letters import Counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,9 +17,9 @@ class Ports(ListPorts):
 
 
 def is_droppable(case: Case, *, force: bool) -> bool:
-    """Whether the case's letters may go. Without `force` only those that stand `settled`: the row has all that counts,
-    and needs no letter to be found."""
-    return force or case.standing is Standing.SETTLED
+    """Whether the case's dead letters may go. Without `force` only those that stand `settled`: the row has all that
+    counts, and needs no dead letter to be found."""
+    return force or case.verdict is Verdict.SETTLED
 
 
 def drop_dead_letters(
@@ -29,10 +29,10 @@ def drop_dead_letters(
     *,
     force: bool,
     stop: Callable[[], bool],
-    tally: Tally,
+    counts: Counts,
 ) -> bool:
-    """Removes the letters of the cases that are meant and droppable, by the rows as they stand at that moment; returns
-    whether the whole queue was seen. No row changes: a failed image can still be replayed by its id.
+    """Removes the dead letters of the cases that are meant and droppable, by the rows as they stand at that moment;
+    returns whether the whole queue was seen. No row changes: a failed image can still be replayed by its id.
 
     Raises Retryable where AWS cannot answer: what is gone is gone, and a repetition goes on from there.
     """
@@ -41,12 +41,12 @@ def drop_dead_letters(
         if not selection.covers(case, ports.clock()):
             return False
         if not is_droppable(case, force=force):
-            tally.add(case.standing.value)
+            counts.add(case.verdict.value)
             return False
         return True
 
     def act(case: Case) -> bool:
-        tally.add("dropped")
+        counts.add("dropped")
         return True
 
     return work_through(ports, queue, act, wants=wants, before_each=lambda: None, stop=stop)

@@ -15,14 +15,14 @@ from darkroom.domain.hold import (
     batches_of,
     execution_name,
     is_near,
-    read_batch_letter,
+    read_batch_dead_letter,
     read_stored_batch,
     unplaceable_because,
 )
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, read_message
 from darkroom.operations.enqueue import seconds_until
-from darkroom.ports import Alarms, Clock, Holds, Lanes
+from darkroom.ports import Clock, Holds, Lanes, WakeUps
 
 
 @dataclass(kw_only=True)
@@ -47,14 +47,14 @@ class Ports:
 
     lanes: Lanes
     holds: Holds
-    alarms: Alarms
+    wake_ups: WakeUps
     clock: Clock
     known_lanes: Collection[str]
 
 
 def hold_images(ports: Ports, bodies: Sequence[str], *, out_of_time: Callable[[], bool]) -> Holding:
-    """Sees to it that the image of every message comes to its lane when it is due, and that every batch whose letter an
-    operator has moved back wakes again; what cannot be promised now is `failed`.
+    """Sees to it that the image of every message comes to its lane when it is due, and that every batch whose dead
+    letter an operator has moved back wakes again; what cannot be promised now is `failed`.
 
     A message may be settled once its batch is stored and its waking is set, in that order: a repetition stores the same
     batch and finds it set. Nothing is asked of the rows: whoever releases them asks then. Whatever is wrong with one
@@ -67,7 +67,7 @@ def hold_images(ports: Ports, bodies: Sequence[str], *, out_of_time: Callable[[]
     # The largest last: if this dies, all of its event comes again, and what was promised is promised twice.
     for batch in sorted(event.batches(), key=lambda batch: len(batch.entries)):
         event.store(batch, out_of_time=out_of_time)
-    # After the images, whose time may be close: an operator may have moved thousands of letters back.
+    # After the images, whose time may be close: an operator may have moved thousands of dead letters back.
     for place, key in event.given_up.items():
         event.wake(place, key, out_of_time=out_of_time)
     return event.holding
@@ -88,7 +88,7 @@ class _Event:
     def read(self, place: int, body: str) -> None:
         """Finds out what the message asks for."""
         try:
-            letter = read_batch_letter(body)
+            letter = read_batch_dead_letter(body)
             if letter is not None:  # an operator has moved it back
                 self.given_up[place] = letter.batch
                 return
@@ -108,7 +108,7 @@ class _Event:
         for lane, group in groupby(near, key=lambda entry: entry.message.lane):
             entries = list(group)
             try:
-                unsent = self.ports.lanes.send_all(lane, [parcel_of(entry, self.ports.clock()) for entry in entries])
+                unsent = self.ports.lanes.send_all(lane, [send_of(entry, self.ports.clock()) for entry in entries])
             except Exception as error:  # also a bug: the far-off ones are no lane's business
                 self._fail(entries, error)
                 continue
@@ -140,7 +140,7 @@ class _Event:
             dumped = batch.dumped()
             key = batch_key(batch, dumped)
             self.ports.holds.put(key, dumped)
-            self.ports.alarms.set(execution_name(key), key, batch.wake_at)
+            self.ports.wake_ups.set(execution_name(key), key, batch.wake_at)
         except Exception as error:  # also a bug: the other batches are as good as without it
             self._fail(batch.entries, error)
         else:
@@ -153,7 +153,7 @@ class _Event:
             if out_of_time():
                 raise Retryable("time ran out")
             self.holding.woken += wake_again(self.ports, key)
-        except Exception as error:  # also a bug: other letters, and the images beside it, are settled all the same
+        except Exception as error:  # also a bug: other dead letters, and the images beside it, are settled all the same
             self.holding.failed[place] = error
 
     def _fail(self, entries: Iterable[Entry], error: Exception) -> None:
@@ -169,11 +169,11 @@ def wake_again(ports: Ports, key: str) -> bool:
     dumped = ports.holds.get(key)
     if dumped is None:
         return False
-    ports.alarms.set(execution_name(key), key, read_stored_batch(key, dumped).wake_at)
+    ports.wake_ups.set(execution_name(key), key, read_stored_batch(key, dumped).wake_at)
     return True
 
 
-def parcel_of(entry: Entry, now: Milliseconds) -> tuple[Message, int]:
+def send_of(entry: Entry, now: Milliseconds) -> tuple[Message, int]:
     """The entry's message for its lane, and the delay that is left to it."""
     return entry.message.model_copy(update={"process_at": None}), seconds_until(entry.process_at, now)
 

@@ -6,38 +6,38 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.domain.arrival import NOBODY, read_letter
-from darkroom.domain.dead_letter import Standing, explanation_in, explanation_of, standing_of
+from darkroom.domain.dead_letter import Verdict, explanation_in, explanation_of, verdict_of
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import BatchLetter, read_batch_letter
+from darkroom.domain.hold import BatchDeadLetter, read_batch_dead_letter
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, UnreadableMessage
+from darkroom.domain.upload_notification import NOBODY, read_dead_letter
 from darkroom.ports import Clock, DeadLetter, DeadLetters, Images, UnreadableRow
 
 HOLD_SECONDS = 40
-"""How long letters are worked on before they are given back and taken anew: taken ones are hidden for a minute."""
+"""How long dead letters are worked on before they are given back and taken anew: taken ones are hidden for a minute."""
 
 HANDFUL = 200
-"""How many letters are taken at a time to be worked on."""
+"""How many dead letters are taken at a time to be worked on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One failure to decide on: all letters of one run of one image, one letter of a batch of scheduled images, or one
-    that names neither.
+    """One failure to decide on: all dead letters of one run of one image, one dead letter of a batch of scheduled
+    images, or one that names neither.
 
-    `explanation` is what the letter says, or else what the row remembers; empty where nobody knows.
+    `explanation` is what the dead letter says, or else what the row remembers; empty where nobody knows.
     """
 
     queue: str
     letters: tuple[DeadLetter, ...]
     message: Message | None
     image: Image | None
-    standing: Standing
+    verdict: Verdict
     explanation: dict[str, Any]
     problem: str | None
-    batch: BatchLetter | None = None
+    batch: BatchDeadLetter | None = None
 
     @property
     def sent_at(self) -> Milliseconds:
@@ -71,7 +71,7 @@ class Selection:
     image_id: str | None = None
     tenant_id: str | None = None
     cause: str | None = None
-    standing: Standing | None = None
+    verdict: Verdict | None = None
     older_than_seconds: float | None = None
     newer_than_seconds: float | None = None
 
@@ -83,7 +83,7 @@ class Selection:
             (self.image_id is None or (message is not None and message.image_id == self.image_id))
             and (self.tenant_id is None or (message is not None and message.tenant_id == self.tenant_id))
             and (self.cause is None or self.cause.casefold() in _names_of_cause(case))
-            and (self.standing is None or case.standing is self.standing)
+            and (self.verdict is None or case.verdict is self.verdict)
             and (self.older_than_seconds is None or age_seconds > self.older_than_seconds)
             and (self.newer_than_seconds is None or age_seconds < self.newer_than_seconds)
         )
@@ -100,8 +100,8 @@ def _names_of_cause(case: Case) -> set[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """What lies in the queues: the cases that were meant, each queue's depth, how many letters were read, and in which
-    queues there were more than that."""
+    """What lies in the queues: the cases that were meant, each queue's depth, how many dead letters were read, and in
+    which queues there were more than that."""
 
     cases: tuple[Case, ...]
     depths: dict[str, int]
@@ -126,7 +126,7 @@ def list_dead_letters(
     limit: int,
     on_case: Callable[[int, int], None] = lambda done, total: None,
 ) -> Listing:
-    """Reads up to `limit` letters of each queue and gives them back; oldest first within a queue.
+    """Reads up to `limit` dead letters of each queue and gives them back; oldest first within a queue.
 
     `on_case` is told how many cases have been looked up of how many. Raises Retryable where a queue or the table cannot
     answer.
@@ -153,27 +153,28 @@ def list_dead_letters(
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Letters of one queue that tell of the same run of the same image; `problem` says why one could not be read."""
+    """Dead letters of one queue that describe the same run of the same image; `problem` says why one could not be
+    read."""
 
     letters: tuple[DeadLetter, ...]
     message: Message | None
     problem: str | None
-    batch: BatchLetter | None = None
+    batch: BatchDeadLetter | None = None
 
     @property
     def key(self) -> tuple[str, int]:
-        """What it is known by when its letters are received again."""
+        """What it is known by when its dead letters are received again."""
         return (self.letters[0].message_id, 0) if self.message is None else (self.message.image_id, self.message.run)
 
 
 def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
-    """The letters by what they tell of, in the order in which they came."""
+    """The dead letters by what they describe, in the order in which they came."""
     groups: dict[tuple[str, int], Group] = {}
     for letter in letters:
         try:
-            group = Group(letters=(letter,), message=read_letter(letter.body), problem=None)
+            group = Group(letters=(letter,), message=read_dead_letter(letter.body), problem=None)
         except UnreadableMessage as error:
-            batch = read_batch_letter(letter.body)
+            batch = read_batch_dead_letter(letter.body)
             problem = str(error) if batch is None else f"{batch.error}: {batch.cause}"
             group = Group(letters=(letter,), message=None, problem=problem, batch=batch)
         earlier = groups.get(group.key)
@@ -189,9 +190,9 @@ def look_up(ports: Ports, group: Group) -> Case:
     message, problem = group.message, group.problem
     try:
         image = None if message is None else ports.images.get(message.image_id)
-        standing = Standing.BATCH if group.batch is not None else standing_of(message, image)
+        verdict = Verdict.BATCH if group.batch is not None else verdict_of(message, image)
     except UnreadableRow as error:
-        image, standing, problem = None, Standing.UNREADABLE_ROW, str(error)
+        image, verdict, problem = None, Verdict.UNREADABLE_ROW, str(error)
     if message is not None and message.tenant_id == NOBODY and image is not None:
         message = message.model_copy(update={"tenant_id": image.tenant_id})
     told = (explanation_in(letter.explanation) for letter in group.letters)
@@ -203,7 +204,7 @@ def look_up(ports: Ports, group: Group) -> Case:
         letters=group.letters,
         message=message,
         image=image,
-        standing=standing,
+        verdict=verdict,
         explanation=explanation,
         problem=problem,
         batch=group.batch,
@@ -219,14 +220,14 @@ def work_through(
     before_each: Callable[[], None],
     stop: Callable[[], bool],
 ) -> bool:
-    """Has `act` decide on each case of the queue that it `wants`, once, with its letters in hand: where it returns True
-    they are removed, all others are given back in the end. Returns whether the whole queue was seen.
+    """Has `act` decide on each case of the queue that it `wants`, once, with its dead letters in hand: where it returns
+    True they are removed, all others are given back in the end. Returns whether the whole queue was seen.
 
-    Letters are hidden from others for a minute only, so that those of somebody who died show again soon: what cannot be
-    worked on in that time is taken anew. `before_each` may wait. Raises Retryable where the queue or the table cannot
-    answer.
+    Dead letters are hidden from others for a minute only, so that those of somebody who died show again soon: what
+    cannot be worked on in that time is taken anew. `before_each` may wait. Raises Retryable where the queue or the
+    table cannot answer.
     """
-    seen: dict[tuple[str, int], bool] = {}  # whether its letters go
+    seen: dict[tuple[str, int], bool] = {}  # whether its dead letters go
     asked_again = False
     in_hand: dict[str, DeadLetter] = {}
 
@@ -245,7 +246,7 @@ def work_through(
                 raise Retryable("reading dead letters takes longer than they stay hidden")
             groups = grouped(taken.letters)
             if taken.letters and not taken.complete and all(group.key in seen for group in groups):
-                return False  # it goes round in circles: letters show again before all were seen
+                return False  # it goes round in circles: dead letters show again before all were seen
             for group in groups:
                 if stop() or not _is_held(taken_at, ports.clock):
                     break

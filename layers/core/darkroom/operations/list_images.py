@@ -6,24 +6,24 @@ from dataclasses import dataclass
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
-from darkroom.domain.listing import MAX_PAGE_IMAGES, Place, Wish
+from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor, ListQuery
 from darkroom.ports import Images, UnreadableRow
 
 LOOKS = 5
 """How many batches of rows one page may cost. Whoever filters for what is rare gets pages that are short, or empty, and
-a place to go on from; no request reads more than 500 rows."""
+a cursor to go on from; no request reads more than 500 rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Images of one tenant, newest first, and the place behind which the list goes on: None where it has ended.
+    """Images of one tenant, newest first, and the cursor behind which the list goes on: None where it has ended.
 
     `cut_short_by` is what kept the page from being looked for any further; `unreadable` are rows that stand among them,
     and are left out.
     """
 
     images: tuple[Image, ...]
-    next: Place | None
+    next: Cursor | None
     cut_short_by: Retryable | None = None
     unreadable: tuple[UnreadableRow, ...] = ()
 
@@ -35,7 +35,7 @@ class Ports:
     images: Images
 
 
-def list_images(ports: Ports, wish: Wish, *, tenant_id: str) -> Page:
+def list_images(ports: Ports, query: ListQuery, *, tenant_id: str) -> Page:
     """The page that the client wishes for.
 
     The index says what there is, perhaps seconds late; each row says, as of now, what it has become. A page may have
@@ -44,29 +44,29 @@ def list_images(ports: Ports, wish: Wish, *, tenant_id: str) -> Page:
     """
     found: list[Image] = []
     unreadable: list[UnreadableRow] = []
-    seen = wish.after
+    seen = query.after
     for look in range(LOOKS):
-        missing = wish.limit - len(found)
+        missing = query.limit - len(found)
         try:
             listed = ports.images.newest(
-                tenant_id, after=seen, limit=missing if wish.statuses is None else MAX_PAGE_IMAGES
+                tenant_id, after=seen, limit=missing if query.statuses is None else MAX_PAGE_IMAGES
             )
-            rows = ports.images.get_all([place.image_id for place in listed.places])
+            rows = ports.images.get_all([cursor.image_id for cursor in listed.cursors])
         except Retryable as error:
             if look == 0:
                 raise
             # Behind the last row that was judged, and not behind what the index has listed since.
             return Page(images=tuple(found), next=seen, cut_short_by=error, unreadable=tuple(unreadable))
-        for place in listed.places:
-            if len(found) == wish.limit:
+        for cursor in listed.cursors:
+            if len(found) == query.limit:
                 return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))
-            row = rows.get(place.image_id)
+            row = rows.get(cursor.image_id)
             if isinstance(row, UnreadableRow):
                 unreadable.append(row)
-            elif row is not None and row.tenant_id == tenant_id and wish.fits(row):
+            elif row is not None and row.tenant_id == tenant_id and query.fits(row):
                 found.append(row)
-            seen = place
+            seen = cursor
         seen = listed.next
-        if seen is None or len(found) == wish.limit:
+        if seen is None or len(found) == query.limit:
             break
     return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))

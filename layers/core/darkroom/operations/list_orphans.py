@@ -1,7 +1,7 @@
 """Finding originals without a row: what a request stored before it died, and no request came back for.
 
 Only originals can become orphans. `submit_image` stores one and then writes the row; everything else is stored for a
-row that is there: `admit_upload` and workers read theirs first, and a row goes only as a tombstone, 60 days after all
+row that is there: `accept_upload` and workers read theirs first, and a row goes only as a tombstone, 60 days after all
 that lay under it was removed. An original belongs to one image, whose id is its key, so no other row can mean it; and
 whatever the row of that id says (withdrawn, expired, of another version of the object), it is no orphan.
 """

@@ -8,12 +8,12 @@ from itertools import batched, groupby
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import (
-    FULL_BUCKET,
+    FULL_SLOT,
     LANE_DELAY_SECONDS,
     RELEASE,
     Batch,
     Entry,
-    Turn,
+    ReleaseWindow,
     Unplaceable,
     is_near,
     read_stored_batch,
@@ -23,15 +23,15 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.operations.enqueue import seconds_until
-from darkroom.ports import Calendar, Clock, HoldQueue, Holds, Images, Lanes, UnreadableRow
+from darkroom.ports import Clock, HoldQueue, Holds, Images, Lanes, Reservations, UnreadableRow
 
 CHUNK = 100
 """Rows that are read at once: as many as BatchGetItem takes."""
 
-TURNS_AHEAD_SECONDS = 30
-"""How long before their time those who need turns reserve them: turns follow each other in the order in which they are
-reserved, so whoever reserved long before its time would have the others of earlier times wait behind it, and the lane
-for nobody. Long enough for some calls that die on the way."""
+WINDOWS_AHEAD_SECONDS = 30
+"""How long before their time those who need windows reserve them: windows follow each other in the order in which they
+are reserved, so whoever reserved long before its time would have the others of earlier times wait behind it, and the
+lane for nobody. Long enough for some calls that die on the way."""
 
 AGAIN_SECONDS = 5
 """How long a release waits after a call that failed in its midst."""
@@ -68,7 +68,7 @@ class Ports:
     lanes: Lanes
     hold_queue: HoldQueue
     holds: Holds
-    calendar: Calendar
+    reservations: Reservations
     clock: Clock
     service: Mapping[str, Lane]
 
@@ -83,9 +83,10 @@ def release_images(
 ) -> Released:
     """Settles the batch under `key` from `position` on, and removes it when all is settled.
 
-    Where many have the same time, they come to their lane one after the other: each hundred reserves its turn behind
-    all others when it goes, and what is left when turns are further ahead than the lane can hold reserves them at once.
-    The state between two calls is `position` and `begins_at`; where a call died, the calendar knows how far it came.
+    Where many have the same time, they come to their lane one after the other: each hundred reserves its window behind
+    all others when it goes, and what is left when windows are further ahead than the lane can hold reserves them at
+    once. The state between two calls is `position` and `begins_at`; where a call died, the calendar knows how far it
+    came.
 
     Each entry's row is read first (consistently): only what still waits for this time goes. It may be done again from
     any point: a message that was sent twice finds its image begun. What this version can bring to no lane is skipped,
@@ -130,23 +131,24 @@ class _Release:
     skipped: dict[str, str] = field(default_factory=dict)
     latest_seconds: float = 0.0
     unreadable: list[UnreadableRow] = field(default_factory=list)
-    _turn: Turn | None = None
+    _window: ReleaseWindow | None = None
 
     @property
     def is_large(self) -> bool:
         """Whether it is so many that they must not all come to their lane at once."""
-        return self.batch.is_release and len(self.batch.entries) >= FULL_BUCKET
+        return self.batch.is_release and len(self.batch.entries) >= FULL_SLOT
 
     def takes_turns(self, chunk: Sequence[Entry]) -> bool:
         """Whether those of one chunk follow each other faster than their lane is to take them."""
         return self.is_large and chunk[-1].process_at - chunk[0].process_at < self._length(chunk[0], len(chunk))
 
     def go_on_from_where_another_died(self) -> None:
-        """Whatever has had its turn is not given another: its message is in the lane, and the turn would stay empty."""
-        self._turn = self.ports.calendar.turn_of(self.key) if self.is_large else None
-        if self._turn is not None and self._turn.position >= self.position:
-            self.position = self._turn.position
-            self.begins_at = self._turn.begins_at if self._turn.is_of_all_left else None
+        """Whatever has had its window is not given another: its message is in the lane, and the window would stay
+        empty."""
+        self._window = self.ports.reservations.window_of(self.key) if self.is_large else None
+        if self._window is not None and self._window.position >= self.position:
+            self.position = self._window.position
+            self.begins_at = self._window.begins_at if self._window.is_of_all_left else None
 
     def so_far(self, *, done: bool, wake_at: Milliseconds) -> Released:
         return Released(
@@ -164,28 +166,28 @@ class _Release:
 
     def not_before(self, chunk: Sequence[Entry]) -> Milliseconds | None:
         """When the chunk may go, where that is not now because it is further ahead than its lane can hold, or than
-        turns are given."""
+        windows are given."""
         placeable = self._placeable(chunk)
         if not self.batch.is_release or not placeable:
             return None
         if self.begins_at is None and self.takes_turns(placeable):
-            reserves_at = placeable[0].process_at - TURNS_AHEAD_SECONDS * 1000
+            reserves_at = placeable[0].process_at - WINDOWS_AHEAD_SECONDS * 1000
             return _whole_second(reserves_at) if reserves_at > self.ports.clock() else None
-        return self._too_far(self._turns(placeable, self.begins_at))
+        return self._too_far(self._windows(placeable, self.begins_at))
 
     def settle(self, chunk: Sequence[Entry]) -> Milliseconds | None:
-        """Sends or holds what of the chunk is still wanted; or returns when its turn can be waited for."""
+        """Sends or holds what of the chunk is still wanted; or returns when its window can be waited for."""
         rows = self.ports.images.get_all([entry.message.image_id for entry in chunk])
         awaited = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
         wanted = self._placeable(awaited)
         begins_at = self.begins_at
         if begins_at is None and wanted and self.takes_turns(self._placeable(chunk)):
-            begins_at = self._take_turn(wanted)
-        turns = self._turns(wanted, begins_at)
-        wake_at = self._too_far(turns) if self.batch.is_release else None
+            begins_at = self._take_window(wanted)
+        windows = self._windows(wanted, begins_at)
+        wake_at = self._too_far(windows) if self.batch.is_release else None
         if wake_at is not None:
             return wake_at
-        self._send(wanted, turns)
+        self._send(wanted, windows)
         self.skipped |= {
             entry.message.image_id: reason for entry in awaited if (reason := self._unplaceable_because(entry))
         }
@@ -194,16 +196,16 @@ class _Release:
         self.stale += len(chunk) - len(awaited) - len(unreadable)
         self.position += len(chunk)
         if self.begins_at is not None and wanted:
-            self.begins_at = turns[-1] + self._length(wanted[-1], 1)
+            self.begins_at = windows[-1] + self._length(wanted[-1], 1)
         return None
 
-    def _send(self, wanted: Sequence[Entry], turns: Sequence[Milliseconds]) -> None:
+    def _send(self, wanted: Sequence[Entry], windows: Sequence[Milliseconds]) -> None:
         now = self.ports.clock()
         # Whatever woke so late that its lane can hold it by now goes there at once: the hold queue would cost it a
         # minute.
         going = [
-            (entry, turn)
-            for entry, turn in zip(wanted, turns, strict=True)
+            (entry, window)
+            for entry, window in zip(wanted, windows, strict=True)
             if self.batch.is_release or is_near(entry, now)
         ]
         staying = [entry for entry in wanted if not self.batch.is_release and not is_near(entry, now)]
@@ -211,10 +213,10 @@ class _Release:
         for lane, group in groupby(sorted(going, key=lambda one: one[0].message.lane), lambda one: one[0].message.lane):
             ours = list(group)
             unsent = self.ports.lanes.send_all(
-                lane, [(entry.message, seconds_until(turn, now)) for entry, turn in ours]
+                lane, [(entry.message, seconds_until(window, now)) for entry, window in ours]
             )
             sent = [one for number, one in enumerate(ours) if number not in unsent]
-            late = ((max(self.ports.clock(), turn) - entry.process_at) / 1000 for entry, turn in sent)
+            late = ((max(self.ports.clock(), window) - entry.process_at) / 1000 for entry, window in sent)
             self.latest_seconds = max(self.latest_seconds, *late, 0.0)
             self.sent += len(sent)
             failed += [(ours[number][0], error) for number, error in unsent.items()]
@@ -238,48 +240,48 @@ class _Release:
             return "its time is beyond its batch's"
         return unplaceable_because(entry, self.ports.clock(), self.ports.service)
 
-    def _take_turn(self, wanted: Sequence[Entry]) -> Milliseconds:
-        """When the next of them come to their lane: the turn that they had before a call died, or a new one."""
-        if self._turn is not None and self._turn.position == self.position:
-            return self._turn.begins_at
+    def _take_window(self, wanted: Sequence[Entry]) -> Milliseconds:
+        """When the next of them come to their lane: the window that they had before a call died, or a new one."""
+        if self._window is not None and self._window.position == self.position:
+            return self._window.begins_at
         begins_at = self._reserve(wanted[0], len(wanted))
-        if self._too_far(self._turns(wanted, begins_at)) is not None:
-            # So many are ahead that all that are left reserve their turns now: they need not ask again and again.
+        if self._too_far(self._windows(wanted, begins_at)) is not None:
+            # So many are ahead that all that are left reserve their windows now: they need not ask again and again.
             left = len(self.batch.entries) - self.position - len(wanted)
             begins_at = self._reserve(wanted[-1], left) - self._length(wanted[0], len(wanted))
             self.begins_at = begins_at
-        turn = Turn(position=self.position, begins_at=begins_at, is_of_all_left=self.begins_at is not None)
-        self.ports.calendar.note_turn(self.key, turn)
+        window = ReleaseWindow(position=self.position, begins_at=begins_at, is_of_all_left=self.begins_at is not None)
+        self.ports.reservations.note_window(self.key, window)
         return begins_at
 
     def _reserve(self, first: Entry, count: int) -> Milliseconds:
-        """When turns for so many begin in their lane, behind all others."""
-        return self.ports.calendar.reserve(
+        """When windows for so many begin in their lane, behind all others."""
+        return self.ports.reservations.reserve(
             first.message.lane,
             not_before=max(first.process_at, self.ports.clock()),
             milliseconds=self._length(first, count),
         )
 
-    def _too_far(self, turns: Sequence[Milliseconds]) -> Milliseconds | None:
-        """When to go on, where the last of the turns is further ahead than its lane can hold."""
-        if not turns or turns[-1] <= self.ports.clock() + LANE_DELAY_SECONDS * 1000:
+    def _too_far(self, windows: Sequence[Milliseconds]) -> Milliseconds | None:
+        """When to go on, where the last of the windows is further ahead than its lane can hold."""
+        if not windows or windows[-1] <= self.ports.clock() + LANE_DELAY_SECONDS * 1000:
             return None
         # Later than it could be, so that it sends the more; and no later than keeps the lead of a release.
-        return _whole_second(max(turns[0] - RELEASE.lead_seconds * 1000, turns[-1] - LANE_DELAY_SECONDS * 1000))
+        return _whole_second(max(windows[0] - RELEASE.lead_seconds * 1000, windows[-1] - LANE_DELAY_SECONDS * 1000))
 
     def _length(self, entry: Entry, count: int) -> Milliseconds:
         """How long the entry's lane takes for so many."""
         return round(1000 * count / self.ports.service[entry.message.lane].release_per_second)
 
-    def _turns(self, entries: Sequence[Entry], begins_at: Milliseconds | None) -> list[Milliseconds]:
-        """When each comes to its lane: at its time, or one after the other where they have turns from `begins_at`
+    def _windows(self, entries: Sequence[Entry], begins_at: Milliseconds | None) -> list[Milliseconds]:
+        """When each comes to its lane: at its time, or one after the other where they have windows from `begins_at`
         on."""
-        turns: list[Milliseconds] = []
+        windows: list[Milliseconds] = []
         for entry in entries:
-            turns.append(entry.process_at if begins_at is None else max(entry.process_at, begins_at))
+            windows.append(entry.process_at if begins_at is None else max(entry.process_at, begins_at))
             if begins_at is not None:
-                begins_at = turns[-1] + self._length(entry, 1)
-        return turns
+                begins_at = windows[-1] + self._length(entry, 1)
+        return windows
 
 
 def is_awaited(entry: Entry, image: Image | UnreadableRow | None) -> bool:

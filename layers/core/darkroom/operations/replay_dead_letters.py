@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from darkroom.domain.dead_letter import (
-    Move,
-    MoveStatus,
-    Standing,
+    Redrive,
+    RedriveStatus,
+    Verdict,
     reopened,
-    standing_of,
+    verdict_of,
     why_not_replayable,
 )
 from darkroom.domain.errors import Retryable
@@ -31,13 +31,14 @@ from darkroom.operations.list_dead_letters import (
 )
 from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.operations.pace import Pace
-from darkroom.ports import Moves
+from darkroom.ports import Redrives
 
-MOVE_LIMIT = 30_000
-"""The most letters of a queue that a move as a whole takes: about as many as can be read while they stay hidden."""
+REDRIVE_LIMIT = 30_000
+"""The most dead letters of a queue that a move as a whole takes: about as many as can be read while they stay
+hidden."""
 
 _LOOKS = 5
-"""Letters may still be arriving while the rows of the others are opened."""
+"""Dead letters may still be arriving while the rows of the others are opened."""
 
 _POLL_SECONDS = 1.0
 
@@ -57,14 +58,14 @@ class Ports(ListPorts, EnqueuePorts):
 class QueuePorts(Ports):
     """What replaying a whole queue needs beside."""
 
-    moves: Moves
+    redrives: Redrives
     pause: Callable[[float], None]
 
 
 @dataclass(kw_only=True)
-class Tally:
+class Counts:
     """What has been done so far, for whoever watches: `replayed` opened a row, `finished` completed what an interrupted
-    replay had begun; anything else is the standing of a case that was left alone. `on_change` is told of each."""
+    replay had begun; anything else is the verdict of a case that was left alone. `on_change` is reported each."""
 
     counts: Counter[str] = field(default_factory=Counter)
     on_change: Callable[[], None] = lambda: None
@@ -76,12 +77,12 @@ class Tally:
 
 
 def replay_dead_letters(
-    ports: Ports, queue: str, selection: Selection, *, pace: Pace, stop: Callable[[], bool], tally: Tally
+    ports: Ports, queue: str, selection: Selection, *, pace: Pace, stop: Callable[[], bool], counts: Counts
 ) -> bool:
     """Replays the cases of the queue that are meant and stand `failed`; returns whether the whole queue was seen.
 
-    A letter whose run its row has left is removed too: what replayed it died before it could. Raises Retryable where
-    AWS cannot answer: what was done is done, and a repetition goes on from there.
+    A dead letter whose run its row has left is removed too: what replayed it died before it could. Raises Retryable
+    where AWS cannot answer: what was done is done, and a repetition goes on from there.
     """
     opened: set[str] = set()
 
@@ -91,7 +92,7 @@ def replay_dead_letters(
         if is_replayable(case) or is_left_over(case):
             # One that failed again in the meantime waits for the operator's next decision.
             return case.message is not None and case.message.image_id not in opened
-        tally.add(case.standing.value)
+        counts.add(case.verdict.value)
         return False
 
     def act(case: Case) -> bool:
@@ -103,12 +104,12 @@ def replay_dead_letters(
         if message.run >= image.run:
             now = ports.clock()
             image, is_ours = _reopen(ports, image, now=now, message_at=now)
-            if image is None or not (is_ours or standing_of(message, image) is Standing.SETTLED):
-                tally.add("changed")
+            if image is None or not (is_ours or verdict_of(message, image) is Verdict.SETTLED):
+                counts.add("changed")
                 return False
-            tally.add("replayed" if is_ours else "finished")
+            counts.add("replayed" if is_ours else "finished")
         else:
-            tally.add("finished")
+            counts.add("finished")
         send_first_message(ports, image)
         return True
 
@@ -117,13 +118,13 @@ def replay_dead_letters(
 
 def is_replayable(case: Case) -> bool:
     """Whether a replay opens the case's row."""
-    return case.standing is Standing.FAILED
+    return case.verdict is Verdict.FAILED
 
 
 def is_left_over(case: Case) -> bool:
-    """Whether its row has left the run that the letters tell of: a replay that died has left them behind."""
+    """Whether its row has left the run that the dead letters describe: a replay that died has left them behind."""
     return (
-        case.standing is Standing.SETTLED
+        case.verdict is Verdict.SETTLED
         and case.image is not None
         and case.message is not None
         and case.message.run < case.image.run
@@ -131,7 +132,7 @@ def is_left_over(case: Case) -> bool:
 
 
 def replay_image(ports: Ports, image_id: str) -> Image:
-    """Replays a failed image by its row, whether or not it has a letter; returns the row as it is then.
+    """Replays a failed image by its row, whether or not it has a dead letter; returns the row as it is then.
 
     Raises NotReplayable, and Retryable where the table cannot answer.
     """
@@ -162,47 +163,49 @@ def replay_queue(
     *,
     per_second: int,
     stop: Callable[[], bool],
-    tally: Tally,
-    on_move: Callable[[Move], None] = lambda move: None,
-) -> Move | None:
-    """Replays a whole queue: opens the row of every image that stands `failed`, then has SQS move all letters back.
+    counts: Counts,
+    on_redrive: Callable[[Redrive], None] = lambda redrive: None,
+) -> Redrive | None:
+    """Replays a whole queue: opens the row of every image that stands `failed`, then has SQS move all dead letters
+    back.
 
-    A moved letter tells of the run before, and reminds the worker of the new one as well as a message of its own would.
-    Returns the move as it ended, cancelled where `stop` wanted the end, or None where it was not begun. Raises
-    NotReplayable where letters must not be moved or the move failed, and Retryable where AWS cannot answer.
+    A moved dead letter describes the run before, and reminds the worker of the new one as well as a message of its own
+    would. Returns the move as it ended, cancelled where `stop` wanted the end, or None where it was not begun. Raises
+    NotReplayable where dead letters must not be moved or the move failed, and Retryable where AWS cannot answer.
     """
-    if not _open_all(ports, queue, per_second=per_second, stop=stop, tally=tally):
+    if not _open_all(ports, queue, per_second=per_second, stop=stop, counts=counts):
         return None
-    running = ports.moves.latest(queue)
+    running = ports.redrives.latest(queue)
     if running is not None and not running.status.is_over:
-        # An earlier command started it and died; its letters may have come before these rows were opened.
-        running = _followed(ports, running, stop=stop, on_move=on_move)
-        if running.status is MoveStatus.CANCELLED or ports.dead_letters.depth(queue) == 0:
+        # An earlier command started it and died; its dead letters may have come before these rows were opened.
+        running = _followed(ports, running, stop=stop, on_redrive=on_redrive)
+        if running.status is RedriveStatus.CANCELLED or ports.dead_letters.depth(queue) == 0:
             return running
     before = None if running is None else running.started_at
-    ports.moves.start(queue, per_second)
+    ports.redrives.start(queue, per_second)
     for _ in range(_POLLS_FOR_A_START):
-        started = ports.moves.latest(queue)
+        started = ports.redrives.latest(queue)
         if started is not None and started.started_at != before:
-            return _followed(ports, started, stop=stop, on_move=on_move)
+            return _followed(ports, started, stop=stop, on_redrive=on_redrive)
         ports.pause(_POLL_SECONDS)
-    raise Retryable("SQS does not tell of the move that it has started")
+    raise Retryable("SQS does not describe the move that it has started")
 
 
-def _open_all(ports: Ports, queue: str, *, per_second: int, stop: Callable[[], bool], tally: Tally) -> bool:
-    """Opens every failed row that a letter in the queue tells of, until a look finds no more; False where stopped.
+def _open_all(ports: Ports, queue: str, *, per_second: int, stop: Callable[[], bool], counts: Counts) -> bool:
+    """Opens every failed row that a dead letter in the queue describes, until a look finds no more; False where
+    stopped.
 
-    Each row expects its message when the move will have come to it, so that the sweeper does not overtake the move.
+    Each row expects its message when the move will have come to it, so that the sweeper does not overtake the redrive.
     """
     opened: set[str] = set()
     for _ in range(_LOOKS):
-        listing = list_dead_letters(ports, (queue,), limit=MOVE_LIMIT)
+        listing = list_dead_letters(ports, (queue,), limit=REDRIVE_LIMIT)
         refuse_what_cannot_be_moved(queue, listing.cases, complete=not listing.incomplete)
         failed = [case for case in listing.cases if is_replayable(case) and _image_id(case) not in opened]
         if not failed:
             for case in listing.cases:
                 if _image_id(case) not in opened:
-                    tally.add(case.standing.value)
+                    counts.add(case.verdict.value)
             return True
         for case in failed:
             if stop():
@@ -214,8 +217,8 @@ def _open_all(ports: Ports, queue: str, *, per_second: int, stop: Callable[[], b
             _, is_ours = _reopen(ports, case.image, now=now, message_at=message_at)
             opened.add(case.image.image_id)
             if is_ours:
-                tally.add("replayed")
-    raise Retryable("letters keep arriving faster than their rows can be opened")
+                counts.add("replayed")
+    raise Retryable("dead letters keep arriving faster than their rows can be opened")
 
 
 def _image_id(case: Case) -> str | None:
@@ -226,37 +229,39 @@ def refuse_what_cannot_be_moved(queue: str, cases: tuple[Case, ...], *, complete
     """Raises NotReplayable where a move of the whole queue would do harm."""
     if not complete:
         raise NotReplayable(
-            f"More than {MOVE_LIMIT:,} letters lie in {queue}: too many to open the rows of all before they are moved. "
-            "Leave --all out: letter by letter any number can be replayed."
+            f"More than {REDRIVE_LIMIT:,} dead letters lie in {queue}: too many to open all rows before they move. "
+            "Leave --all out: dead letter by dead letter any number can be replayed."
         )
-    unreadable = sum(case.standing is Standing.UNREADABLE for case in cases)
-    unknown = sum(case.standing is Standing.UNKNOWN for case in cases)
-    rows = sum(case.standing is Standing.UNREADABLE_ROW for case in cases)
+    unreadable = sum(case.verdict is Verdict.UNREADABLE for case in cases)
+    unknown = sum(case.verdict is Verdict.UNKNOWN for case in cases)
+    rows = sum(case.verdict is Verdict.UNREADABLE_ROW for case in cases)
     if rows:
         raise NotReplayable(
-            f"{queue} holds {rows} letters of images whose rows a newer version wrote: moved, they would vanish before "
+            f"{queue} holds {rows} dead letters of images whose rows a newer version wrote: they would vanish before "
             "anybody can read those rows. Deploy that version again, or leave --all out."
         )
     if unreadable or unknown:
         raise NotReplayable(
-            f"{queue} holds {unreadable} unreadable letters, which would come back after five more receives, and "
-            f"{unknown} of images that do not exist, which would vanish without a trace. A move takes all letters: "
+            f"{queue} holds {unreadable} unreadable dead letters, which would come back after five more receives, and "
+            f"{unknown} of images that do not exist, which would vanish without a trace. A redrive takes them all: "
             "drop those first, or leave --all out."
         )
 
 
-def _followed(ports: QueuePorts, move: Move, *, stop: Callable[[], bool], on_move: Callable[[Move], None]) -> Move:
+def _followed(
+    ports: QueuePorts, redrive: Redrive, *, stop: Callable[[], bool], on_redrive: Callable[[Redrive], None]
+) -> Redrive:
     cancelled = False
     while True:
-        on_move(move)
-        if move.status is MoveStatus.FAILED:
+        on_redrive(redrive)
+        if redrive.status is RedriveStatus.FAILED:
             raise NotReplayable(
-                f"SQS stopped moving the letters of {move.queue}: {move.failure or 'it gives no reason'}."
+                f"SQS stopped moving the dead letters of {redrive.queue}: {redrive.failure or 'it gives no reason'}."
             )
-        if move.status.is_over:
-            return move
-        if stop() and not cancelled and move.handle is not None:
-            ports.moves.cancel(move)
+        if redrive.status.is_over:
+            return redrive
+        if stop() and not cancelled and redrive.handle is not None:
+            ports.redrives.cancel(redrive)
             cancelled = True
         ports.pause(_POLL_SECONDS)
-        move = ports.moves.latest(move.queue) or move
+        redrive = ports.redrives.latest(redrive.queue) or redrive

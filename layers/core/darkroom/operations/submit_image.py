@@ -15,8 +15,8 @@ from darkroom.domain.order import check_idempotency_key, check_repeats, fingerpr
 from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
 from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import accept
-from darkroom.operations.admit_image import AdmissionControl
 from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
+from darkroom.operations.load_shedder import LoadShedder
 from darkroom.ports import Originals, Randomness
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Ports(EnqueueInTimePorts):
     """What an upload needs from outside, beside what sending its message does, and which files are accepted."""
 
     originals: Originals
-    admission: AdmissionControl
+    load_shedder: LoadShedder
     randomness: Randomness
     input_formats: frozenset[InputFormat]
 
@@ -90,7 +90,7 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
     # After the look at an earlier request: a time that was to come then may have passed since.
     appointment = appoint(upload.timetable, now=now)
     lane = lane_for(upload.tier).name
-    ports.admission.admit(lane, upload.tier, process_at=appointment.process_at)
+    ports.load_shedder.require_capacity(lane, upload.tier, process_at=appointment.process_at)
     original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can meet another original under its id: an earlier upload put it and got no row, or is about to.

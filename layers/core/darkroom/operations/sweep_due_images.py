@@ -10,21 +10,21 @@ from itertools import zip_longest
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.dead_letter import explanation_of
-from darkroom.domain.due import Bury, LookForUpload, Remove, Rescue, Wait, buried, look_at_due
+from darkroom.domain.due import LookForUpload, PlaceDeadLetter, Remove, Rescue, Wait, dead_letter_placed, look_at_due
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, Image, Letter, Status, message_for
+from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, message_for
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, enqueue_in_time, send_or_mark_due
 from darkroom.ports import (
-    Calendar,
     DeadLetter,
     DeadLetters,
     Due,
     Fenced,
     Originals,
     Outputs,
+    Reservations,
     Taken,
     UnreadableRow,
     UploadQueue,
@@ -34,12 +34,12 @@ from darkroom.ports import (
 SHARD_LIMIT = 500
 """Images that one sweep looks at in a shard; the oldest come first, and the next sweep goes on."""
 
-LETTERS_LIMIT = 1000
+DEAD_LETTERS_LIMIT = 1000
 """Dead letters of one queue that one sweep looks through for the one that it is about to place."""
 
-LOOKS_AT_LETTERS = 3
-"""How often a sweep that could not see all letters leaves it to the next one: they may be many, in an operator's hands,
-or hidden by a receive whose answer was lost."""
+LOOKS_AT_DEAD_LETTERS = 3
+"""How often a sweep that could not see all dead letters leaves it to the next one: they may be many, in an operator's
+hands, or hidden by a receive whose answer was lost."""
 
 
 POSTPONED_SECONDS = 600
@@ -49,8 +49,8 @@ others, so that a few hundred of it would keep a shard's sweeps from everything 
 
 @dataclass(kw_only=True)
 class Sweep:
-    """What one sweep did, by outcome: `rescued`, `waiting`, `gave_up`, `buried`, `removed`, `unsent`, `unreadable`, or
-    the reason why there was nothing to do.
+    """What one sweep did, by outcome: `rescued`, `waiting`, `gave_up`, `dead_letter_placed`, `removed`, `unsent`,
+    `unreadable`, or the reason why there was nothing to do.
 
     `unreadable` are the rows that were met and left as they are; `errors` holds, by image id, what should not have
     happened, and `unlisted`, by shard, why the due index did not tell what is due there. `complete` is False where time
@@ -82,7 +82,7 @@ class Ports(EnqueueInTimePorts):
     originals: Originals
     outputs: Outputs
     upload_queue: UploadQueue
-    calendar: Calendar
+    reservations: Reservations
     dead_letters: DeadLetters
     service: Mapping[str, Lane]
 
@@ -162,7 +162,7 @@ def _by_turns(ports: Ports, sweep: Sweep, out_of_time: Callable[[], bool]) -> It
 
 
 class _Round:
-    """One sweep, which asks each queue at most once how many wait in it and what letters it holds."""
+    """One sweep, which asks each queue at most once how many wait in it and what dead letters it holds."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -205,7 +205,7 @@ class _Round:
                     return "rescued" if is_sent else "unsent"
                 case LookForUpload(came=came, never_came=never_came):
                     return self._look_for_upload(before, came=came, never_came=never_came)
-                case Bury(image=after):
+                case PlaceDeadLetter(image=after):
                     return self._bury(images.change(before, after, fence=DUE_FENCE))
                 case Remove(image=after):
                     self._ports.outputs.delete_all(image_id)
@@ -231,30 +231,30 @@ class _Round:
         return "rescued" if is_sent else "unsent"
 
     def _bury(self, image: Image) -> str:
-        """Makes sure of exactly one letter: SQS may have made one, or several, or none, and so may a sweep that died
-        before it could write that it had."""
+        """Makes sure of exactly one dead letter: SQS may have made one, or several, or none, and so may a sweep that
+        died before it could write that it had."""
         ports = self._ports
-        taken = self._letters_in(image.lane)
+        taken = self._dead_letters_in(image.lane)
         letters = [letter for letter in taken.letters if _is_about(letter, image)]
         kept = next((letter for letter in letters if letter.explanation is not None), None)
         # What decides here is what is not there: none that explains itself yet, and in the last look no other one.
-        must_see_all = image.letter is Letter.PLACED or kept is None
-        if must_see_all and not taken.complete and image.rescues < LOOKS_AT_LETTERS:
+        must_see_all = image.dead_letter is DeadLetterState.PLACED or kept is None
+        if must_see_all and not taken.complete and image.rescues < LOOKS_AT_DEAD_LETTERS:
             return "unburied"
-        if kept is None and image.letter is Letter.OWED:
+        if kept is None and image.dead_letter is DeadLetterState.OWED:
             ports.dead_letters.put(image.lane, message_for(image), explanation_of(image))
         elif kept is None and letters:
             kept = letters[0]
         for letter in letters:
             if letter is not kept:
                 ports.dead_letters.remove(letter)
-        ports.images.change(image, buried(image, now=ports.clock()), fence=DUE_FENCE)
-        return "buried"
+        ports.images.change(image, dead_letter_placed(image, now=ports.clock()), fence=DUE_FENCE)
+        return "dead_letter_placed"
 
-    def _letters_in(self, queue: str) -> Taken:
+    def _dead_letters_in(self, queue: str) -> Taken:
         if queue not in self._letters:
             dead_letters = self._ports.dead_letters
-            taken = dead_letters.take(queue, LETTERS_LIMIT)
+            taken = dead_letters.take(queue, DEAD_LETTERS_LIMIT)
             # An operator may have some in hand, hidden from us, and some may be hidden by a lost answer.
             are_all = taken.complete and not taken.asked_again and dead_letters.depth(queue) <= len(taken.letters)
             dead_letters.give_back(taken.letters)
@@ -272,7 +272,7 @@ class _Round:
     def _releasing_until(self, lane: str) -> Milliseconds:
         if lane not in self._releasing:
             try:
-                self._releasing[lane] = self._ports.calendar.busy_until(lane)
+                self._releasing[lane] = self._ports.reservations.busy_until(lane)
             except Retryable:  # then nothing explains a wait, and the message is sent once more
                 self._releasing[lane] = 0
         return self._releasing[lane]

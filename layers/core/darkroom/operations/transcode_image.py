@@ -39,7 +39,7 @@ MESSAGE_CHARACTERS, STACK_CHARACTERS = 500, 2000
 COSTLIEST_IMAGE_MILLISECONDS = 30_000
 """The costliest recipe takes 25 seconds on the worst of pictures, and its objects a few to be read and put."""
 
-NEXT_TURN_SECONDS = 10
+RETURN_SECONDS = 10
 """When a message comes back for which too little time was left: another worker may have it at once."""
 
 
@@ -47,9 +47,9 @@ NEXT_TURN_SECONDS = 10
 class Ports:
     """What developing needs from outside.
 
-    `admit` raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then. `limits` are the
-    bounds of an original, `service` is what each lane is deployed with, and `visibility_seconds` how long SQS hides a
-    message of theirs.
+    `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then. `limits`
+    are the bounds of an original, `service` is what each lane is deployed with, and `visibility_seconds` how long SQS
+    hides a message of theirs.
     """
 
     images: Images
@@ -58,7 +58,7 @@ class Ports:
     once: Once
     clock: Clock
     jitter: Jitter
-    admit: Callable[[], None]
+    require_healthy: Callable[[], None]
     limits: Limits
     service: Mapping[str, Lane]
     visibility_seconds: int
@@ -113,7 +113,7 @@ class Early:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PutOff:
+class Postponed:
     """The delivery came to nothing, through no fault of the image: `cause` says why, and another may do better after
     `delay_seconds`.
 
@@ -125,30 +125,30 @@ class PutOff:
     returns_in_seconds: int | None
 
 
-type Verdict = Finished | TryAgain | Early | PutOff
+type Outcome = Finished | TryAgain | Early | Postponed
 """What came of a delivery. Where `returns_in_seconds` is None its message may go; else it must come back then."""
 
 
-def transcode_image(ports: Ports, delivery: Delivery) -> Verdict:
+def transcode_image(ports: Ports, delivery: Delivery) -> Outcome:
     """Claims the delivery's image, develops it and writes its one terminal state.
 
     Nothing is claimed that cannot be finished, for that would use up an attempt. Where the table cannot answer at the
-    claim or at the finish, the delivery is put off; any other failure is written into the row.
+    claim or at the finish, the delivery is postponed; any other failure is written into the row.
     """
     if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:
         cause = Retryable("too little time is left for another image")
-        return _put_off(delivery, cause, delay_seconds=NEXT_TURN_SECONDS)
+        return _put_off(delivery, cause, delay_seconds=RETURN_SECONDS)
     try:
-        ports.admit()
+        ports.require_healthy()
         return _settle(ports, delivery)
     except Retryable as outage:
         delay_seconds = OUTAGE.delay_seconds(delivery.receive_count, ports.jitter())
         return _put_off(delivery, outage, delay_seconds=delay_seconds)
 
 
-def _put_off(delivery: Delivery, cause: Retryable, *, delay_seconds: int) -> PutOff:
+def _put_off(delivery: Delivery, cause: Retryable, *, delay_seconds: int) -> Postponed:
     returns_in_seconds = returns_in(delay_seconds, receive_count=delivery.receive_count)
-    return PutOff(delay_seconds=delay_seconds, cause=cause, returns_in_seconds=returns_in_seconds)
+    return Postponed(delay_seconds=delay_seconds, cause=cause, returns_in_seconds=returns_in_seconds)
 
 
 def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
@@ -207,7 +207,8 @@ def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | F
                 return Finished(image=lost.current, reason="fenced")
             if isinstance(decision, Claim):
                 return Claim(image=written)
-            # A letter that comes back to its lane is not lost with its acknowledgement: the sweeper places it anew.
+            # A dead letter that comes back to its lane is not lost with its acknowledgement: the sweeper places it
+            # anew.
             reasons = {GiveUp: "gave_up", Expire: "expired", Redriven: "terminal"}
             return Finished(image=written, reason=reasons[type(decision)])
 

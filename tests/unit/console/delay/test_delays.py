@@ -120,7 +120,7 @@ def test_a_day_is_listed_by_its_hours(run: Run, stack: FakeStack) -> None:
     assert rows[24][:2] == ["23:00", "1"]
     typed = f"--day 2026-12-24 --lane slow{TARGET}"
     assert f"./darkroom delay cancel {typed}" in shown
-    assert f"./darkroom delay move --day 2026-12-24 --lane slow --by 1d{TARGET}" in shown
+    assert f"./darkroom delay reschedule --day 2026-12-24 --lane slow --by 1d{TARGET}" in shown
 
 
 def test_the_hours_of_a_long_and_of_a_short_day_are_told_apart(run: Run, stack: FakeStack) -> None:
@@ -241,16 +241,16 @@ def test_filters_leave_what_fits_all_of_them(run: Run, stack: FakeStack, filters
         (["ls", "--from", "9999-12-31"], "--from"),
         (["ls", "--to", "2026-11-20T00:00"], "--to"),
         (["ls", "--limit", "0"], "--limit"),
-        (["move", "--day", "2026-12-24"], "--by"),
-        (["move", "--day", "2026-12-24", "--by", "0d"], "--by"),
-        (["move", "--day", "2026-12-24", "--by", "2h"], "--by"),
-        (["move", "--day", "2026-12-24", "--by", "1d", "--to", "2026-12-25T00:00:00Z"], "--to"),
-        (["move", "--day", "9998-12-24", "--by", "999d"], "--by"),
-        (["move"], "--day"),
-        (["move", "0" * 26], "--to"),
-        (["move", "0" * 26, "--to", "2026-12-25T00:00:00Z", "--delay", "P1D"], "--to"),
-        (["move", "0" * 26, "--day", "2026-12-24", "--by", "1d"], "--day"),
-        (["move", "0" * 26, "--delay", "P1D", "--stack", "shop"], "--stack"),
+        (["reschedule", "--day", "2026-12-24"], "--by"),
+        (["reschedule", "--day", "2026-12-24", "--by", "0d"], "--by"),
+        (["reschedule", "--day", "2026-12-24", "--by", "2h"], "--by"),
+        (["reschedule", "--day", "2026-12-24", "--by", "1d", "--to", "2026-12-25T00:00:00Z"], "--to"),
+        (["reschedule", "--day", "9998-12-24", "--by", "999d"], "--by"),
+        (["reschedule"], "--day"),
+        (["reschedule", "0" * 26], "--to"),
+        (["reschedule", "0" * 26, "--to", "2026-12-25T00:00:00Z", "--delay", "P1D"], "--to"),
+        (["reschedule", "0" * 26, "--day", "2026-12-24", "--by", "1d"], "--day"),
+        (["reschedule", "0" * 26, "--delay", "P1D", "--stack", "shop"], "--stack"),
         (["cancel"], "--day"),
         (["cancel", "0" * 26, "--stack", "shop"], "--stack"),
         (["cancel", "0" * 26, "--lane", "slow"], "--lane"),
@@ -279,20 +279,23 @@ def test_a_bar_is_as_long_as_its_number_and_never_nothing() -> None:
 # ── A whole day ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_move_of_a_day_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
+def test_a_reschedule_of_a_day_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
     ids = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T20:00:00Z")
     (other,) = stack.schedule("2026-12-25T08:00:00Z")
     before = dict(stack.images.rows)
-    told = run("delay", "move", "--day", "2026-12-24", "--by", "1d", "--rate", "20").stdout
+    told = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--rate", "20").stdout
     assert told.startswith(
-        "2 images of 2026-12-24 would be moved to 2026-12-25, to the same time of the day (UTC). Nothing was changed.\n"
+        "2 images of 2026-12-24 would be rescheduled to 2026-12-25, to the same time of the day (UTC). "
+        "Nothing was changed.\n"
     )
-    assert f"Do it:  ./darkroom delay move --day 2026-12-24 --by 1d --rate 20 --yes{TARGET}" in told
+    assert f"Do it:  ./darkroom delay reschedule --day 2026-12-24 --by 1d --rate 20 --yes{TARGET}" in told
     assert stack.images.rows == before
 
-    done = run("delay", "move", "--day", "2026-12-24", "--by", "1d", "--yes")
+    done = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes")
     assert done.exit_code == 0
-    assert done.stdout.startswith("Moved 2 images of 2026-12-24 to 2026-12-25, to the same time of the day (UTC).\n")
+    assert done.stdout.startswith(
+        "Rescheduled 2 images of 2026-12-24 to 2026-12-25, to the same time of the day (UTC).\n"
+    )
     assert f"Is anything left?  ./darkroom delay ls --day 2026-12-24{TARGET}" in done.stdout
     assert [(stack.row(one).schedule, stack.row(one).process_at) for one in ids] == [
         (1, (before[one].process_at or 0) + 86_400_000) for one in ids
@@ -300,14 +303,14 @@ def test_a_move_of_a_day_says_what_it_would_do_until_it_is_told_to(run: Run, sta
     assert stack.row(other) == before[other]
     assert len(stack.hold_queue.held) == 3 + 2
 
-    again = run("delay", "move", "--day", "2026-12-24", "--by", "1d", "--yes").stdout
-    assert again.startswith("Moved 0 images of 2026-12-24.\n")
+    again = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes").stdout
+    assert again.startswith("Rescheduled 0 images of 2026-12-24.\n")
     assert {stack.row(one).schedule for one in ids} == {1}
 
 
-def test_a_day_is_moved_to_the_same_time_of_the_day_by_the_clocks_of_its_zone(run: Run, stack: FakeStack) -> None:
+def test_a_day_is_rescheduled_to_the_same_time_of_the_day_by_the_clocks_of_its_zone(run: Run, stack: FakeStack) -> None:
     (image_id,) = stack.schedule("2027-03-27T08:00:00Z")
-    run("delay", "move", "--day", "2027-03-27", "--zone", "Europe/Berlin", "--by", "1d", "--yes")
+    run("delay", "reschedule", "--day", "2027-03-27", "--zone", "Europe/Berlin", "--by", "1d", "--yes")
     assert stack.row(image_id).process_at == read_timetable(process_at="2027-03-28T09:00:00+02:00").process_at
 
 
@@ -336,7 +339,7 @@ def test_what_is_due_and_not_begun_is_withdrawn_too_and_what_is_begun_is_left_al
     told = run("delay", "cancel", "--day", "2026-11-21").stdout
     assert "2 unfinished images beside: their time has come, and those that no worker has begun would be " in told
     done = run("delay", "cancel", "--day", "2026-11-21", "--yes").stdout
-    assert "Left alone: 1 that are begun, moved or withdrawn." in done
+    assert "Left alone: 1 that are begun, rescheduled or withdrawn." in done
     assert (stack.row(late).status, stack.row(begun).status) == (Status.CANCELLED, Status.PROCESSING)
 
 
@@ -351,14 +354,14 @@ def test_the_originals_of_many_are_removed_one_after_the_other(
     assert [(stack.row(one).due_at or 0) - stack.clock() for one in ids] == [0, 32_000, 64_000, 96_000]
 
 
-def test_what_cannot_be_moved_is_told_and_fails_the_command(run: Run, stack: FakeStack) -> None:
+def test_what_cannot_be_rescheduled_is_told_and_fails_the_command(run: Run, stack: FakeStack) -> None:
     stays, goes = (
         *stack.schedule("2026-12-24T08:00:00Z", expires_at="2026-12-24T12:00:00Z"),
         *stack.schedule("2026-12-24T08:00:00Z"),
     )
-    result = run("delay", "move", "--day", "2026-12-24", "--by", "3d", "--yes")
+    result = run("delay", "reschedule", "--day", "2026-12-24", "--by", "3d", "--yes")
     assert result.exit_code == 1
-    assert result.stdout.startswith("Moved 1 image of 2026-12-24 to 2026-12-27")
+    assert result.stdout.startswith("Rescheduled 1 image of 2026-12-24 to 2026-12-27")
     assert f"error: {stays} stays where it is: expires_at must lie after the image's time" in result.stderr
     assert (stack.row(stays).schedule, stack.row(goes).schedule) == (0, 1)
 
@@ -404,7 +407,7 @@ def test_trouble_in_the_midst_tells_what_was_done(run: Run, stack: FakeStack, mo
     assert "so far: 2 done, 0 left alone, 0 refused" in result.stderr and "AWS did not answer" in result.stderr
 
 
-def test_an_interrupted_move_ends_in_good_order_and_is_typed_again(
+def test_an_interrupted_reschedule_ends_in_good_order_and_is_typed_again(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delay_work, "_AT_A_TIME", 1)
@@ -417,12 +420,12 @@ def test_an_interrupted_move_ends_in_good_order_and_is_typed_again(
         signal.raise_signal(signal.SIGINT)
 
     stack.hold_queue.put = interrupted
-    result = run("delay", "move", "--day", "2026-12-24", "--by", "1d", "--yes")
+    result = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes")
     assert result.exit_code == 130
-    again = f"./darkroom delay move --day 2026-12-24 --by 1d --yes{TARGET}"
+    again = f"./darkroom delay reschedule --day 2026-12-24 --by 1d --yes{TARGET}"
     assert f"Interrupted. For the rest:  {again}" in result.stderr
     assert [stack.row(one).schedule for one in ids] == [1, 0, 0]
-    assert run("delay", "move", "--day", "2026-12-24", "--by", "1d", "--yes").exit_code == 0
+    assert run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes").exit_code == 0
     assert [stack.row(one).schedule for one in ids] == [1, 1, 1]
 
 
@@ -431,16 +434,16 @@ def test_an_interrupted_move_ends_in_good_order_and_is_typed_again(
 NEW_TIME = "2027-03-01T09:00:00Z"
 
 
-def test_images_are_moved_one_by_one_with_a_line_for_each(run: Run, api: FakeApi) -> None:
+def test_images_are_rescheduled_one_by_one_with_a_line_for_each(run: Run, api: FakeApi) -> None:
     ids = [api.put("scheduled"), api.put("scheduled")]
-    result = run("delay", "move", *ids, "--to", NEW_TIME)
+    result = run("delay", "reschedule", *ids, "--to", NEW_TIME)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [f"{image_id}  waits until {NEW_TIME}" for image_id in ids]
     assert [json.loads(seen.body) for seen in api.requests] == [{"process_at": NEW_TIME}] * 2
     assert {api.images[image_id]["process_at"] for image_id in ids} == {NEW_TIME}
 
 
-@pytest.mark.parametrize("words", [("move", "--to", NEW_TIME), ("cancel",)])
+@pytest.mark.parametrize("words", [("reschedule", "--to", NEW_TIME), ("cancel",)])
 def test_they_are_asked_for_with_the_callers_key(
     run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
@@ -453,24 +456,27 @@ def test_they_are_asked_for_with_the_callers_key(
 
 def test_a_delay_of_nothing_is_now(run: Run, api: FakeApi) -> None:
     image_id = api.put("scheduled")
-    assert run("delay", "move", image_id, "--delay", "PT0S").stdout == f"{image_id}  waits no longer: it is pending\n"
+    assert (
+        run("delay", "reschedule", image_id, "--delay", "PT0S").stdout
+        == f"{image_id}  waits no longer: it is pending\n"
+    )
     assert json.loads(api.requests[0].body) == {"delay": "PT0S"}
 
 
-def test_what_cannot_be_moved_does_not_stop_the_others_and_fails_the_command(run: Run, api: FakeApi) -> None:
+def test_what_cannot_be_rescheduled_does_not_stop_the_others_and_fails_the_command(run: Run, api: FakeApi) -> None:
     done, unknown, scheduled = api.put("done"), image_id_of("unknown"), api.put("scheduled")
-    result = run("delay", "move", done, unknown, scheduled, "--to", NEW_TIME)
+    result = run("delay", "reschedule", done, unknown, scheduled, "--to", NEW_TIME)
     assert result.exit_code == 1
     assert result.stdout == f"{scheduled}  waits until {NEW_TIME}\n"
     assert result.stderr.splitlines() == [
-        f"error: {done}  not moved: Only an image that is scheduled can be moved: done.",
-        f"error: {unknown}  not moved: There is no image with this id.",
-        "error: 2 of 3 images were not moved.",
+        f"error: {done}  not rescheduled: Only an image that is scheduled can be rescheduled: done.",
+        f"error: {unknown}  not rescheduled: There is no image with this id.",
+        "error: 2 of 3 images were not rescheduled.",
     ]
 
 
 def test_a_time_that_no_image_can_have_is_said_once(run: Run, api: FakeApi) -> None:
-    result = run("delay", "move", api.put("scheduled"), api.put("scheduled"), "--to", "soon")
+    result = run("delay", "reschedule", api.put("scheduled"), api.put("scheduled"), "--to", "soon")
     assert (result.exit_code, len(api.requests)) == (1, 1)
     assert result.stderr == "error: process_at is an instant with its zone.\n"
 
@@ -479,7 +485,7 @@ def test_an_answer_that_is_lost_is_asked_for_again(run: Run, api: FakeApi) -> No
     image_id = api.put("scheduled")
     for method in ("PATCH", "DELETE"):
         api.faults[method].append(Reply(lost=True))
-    assert run("delay", "move", image_id, "--to", NEW_TIME).exit_code == 0
+    assert run("delay", "reschedule", image_id, "--to", NEW_TIME).exit_code == 0
     assert run("delay", "cancel", image_id).exit_code == 0
 
 
@@ -519,15 +525,15 @@ def test_a_line_that_is_no_id_is_a_usage_error_before_anything_is_done(run: Run,
 def test_an_api_that_does_not_answer_ends_it_and_what_was_done_is_told(run: Run, api: FakeApi) -> None:
     ids = [api.put("scheduled") for _ in range(3)]
     api.faults["PATCH"] += [Reply(body=api.images[ids[0]])] + [problem(503, "unavailable", "Not now.")] * 8
-    result = run("delay", "move", *ids, "--to", NEW_TIME)
+    result = run("delay", "reschedule", *ids, "--to", NEW_TIME)
     assert (result.exit_code, len(api.requests)) == (1, 9)
     assert "failed 8 times, at last with: Not now." in result.stderr
-    assert "1 of 3 images were moved before that." in result.stderr
+    assert "1 of 3 images were rescheduled before that." in result.stderr
 
 
 def test_a_caller_who_may_not_ends_it_at_once(run: Run, api: FakeApi) -> None:
     api.faults["PATCH"].append(Reply(status=403, body={"message": "Forbidden"}))
-    result = run("delay", "move", api.put("scheduled"), api.put("scheduled"), "--to", NEW_TIME)
+    result = run("delay", "reschedule", api.put("scheduled"), api.put("scheduled"), "--to", NEW_TIME)
     assert (result.exit_code, len(api.requests)) == (1, 1)
     assert "give --iam" in result.stderr
 
@@ -542,18 +548,18 @@ def test_an_interruption_ends_it_after_the_image_on_the_way(
         return Reply(body=api.images[ids[0]])
 
     monkeypatch.setattr(api, "_patch", interrupts)
-    result = run("delay", "move", *ids, "--to", NEW_TIME)
+    result = run("delay", "reschedule", *ids, "--to", NEW_TIME)
     assert (result.exit_code, len(api.requests)) == (130, 1)
     assert "Interrupted, with 2 images left: type the same again." in result.stderr
 
 
-def test_an_unreadable_row_is_told_of_and_does_not_stop_a_move_of_the_others(run: Run, stack: FakeStack) -> None:
+def test_an_unreadable_row_is_told_of_and_does_not_stop_a_reschedule_of_the_others(run: Run, stack: FakeStack) -> None:
     bad, good = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z")
     before = stack.row(good)
     stack.images.unreadable[bad] = stack.images.rows.pop(bad)
     listed = run("delay", "ls", "--day", "2026-12-24", "--tenant", "default").stdout
     assert "1 row of a newer version beside, which cannot be read: see ./darkroom doctor." in listed
-    result = run("delay", "move", "--day", "2026-12-24", "--by", "1d", "--yes")
+    result = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes")
     assert result.exit_code == 1
     assert f"{bad} stays where it is: the row of {bad} cannot be read" in result.stderr
     assert stack.row(good).schedule == before.schedule + 1

@@ -12,11 +12,11 @@ import pytest
 
 from console.api.client import ApiError
 from console.dlq import commands as dead_letters
-from console.dlq.commands import _STANDINGS
-from darkroom.domain.dead_letter import Standing
+from console.dlq.commands import _VERDICTS
+from darkroom.domain.dead_letter import Verdict
 from darkroom.domain.image import Status, message_for
 from darkroom.domain.lanes import LANES
-from proof.fakes.dead_letters import FakeMoves
+from proof.fakes.dead_letters import FakeRedrives
 from tests.unit.console.conftest import Run
 from tests.unit.test_dead_letters import DAY, REFUSED, Office, given_up
 
@@ -41,7 +41,7 @@ class FakeStack:
     def __post_init__(self) -> None:
         self.images, self.lanes = self.office.images, self.office.lanes
         self.dead_letters, self.archive, self.clock = self.office.letters, self.office.archive, self.office.clock
-        self.moves = FakeMoves(self.office.letters, self.office.lanes, per_look=100)
+        self.redrives = FakeRedrives(self.office.letters, self.office.lanes, per_look=100)
 
     def chosen(self, name: str | None) -> tuple[str, ...]:
         return self.dead_letters.queues if name is None else (name,)
@@ -67,25 +67,25 @@ def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, 
     stack.office.letters.lie_down("fast", "no message")
     lines = run("dlq", "ls").stdout.splitlines()
     assert lines[0] == f"4 dead letters of 3 runs in {QUEUES}: 1 to replay, 1 settled, 1 unreadable."
-    assert lines[2].split() == ["image", "lane", "cause", "standing", "attempts", "age", "tenant", "letters"]
+    assert lines[2].split() == ["image", "lane", "cause", "verdict", "attempts", "age", "tenant", "letters"]
     row = next(line.split() for line in lines if FAILED.image_id in line)
     assert row == [FAILED.image_id, "slow", "ZeroDivisionError", "failed", "1", "1", "h", "0", "min", "default", "2"]
     target = "--stack shop --region eu-west-1"
     assert f"After the fix:  ./darkroom dlq replay {target}" in "\n".join(lines)
     assert f"Of no use now:  ./darkroom dlq drop {target}" in "\n".join(lines)
-    assert f"./darkroom dlq drop --standing unreadable --force {target}" in "\n".join(lines)
+    assert f"./darkroom dlq drop --verdict unreadable --force {target}" in "\n".join(lines)
 
 
 def test_filters_are_repeated_in_what_to_type_next(run: Run, stack: FakeStack) -> None:
     stack.office.bury(FAILED)
     shown = run("dlq", "ls", "--cause", "ZeroDivisionError", "--tenant", "default").stdout
     assert "./darkroom dlq replay --cause ZeroDivisionError --tenant default --stack shop" in shown
-    shown = run("dlq", "ls", "--cause", "internal", "--standing", "failed").stdout
-    assert "./darkroom dlq replay --cause internal --stack shop" in shown, "which takes no --standing"
+    shown = run("dlq", "ls", "--cause", "internal", "--verdict", "failed").stdout
+    assert "./darkroom dlq replay --cause internal --stack shop" in shown, "which takes no --verdict"
     assert run("dlq", "ls", "--tenant", "acme").stdout == f"None of 1 dead letter in {QUEUES} fits.\n"
 
 
-def test_a_letter_that_sqs_will_soon_delete_is_pointed_out(run: Run, stack: FakeStack) -> None:
+def test_a_dead_letter_that_sqs_will_soon_delete_is_pointed_out(run: Run, stack: FakeStack) -> None:
     stack.office.bury(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
     assert "SQS deletes the oldest in 1 d 0 h; keep a copy: ./darkroom dlq archive" in run("dlq", "ls").stdout
 
@@ -93,7 +93,7 @@ def test_a_letter_that_sqs_will_soon_delete_is_pointed_out(run: Run, stack: Fake
 def test_a_listing_that_is_not_whole_says_so(run: Run, stack: FakeStack) -> None:
     stack.office.bury(FAILED)
     stack.office.bury(LOST)
-    assert "That is not all: of about 2 letters 1 were read." in run("dlq", "ls", "--limit", "1").stdout
+    assert "That is not all: of about 2 dead letters 1 were read." in run("dlq", "ls", "--limit", "1").stdout
     stack.office.letters.take("slow", 1)
     assert "About 1 more are in another hand now" in run("dlq", "ls").stdout
 
@@ -103,7 +103,7 @@ def test_json_holds_what_the_table_shows_and_all_that_is_known(run: Run, stack: 
     document = json.loads(run("dlq", "ls", "--json").stdout)
     (case,) = document["cases"]
     assert document["queues"] == dict.fromkeys(LANES, 0) | {"slow": 1}
-    assert (case["image_id"], case["standing"], case["cause"]) == (FAILED.image_id, "failed", "ZeroDivisionError")
+    assert (case["image_id"], case["verdict"], case["cause"]) == (FAILED.image_id, "failed", "ZeroDivisionError")
     assert case["explanation"]["attempts"][0]["stack"].endswith("boom")
 
 
@@ -117,20 +117,22 @@ def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: 
     assert f"./darkroom dlq replay --image {FAILED.image_id} --stack shop" in shown
 
 
-def test_an_unreadable_letter_is_shown_by_its_message_id_and_cannot_move_the_cursor(run: Run, stack: FakeStack) -> None:
+def test_an_unreadable_dead_letter_is_shown_by_its_message_id_and_cannot_move_the_cursor(
+    run: Run, stack: FakeStack
+) -> None:
     letter = stack.office.letters.lie_down("fast", "\x1b[2Jno message")
     result = run("dlq", "show", letter.message_id)
     assert "not a version 1 message" in result.stdout and "\x1b" not in result.stdout
     assert json.loads(run("dlq", "show", letter.message_id, "--json").stdout)[0]["body"] == letter.body
 
 
-def test_what_has_no_letter_is_told_by_its_row(run: Run, stack: FakeStack) -> None:
+def test_what_has_no_dead_letter_is_told_by_its_row(run: Run, stack: FakeStack) -> None:
     stack.images.rows[FAILED.image_id] = FAILED
     result = run("dlq", "show", FAILED.image_id)
     assert result.exit_code == 1
     assert f"It can still be replayed: ./darkroom dlq replay --image {FAILED.image_id}" in result.stderr
-    assert "There is no letter and no image" in run("dlq", "show", LOST.image_id).stderr
-    assert f"No letter nonsense lies in {QUEUES}." in run("dlq", "show", "nonsense").stderr
+    assert "There is no dead letter and no image" in run("dlq", "show", LOST.image_id).stderr
+    assert f"No dead letter nonsense lies in {QUEUES}." in run("dlq", "show", "nonsense").stderr
 
 
 def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
@@ -143,15 +145,15 @@ def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: Fak
     assert "Do it:  ./darkroom dlq replay --rate 20 --yes --stack shop --region eu-west-1" in result.stdout
     assert (stack.images.rows, stack.lanes.sent) == (before, [])
     done = run("dlq", "replay", "--yes")
-    assert done.stdout.startswith("Replayed 1 image. Letters: fast 1 before, 1 after, slow 1 before, 0 after")
+    assert done.stdout.startswith("Replayed 1 image. Dead letters: fast 1 before, 1 after, slow 1 before, 0 after")
     assert "Left alone: 1 unreadable." in done.stdout
     assert [message.run for message in stack.lanes.sent] == [2]
     assert "Nothing to replay." in run("dlq", "replay").stdout
 
 
-def test_an_image_without_a_letter_is_replayed_by_its_id(run: Run, stack: FakeStack) -> None:
+def test_an_image_without_a_dead_letter_is_replayed_by_its_id(run: Run, stack: FakeStack) -> None:
     stack.images.rows[FAILED.image_id] = FAILED
-    assert "whose letter is gone, by its row" in run("dlq", "replay", "--image", FAILED.image_id).stdout
+    assert "whose dead letter is gone, by its row" in run("dlq", "replay", "--image", FAILED.image_id).stdout
     assert "Replayed 1 image." in run("dlq", "replay", "--image", FAILED.image_id, "--yes").stdout
     assert stack.images.rows[FAILED.image_id].run == 2
 
@@ -168,10 +170,10 @@ def test_a_whole_lane_is_replayed_by_a_move(run: Run, stack: FakeStack) -> None:
     stack.office.bury(FAILED)
     stack.office.bury(LOST)
     assert "./darkroom dlq replay --lane slow --all --yes" in run("dlq", "replay", "--all", "--lane", "slow").stdout
-    assert stack.moves.started == []
+    assert stack.redrives.started == []
     shown = run("dlq", "replay", "--all", "--lane", "slow", "--yes").stdout
-    assert shown.startswith("Replayed 2 images; SQS moved 2 letters back. Letters: slow 2 before, 0 after.")
-    assert stack.moves.started == [("slow", 10)]
+    assert shown.startswith("Replayed 2 images; SQS moved 2 dead letters back. Dead letters: slow 2 before, 0 after.")
+    assert stack.redrives.started == [("slow", 10)]
 
 
 @pytest.mark.parametrize("more", [[], ["--yes"]])
@@ -186,9 +188,11 @@ def test_a_drop_takes_what_is_settled_and_more_only_by_force(run: Run, stack: Fa
     stack.office.bury(FAILED)
     stack.office.bury(replace(given_up(3), status=Status.DONE))
     told = run("dlq", "drop").stdout
-    assert told.startswith(f"Would drop 1 letter of 2 in {QUEUES}. Nothing was changed.")
+    assert told.startswith(f"Would drop 1 dead letter of 2 in {QUEUES}. Nothing was changed.")
     assert "1 to replay: these stay. --force drops them too." in told
-    assert run("dlq", "drop", "--yes").stdout.startswith("Dropped 1 case. Letters: fast 0 before, 0 after, slow 2 ")
+    assert run("dlq", "drop", "--yes").stdout.startswith(
+        "Dropped 1 case. Dead letters: fast 0 before, 0 after, slow 2 "
+    )
     assert "Nothing to drop." in run("dlq", "drop").stdout
     assert "Dropped 1 case." in run("dlq", "drop", "--force", "--yes").stdout
 
@@ -196,10 +200,10 @@ def test_a_drop_takes_what_is_settled_and_more_only_by_force(run: Run, stack: Fa
 def test_the_archive_gets_what_is_old_enough(run: Run, stack: FakeStack) -> None:
     stack.office.bury(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
     stack.office.bury(LOST)
-    assert "Would archive 1 letter of 2: those older than 12d." in run("dlq", "archive").stdout
+    assert "Would archive 1 dead letter of 2: older than 12d." in run("dlq", "archive").stdout
     assert stack.archive.objects == {}
     done = run("dlq", "archive", "--yes").stdout
-    assert done == "Archived 1 letter to s3://archive/; 0 were there before, 1 are younger than 12d.\n"
+    assert done == "Archived 1 dead letter to s3://archive/; 0 were there before, 1 are younger than 12d.\n"
 
 
 def test_trouble_in_the_midst_tells_what_was_done(run: Run, stack: FakeStack) -> None:
@@ -222,7 +226,7 @@ def test_trouble_in_the_midst_tells_what_was_done(run: Run, stack: FakeStack) ->
     "arguments",
     [
         ["ls", "--older-than", "soon"],
-        ["ls", "--standing", "lost"],
+        ["ls", "--verdict", "lost"],
         ["ls", "--image", "../secrets"],
         ["replay", "--all", "--tenant", "acme"],
         ["replay", "--rate", "0"],
@@ -239,8 +243,8 @@ def test_without_a_stack_it_is_the_local_one_that_must_run(run: Run) -> None:
     assert run("dlq", "ls", "--region", "eu-west-1").exit_code == 2
 
 
-def test_the_standings_that_can_be_typed_are_those_that_there_are() -> None:
-    assert list(_STANDINGS) == list(Standing)
+def test_the_verdicts_that_can_be_typed_are_those_that_there_are() -> None:
+    assert list(_VERDICTS) == list(Verdict)
 
 
 BATCH = json.dumps(
@@ -258,21 +262,21 @@ def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: 
 
     assert "--all --lane hold" in run("dlq", "replay").stdout
     assert "Left alone: 1 batch." in run("dlq", "replay", "--yes").stdout
-    assert stack.moves.batches == []
+    assert stack.redrives.batches == []
     assert "1 batch of scheduled images would wake again." in run("dlq", "replay", "--all").stdout
     assert run("dlq", "replay", "--all", "--yes").exit_code == 0
-    assert (stack.moves.batches, stack.office.letters.lying["slow"]) == ([BATCH], [])
+    assert (stack.redrives.batches, stack.office.letters.lying["slow"]) == ([BATCH], [])
 
 
 @pytest.mark.parametrize("change", [{"v": 2}, {"batch": "originals/x"}, {"batch": 5}])
-def test_what_only_looks_like_a_letter_of_a_batch_is_unreadable(
+def test_what_only_looks_like_a_dead_letter_of_a_batch_is_unreadable(
     run: Run, stack: FakeStack, change: dict[str, Any]
 ) -> None:
     stack.office.letters.lie_down("slow", json.dumps(json.loads(BATCH) | change))
     assert "1 unreadable" in run("dlq", "ls").stdout
 
 
-def test_a_letter_whose_row_is_unreadable_is_shown_as_such(run: Run, stack: FakeStack) -> None:
+def test_a_dead_letter_whose_row_is_unreadable_is_shown_as_such(run: Run, stack: FakeStack) -> None:
     stack.office.bury(FAILED)
     stack.images.unreadable[FAILED.image_id] = stack.images.rows.pop(FAILED.image_id)
     listed = run("dlq", "ls").stdout
@@ -283,7 +287,7 @@ def test_a_letter_whose_row_is_unreadable_is_shown_as_such(run: Run, stack: Fake
 
 
 @pytest.mark.parametrize("attempt", [{"attempt": 1}, {"started_at": "yesterday", "request_id": "r"}])
-def test_a_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
+def test_a_dead_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
     run: Run, stack: FakeStack, attempt: dict[str, Any]
 ) -> None:
     stack.office.images.rows[FAILED.image_id] = FAILED

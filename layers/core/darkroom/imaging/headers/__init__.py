@@ -1,6 +1,6 @@
 """What a file is made of, read without decoding: its size, frames and scans, and which of its bytes make the picture.
 
-A decoder is never shown the file itself. It gets the essence: a file of the same format, put together from the parts
+A decoder is never shown the file itself. It gets the image_data: a file of the same format, put together from the parts
 that make the first picture. Metadata is where decoders are attacked (an EXIF directory that points at itself costs
 libexif seconds, compressed text costs libpng gigabytes), and what a decoder never saw cannot leak into a variant. The
 two facts in it that count, the orientation and the colour profile, are read here, within bounds.

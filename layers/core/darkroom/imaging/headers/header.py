@@ -18,7 +18,7 @@ MAX_PROFILE_BYTES = 4_000_000
 class Header:
     """A file's structure. Sizes are in pixels as stored, before `orientation` (EXIF's numbers, 1 is upright).
 
-    `parts` are the bytes of the essence. `frames` counts at least the first picture, which may be smaller than the
+    `parts` are the bytes of the image_data. `frames` counts at least the first picture, which may be smaller than the
     screen that it is shown on: then it lies at `offset`. `scans` counts the passes over a JPEG, and `scan_samples` the
     samples that all of them touch. `decoder_bytes` estimates what a decoder holds at once for the whole picture.
     `raw_bytes` is what a PNG's rows come to, inflated, and `lossy_bytes` what a lossy WebP's picture weighs: both are
@@ -45,6 +45,6 @@ class Header:
     orientation: int = 1
     icc_profile: bytes | None = None
 
-    def essence(self) -> bytes:
+    def image_data(self) -> bytes:
         """The file that the decoder is shown."""
         return b"".join(self.parts)

@@ -93,7 +93,7 @@ class _Metadata:
         self._profile_chunks: dict[int, bytes] = {}
 
     def take(self, marker: int, data: bytes) -> bytes:
-        """Reads a segment; what comes back belongs to the essence."""
+        """Reads a segment; what comes back belongs to the image_data."""
         if marker == _APP1 and not self.exif and data.startswith(b"Exif\0\0"):
             self.exif = data[6:]
         elif marker == _APP2 and data.startswith(b"ICC_PROFILE\0") and len(data) > 14:

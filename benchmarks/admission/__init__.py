@@ -1,1 +1,0 @@
-"""Measures what admission promises, against the local stack: honest waits in a burst, and quiet among noisy tenants."""

@@ -1,0 +1,73 @@
+"""What load shedding promises, against the local stack, over HTTP with real photos and API keys.
+
+    make bench-load-shedding
+    python -m benchmarks.load_shedding [burst | neighbours] [--runs N] [--burst-seconds S] [--sla-seconds S] …
+
+`burst`: two workers a lane, and a free tenant that sends ten times what the slow lane drains (measured first) for 30
+seconds, three times, while a paying tenant sends a little. Every answer is 202 or 429, whatever was accepted is done
+within its lane's service level, the median `Retry-After` is what the backlog really took, and the paying tenant is
+served while the free one is turned away. The free tenants' mark is five minutes of drain, which is more than such a
+burst brings: it begins when as many uploads at the same rate have filled the lane up to the mark.
+
+`neighbours`: a tenant that sends a hundred times as much as each of ten others in its lane; all are held to the same
+allowance.
+
+Writes build/reports/load_shedder.json. Exits with 1 where an answer was not 202 or 429, or an accepted image was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.load_shedding import burst, neighbours
+from benchmarks.load_shedding.stage import STATE, have_two_workers_a_lane
+from checks.report import Goal, write_report
+from darkroom.domain.lanes import SLOW
+from proof.running.serving import serving
+
+PARTS = ("burst", "neighbours")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the parts and writes the report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.load_shedding",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help="burst, neighbours, or both")
+    parser.add_argument("--runs", type=int, default=3, help="bursts (3)")
+    parser.add_argument("--burst-seconds", type=float, default=30, help="how long each lasts (30)")
+    parser.add_argument(
+        "--sla-seconds",
+        type=int,
+        default=SLOW.sla_seconds,
+        help=f"the slow lane's service level ({SLOW.sla_seconds}, the product's; a shorter one makes a short run)",
+    )
+    parser.add_argument("--quiet-seconds", type=float, default=100, help="each stretch of the quiet tenants (100)")
+    options = parser.parse_args(arguments)
+    parts = options.parts or PARTS
+    rows: list[dict[str, Any]] = []
+    goals: list[Goal] = []
+    with serving(STATE, "--access", "keys") as stack:
+        is_shortened = options.sla_seconds != SLOW.sla_seconds
+        have_two_workers_a_lane(stack, slow_sla_seconds=options.sla_seconds if is_shortened else None)
+        # The neighbours come first: they need lanes in which nobody waits, and leave them so.
+        if "neighbours" in parts:
+            found, held = neighbours.measure(stack, options.quiet_seconds)
+            rows, goals = rows + found, goals + held
+        if "burst" in parts:
+            plan = burst.Burst(seconds=options.burst_seconds, runs=options.runs, sla_seconds=options.sla_seconds)
+            found, held = burst.measure(stack, plan)
+            rows, goals = rows + found, goals + held
+    for row in rows:
+        print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+    write_report("load_shedding", seed=None, rows=rows, goals=goals)
+    return 1 if any(row.get("unexpected") or row.get("lost") for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The upload queue's worker: makes an original of each upload that S3 describes, and begins its work."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from darkroom import wiring
+from darkroom.domain.errors import Retryable
+from darkroom.domain.upload_notification import read_notification, when_news_returns
+from darkroom.operations.accept_upload import accept_upload
+from darkroom.telemetry import entry_point, logger, metrics, tracer
+
+ports, upload_queue = wiring.accept_upload()
+# A handler that raises because every record failed counts as a function error, and Lambda slows the whole queue down.
+processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+
+LAST_WORDS_SECONDS = 1.0
+"""What the last call to AWS leaves of the function's time: the answer and the logs."""
+
+_METRICS = {"accepted": "UploadsAccepted", "failed": "ImagesFailed", "expired": "ImagesExpired"}
+
+
+@tracer.capture_method(capture_response=False)
+def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
+    logger.remove_keys(["image_id"])  # of the batch's record before this one
+    logger.set_correlation_id(None)
+    receive_count = int(record.attributes.approximate_receive_count)
+    logger.append_keys(message_id=record.message_id, receive_count=receive_count)
+    is_reminder = False
+    try:
+        notification = read_notification(record.body)
+        is_reminder = notification.is_reminder
+        metrics.add_metric("UploadsNotified", MetricUnit.Count, len(notification.image_ids))
+        with wiring.within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
+            _accept_all(notification.image_ids)
+    except Exception as failure:
+        _report(failure)
+        returns = when_news_returns(
+            failure, receive_count=receive_count, is_reminder=is_reminder, unit_random=random.random()
+        )
+        if returns is None:
+            return
+        if returns.in_seconds is not None:
+            _come_back(record, returns.in_seconds)
+        raise
+
+
+def _report(failure: Exception) -> None:
+    if isinstance(failure, Retryable):
+        logger.warning("notification postponed", extra={"cause": str(failure)})
+        metrics.add_metric("NotificationsPostponed", MetricUnit.Count, 1)
+    else:
+        logger.error("notification failed", exc_info=failure)
+        metrics.add_metric("NotificationsFailed", MetricUnit.Count, 1)
+
+
+def _accept_all(image_ids: Sequence[str]) -> None:
+    """Admits each, whatever became of those before it; raises what went wrong with any, a bug before an outage."""
+    failures: list[Exception] = []
+    for image_id in image_ids:
+        try:
+            _admit(image_id)
+        except Exception as error:
+            failures.append(error)
+    if failures:
+        raise min(failures, key=lambda failure: isinstance(failure, Retryable))
+
+
+def _admit(image_id: str) -> None:
+    logger.append_keys(image_id=image_id)
+    acceptance = accept_upload(ports, image_id)
+    if acceptance.image is not None:
+        logger.set_correlation_id(acceptance.image.correlation_id)
+    logger.info("notification settled", extra={"outcome": acceptance.outcome})
+    metrics.add_metric(_METRICS.get(acceptance.outcome, "NotificationsWithoutWork"), MetricUnit.Count, 1)
+
+
+def _come_back(record: SQSRecord, seconds: int) -> None:
+    try:
+        upload_queue.postponed(record.receipt_handle, seconds)
+    except Retryable as error:
+        logger.warning("the notification comes back after its visibility timeout", extra={"cause": str(error)})
+
+
+@entry_point()
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    return dict(
+        process_partial_response(event=event, record_handler=record_handler, processor=processor, context=context)
+    )

@@ -1,0 +1,38 @@
+"""PATCH /images/{id}: moves what is still scheduled to another time, or to now."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from darkroom import wiring
+from darkroom.http.api import create_app, handles
+from darkroom.http.callers import caller_of
+from darkroom.http.documents import status_document
+from darkroom.http.protection import protected
+from darkroom.http.requests import json_body
+from darkroom.http.responses import json_response
+from darkroom.http.router import AnswerMetrics
+from darkroom.http.routes import PATCH_IMAGE
+from darkroom.http.timetables import read_move
+from darkroom.operations.reschedule_image import reschedule_image
+from darkroom.telemetry import entry_point, logger
+
+ports, edge = wiring.reschedule_image()
+app = create_app(within=wiring.within, counted=AnswerMetrics(served="ImagesRescheduled", refused="ReschedulesRefused"))
+
+
+@handles(app, PATCH_IMAGE, protected(edge.rate_limit))
+def patch(image_id: str) -> Response[str]:
+    caller = caller_of(app)
+    image = reschedule_image(ports, image_id, read_move(json_body(app)), tenant_id=caller.tenant_id, tier=caller.tier)
+    logger.info("moved", extra={"image_id": image_id, "schedule": image.schedule})
+    return json_response(HTTPStatus.OK, status_document(image, edge.outputs.url_of))
+
+
+@entry_point(of_gateway=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    return app.resolve(event, context)

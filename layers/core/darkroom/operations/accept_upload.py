@@ -1,0 +1,135 @@
+"""Admitting an upload that has come: its bytes become the image's original, and its work begins."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.image import Image, Source, Status, has_expired
+from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
+from darkroom.domain.order import key_reused
+from darkroom.domain.transitions import arrive, expire, reject
+from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
+from darkroom.ports import Fenced, Originals, Uploads
+
+if TYPE_CHECKING:
+    from darkroom.domain.limits import InputFormat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acceptance:
+    """What became of the notification: `accepted`, `failed` (the bytes were refused), `expired`, `late` (the image no
+    longer awaits an upload), `nothing_there`, or `gone` (there is no such image). `image` is the row as it is then."""
+
+    outcome: Literal["accepted", "failed", "expired", "late", "nothing_there", "gone"]
+    image: Image | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueueInTimePorts):
+    """What an acceptance needs from outside, beside what sending the message does, and which files it accepts.
+
+    `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then.
+    """
+
+    uploads: Uploads
+    originals: Originals
+    require_healthy: Callable[[], None]
+    input_formats: frozenset[InputFormat]
+
+
+def accept_upload(ports: Ports, image_id: str) -> Acceptance:
+    """Takes the upload that lies there for the image that awaits it. Whether it does, the row says, whatever the
+    notification.
+
+    The order is that of a photo sent at once: the original, the row, the message; and the upload goes last, so that
+    whatever dies in between is done again by the next notification, or by the sweeper. Raises Retryable where a store
+    or the table cannot answer.
+    """
+    ports.require_healthy()
+    image = ports.images.get(image_id)
+    if image is None:
+        return Acceptance(outcome="gone", image=None)
+    if image.status is not Status.AWAITING_UPLOAD:
+        return _late(ports, image)
+    now = ports.clock()
+    try:
+        body = _body(ports, image)
+        if body is None:
+            return Acceptance(outcome="nothing_there", image=image)
+        after = expire(image, now=now) if has_expired(image, now) else arrive(image, _kept(ports, image, body), now=now)
+    except Rejected as refusal:
+        after = reject(image, code=refusal.code, message=refusal.message, now=now)
+    try:
+        image = ports.images.change(image, after)
+    except Fenced as lost:
+        if lost.current is None:
+            return Acceptance(outcome="gone", image=None)
+        return _late(ports, lost.current)
+    if image.has_original:
+        enqueue_in_time(ports, image)
+    _clear(ports, image)
+    return Acceptance(outcome=_outcome(image), image=image)
+
+
+def _outcome(image: Image) -> Literal["accepted", "failed", "expired"]:
+    match image.status:
+        case Status.FAILED:
+            return "failed"
+        case Status.EXPIRED:
+            return "expired"
+        case _:
+            return "accepted"
+
+
+def _late(ports: Ports, image: Image) -> Acceptance:
+    """Of an image that no longer awaits an upload the row has all that counts; what came for it goes."""
+    if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
+        # Whoever accepted it may have died before its message was sent, and this is why the notification comes again.
+        enqueue_in_time(ports, image)
+    _clear(ports, image)
+    return Acceptance(outcome="late", image=image)
+
+
+def _clear(ports: Ports, image: Image) -> None:
+    """Removes what nobody needs any more. Where that cannot be done now, the notification must come again for it: the
+    image is as it should be, but what clients send is not left lying about."""
+    if not image.has_original and image.status.is_terminal:
+        # Somebody else may have kept it while the row was ended under both.
+        ports.originals.delete(image.image_id)
+    ports.uploads.delete(image.image_id)
+
+
+def _body(ports: Ports, image: Image) -> bytes | None:
+    """The upload's bytes, or None where there are none. Raises Rejected where they are not those that were stated."""
+    size_bytes = ports.uploads.size_bytes(image.image_id)
+    if size_bytes is None:
+        return None
+    # The store holds uploads to what was stated; this is for what came past its checks. The size is compared first, so
+    # that nothing is read that has no room here.
+    body = ports.uploads.get(image.image_id) if size_bytes == image.source.size_bytes else b""
+    if body is not None and hashlib.sha256(body).hexdigest() != image.source.sha256:
+        raise Rejected(
+            "checksum_mismatch",
+            "What was uploaded is not what was announced: its SHA-256 is another. Announce the file again and send it "
+            "as it is.",
+        )
+    return body
+
+
+def _kept(ports: Ports, image: Image, body: bytes) -> Source:
+    """The original that the upload has become. Raises Rejected where it is no image that can be developed."""
+    media_type = accepted_media_type(body[:SNIFF_BYTES], ports.input_formats)
+    original = ports.originals.put_if_absent(image.image_id, body, sha256=image.source.sha256, media_type=media_type)
+    if original.sha256 != image.source.sha256:
+        # Only a key can meet another original under its id: of a photo that was sent under it and got no row.
+        raise key_reused()
+    return Source(
+        version_id=original.version_id,
+        sha256=original.sha256,
+        size_bytes=original.size_bytes,
+        media_type=media_type,
+    )

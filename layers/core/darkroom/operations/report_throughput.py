@@ -1,0 +1,48 @@
+"""Keeping count of a worker's time, and handing it in now and then: how fast a lane drains is known by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.load_shedding import NO_WORK, Work
+from darkroom.ports import Clock, Throughput
+
+REPORT_MILLISECONDS = 5_000
+"""So long must a worker have been busy before it hands in: one write for five seconds of work, however short each
+image's was."""
+
+
+@dataclass
+class ThroughputCounter:
+    """What this process has done for each lane since it last reported."""
+
+    work: dict[str, Work] = field(default_factory=dict)
+
+    def count(self, lane: str, *, is_settled: bool, busy_milliseconds: int) -> None:
+        """Counts one delivery; it is settled when its message may go."""
+        done = Work(settled=int(is_settled), busy_milliseconds=max(0, busy_milliseconds))
+        self.work[lane] = self.work.get(lane, NO_WORK) + done
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What handing in needs from outside."""
+
+    throughput: Throughput
+    clock: Clock
+
+
+def report_throughput(ports: Ports, counter: ThroughputCounter) -> dict[str, Work]:
+    """Hands in what is worth a write, and returns it by lane. What cannot be reported now is forgotten: it makes the
+    rate a little less exact, and costs no image anything."""
+    worth = {lane: work for lane, work in counter.work.items() if work.busy_milliseconds >= REPORT_MILLISECONDS}
+    reported = {}
+    for lane, work in worth.items():
+        del counter.work[lane]
+        try:
+            ports.throughput.add(lane, work, ports.clock())
+        except Retryable:
+            continue
+        reported[lane] = work
+    return reported

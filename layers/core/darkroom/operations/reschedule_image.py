@@ -1,0 +1,63 @@
+"""Moving a scheduled image to another time, or to now: whatever reminded of its time before is void from then on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.image import Image, Status
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.schedule import Timetable, appoint
+from darkroom.domain.tenants import Tier
+from darkroom.domain.transitions import reschedule
+from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
+from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.read_image import UnknownImage
+from darkroom.ports import Fenced
+
+_TRIES = 5
+"""The sweeper may come between reading the row and writing it; five times in a row it does not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueueInTimePorts):
+    """What a move needs from outside, beside what sending its message does."""
+
+    load_shedder: LoadShedder
+
+
+def reschedule_image(ports: Ports, image_id: str, timetable: Timetable, *, tenant_id: str, tier: Tier) -> Image:
+    """Gives the image the time that is asked for, and returns its row; an `expires_at` that is not named stays.
+
+    The row comes first, so that nothing is begun before the new time; then the message. Raises Rejected
+    (`not_scheduled`, `invalid_schedule`, and what `appoint` raises), UnknownImage, TurnedAway (`overloaded`) where it
+    would come to a lane that has too much to do, and Retryable where the table cannot answer or the row keeps changing.
+    """
+    if timetable.process_at is None and timetable.delay_milliseconds is None:
+        raise Rejected("invalid_schedule", "Say when: process_at with an instant, or delay with a duration.")
+    for _ in range(_TRIES):
+        image = ports.images.get(image_id) if is_image_id(image_id) else None
+        if image is None or image.tenant_id != tenant_id or image.is_deleted:
+            raise UnknownImage
+        if image.status is not Status.SCHEDULED:
+            raise Rejected(
+                "not_scheduled", f"Only an image that is scheduled can be rescheduled. This one is {image.status}."
+            )
+        after = rescheduled(image, timetable, now=ports.clock())
+        ports.load_shedder.require_capacity(image.lane, tier, process_at=after.process_at)
+        try:
+            written = ports.images.change(image, after, fence=("version",))
+        except Fenced:
+            continue
+        enqueue_in_time(ports, written)
+        return written
+    raise Retryable("the image changed under every attempt to move it")
+
+
+def rescheduled(image: Image, timetable: Timetable, *, now: Milliseconds) -> Image:
+    """The scheduled image at the time that is asked for; an `expires_at` that is not named stays. Raises Rejected as
+    `appoint` does."""
+    kept = timetable if timetable.expires_at is not None else replace(timetable, expires_at=image.expires_at)
+    appointment = appoint(kept, now=now)
+    return reschedule(image, process_at=appointment.process_at, expires_at=appointment.expires_at, now=now)

@@ -1,0 +1,60 @@
+"""Moving one of many scheduled images, so that moving all may be interrupted anywhere and begun again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.schedule import Timetable
+from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, enqueue_in_time
+from darkroom.operations.list_scheduled import Selection
+from darkroom.operations.reschedule_image import rescheduled
+from darkroom.ports import Fenced
+
+LOOK_SECONDS = 300
+"""When the sweeper looks at a moved image whose message its mover did not live to send: by then others' are sent."""
+
+_TRIES = 5
+"""The sweeper or a client may come between reading the row and writing it; five times in a row they do not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueueInTimePorts):
+    """What moving needs from outside: no more than sending the message does."""
+
+
+def reschedule_scheduled(
+    ports: Ports, image_id: str, selection: Selection, later: Callable[[Milliseconds], Milliseconds]
+) -> bool:
+    """Redrives the image from its time to what `later` makes of it, if it is one of the selection still; returns
+    whether.
+
+    A repetition finds it outside of the selection and leaves it alone. Whoever dies after the row was written may leave
+    no message behind, and no repetition comes back to it: so the row is due for a look soon, until its message is sent.
+    Raises Rejected (`invalid_process_at`, `invalid_expires_at`; `invalid_schedule` for a time in the selection's own
+    period), and Retryable where the table cannot answer or the row keeps changing.
+    """
+    for _ in range(_TRIES):
+        image = ports.images.get(image_id)
+        if image is None or image.process_at is None or not selection.covers(image):
+            return False
+        process_at = later(image.process_at)
+        if process_at in selection.period:
+            raise Rejected("invalid_schedule", "Its new time lies among those that are moved: it would be moved again.")
+        now = ports.clock()
+        after = rescheduled(image, Timetable(process_at=process_at), now=now)
+        look_at = now + LOOK_SECONDS * 1000
+        try:
+            written = ports.images.change(
+                image, replace(after, due_at=min(look_at, after.due_at or look_at)), fence=("version",)
+            )
+        except Fenced:
+            continue
+        if enqueue_in_time(ports, written):
+            with suppress(Retryable, Fenced):  # then it is looked at once for nothing
+                ports.images.change(written, replace(written, due_at=after.due_at), fence=DUE_FENCE)
+        return True
+    raise Retryable("the image changed under every attempt to move it")

@@ -1,0 +1,56 @@
+"""What decides whether work is let in, in memory: depths of lanes, throughput and token buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import LANES, Lane, lanes_with
+from darkroom.domain.load_shedding import NO_WORK, Work
+from darkroom.domain.tenants import Allowance
+from darkroom.domain.token_bucket import Microseconds, Take, take
+
+
+def lanes_deployed_with(**concurrency: int) -> Mapping[str, Lane]:
+    """The lanes, those that are named with other numbers of workers than usual."""
+    return lanes_with({name: lane.concurrency for name, lane in LANES.items()} | concurrency)
+
+
+@dataclass
+class FakeDepths:
+    """The `Depths` port: how full lanes are is what a test says; `looks` counts who asked."""
+
+    depths: dict[str, int] = field(default_factory=dict)
+    looks: int = 0
+
+    def depth(self, lane: str) -> int:
+        self.looks += 1
+        return self.depths.get(lane, 0)
+
+
+@dataclass
+class FakeThroughput:
+    """The `Throughput` port over a dictionary."""
+
+    minutes: dict[tuple[str, int], Work] = field(default_factory=dict)
+
+    def add(self, lane: str, work: Work, now: Milliseconds) -> None:
+        key = lane, now // 60_000
+        self.minutes[key] = self.minutes.get(key, NO_WORK) + work
+
+    def latest(self, lane: str, now: Milliseconds) -> Sequence[Work]:
+        worked = sorted((minute for name, minute in self.minutes if name == lane), reverse=True)
+        return [self.minutes[lane, minute] for minute in worked if minute * 60_000 > now - 24 * 3600 * 1000][:5]
+
+
+@dataclass
+class FakeTokenBuckets:
+    """The `TokenBuckets` port over a dictionary."""
+
+    tats: dict[str, Microseconds] = field(default_factory=dict)
+
+    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds) -> Take:
+        taken = take(self.tats.get(tenant_id), allowance, now)
+        self.tats[tenant_id] = taken.tat
+        return taken

@@ -1,0 +1,389 @@
+"""What decides whether work is let in: its fakes and adapters by one suite, and the handlers by what clients get."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from darkroom import wiring
+from darkroom.aws import clients
+from darkroom.aws.queues import LaneDepths
+from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.aws.token_buckets_table import TokenBucketsTable
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Status
+from darkroom.domain.load_shedding import Work
+from darkroom.domain.tenants import Allowance, Caller, Tier, context_of
+from darkroom.domain.token_bucket import interval_of
+from darkroom.ports import Depths, Throughput, TokenBuckets
+from proof.fakes.load_shedding import FakeDepths, FakeThroughput, FakeTokenBuckets
+from proof.fakes.pictures import jpeg
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, http_event, load, received
+from tests.contract.test_metrics import emitted
+from tests.contract.test_uploads import Functions
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+NOW = 1_795_251_600_000
+MINUTE, DAY = 60_000, 86_400_000
+PHOTO = jpeg(64, 48)
+
+
+def buckets_of(kind: str, aws: Aws) -> TokenBuckets:
+    return (
+        FakeTokenBuckets() if kind == "fake" else TokenBucketsTable(boto3.client("dynamodb"), aws.token_buckets_table)
+    )
+
+
+@BOTH
+def test_a_bucket_gives_a_burst_then_nothing_and_then_the_rate(kind: str, aws: Aws) -> None:
+    buckets, allowance, now = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=3), NOW * 1000
+    at_once = [buckets.take("acme", allowance, now) for _ in range(4)]
+    assert [take.is_taken for take in at_once] == [True, True, True, False]
+    assert [take.tat - now for take in at_once] == [100_000, 200_000, 300_000, 300_000]
+    later = [buckets.take("acme", allowance, now + after) for after in (99_999, 100_000, 100_001)]
+    assert [take.is_taken for take in later] == [False, True, False]
+    assert buckets.take("globex", allowance, now).is_taken, "buckets are apart"
+
+
+@BOTH
+def test_a_bucket_that_nobody_has_used_for_long_is_full_and_no_more(kind: str, aws: Aws) -> None:
+    buckets, allowance = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=2)
+    buckets.take("acme", allowance, NOW * 1000)
+    tomorrow = (NOW + DAY) * 1000
+    answers = [buckets.take("acme", allowance, tomorrow) for _ in range(3)]
+    assert [take.is_taken for take in answers] == [True, True, False]
+    assert answers[0].tat == tomorrow + interval_of(allowance)
+
+
+def test_a_bucket_is_forgotten_only_when_it_is_full(aws: Aws) -> None:
+    buckets = TokenBucketsTable(boto3.client("dynamodb"), aws.token_buckets_table)
+    allowance = Allowance(requests_per_second=1, burst=7200)
+    for _ in range(2):  # both writes
+        tat = buckets.take("acme", allowance, NOW * 1000).tat
+    (item,) = boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Items"]
+    assert int(item["tat"]["N"]) == tat
+    assert int(item["forget_at"]["N"]) >= NOW // 1000 + 7200
+
+
+def test_two_that_find_a_bucket_full_at_once_take_a_token_each(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    others: list[Any] = []
+
+    def another_comes(**_: Any) -> None:
+        if not others:
+            others.append(client)
+            TokenBucketsTable(boto3.client("dynamodb"), aws.token_buckets_table).take("acme", allowance, NOW * 1000)
+
+    allowance = Allowance(requests_per_second=10, burst=5)
+    client.meta.events.register("before-call.dynamodb.UpdateItem", another_comes)
+    take = TokenBucketsTable(client, aws.token_buckets_table).take("acme", allowance, NOW * 1000)
+    assert (take.is_taken, take.tat) == (True, NOW * 1000 + 2 * interval_of(allowance))
+
+
+def test_a_token_costs_one_write_in_a_burst_and_now_and_then(aws: Aws) -> None:
+    client, writes = boto3.client("dynamodb"), []
+    client.meta.events.register("before-call.dynamodb.UpdateItem", lambda **_: writes.append("write"))
+    buckets, allowance = TokenBucketsTable(client, aws.token_buckets_table), Allowance(requests_per_second=10, burst=3)
+    takes = [buckets.take("acme", allowance, now) for now in (NOW * 1000 + hours * 3_600_000_000 for hours in range(5))]
+    assert (len(writes), all(take.is_taken for take in takes)) == (5, True)
+    writes.clear()
+    at_once = [buckets.take("globex", allowance, NOW * 1000).is_taken for _ in range(4)]
+    assert at_once == [True, True, True, False]
+    assert len(writes) == 4
+
+
+@BOTH
+def test_throughput_add_up_by_the_minute_and_the_latest_come_first(kind: str, aws: Aws) -> None:
+    throughput: Throughput = (
+        FakeThroughput() if kind == "fake" else ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
+    )
+    assert throughput.latest("slow", NOW) == []
+    for minutes_ago in range(8):
+        throughput.add("slow", Work(settled=minutes_ago, busy_milliseconds=1), NOW - minutes_ago * MINUTE)
+    throughput.add("slow", Work(settled=10, busy_milliseconds=20), NOW)
+    throughput.add("fast", Work(settled=99, busy_milliseconds=99), NOW)
+    latest = throughput.latest("slow", NOW)
+    assert [work.settled for work in latest] == [10, 1, 2, 3, 4]
+    assert [work.busy_milliseconds for work in latest] == [21, 1, 1, 1, 1]
+
+
+@BOTH
+def test_a_rate_of_hours_ago_is_remembered_and_one_of_yesterday_is_not(kind: str, aws: Aws) -> None:
+    throughput: Throughput = (
+        FakeThroughput() if kind == "fake" else ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
+    )
+    throughput.add("slow", Work(settled=30, busy_milliseconds=1), NOW)
+    assert [work.settled for work in throughput.latest("slow", NOW + DAY - MINUTE)] == [30]
+    assert throughput.latest("slow", NOW + DAY) == []
+
+
+@BOTH
+def test_a_lanes_depth_is_what_waits_and_what_is_in_hand(kind: str, aws: Aws) -> None:
+    sqs = boto3.client("sqs")
+    for delay_seconds in (0, 0, 0, 900):
+        sqs.send_message(QueueUrl=aws.slow_queue_url, MessageBody="{}", DelaySeconds=delay_seconds)
+    sqs.receive_message(QueueUrl=aws.slow_queue_url, MaxNumberOfMessages=1)
+    depths: Depths = FakeDepths({"slow": 3}) if kind == "fake" else LaneDepths(sqs, aws.queue_urls)
+    assert (depths.depth("slow"), depths.depth("fast")) == (3, 0)
+
+
+def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(ambient: None) -> None:
+    for client in (clients.impatient_dynamodb_client(), clients.impatient_sqs_client()):
+        config: Any = client.meta.config
+        assert (config.connect_timeout, config.read_timeout) == (1.0, 0.5)
+        assert config.retries == {"mode": "standard", "total_max_attempts": 1}
+
+
+# ── The handlers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def keyed(event: dict[str, Any], **caller: Any) -> dict[str, Any]:
+    """The event as the gateway hands it on from a tenant with a key."""
+    acme = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Tier.FREE.allowance, key_id="00000000")
+    event["requestContext"]["authorizer"] = {"lambda": context_of(replace(acme, **caller))}
+    return event
+
+
+def post(module: Any, *, query: str = "", key: str | None = None, body: bytes = PHOTO, **caller: Any) -> dict[str, Any]:
+    headers = {} if key is None else {"idempotency-key": key}
+    return call(module, keyed(http_event("POST", "/images", body=body, query=query, headers=headers), **caller))
+
+
+def problem_of(answer: dict[str, Any]) -> tuple[int, str]:
+    document = json.loads(answer["body"])
+    assert answer["headers"]["Content-Type"] == "application/problem+json"
+    assert document["type"] == f"urn:darkroom:problem:{document['code'].replace('_', '-')}"
+    return answer["statusCode"], document["code"]
+
+
+@pytest.fixture
+def with_keys(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
+    monkeypatch.setenv("ACCESS", "keys")
+    monkeypatch.setattr(wiring, "clock", lambda: NOW)  # it stands, so that no bucket fills up while a test runs
+    return aws
+
+
+@pytest.fixture
+def submit_image(with_keys: Aws, monkeypatch: pytest.MonkeyPatch) -> Any:
+    return load("submit_image", with_keys, monkeypatch)
+
+
+@pytest.fixture
+def functions(with_keys: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
+    return Functions(with_keys, monkeypatch)
+
+
+def fill(aws: Aws, lane: str, messages: int) -> None:
+    sqs = boto3.client("sqs")
+    for start in range(0, messages, 10):
+        entries = [{"Id": str(n), "MessageBody": "{}"} for n in range(start, min(start + 10, messages))]
+        sqs.send_message_batch(QueueUrl=aws.queue_urls[lane], Entries=entries)  # type: ignore[arg-type]
+
+
+def drain(aws: Aws, lane: str, seconds_an_image: float) -> None:
+    work = Work(settled=100, busy_milliseconds=round(100_000 * seconds_an_image))
+    ThroughputTable(boto3.client("dynamodb"), aws.throughput_table).add(lane, work, NOW)
+
+
+ONE_AT_ONCE = Allowance(requests_per_second=1, burst=1)
+
+
+def test_every_answer_says_what_is_left_of_the_allowance_refusals_too(submit_image: Any) -> None:
+    for taken, (body, status) in enumerate([(PHOTO, 202), (b"", 400), (b"no photo", 415)], start=1):
+        answer = post(submit_image, body=body)
+        assert answer["statusCode"] == status
+        assert answer["headers"]["RateLimit-Policy"] == '"tenant";q=50;w=5'
+        assert answer["headers"]["RateLimit"] == f'"tenant";r={50 - taken};t=5'
+
+
+def test_who_asks_for_too_much_is_told_when_to_come_back_and_leaves_nothing(submit_image: Any, aws: Aws) -> None:
+    assert post(submit_image, allowance=ONE_AT_ONCE)["statusCode"] == 202
+    answer = post(submit_image, allowance=ONE_AT_ONCE)
+    assert problem_of(answer) == (429, "too_many_requests")
+    assert answer["headers"]["Retry-After"] == "1"
+    assert answer["headers"]["RateLimit"] == '"tenant";r=0;t=1'
+    assert answer["headers"]["RateLimit-Policy"] == '"tenant";q=1;w=1'
+    assert len(boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"]) == 1
+    assert post(submit_image, allowance=ONE_AT_ONCE, tenant_id="globex")["statusCode"] == 202, "others are not it"
+
+
+def test_a_full_lane_sheds_free_tenants_before_paying_ones_and_stores_nothing_of_them(
+    submit_image: Any, aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drain(aws, "slow", 60)  # 10 workers: one image in 6 seconds, so that the mark is 100 and a free tenant's 50
+    fill(aws, "slow", 50)
+    answer = post(submit_image)
+    assert problem_of(answer) == (429, "overloaded")
+    assert answer["headers"]["Retry-After"] == "300"
+    assert answer["headers"]["RateLimit"] == '"tenant";r=0;t=300'
+    assert boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"] == []
+    assert boto3.client("s3").list_objects_v2(Bucket=aws.originals_bucket)["KeyCount"] == 0
+    turned_away = frozenset({("service", "darkroom"), ("reason", "overloaded"), ("tier", "free")})
+    assert ("RequestsTurnedAway", turned_away) in set(emitted(capsys.readouterr().out))
+    assert post(submit_image, tier=Tier.PAID)["statusCode"] == 202
+
+
+def test_a_repeated_upload_whose_row_exists_is_never_shed(submit_image: Any, aws: Aws) -> None:
+    accepted = json.loads(post(submit_image, key="order-17")["body"])
+    drain(aws, "slow", 60)
+    fill(aws, "slow", 60)
+    submit_image.ports.load_shedder._views.clear()
+    repeated = post(submit_image, key="order-17")
+    assert (repeated["statusCode"], json.loads(repeated["body"])["id"]) == (202, accepted["id"])
+    assert problem_of(post(submit_image, key="order-18")) == (429, "overloaded")
+
+
+def announce(functions: Functions, photo: bytes = PHOTO, key: str | None = None, **caller: Any) -> dict[str, Any]:
+    body = json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest()}).encode()
+    headers = {} if key is None else {"idempotency-key": key}
+    return call(functions.begin_upload, keyed(http_event("POST", "/uploads", body=body, headers=headers), **caller))
+
+
+def test_an_announcement_is_held_to_its_tenants_allowance_as_an_upload_is(functions: Functions, aws: Aws) -> None:
+    assert announce(functions, allowance=ONE_AT_ONCE)["statusCode"] == 201
+    answer = announce(functions, allowance=ONE_AT_ONCE)
+    assert problem_of(answer) == (429, "too_many_requests")
+    assert (answer["headers"]["Retry-After"], answer["headers"]["RateLimit"]) == ("1", '"tenant";r=0;t=1')
+    assert problem_of(post(functions.submit_image, allowance=ONE_AT_ONCE)) == (429, "too_many_requests"), "one bucket"
+    assert len(boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"]) == 1
+
+
+def test_a_full_lane_sheds_announcements_and_lets_in_what_was_announced(functions: Functions, aws: Aws) -> None:
+    begun = announce(functions, key="order-17")
+    assert (begun["statusCode"], begun["headers"]["RateLimit"]) == (201, '"tenant";r=49;t=5')
+    drain(aws, "slow", 60)
+    fill(aws, "slow", 50)
+    functions.begin_upload.ports.load_shedder._views.clear()
+    answer = announce(functions, key="order-18")
+    assert problem_of(answer) == (429, "overloaded")
+    assert answer["headers"]["Retry-After"] == "300"
+    assert announce(functions, tier=Tier.PAID)["statusCode"] == 201
+    assert announce(functions, key="order-17")["statusCode"] == 201, "a fresh form"
+    image_id = json.loads(begun["body"])["id"]
+    functions.upload(image_id, PHOTO)
+    assert functions.hear() == {"batchItemFailures": []}
+    assert functions.row(image_id).status is Status.PENDING
+
+
+def test_a_silent_table_and_a_silent_queue_turn_no_announcement_away(functions: Functions) -> None:
+    ports, edge = functions.begin_upload.ports, functions.begin_upload.edge
+
+    def silent(**_: Any) -> None:
+        raise ReadTimeoutError(endpoint_url="https://sqs")
+
+    edge.token_buckets._client.meta.events.register("before-call.dynamodb.UpdateItem", silent)
+    ports.load_shedder.depths._client.meta.events.register("before-call.sqs.GetQueueAttributes", silent)
+    answer = announce(functions, allowance=ONE_AT_ONCE)
+    assert answer["statusCode"] == 201
+    assert "RateLimit" not in answer["headers"]
+
+
+def test_what_is_scheduled_for_later_takes_no_part_in_a_present_backlog_until_it_is_moved_to_now(
+    submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drain(aws, "slow", 60)
+    fill(aws, "slow", 60)
+    later = post(submit_image, query="delay=PT1H")
+    assert later["statusCode"] == 202
+    assert problem_of(post(submit_image, query="delay=PT1S")) == (429, "overloaded")
+    reschedule_image = load("reschedule_image", aws, monkeypatch)
+
+    def move(delay: str) -> dict[str, Any]:
+        path = f"/images/{json.loads(later['body'])['id']}"
+        return call(reschedule_image, keyed(http_event("PATCH", path, body=json.dumps({"delay": delay}).encode())))
+
+    assert problem_of(move("PT0S")) == (429, "overloaded")
+    moved = move("PT2H")
+    assert (moved["statusCode"], json.loads(moved["body"])["status"]) == (200, "scheduled")
+    assert moved["headers"]["RateLimit"].startswith('"tenant";r=')
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "ProvisionedThroughputExceededException"}}, "UpdateItem"),
+        ReadTimeoutError(endpoint_url="https://dynamodb"),
+    ],
+    ids=["throttled", "silent"],
+)
+def test_a_bucket_that_does_not_answer_stops_no_upload_and_opens_no_circuit(
+    submit_image: Any, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    buckets = submit_image.edge.token_buckets._client
+
+    def fail(**_: Any) -> None:
+        raise error
+
+    buckets.meta.events.register("before-call.dynamodb.UpdateItem", fail)
+    for _ in range(4):
+        answer = post(submit_image, allowance=ONE_AT_ONCE)
+        assert answer["statusCode"] == 202
+        assert answer["headers"]["RateLimit-Policy"] == '"tenant";q=1;w=1'
+        assert "RateLimit" not in answer["headers"], "nobody knows what is left"
+    assert ("AllowancesUnknown", frozenset({("service", "darkroom")})) in set(emitted(capsys.readouterr().out))
+
+
+def test_a_stack_that_knows_no_tenants_holds_nobody_to_an_allowance(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit_image = load("submit_image", aws, monkeypatch)
+    answer = call(submit_image, http_event("POST", "/images", body=PHOTO))
+    assert answer["statusCode"] == 202
+    assert not {"RateLimit", "RateLimit-Policy"} & answer["headers"].keys()
+    assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Items"] == []
+
+
+def test_a_worker_hands_in_its_time_when_it_is_worth_a_write(
+    submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transcode_image = load("transcode_image", aws, monkeypatch)
+    for _ in range(2):
+        post(submit_image, query="variants=thumb")
+    first, second = received(aws.slow_queue_url)["Records"]
+    assert call(transcode_image, {"Records": [first]})["batchItemFailures"] == []
+    throughput = ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
+    assert transcode_image.counter.work["slow"].settled == 1
+    assert throughput.latest("slow", NOW) == [], "one short image is worth no write"
+    transcode_image.counter.count("slow", is_settled=True, busy_milliseconds=9_000)
+    assert call(transcode_image, {"Records": [second]})["batchItemFailures"] == []
+    assert throughput.latest("slow", NOW) == [Work(settled=3, busy_milliseconds=9_000)]
+    drained = frozenset({("service", "darkroom"), ("lane", "slow")})
+    assert ("DrainPerSecond", drained) in set(emitted(capsys.readouterr().out))
+
+
+def test_a_message_that_must_come_back_was_time_and_no_work_done(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    transcode_image = load("transcode_image", aws, monkeypatch)
+    fill(aws, "slow", 1)  # a body that nobody can read
+    assert len(call(transcode_image, received(aws.slow_queue_url))["batchItemFailures"]) == 1
+    assert transcode_image.counter.work["slow"].settled == 0
+
+
+def test_a_throughput_that_cannot_be_handed_in_brings_no_delivery_back(
+    submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    transcode_image = load("transcode_image", replace(aws, throughput_table="gone"), monkeypatch)
+    transcode_image.counter.count("slow", is_settled=True, busy_milliseconds=9_000)
+    post(submit_image, query="variants=thumb")
+    assert call(transcode_image, received(aws.slow_queue_url)) == {"batchItemFailures": []}
+    assert "the throughput report could not be reported" in caplog.messages
+
+
+def test_an_adapter_turns_throttling_into_what_is_worth_repeating(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+
+    def fail(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "ThrottlingException"}}, "UpdateItem")
+
+    client.meta.events.register("before-call.dynamodb.*", fail)
+    with pytest.raises(Retryable):
+        TokenBucketsTable(client, aws.token_buckets_table).take("acme", ONE_AT_ONCE, NOW * 1000)
+    with pytest.raises(Retryable):
+        ThroughputTable(client, aws.throughput_table).latest("slow", NOW)
+    with pytest.raises(Retryable):
+        ThroughputTable(client, aws.throughput_table).add("slow", Work(settled=1, busy_milliseconds=1), NOW)

@@ -1,0 +1,248 @@
+"""Admitting uploads: what begins, what is refused, and what comes twice, late or for nobody."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Image, Status
+from darkroom.domain.message import Message
+from darkroom.ports import StoredOriginal
+from proof.fakes import FakeImages, FakeOriginals, World
+from proof.fakes.pictures import encoded, jpeg, picture
+
+PHOTO = jpeg()
+
+
+def uploaded(world: World, body: bytes = PHOTO, **announced: Any) -> str:
+    """An image whose upload has come and was not noticed yet."""
+    begun = world.begin(body, **announced)
+    assert begun.form is not None
+    world.uploads.upload(begun.form, body)
+    return begun.image.image_id
+
+
+def test_what_has_come_becomes_the_original_and_its_message_is_sent() -> None:
+    world = World()
+    image_id = uploaded(world)
+    world.advance(20)
+    assert world.accept_upload(image_id).outcome == "accepted"
+    image = world.row(image_id)
+    assert (image.status, image.waiting_since, image.source.version_id) == (Status.PENDING, world.now, "v1")
+    assert world.originals.objects == {image_id: PHOTO}
+    assert [message.image_id for message in world.lanes.sent] == [image_id]
+    assert world.uploads.objects == {}, "there is one way to originals"
+
+
+def test_it_is_developed_like_any_other() -> None:
+    world = World()
+    image_id = uploaded(world, variants=["thumb"])
+    world.accept_upload(image_id)
+    world.deliver(world.lanes.sent[0])
+    assert world.row(image_id).status is Status.DONE
+
+
+def test_the_type_is_decided_by_the_bytes_and_not_by_what_was_announced() -> None:
+    world = World()
+    image_id = uploaded(world, encoded(picture(), "PNG"), content_type="image/jpeg")
+    world.accept_upload(image_id)
+    assert world.row(image_id).source.media_type == "image/png"
+
+
+def test_what_is_no_image_fails_at_once_and_nothing_of_it_is_kept() -> None:
+    world = World()
+    image_id = uploaded(world, b"%PDF-1.7 and so on", content_type="image/jpeg")
+    assert world.accept_upload(image_id).outcome == "failed"
+    image = world.row(image_id)
+    assert (image.status, image.due_at, image.dead_letter) == (Status.FAILED, None, None)
+    assert image.error is not None
+    assert (image.error.code, image.error.retryable) == ("unsupported_format", False)
+    assert "a PDF document" in image.error.message
+    assert (world.originals.objects, world.uploads.objects, world.lanes.sent) == ({}, {}, [])
+
+
+@pytest.mark.parametrize("body", [PHOTO[:-1], PHOTO + b"!", PHOTO[:-1] + b"!", b""])
+def test_other_bytes_than_those_that_were_announced_are_refused(body: bytes) -> None:
+    world = World()
+    image_id = world.begin(PHOTO).image.image_id
+    world.uploads.objects[image_id] = body
+    assert world.accept_upload(image_id).outcome == "failed"
+    error = world.row(image_id).error
+    assert error is not None and error.code == "checksum_mismatch"
+    assert world.originals.objects == {}
+
+
+def test_what_is_larger_than_it_should_be_is_not_even_read() -> None:
+    world = World()
+    image_id = world.begin(PHOTO).image.image_id
+    world.uploads.objects[image_id] = PHOTO + b"!"
+    world.uploads.get = None
+    assert world.accept_upload(image_id).outcome == "failed"
+
+
+def test_what_comes_before_its_time_is_scheduled() -> None:
+    world = World()
+    image_id = uploaded(world, delay="PT10M")
+    world.accept_upload(image_id)
+    assert world.row(image_id).status is Status.SCHEDULED
+    assert world.lanes.delays == [600]
+    far = uploaded(world, delay="P1D")
+    world.accept_upload(far)
+    assert [message.image_id for message in world.hold_queue.held] == [far]
+
+
+def test_news_that_comes_twice_begins_nothing_twice() -> None:
+    world = World()
+    image_id = uploaded(world)
+    world.accept_upload(image_id)
+    row = world.row(image_id)
+    world.deliver(world.lanes.sent[0])
+    done = world.row(image_id)
+    assert world.accept_upload(image_id).outcome == "late"
+    assert world.row(image_id) == done != row
+    assert len(world.lanes.sent) == 1
+
+
+def test_news_that_comes_again_before_a_worker_has_begun_sends_the_message_that_may_have_been_lost() -> None:
+    world = World()
+    image_id = uploaded(world)
+    world.accept_upload(image_id)
+    world.accept_upload(image_id)
+    assert len(world.lanes.sent) == 2
+
+
+def test_the_first_upload_counts_and_a_second_one_goes() -> None:
+    world = World()
+    begun = world.begin(PHOTO)
+    assert begun.form is not None
+    world.uploads.upload(begun.form, PHOTO)
+    world.accept_upload(begun.image.image_id)
+    row = world.row(begun.image.image_id)
+    world.uploads.upload(begun.form, PHOTO)
+    world.accept_upload(begun.image.image_id)
+    assert (world.row(begun.image.image_id), world.uploads.objects) == (row, {})
+
+
+@pytest.mark.parametrize("failing", ["get", "put_if_absent"])
+def test_a_store_that_does_not_answer_leaves_the_image_waiting_for_the_next_news(failing: str) -> None:
+    world = World()
+    image_id = uploaded(world)
+    store = world.uploads if failing == "get" else world.originals
+    works = getattr(store, failing)
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise Retryable("timeout")
+
+    setattr(store, failing, fails)
+    with pytest.raises(Retryable):
+        world.accept_upload(image_id)
+    assert world.row(image_id).status is Status.AWAITING_UPLOAD
+    setattr(store, failing, works)
+    assert world.accept_upload(image_id).outcome == "accepted"
+
+
+def test_a_queue_that_does_not_answer_makes_the_image_due_now() -> None:
+    world = World()
+    image_id = uploaded(world)
+
+    def fails(message: Message, *, delay_seconds: int = 0) -> None:
+        raise Retryable("timeout")
+
+    world.lanes.send = fails
+    assert world.accept_upload(image_id).outcome == "accepted"
+    assert world.row(image_id).due_at == world.now
+
+
+def test_what_cannot_be_removed_now_is_removed_when_the_news_comes_again() -> None:
+    world = World()
+    image_id = uploaded(world)
+    delete = world.uploads.delete
+
+    def fails(_: str) -> None:
+        raise Retryable("timeout")
+
+    world.uploads.delete = fails
+    with pytest.raises(Retryable):
+        world.accept_upload(image_id)
+    accepted = world.row(image_id)
+    assert (accepted.status, len(world.lanes.sent)) == (Status.PENDING, 1), "its work has begun all the same"
+    world.uploads.delete = delete
+    assert world.accept_upload(image_id).outcome == "late"
+    assert (world.row(image_id), world.uploads.objects) == (accepted, {})
+
+
+def test_news_of_nothing_changes_nothing() -> None:
+    world = World()
+    image_id = world.begin(PHOTO).image.image_id
+    row = world.row(image_id)
+    assert world.accept_upload(image_id).outcome == "nothing_there"
+    assert world.accept_upload("0" * 26).outcome == "gone"
+    assert world.row(image_id) == row
+
+
+def test_an_upload_that_vanishes_while_it_is_looked_at_is_none() -> None:
+    world = World()
+    image_id = uploaded(world)
+    world.uploads.get = lambda _: None
+    assert world.accept_upload(image_id).outcome == "nothing_there"
+
+
+@pytest.mark.parametrize("end", ["deleted", "expired"])
+def test_what_comes_for_an_image_that_has_ended_goes(end: str) -> None:
+    world = World()
+    image_id = uploaded(world)
+    upload = world.uploads.objects.pop(image_id)
+    if end == "deleted":
+        world.delete(image_id)
+    else:
+        world.advance(900)
+        world.sweep()
+    ended = world.row(image_id)
+    world.uploads.objects[image_id] = upload
+    assert world.accept_upload(image_id).outcome == "late"
+    assert (world.row(image_id), world.uploads.objects, world.originals.objects) == (ended, {}, {})
+
+
+def test_what_comes_after_its_image_is_wanted_expires() -> None:
+    world = World()
+    image_id = uploaded(world, expires_at="2026-11-21T09:01:00Z")
+    assert world.now == 1_795_251_600_000  # 09:00
+    world.advance(60)
+    assert world.accept_upload(image_id).outcome == "expired"
+    assert (world.row(image_id).status, world.originals.objects) == (Status.EXPIRED, {})
+    assert world.uploads.objects == {}
+
+
+@pytest.mark.parametrize("end", ["deleted", "expired", "accepted"])
+def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(end: str) -> None:
+    class Overtaken(FakeImages):
+        def change(self, before: Image, after: Image, **fence: Any) -> Image:
+            if after.status is Status.PENDING and before.status is Status.AWAITING_UPLOAD and not overtaken:
+                overtaken.append(end)
+                if end == "deleted":
+                    world.delete(before.image_id)
+                elif end == "accepted":
+                    assert world.accept_upload(before.image_id).outcome == "accepted"
+                else:
+                    self.rows[before.image_id] = replace(before, status=Status.EXPIRED, due_at=None)
+            return super().change(before, after, **fence)
+
+    overtaken: list[str] = []
+    world = World(images=Overtaken())
+    image_id = uploaded(world)
+    assert world.accept_upload(image_id).outcome == "late"
+    assert list(world.originals.objects) == ([image_id] if end == "accepted" else [])
+    assert world.uploads.objects == {}
+
+
+def test_an_upload_does_not_become_an_image_of_another_photo_that_lies_under_its_key() -> None:
+    class Another(FakeOriginals):
+        def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
+            return StoredOriginal(version_id="v0", sha256="another", size_bytes=1)
+
+    world = World(originals=Another())
+    image_id = uploaded(world, idempotency_key="k")
+    assert world.accept_upload(image_id).outcome == "failed"
+    error = world.row(image_id).error
+    assert error is not None and error.code == "idempotency_key_reused"

@@ -1,0 +1,125 @@
+"""The door of the lanes: how often it looks, what it counts by itself, and that nothing that is broken shuts it."""
+
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Retryable, TurnedAway
+from darkroom.domain.load_shedding import LOOK_SECONDS, Work
+from darkroom.domain.tenants import Tier
+from darkroom.operations.load_shedder import LoadShedder
+from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
+
+START = 1_795_251_600_000
+
+
+class House:
+    """A door, a clock, and what lies behind it: by 10 workers and a second an image the mark of `slow` is 6,000."""
+
+    def __init__(self, depth: int = 0, **concurrency: int) -> None:
+        self.now = START
+        self.depths: Any = FakeDepths({"slow": depth})
+        self.throughput: Any = FakeThroughput()
+        self.throughput.add("slow", Work(settled=60, busy_milliseconds=60_000), START)
+        service = lanes_deployed_with(**concurrency)
+        self.load_shedder = LoadShedder(
+            depths=self.depths, throughput=self.throughput, clock=lambda: self.now, service=service
+        )
+
+    def takes(self, tier: Tier = Tier.FREE, process_at: int | None = None) -> int | None:
+        """None for yes, and otherwise when to come back."""
+        try:
+            self.load_shedder.require_capacity("slow", tier, process_at=process_at)
+        except TurnedAway as refusal:
+            assert refusal.code == "overloaded" and str(refusal.retry_after_seconds) in refusal.message
+            return refusal.retry_after_seconds
+        return None
+
+
+def test_a_lane_with_room_lets_in_and_one_without_says_how_long_its_backlog_takes() -> None:
+    assert House(2999).takes() is None
+    assert House(3000).takes() == 300
+    assert House(3000).takes(Tier.PAID) is None
+    assert House(6001).takes(Tier.PAID) == 601
+
+
+def test_the_drain_is_by_the_workers_that_the_lane_was_deployed_with() -> None:
+    assert House(3000, slow=20).takes() is None
+    assert House(3000, slow=2).takes() == 1500
+
+
+def test_a_process_looks_at_a_lane_every_five_seconds_at_most() -> None:
+    house = House(100)
+    for _ in range(3):
+        house.takes()
+        house.now += LOOK_SECONDS * 1000 // 3
+    assert house.depths.looks == 1
+    house.now = START + LOOK_SECONDS * 1000
+    house.takes()
+    assert house.depths.looks == 2
+
+
+def test_what_it_has_let_in_since_is_added_to_what_it_saw() -> None:
+    house = House(2999)
+    assert [house.takes(), house.takes()] == [None, 300]
+    assert house.depths.looks == 1
+
+
+def test_who_lets_in_a_fiftieth_of_the_mark_looks_again_before_its_time() -> None:
+    house = House(100)
+    for _ in range(121):
+        house.takes()
+    assert house.depths.looks == 1
+    house.takes()
+    assert house.depths.looks == 2
+
+
+def test_a_clock_that_was_set_back_does_not_keep_it_from_looking() -> None:
+    house = House(100)
+    house.takes()
+    house.now -= 3_600_000
+    house.takes()
+    assert house.depths.looks == 2
+
+
+def test_an_image_that_is_due_later_is_not_counted_among_those_of_now() -> None:
+    house = House(2999)
+    assert house.takes(process_at=START + 60_000) is None
+    assert house.takes() is None, "the one before took no place"
+    assert house.takes(process_at=START + 299_000) == 300
+    assert house.takes(process_at=START + 300_000) is None
+
+
+def test_an_idle_lane_asks_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(10)
+    monkeypatch.setattr(house.throughput, "latest", lambda lane, now: pytest.fail("nobody waits"))
+    assert house.takes() is None
+
+
+class Silent:
+    """A queue, or a table, that does not answer; `asked` counts how often somebody waited for it."""
+
+    asked = 0
+
+    def depth(self, lane: str) -> int:
+        self.asked += 1
+        raise Retryable("reading the lane's depth: timeout")
+
+    def latest(self, lane: str, now: int) -> list[Work]:
+        raise Retryable("reading the throughput report: timeout")
+
+
+def test_a_queue_that_does_not_answer_turns_nobody_away_and_is_asked_as_seldom_as_one_that_does() -> None:
+    house = House(10**6)
+    assert house.takes() is not None
+    house.now += LOOK_SECONDS * 1000
+    silent = house.load_shedder.depths = Silent()
+    assert [house.takes(tier) for tier in (Tier.FREE, Tier.PAID, Tier.FREE)] == [None, None, None]
+    assert silent.asked == 1
+
+
+def test_without_throughput_the_drain_is_the_one_that_the_lane_surely_keeps() -> None:
+    house = House(600)
+    house.load_shedder.throughput = Silent()  # type: ignore[assignment]
+    assert house.takes() == 300
+    assert House(600).takes() is None

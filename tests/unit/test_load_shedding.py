@@ -1,0 +1,76 @@
+"""Who is let into a lane and who is turned away, by its backlog and by how fast it drains."""
+
+import pytest
+
+from darkroom.domain.lanes import FAST, LANES, SLOW, lanes_with
+from darkroom.domain.load_shedding import Accept, Shed, Work, decide, drain_per_second, high_water_mark
+from darkroom.domain.tenants import Tier
+from proof.fakes.load_shedding import lanes_deployed_with
+
+
+def work(settled: int, seconds: float) -> Work:
+    return Work(settled=settled, busy_milliseconds=round(seconds * 1000))
+
+
+def test_a_lane_drains_as_its_workers_by_the_time_that_each_takes() -> None:
+    assert drain_per_second(SLOW, [work(40, 20)]) == 10 * 40 / 20
+    assert drain_per_second(FAST, [work(40, 20)]) == 20 * 40 / 20
+
+
+def test_the_latest_minutes_count_as_far_as_they_hold_enough() -> None:
+    latest, before, long_ago = work(5, 5), work(15, 5), work(1000, 1)
+    assert drain_per_second(SLOW, [latest, before, long_ago]) == 10 * 20 / 10
+    assert drain_per_second(SLOW, [work(20, 40), before]) == 10 * 20 / 40, "one suffices"
+
+
+def test_time_that_came_to_nothing_counts_too() -> None:
+    assert drain_per_second(SLOW, [work(0, 30), work(30, 30)]) == 10 * 30 / 60
+
+
+@pytest.mark.parametrize("minutes", [[], [work(19, 5)], [work(0, 60)], [work(20, 0)]])
+def test_where_too_little_was_measured_the_rate_is_the_one_that_the_lane_surely_keeps(minutes: list[Work]) -> None:
+    assert drain_per_second(SLOW, minutes) == SLOW.drain_floor_per_second == 2.0
+
+
+def test_a_lanes_rates_follow_from_its_workers() -> None:
+    service = lanes_deployed_with(fast=2, slow=100)
+    assert (service["slow"].drain_floor_per_second, service["slow"].release_per_second) == (20.0, 200.0)
+    assert (service["fast"].drain_floor_per_second, service["fast"].sla_seconds) == (0.4, FAST.sla_seconds)
+    assert (SLOW.release_per_second, FAST.release_per_second) == (20.0, 40.0)
+    assert lanes_with({name: lane.concurrency for name, lane in LANES.items()}) == LANES
+
+
+def test_the_mark_is_what_is_worked_off_within_the_service_level() -> None:
+    assert (high_water_mark(FAST, 5.0), high_water_mark(SLOW, 5.0)) == (150.0, 3000.0)
+
+
+@pytest.mark.parametrize(
+    ("tier", "backlog", "retry_after_seconds"),
+    [
+        (Tier.FREE, 1499, None),
+        (Tier.FREE, 1500, 300),
+        (Tier.FREE, 1501, 301),
+        (Tier.FREE, 6000, 1200),
+        (Tier.PAID, 1500, None),
+        (Tier.PAID, 2999, None),
+        (Tier.PAID, 3000, 600),
+    ],
+)
+def test_free_tenants_go_at_half_the_mark_and_paying_ones_at_all_of_it_until_the_backlog_is_worked_off(
+    tier: Tier, backlog: int, retry_after_seconds: int | None
+) -> None:
+    expected = Accept() if retry_after_seconds is None else Shed(retry_after_seconds=retry_after_seconds)
+    assert decide(lane=SLOW, tier=tier, backlog=backlog, drain=5.0) == expected
+
+
+def test_nobody_is_told_to_come_back_at_once() -> None:
+    assert decide(lane=FAST, tier=Tier.FREE, backlog=10**6, drain=10.0**9) == Accept()
+    assert decide(lane=lanes_deployed_with(fast=2, slow=2)["fast"], tier=Tier.FREE, backlog=1, drain=0.01) == Shed(
+        retry_after_seconds=100
+    )
+
+
+def test_what_begins_when_this_backlog_is_gone_takes_no_part_in_it() -> None:
+    shed = {"lane": SLOW, "tier": Tier.FREE, "backlog": 1500, "drain": 5.0}
+    assert decide(**shed, begins_in_seconds=300) == Accept()  # type: ignore[arg-type]
+    assert decide(**shed, begins_in_seconds=299.9) == Shed(retry_after_seconds=300)  # type: ignore[arg-type]

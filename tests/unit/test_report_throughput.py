@@ -1,0 +1,48 @@
+"""Workers' throughput: one write for five seconds of work, whatever the images were, and no failure that matters."""
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.load_shedding import Work
+from darkroom.operations.report_throughput import Ports, ThroughputCounter, report_throughput
+from proof.fakes.load_shedding import FakeThroughput
+
+NOW = 1_795_251_600_000
+
+
+def hand_in(counter: ThroughputCounter, throughput: FakeThroughput) -> dict[str, Work]:
+    return report_throughput(Ports(throughput=throughput, clock=lambda: NOW), counter)
+
+
+def test_nothing_is_handed_in_before_five_seconds_of_work_and_all_of_it_then() -> None:
+    counter, throughput = ThroughputCounter(), FakeThroughput()
+    for _ in range(19):
+        counter.count("slow", is_settled=True, busy_milliseconds=250)
+        assert hand_in(counter, throughput) == {}
+    counter.count("slow", is_settled=False, busy_milliseconds=250)
+    done = Work(settled=19, busy_milliseconds=5000)
+    assert hand_in(counter, throughput) == {"slow": done}
+    assert throughput.latest("slow", NOW) == [done]
+    assert hand_in(counter, throughput) == {}, "it was reported"
+
+
+def test_lanes_are_counted_apart() -> None:
+    counter, throughput = ThroughputCounter(), FakeThroughput()
+    counter.count("slow", is_settled=True, busy_milliseconds=4999)
+    counter.count("fast", is_settled=True, busy_milliseconds=6000)
+    assert hand_in(counter, throughput) == {"fast": Work(settled=1, busy_milliseconds=6000)}
+
+
+def test_what_cannot_be_handed_in_is_forgotten() -> None:
+    class Silent(FakeThroughput):
+        def add(self, lane: str, work: Work, now: int) -> None:
+            raise Retryable("adding to the throughput report: timeout")
+
+    counter = ThroughputCounter()
+    counter.count("slow", is_settled=True, busy_milliseconds=9000)
+    assert hand_in(counter, Silent()) == {}
+    assert hand_in(counter, FakeThroughput()) == {}
+
+
+def test_a_clock_that_was_set_back_takes_no_time_away() -> None:
+    counter = ThroughputCounter()
+    counter.count("slow", is_settled=True, busy_milliseconds=-3_600_000)
+    assert counter.work == {"slow": Work(settled=1, busy_milliseconds=0)}

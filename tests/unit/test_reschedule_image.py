@@ -1,0 +1,179 @@
+"""Moving a scheduled image: the row first, under its version, and then a message for the new time."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Rejected, Retryable, TurnedAway
+from darkroom.domain.image import Status
+from darkroom.domain.tenants import Tier
+from darkroom.http.timetables import read_timetable
+from darkroom.operations.read_image import UnknownImage
+from darkroom.operations.reschedule_image import Ports, reschedule_image
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
+
+PHOTO = jpeg(32, 24)
+HOUR = 3_600_000
+
+
+def scheduled(world: World, **times: str) -> str:
+    return world.submit(PHOTO, timetable=read_timetable(**(times or {"delay": "P2D"}))).image.image_id
+
+
+def rescheduled(world: World, image_id: str, tenant_id: str = "default", **times: str) -> Any:
+    return reschedule_image(
+        Ports(
+            images=world.images,
+            lanes=world.lanes,
+            hold_queue=world.hold_queue,
+            load_shedder=world.load_shedder,
+            clock=world.clock,
+        ),
+        image_id,
+        read_timetable(**times),
+        tenant_id=tenant_id,
+        tier=Tier.FREE,
+    )
+
+
+def test_a_moved_image_waits_for_its_new_time_alone() -> None:
+    world = World()
+    image_id = scheduled(world)
+    image = rescheduled(world, image_id, delay="P3D")
+    later = world.now + 72 * HOUR
+    assert (image.status, image.schedule, image.process_at, image.waiting_since) == (
+        Status.SCHEDULED,
+        1,
+        later,
+        later,
+    )
+    assert [(one.schedule, one.process_at) for one in world.hold_queue.held] == [(0, later - 24 * HOUR), (1, later)]
+
+
+def test_there_and_back_is_a_third_schedule() -> None:
+    world = World()
+    image_id = scheduled(world)
+    first = world.row(image_id)
+    rescheduled(world, image_id, delay="PT5M")
+    back = rescheduled(world, image_id, delay="P2D")
+    assert (back.process_at, back.schedule) == (first.process_at, 2)
+    world.advance(2 * 24 * 3600)
+    for message in world.hold_queue.held[:1] + world.lanes.sent:
+        assert world.deliver(message.model_copy(update={"process_at": None})).reason == "stale"  # type: ignore[union-attr]
+    last = world.hold_queue.held[-1].model_copy(update={"process_at": None})
+    assert world.deliver(last).reason == "done"  # type: ignore[union-attr]
+
+
+def test_moved_to_now_it_is_pending_and_its_message_goes_to_its_lane() -> None:
+    world = World()
+    image_id = scheduled(world)
+    image = rescheduled(world, image_id, delay="PT0S")
+    assert (image.status, image.process_at, image.schedule) == (Status.PENDING, world.now, 1)
+    assert world.lanes.delays == [0]
+    assert world.deliver(world.lanes.sent[0]).reason == "done"  # type: ignore[union-attr]
+
+
+def test_a_message_that_cannot_be_sent_is_the_sweepers() -> None:
+    world = World()
+    image_id = scheduled(world)
+
+    def refuse(message: object) -> None:
+        raise Retryable("throttled")
+
+    put, world.hold_queue.put = world.hold_queue.put, refuse
+    assert rescheduled(world, image_id, delay="P3D").process_at == world.now + 72 * HOUR
+    assert world.row(image_id).due_at == world.now
+    world.hold_queue.put = put
+    assert world.sweep().outcomes == {"rescued": 1}
+    assert world.hold_queue.held[-1].process_at == world.now + 72 * HOUR
+    assert world.row(image_id).due_at == world.now + 72 * HOUR + 1_200_000
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.SCHEDULED])
+def test_only_what_is_scheduled_can_be_moved(status: Status) -> None:
+    world = World()
+    image_id = scheduled(world)
+    world.images.rows[image_id] = replace(world.row(image_id), status=status)
+    with pytest.raises(Rejected, match=f"This one is {status}") as refusal:
+        rescheduled(world, image_id, delay="P3D")
+    assert refusal.value.code == "not_scheduled"
+
+
+def test_an_image_that_is_not_there_or_anothers_or_deleted_cannot_be_moved() -> None:
+    world = World()
+    image_id = scheduled(world)
+    for unknown, tenant_id in (("nothing", "default"), ("0" * 26, "default"), (image_id, "another")):
+        with pytest.raises(UnknownImage):
+            rescheduled(world, unknown, tenant_id, delay="P3D")
+    world.delete(image_id)
+    with pytest.raises(UnknownImage):
+        rescheduled(world, image_id, delay="P3D")
+
+
+def test_a_move_says_when() -> None:
+    world = World()
+    image_id = scheduled(world)
+    with pytest.raises(Rejected) as refusal:
+        rescheduled(world, image_id)
+    assert refusal.value.code == "invalid_schedule"
+
+
+def test_an_expiry_stays_unless_it_is_named_and_must_lie_after_the_new_time() -> None:
+    world = World()
+    expires_at = "2026-12-01T09:00:00Z"
+    image_id = scheduled(world, delay="P2D", expires_at=expires_at)
+    kept = world.row(image_id).expires_at
+    assert rescheduled(world, image_id, delay="P3D").expires_at == kept
+    with pytest.raises(Rejected) as refusal:
+        rescheduled(world, image_id, delay="P30D")
+    assert refusal.value.code == "invalid_expires_at"
+    assert rescheduled(world, image_id, delay="P30D", expires_at="2027-06-01T00:00:00Z").expires_at != kept
+
+
+def test_a_claim_that_read_the_row_before_the_move_loses() -> None:
+    world = World()
+    image_id = scheduled(world, delay="PT1M")
+    message = world.lanes.sent[0]
+    world.advance(60)
+    get = world.images.get
+
+    def moved_in_between(wanted: str) -> Any:
+        row = get(wanted)
+        world.images.get = get
+        rescheduled(world, wanted, delay="PT1H")
+        return row
+
+    world.images.get = moved_in_between
+    assert world.deliver(message).reason == "fenced"  # type: ignore[union-attr]
+    assert world.row(image_id).status is Status.SCHEDULED
+
+
+def test_a_claim_that_came_between_wins_over_the_move() -> None:
+    world = World()
+    image_id = scheduled(world, delay="PT1M")
+    get = world.images.get
+    world.advance(60)
+
+    def claimed_in_between(wanted: str) -> Any:
+        row = get(wanted)
+        world.images.get = get
+        world.deliver(world.lanes.sent[0])
+        return row
+
+    world.images.get = claimed_in_between
+    with pytest.raises(Rejected, match="This one is done"):
+        rescheduled(world, image_id, delay="PT1H")
+
+
+def test_a_move_into_a_full_lane_is_turned_away_and_leaves_the_image_as_it_was() -> None:
+    world = World()
+    image_id = scheduled(world, delay="PT2H")
+    before = world.row(image_id)
+    world.depths.depths["slow"] = 1200  # ten minutes, by the rate that the lane surely keeps
+    world.advance(60)
+    with pytest.raises(TurnedAway):
+        rescheduled(world, image_id, delay="PT0S")
+    assert world.row(image_id) == before
+    assert rescheduled(world, image_id, delay="PT1H").status is Status.SCHEDULED

@@ -1,0 +1,118 @@
+"""The notification that an upload has come."""
+
+import json
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import message_for
+from darkroom.domain.message import UnreadableMessage
+from darkroom.domain.upload_notification import (
+    Returns,
+    UploadNotification,
+    read_dead_letter,
+    read_notification,
+    upload_key,
+    when_news_returns,
+)
+from tests.unit.test_image import awaiting
+
+ID, OTHER = "0" * 26, "1" * 26
+
+
+def event(*keys: str, **more: Any) -> str:
+    """As S3 writes it (https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html)."""
+    return json.dumps(
+        {
+            "Records": [
+                {
+                    "eventVersion": "2.6",
+                    "eventSource": "aws:s3",
+                    "eventName": "ObjectCreated:Post",
+                    "s3": {"bucket": {"name": "uploads"}, "object": {"key": key, "size": 5, "sequencer": "00"}},
+                }
+                for key in keys
+            ],
+            **more,
+        }
+    )
+
+
+TEST_EVENT = json.dumps(
+    {
+        "Service": "Amazon S3",
+        "Event": "s3:TestEvent",
+        "Time": "2026-11-21T09:00:00.000Z",
+        "Bucket": "uploads",
+        "RequestId": "r",
+        "HostId": "h",
+    }
+)
+
+
+def test_an_event_tells_of_the_image_that_its_key_names() -> None:
+    assert read_notification(event(upload_key(ID))) == UploadNotification(image_ids=(ID,))
+    assert read_notification(event(f"uploads%2F{ID}")) == UploadNotification(image_ids=(ID,))
+
+
+def test_an_event_may_tell_of_several_and_of_one_twice() -> None:
+    assert read_notification(event(upload_key(ID), upload_key(OTHER), upload_key(ID))) == UploadNotification(
+        image_ids=(ID, OTHER)
+    )
+
+
+@pytest.mark.parametrize("key", ["uploads/x", f"originals/{ID}", f"uploads/{ID}/x", f"uploads/{ID}\n", "", "uploads/"])
+def test_other_objects_are_no_news(key: str) -> None:
+    assert read_notification(event(key)) == UploadNotification(image_ids=())
+
+
+def test_the_event_by_which_s3_tries_the_queue_is_no_news() -> None:
+    assert read_notification(TEST_EVENT) == UploadNotification(image_ids=())
+
+
+def test_a_reminder_names_its_image() -> None:
+    assert read_notification(message_for(awaiting()).model_dump_json()) == UploadNotification(
+        image_ids=(ID,), is_reminder=True
+    )
+
+
+@pytest.mark.parametrize(
+    "body", ["", "hello", "{}", "[]", '{"Records": 1}', '{"Records": [{"s3": {}}]}', '{"Event": "s3:TestEvent"}']
+)
+def test_whatever_else_comes_is_not_understood(body: str) -> None:
+    with pytest.raises(UnreadableMessage):
+        read_notification(body)
+
+
+def test_a_dead_event_is_a_dead_letter_of_its_image() -> None:
+    message = message_for(awaiting())
+    assert read_dead_letter(message.model_dump_json()) == message
+    assert read_dead_letter(event(upload_key(ID))) == message.model_copy(update={"tenant_id": "-", "lane": "upload"})
+
+
+@pytest.mark.parametrize("body", ["hello", TEST_EVENT, event(), event(upload_key(ID), upload_key(OTHER)), event("x")])
+def test_what_names_no_image_or_several_is_no_dead_letter(body: str) -> None:
+    with pytest.raises(UnreadableMessage):
+        read_dead_letter(body)
+
+
+@pytest.mark.parametrize(
+    ("failure", "receive_count", "is_reminder", "returns"),
+    [
+        (Retryable("an outage"), 1, False, Returns(in_seconds=25)),
+        (Retryable("an outage"), 4, True, Returns(in_seconds=200)),
+        (Retryable("an outage", retry_after_seconds=60), 1, False, Returns(in_seconds=60)),
+        (Retryable("an outage"), 5, False, None),
+        (Retryable("an outage"), 5, True, None),
+        (ZeroDivisionError("a bug"), 1, False, Returns(in_seconds=None)),
+        (ZeroDivisionError("a bug"), 5, False, Returns(in_seconds=None)),
+        (ZeroDivisionError("a bug"), 4, True, Returns(in_seconds=None)),
+        (ZeroDivisionError("a bug"), 5, True, None),
+    ],
+)
+def test_news_that_could_not_be_settled_returns_but_for_what_the_sweeper_sees_to(
+    failure: Exception, receive_count: int, is_reminder: bool, returns: Returns | None
+) -> None:
+    asked = when_news_returns(failure, receive_count=receive_count, is_reminder=is_reminder, unit_random=0.5)
+    assert asked == returns

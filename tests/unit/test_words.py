@@ -1,0 +1,31 @@
+"""One word, one meaning: what was replaced by the field's own word does not come back."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+
+from checks.expand_template import ROOT
+
+LIST = ROOT / "tests" / "replaced_words.toml"
+
+
+def test_no_replaced_word_is_left_but_where_history_is_told() -> None:
+    listed = tomllib.loads(LIST.read_text())
+    beginnings = "|".join(word for word, new in listed["stored"].items() if "logical ids" in new)
+    words = "|".join(re.escape(word) for kind in listed.values() for word in sorted(kind, key=len, reverse=True))
+    # Each as a whole word, or as the beginning of logical ids.
+    pattern = re.compile(rf"(?<![\w-])(?:{words})(?!\w)|(?:{beginnings})(?=[A-Z])")
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "--", ".", ":!CHANGELOG.md", ":!docs/decisions", f":!{LIST.relative_to(ROOT)}"],
+        cwd=ROOT, capture_output=True, check=True, text=True,
+    ).stdout.split("\0")  # fmt: skip
+    left = []
+    for name in filter(None, tracked):
+        try:
+            text = (ROOT / name).read_text()
+        except (UnicodeDecodeError, FileNotFoundError):  # a picture; a file that is being moved
+            continue
+        left += [f"{name}: {match[0]}" for match in pattern.finditer(text)]
+    assert left == []
