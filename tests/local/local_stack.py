@@ -136,9 +136,9 @@ def _downloaded(state: Path) -> str | None:
 
 def copy_of_the_checkout(folder: Path) -> Path:
     """The files that a stack is made from, to edit at will; the environments are the checkout's own."""
-    for name in ("functions", "layers", "statemachines", "tools"):
+    for name in ("functions", "layers", "requirements", "statemachines", "tools"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in [*REPOSITORY.glob("requirements*.txt"), *(REPOSITORY / name for name in ("darkroom", "template.yaml"))]:
+    for file in (REPOSITORY / name for name in ("darkroom", "template.yaml")):
         shutil.copy(file, folder / file.name)
     for name in ("samconfig.toml", ".python-version"):
         shutil.copy(REPOSITORY / name, folder / name)

@@ -81,8 +81,8 @@ TIERS = (
         budget_seconds=180,
         inputs=(
             *("tools/embedded_aws", "tests/emulator", "tests/local/local_stack.py", "tests/conftest.py"),
-            *("tools/setup", ".python-version", "requirements-dev.txt", "requirements-emulator.txt"),
-            "requirements-runtime.txt",
+            *("tools/setup", ".python-version", "requirements/dev.txt", "requirements/emulator.txt"),
+            "requirements/runtime.txt",
         ),
     ),
     Tier(name="invoke", budget_seconds=180, workers=0, needs_docker=True),

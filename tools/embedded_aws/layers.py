@@ -32,7 +32,7 @@ class Sources:
     @classmethod
     def now(cls) -> Sources:
         """Fingerprints of the files as they are."""
-        pins = [paths.ROOT / name for name in (".python-version", "requirements-sam.txt")]
+        pins = [paths.ROOT / name for name in (".python-version", "requirements/sam.txt")]
         folders = [folder for folder in (paths.ROOT / "layers").iterdir() if folder.is_dir()]
         return cls(
             instructions=fingerprint([paths.TEMPLATE, paths.SAMCONFIG, *pins]),

@@ -31,7 +31,7 @@ fi
 
 # Any Python 3 that can make an environment serves: it only installs uv, which then finds or fetches the right Python.
 install_uv() {
-    uv_lock=$(cksum <requirements-uv.txt)
+    uv_lock=$(cksum <requirements/uv.txt)
     if [ "$(cat "$venvs/uv/.stamp" 2>/dev/null)" = "$uv_lock" ]; then
         uv=$venvs/uv/bin/uv
         return
@@ -40,7 +40,7 @@ install_uv() {
         "$python" -c 'import venv, ensurepip' >/dev/null 2>&1 || continue
         rm -rf "$venvs/uv"
         "$python" -m venv "$venvs/uv" || continue
-        "$venvs/uv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.txt ||
+        "$venvs/uv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt ||
             fail "pip could not install uv: the message above says why. Check that this machine reaches a Python package index."
         printf '%s' "$uv_lock" >"$venvs/uv/.stamp"
         uv=$venvs/uv/bin/uv
@@ -50,7 +50,7 @@ install_uv() {
 }
 
 make_environment() {
-    name=$1 lock=requirements-$1.txt
+    name=$1 lock=requirements/$1.txt
     [ -f "$lock" ] || fail "there is no environment named '$name': see the top of tools/setup/environments.sh"
     want="$(cksum <"$lock") python$python_version"
     [ "$(cat "$venvs/$name/.stamp" 2>/dev/null)" = "$want" ] && return

@@ -15,9 +15,9 @@ compile() { # group, lock file, further arguments
 compile layer-dependencies layers/dependencies/requirements.txt
 # Pillow stays the same in the layer and in the tests, and so does everything else they share.
 compile layer-imaging layers/imaging/requirements.txt
-compile dev requirements-dev.txt -c layers/dependencies/requirements.txt -c layers/imaging/requirements.txt
-compile emulator requirements-emulator.txt
-compile sam requirements-sam.txt
-compile runtime requirements-runtime.txt
-compile bench requirements-bench.txt -c requirements-dev.txt
-compile uv requirements-uv.txt
+compile dev requirements/dev.txt -c layers/dependencies/requirements.txt -c layers/imaging/requirements.txt
+compile emulator requirements/emulator.txt
+compile sam requirements/sam.txt
+compile runtime requirements/runtime.txt
+compile bench requirements/bench.txt -c requirements/dev.txt
+compile uv requirements/uv.txt
