@@ -22,8 +22,8 @@ def machine() -> str:
 def time_rows(findings: Findings) -> Iterator[dict[str, Any]]:
     """A row for each cell and engine, the engine's variants beside its time."""
     for cell in findings.cells:
-        for standing in verdicts(cell, findings.engines, findings.timed):
-            engine, spread = standing.engine.name, standing.spread
+        for verdict in verdicts(cell, findings.engines, findings.timed):
+            engine, spread = verdict.engine.name, verdict.spread
             yield {
                 "measured": "time",
                 "source": cell.source.name,
@@ -36,10 +36,10 @@ def time_rows(findings: Findings) -> Iterator[dict[str, Any]]:
                 "cpu_ms_lower_quartile": round(spread.lower, 2),
                 "cpu_ms_upper_quartile": round(spread.upper, 2),
                 "images_per_cpu_second": round(1000 / spread.median, 2),
-                "times_darkroom": round(standing.ratio, 3),
-                "times_darkroom_forward": round(standing.forward_ratio, 3),
-                "times_darkroom_reversed": round(standing.reversed_ratio, 3),
-                "rounds": standing.rounds,
+                "times_darkroom": round(verdict.ratio, 3),
+                "times_darkroom_forward": round(verdict.forward_ratio, 3),
+                "times_darkroom_reversed": round(verdict.reversed_ratio, 3),
+                "rounds": verdict.rounds,
                 "variants": variant_rows(findings.judged[cell.name, engine], findings.full_decodes[cell.name]),
                 "settings": ENCODING.of_job(cell.job),
                 "versions": dict(findings.versions[engine]),

@@ -101,7 +101,7 @@ class World:
     _invocations: Counter[str] = field(default_factory=Counter)
     _processes: dict[str, Process] = field(default_factory=dict)
     _spares: dict[str, list[Process]] = field(default_factory=dict)
-    _standings: dict[str, tuple[Status, int]] = field(default_factory=dict)
+    _stages: dict[str, tuple[Status, int]] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         self.functions = deployment.functions()
@@ -445,10 +445,10 @@ class World:
         for item in self.stores.items("ImagesTable"):
             self._check_backoff(item)
             image_id, now = item["image_id"]["S"], (Status(item["status"]["S"]), int(item["run"]["N"]))
-            before = self._standings.get(image_id)
+            before = self._stages.get(image_id)
             if before == now:
                 continue
-            self._standings[image_id] = now
+            self._stages[image_id] = now
             status, run = now
             is_next_run = before == (self.may_leave, run - 1) and status is Status.PENDING
             if before is not None and before[0].is_terminal and not is_next_run:

@@ -57,7 +57,7 @@ RULES = (
     "let run",
     "sweep",
     "two sweeps at once",
-    "replay by dead letters",
+    "replay by letters",
     "replay by redrive",
     "replay by row",
     "redo by row",

@@ -439,7 +439,7 @@ def test_a_call_that_aws_refuses_costs_only_what_it_was_for(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, call_that_fails: str
 ) -> None:
     module = load("hold_images", aws, monkeypatch)
-    client = {"PutObject": module.ports.holds, "StartExecution": module.ports.alarms}.get(
+    client = {"PutObject": module.ports.holds, "StartExecution": module.ports.wake_ups}.get(
         call_that_fails, module.ports.lanes
     )._client
     calls: list[int] = []

@@ -279,7 +279,7 @@ def test_a_silent_table_and_a_silent_queue_turn_no_announcement_away(functions: 
     def silent(**_: Any) -> None:
         raise ReadTimeoutError(endpoint_url="https://sqs")
 
-    edge.token_buckets._client.meta.events.register("before-call.dynamodb.UpdateItem", silent)
+    edge.rate_limit.token_buckets._client.meta.events.register("before-call.dynamodb.UpdateItem", silent)
     ports.load_shedder.depths._client.meta.events.register("before-call.sqs.GetQueueAttributes", silent)
     answer = announce(functions, allowance=ONE_AT_ONCE)
     assert answer["statusCode"] == 201
@@ -317,7 +317,7 @@ def test_what_is_scheduled_for_later_takes_no_part_in_a_present_backlog_until_it
 def test_a_bucket_that_does_not_answer_stops_no_upload_and_opens_no_circuit(
     submit_image: Any, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
-    buckets = submit_image.edge.token_buckets._client
+    buckets = submit_image.edge.rate_limit.token_buckets._client
 
     def fail(**_: Any) -> None:
         raise error

@@ -66,9 +66,9 @@ prepare()
 before = explore("refused", small, faults=1)
 claim = operation._claim
 
-def claims_after_another_look(delivery, *, images, **others):
-    images.get(delivery.message.image_id)
-    return claim(delivery, images=images, **others)
+def claims_after_another_look(ports, delivery, **others):
+    ports.images.get(delivery.message.image_id)
+    return claim(ports, delivery, **others)
 
 operation._claim = claims_after_another_look
 after = explore("refused", small, faults=1)

@@ -75,7 +75,7 @@ def test_what_was_given_up_is_listed_explained_and_replayed(stack: LocalStack, m
     listing: dict[str, Any] = json.loads(dlq(stack, "ls", "--json"))
     (case,) = listing["cases"]
     assert set(listing["queues"]) == {"fast", "slow", "hold", "upload"}
-    assert (case["image_id"], case["cause"], case["standing"]) == (image.image_id, "KeyError", "failed")
+    assert (case["image_id"], case["cause"], case["verdict"]) == (image.image_id, "KeyError", "failed")
     assert "  boom" in dlq(stack, "show", image.image_id)
     assert "Would replay 1 image" in dlq(stack, "replay", "--cause", "keyerror")
     assert "Replayed 1 image." in dlq(stack, "replay", "--cause", "keyerror", "--yes")

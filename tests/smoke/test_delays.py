@@ -38,10 +38,12 @@ def test_what_waits_is_listed_moved_and_withdrawn(stack: LocalStack, tmp_path: P
     assert f"{DAY}" in delay(stack, "ls", "--from", str(DAY))
 
     moved_to = f"{DAY}T23:30:00.000Z"
-    assert delay(stack, "move", ids[0], "--to", moved_to) == f"{ids[0]}  waits until {moved_to}\n"
-    told = delay(stack, "move", "--day", str(DAY), "--hour", "8", "--by", "1d")
+    assert delay(stack, "reschedule", ids[0], "--to", moved_to) == f"{ids[0]}  waits until {moved_to}\n"
+    told = delay(stack, "reschedule", "--day", str(DAY), "--hour", "8", "--by", "1d")
     assert "1 image of" in told and "Nothing was changed." in told
-    assert "Moved 1 image of" in delay(stack, "move", "--day", str(DAY), "--hour", "8", "--by", "1d", "--yes")
+    assert "Rescheduled 1 image of" in delay(
+        stack, "reschedule", "--day", str(DAY), "--hour", "8", "--by", "1d", "--yes"
+    )
     assert {(row["id"], row["schedule"]) for row in listed(stack, DAY)["rows"]} == {(ids[0], 1), (ids[2], 0)}
     (next_day,) = listed(stack, DAY + timedelta(days=1))["rows"]
     assert (next_day["id"], next_day["schedule"]) == (ids[1], 1)

@@ -56,7 +56,7 @@ def _image_id(text: str | None) -> str | None:
     return text and text.strip()
 
 
-def _standing(text: str | None) -> str | None:
+def _verdict(text: str | None) -> str | None:
     if text is not None and text not in _VERDICTS:
         raise typer.BadParameter(f"{display.printable(text)!r} is none of: {', '.join(_VERDICTS)}.")
     return text
@@ -94,7 +94,7 @@ VerdictOption = Annotated[
         show_default=False,
         rich_help_panel=_WHICH,
         help="failed, working, settled, unknown, batch or unreadable.",
-        callback=_standing,
+        callback=_verdict,
     ),
 ]
 OlderOption = Annotated[
