@@ -22,7 +22,7 @@ from checks.report import REPORTS, ROOT, Goal, write_report
 PARTS = {
     "crashes": "a process dies, an answer is lost, a call is throttled: at every call, and at pairs of calls",
     "model": "thousands of histories of duplicates, delays, crashes, skewed clocks, withdrawals and replays",
-    "delays": "hundreds of thousands of delays from a second to a year, with crashes, moves and withdrawals",
+    "delays": "tens of thousands of delays from a second to a year, with crashes, moves and withdrawals",
     "time_travel": "images scheduled two days ahead on the local stack, whose clock is then moved",
     "faults": "the real processes on the local stack, killed under load, on a disturbed wire",
     "chaos": "poison in every queue, row and batch, among kills, pauses and duplicates: is anybody else late",

@@ -122,7 +122,7 @@ class _Holds(FakeHolds):
         self._counts.update({"S3 deletes": 1, "calls": 1})
 
 
-class _Calendar(FakeReservations):
+class _Reservations(FakeReservations):
     def __init__(self, counts: Counter[str]) -> None:
         super().__init__()
         self._counts = counts
@@ -140,7 +140,7 @@ class _Calendar(FakeReservations):
         return super().window_of(key)
 
 
-class _Alarms(FakeWakeUps):
+class _WakeUps(FakeWakeUps):
     def __init__(self, counts: Counter[str], start: Callable[[str, Milliseconds], None]) -> None:
         super().__init__()
         self._counts, self._start = counts, start
@@ -171,8 +171,10 @@ class Plane:
         self._lanes = _Lanes(self.counts)
         self._hold_queue = _HoldQueue(self.counts, self._hold_again)
         self._holds = _Holds(self.counts)
-        self._calendar = _Calendar(self.counts)
-        self._alarms = _Alarms(self.counts, lambda key, wake_at: self._at(wake_at, lambda: self._turn(key, 0, None)))
+        self._reservations = _Reservations(self.counts)
+        self._wake_ups = _WakeUps(
+            self.counts, lambda key, wake_at: self._at(wake_at, lambda: self._window(key, 0, None))
+        )
 
     def run(self) -> Mapping[str, int]:
         """Plays the load to its end; returns `counts`."""
@@ -230,7 +232,7 @@ class Plane:
             # Bad ones beside them cost the good ones nothing.
             bodies = [*BAD_MESSAGES, *event]
             ports = HoldPorts(
-                lanes=self._lanes, holds=self._holds, wake_ups=self._alarms, clock=lambda: self.now, known_lanes=LANES
+                lanes=self._lanes, holds=self._holds, wake_ups=self._wake_ups, clock=lambda: self.now, known_lanes=LANES
             )
             holding = hold_images(ports, bodies, out_of_time=lambda: False)
             if holding.failed.keys() != set(range(len(BAD_MESSAGES))):
@@ -238,7 +240,7 @@ class Plane:
             self._ran(HOLD_GB, self.counts["calls"] - with_calls)
         self._drains = False
 
-    def _turn(self, key: str, position: int, begins_at: Milliseconds | None) -> None:
+    def _window(self, key: str, position: int, begins_at: Milliseconds | None) -> None:
         self.counts["Step Functions transitions"] += STATES_OF_A_WINDOW
         with_calls = self.counts["calls"]
         released = release_images(
@@ -247,7 +249,7 @@ class Plane:
                 lanes=self._lanes,
                 hold_queue=self._hold_queue,
                 holds=self._holds,
-                reservations=self._calendar,
+                reservations=self._reservations,
                 clock=lambda: self.now,
                 service=LANES,
             ),
@@ -258,7 +260,7 @@ class Plane:
         )
         self._ran(RELEASE_GB, self.counts["calls"] - with_calls)
         if not released.done:
-            self._at(released.wake_at, lambda: self._turn(key, released.position, released.begins_at))
+            self._at(released.wake_at, lambda: self._window(key, released.position, released.begins_at))
 
     def _ran(self, gigabytes: float, calls: int) -> None:
         self.counts["Lambda requests"] += 1

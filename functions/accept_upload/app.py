@@ -66,14 +66,14 @@ def _accept_all(image_ids: Sequence[str]) -> None:
     failures: list[Exception] = []
     for image_id in image_ids:
         try:
-            _admit(image_id)
+            _accept(image_id)
         except Exception as error:
             failures.append(error)
     if failures:
         raise min(failures, key=lambda failure: isinstance(failure, Retryable))
 
 
-def _admit(image_id: str) -> None:
+def _accept(image_id: str) -> None:
     logger.append_keys(image_id=image_id)
     acceptance = accept_upload(ports, image_id)
     if acceptance.image is not None:

@@ -117,7 +117,7 @@ def _row(name: str, account: Account) -> dict[str, Any]:
         "poison": account.poison,
         "stale_records": account.stale_records,
         "most_attempts_of_stale": account.stale_attempts,
-        "put_off_in_pauses": account.postponed,
+        "postponed_in_pauses": account.postponed,
         "attempts": outcome.attempts,
         "sweeps": account.sweeps,
         "longest_without_sweep_seconds": account.longest_gap_seconds,

@@ -544,7 +544,7 @@ class Rehearsal:
         for _ in range(ROUNDS):
             self._rest()
             left = sum(self._stack.messages(name) for name in (*LANE_QUEUES.values(), HOLD_QUEUE, UPLOAD_QUEUE))
-            if not left and not self._running_batches() and not self._unburied():
+            if not left and not self._running_batches() and not self._owed_dead_letters():
                 break
             self._go_to(self._clock.now() + _ROUND_SECONDS * 1000)
         self._stage.strikes.lift()
@@ -553,7 +553,7 @@ class Rehearsal:
         names = {batch.execution for batch in self._batches}
         return [one["name"] for one in self._stack.executions() if one["status"] == "RUNNING" and one["name"] in names]
 
-    def _unburied(self) -> bool:
+    def _owed_dead_letters(self) -> bool:
         rows = self._rows()
         doomed = [rows.get(image_id) for image_id, sending in self._by_id.items() if sending.is_doomed]
         return any(row is not None and row.due_at is not None for row in doomed)
@@ -567,7 +567,7 @@ class Rehearsal:
     def _account(self, seconds: float) -> Account:
         rows = {image_id: row for image_id, row in self._rows().items() if image_id in self._by_id}
         deaths = self._stage.strikes.deaths()
-        postponed = self._put_off()
+        postponed = self._postponed()
         healthy = [rows[image_id] for image_id, one in self._by_id.items() if not one.is_doomed and image_id in rows]
         evidence = Evidence(
             rows=rows,
@@ -641,7 +641,7 @@ class Rehearsal:
                 at = datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z")
                 yield round(at.timestamp() * 1000), line
 
-    def _put_off(self) -> set[str]:
+    def _postponed(self) -> set[str]:
         """The images whose delivery or attempt came to nothing while the emulator stood still, or soon after."""
         return {
             line["image_id"]

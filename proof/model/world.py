@@ -305,7 +305,7 @@ class Model:
             process = (other, one)[turn % 2]
             if not process.is_over:
                 process.go_on(calls)
-        self._bury_processes()
+        self._end_processes()
 
     def _sweep(self) -> None:
         """What the handler does: it measures first, and sweeps whatever came of that."""
@@ -436,7 +436,7 @@ class Model:
         for process in self.stopped:
             if process.deadline is not None and process.deadline <= self.now:
                 process.die()
-        self._bury_processes()
+        self._end_processes()
         for queue in self.dead_letters.queues:
             # SQS goes on with a move whether anybody looks or not, and ends it when the queue is empty.
             while (redrive := self.redrives.latest(queue)) is not None and redrive.status is RedriveStatus.RUNNING:
@@ -454,11 +454,11 @@ class Model:
 
     def go_on(self, process: Process, calls: int | None) -> None:
         process.go_on(calls)
-        self._bury_processes()
+        self._end_processes()
 
     def kill(self, process: Process) -> None:
         process.die()
-        self._bury_processes()
+        self._end_processes()
 
     def throttle(self, store: str, seconds: int) -> None:
         """The store does not answer for a while; or the worker, which then dies at once whatever it is given."""
@@ -527,7 +527,7 @@ class Model:
         """With every fault over, lets the system come to rest, and checks what must hold then."""
         for process in self.stopped:
             process.die()
-        self._bury_processes()
+        self._end_processes()
         self.surroundings.land()
         self.surroundings.down.clear()
         self.images.lagging, self.lanes.crowd = None, 0
@@ -679,10 +679,10 @@ class Model:
         )
         self.stopped.append(process)
         process.go_on()
-        self._bury_processes()
+        self._end_processes()
         return process
 
-    def _bury_processes(self) -> None:
+    def _end_processes(self) -> None:
         self.stopped = [process for process in self.stopped if not process.is_over]
 
     def _call(self, store: str, name: str, call: Callable[[], Any]) -> Any:

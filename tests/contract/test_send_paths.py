@@ -211,7 +211,7 @@ def rescue(post: Post) -> None:
     post.invoke("sweep_due_images", {})
 
 
-def bury(post: Post) -> None:
+def place(post: Post) -> None:
     post.failed()
     post.clock.shift(1)
     post.sent.clear()
@@ -246,7 +246,7 @@ WAYS: dict[Callable[[Post], None], str] = {
     release: "fast",
     release_from_a_wider_ring: "hold-queue",
     rescue: "fast",
-    bury: "fast-dead-letters",
+    place: "fast-dead-letters",
     replay: "fast",
 }
 """Each way on which a message is sent, and the queue that it goes to."""

@@ -12,8 +12,8 @@ from tests.unit.test_dead_letters import DAY, FAILED, Office, given_up
 
 def test_dead_letters_that_near_their_fourteen_days_are_copied_once_and_stay() -> None:
     office = Office()
-    old = office.bury(FAILED, sent_at=office.now - 12 * DAY * 1000 - 1)
-    office.bury(given_up(2), sent_at=office.now - 12 * DAY * 1000)
+    old = office.place(FAILED, sent_at=office.now - 12 * DAY * 1000 - 1)
+    office.place(given_up(2), sent_at=office.now - 12 * DAY * 1000)
     first = office.archive_all()
     assert first.outcomes == Counter(archived=1, too_young=1)
     assert first.oldest_seconds == dict.fromkeys(LANES, 0.0) | {"slow": 12 * DAY + 0.001}
@@ -36,7 +36,7 @@ def test_a_dead_letter_that_nobody_can_read_is_archived_as_it_is() -> None:
 
 def test_a_queue_that_does_not_answer_keeps_no_other_from_being_archived() -> None:
     office = Office()
-    office.bury(FAILED, sent_at=0)
+    office.place(FAILED, sent_at=0)
     take = office.letters.take
 
     def throttled(queue: str, limit: int) -> Any:
@@ -51,14 +51,14 @@ def test_a_queue_that_does_not_answer_keeps_no_other_from_being_archived() -> No
 
 def test_an_archiver_whose_time_runs_out_says_so() -> None:
     office = Office(stopped=True)
-    office.bury(FAILED, sent_at=0)
+    office.place(FAILED, sent_at=0)
     assert str(office.archive_all().problems["slow"]) == "time ran out"
 
 
 def test_a_dead_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> None:
     office = Office()
-    office.bury(FAILED, sent_at=0)
-    office.bury(given_up(2), sent_at=0)
+    office.place(FAILED, sent_at=0)
+    office.place(given_up(2), sent_at=0)
     get = office.images.get
 
     def cannot_read_the_first(image_id: str) -> Any:
@@ -73,9 +73,9 @@ def test_a_dead_letter_that_trips_a_bug_keeps_no_other_from_being_archived() -> 
 
 def test_a_dead_letter_whose_row_is_unreadable_is_archived_with_what_it_says_itself() -> None:
     office = Office()
-    office.bury(FAILED, sent_at=0)
+    office.place(FAILED, sent_at=0)
     office.images.unreadable[FAILED.image_id] = office.images.rows.pop(FAILED.image_id)
-    office.bury(given_up(2), sent_at=0)
+    office.place(given_up(2), sent_at=0)
     archiving = office.archive_all()
     assert (archiving.problems, archiving.outcomes) == ({}, Counter(archived=2, too_young=0))
     first = next(document for document in office.archive.objects.values() if document["image"] is None)

@@ -85,7 +85,7 @@ class Office:
             pause=self.pause,
         )
 
-    def bury(self, image: Image, *, run: int | None = None, sent_at: int = NOW, explained: bool = True) -> DeadLetter:
+    def place(self, image: Image, *, run: int | None = None, sent_at: int = NOW, explained: bool = True) -> DeadLetter:
         """Keeps the row and puts a dead letter of one of its runs into the queue of its lane."""
         self.images.rows[image.image_id] = image
         message = replace_run(message_for(image), run)
@@ -199,8 +199,8 @@ def test_of_an_earlier_run_the_row_still_tells_the_attempts() -> None:
 
 def test_dead_letters_of_one_run_are_one_case_with_the_explained_one_speaking() -> None:
     office = Office()
-    office.bury(FAILED, explained=False, sent_at=NOW - 5)
-    office.bury(FAILED)
+    office.place(FAILED, explained=False, sent_at=NOW - 5)
+    office.place(FAILED)
     (case,) = office.ls().cases
     assert (len(case.letters), case.cause, case.error_code) == (2, "ZeroDivisionError", "internal")
     assert (case.verdict, case.sent_at) == (Verdict.FAILED, NOW - 5)
@@ -210,7 +210,7 @@ def test_dead_letters_of_one_run_are_one_case_with_the_explained_one_speaking() 
 def test_a_dead_letter_that_sqs_made_is_explained_by_the_row() -> None:
     office = Office()
     lost = replace(give_up(processing(attempt=5), now=NOW), dead_letter=DeadLetterState.KEPT)
-    office.bury(lost, explained=False)
+    office.place(lost, explained=False)
     (case,) = office.ls().cases
     assert case.cause == "worker_lost"
     assert '"r"' in case.explanation["look"], "the request that died is the one to look for"
@@ -242,16 +242,16 @@ def test_what_is_no_message_of_ours_is_a_case_of_its_own() -> None:
 )
 def test_filters_choose_by_what_is_known_of_a_case(selection: Selection, numbers: list[int]) -> None:
     office = Office()
-    office.bury(FAILED, sent_at=NOW - DAY * 1000)
-    office.bury(given_up(2, bug="KeyError"))
-    office.bury(replace(given_up(3, tenant_id="acme"), status=Status.DONE))
+    office.place(FAILED, sent_at=NOW - DAY * 1000)
+    office.place(given_up(2, bug="KeyError"))
+    office.place(replace(given_up(3, tenant_id="acme"), status=Status.DONE))
     assert [int(case.explanation["image_id"]) for case in office.ls(selection).cases] == numbers
 
 
 def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
     office = Office()
     for number in range(4):
-        office.bury(given_up(number))
+        office.place(given_up(number))
     listing = office.ls(limit=3)
     depths = dict.fromkeys(LANES, 0) | {"slow": 4}
     assert (listing.letters, listing.incomplete, listing.depths) == (3, ("slow",), depths)
@@ -263,8 +263,8 @@ def test_a_queue_that_holds_more_than_was_read_is_named() -> None:
 
 def test_a_replay_opens_the_row_sends_its_message_and_removes_all_dead_letters_of_the_run() -> None:
     office = Office()
-    office.bury(FAILED, explained=False)
-    office.bury(FAILED)
+    office.place(FAILED, explained=False)
+    office.place(FAILED)
     assert office.replay() == Counter(replayed=1)
     row = office.row(FAILED)
     assert (row.status, row.run, row.attempt, row.dead_letter, row.error) == (Status.PENDING, 2, 0, None, None)
@@ -276,7 +276,7 @@ def test_a_replay_opens_the_row_sends_its_message_and_removes_all_dead_letters_o
 def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back() -> None:
     office = Office()
     for number, bug in enumerate(("KeyError", "OSError", "KeyError")):
-        office.bury(given_up(number, bug=bug))
+        office.place(given_up(number, bug=bug))
     assert office.replay(Selection(cause="OSError")) == Counter(replayed=1)
     assert len(office.letters.lying["slow"]) == 2
     assert office.in_hand == set()
@@ -284,8 +284,8 @@ def test_only_what_is_meant_is_replayed_and_the_rest_is_given_back() -> None:
 
 def test_what_cannot_be_replayed_is_left_and_counted_by_its_verdict() -> None:
     office = Office()
-    office.bury(replace(REFUSED, image_id=f"{1:026d}"))
-    office.bury(processing())
+    office.place(replace(REFUSED, image_id=f"{1:026d}"))
+    office.place(processing())
     office.letters.lie_down("slow", "no message")
     office.letters.lie_down("slow", message_for(given_up(9)).model_dump_json())
     assert office.replay() == Counter(settled=1, working=1, unreadable=1, unknown=1)
@@ -295,7 +295,7 @@ def test_what_cannot_be_replayed_is_left_and_counted_by_its_verdict() -> None:
 
 def test_a_dead_letter_that_an_interrupted_replay_left_behind_goes_and_its_message_is_sent_anew() -> None:
     office = Office()
-    office.bury(FAILED)
+    office.place(FAILED)
     office.images.rows[FAILED.image_id] = replace(pending(image_id=FAILED.image_id), run=2)
     assert office.replay() == Counter(finished=1)
     assert [message.run for message in office.lanes.sent] == [2]
@@ -305,23 +305,23 @@ def test_a_dead_letter_that_an_interrupted_replay_left_behind_goes_and_its_messa
 
 def test_an_image_that_fails_again_meanwhile_is_not_replayed_twice_in_one_go() -> None:
     office = Office()
-    office.bury(FAILED)
+    office.place(FAILED)
     send = office.lanes.send
 
     def fails_again(message: Message, *, delay_seconds: int = 0) -> None:
         send(message)
-        office.bury(replace(FAILED, run=message.run))
+        office.place(replace(FAILED, run=message.run))
 
     office.lanes.send = fails_again  # type: ignore[method-assign]
     for number in range(2, HANDFUL + 3):
-        office.bury(replace(given_up(number), status=Status.DONE))
+        office.place(replace(given_up(number), status=Status.DONE))
     assert office.replay()["replayed"] == 1
     assert office.row(FAILED).run == 2
 
 
 def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay() -> None:
     office = Office()
-    office.bury(replace(FAILED, dead_letter=DeadLetterState.OWED))
+    office.place(replace(FAILED, dead_letter=DeadLetterState.OWED))
     change = office.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
@@ -337,7 +337,7 @@ def test_the_sweepers_mark_in_the_meantime_does_not_stop_a_replay() -> None:
 
 def test_of_two_operators_one_opens_the_row() -> None:
     office = Office()
-    office.bury(FAILED)
+    office.place(FAILED)
     change = office.images.change
 
     def overtaken(*arguments: Any, **options: Any) -> Image:
@@ -353,7 +353,7 @@ def test_of_two_operators_one_opens_the_row() -> None:
 @pytest.mark.parametrize(("meanwhile", "outcome", "run"), [("deleted", "finished", 1), ("failed again", "finished", 2)])
 def test_a_row_that_moved_on_since_it_was_read_is_left_as_it_is(meanwhile: str, outcome: str, run: int) -> None:
     office = Office()
-    office.bury(FAILED)
+    office.place(FAILED)
     change = office.images.change
     after = delete(FAILED, now=NOW) if meanwhile == "deleted" else replace(FAILED, run=2)
 
@@ -390,7 +390,7 @@ def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second
     office = Office()
     office.letters = Fading(clock=office.clock)
     for number in range(5):
-        office.bury(given_up(number))
+        office.place(given_up(number))
     get = office.images.get
 
     def slow(image_id: str) -> Any:
@@ -407,7 +407,7 @@ def test_a_slow_replay_takes_dead_letters_anew_that_it_could_not_hold(per_second
 def test_a_replay_that_is_told_to_stop_gives_back_what_it_has_not_begun() -> None:
     office = Office()
     for number in range(3):
-        office.bury(given_up(number))
+        office.place(given_up(number))
     send = office.lanes.send
 
     def stop_after_the_first(message: Message, *, delay_seconds: int = 0) -> None:
@@ -436,7 +436,7 @@ def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_see
     office = Office()
     office.letters = Forgetful()
     for number in range(3):
-        office.bury(given_up(number))
+        office.place(given_up(number))
     counts = Counts()
     pace = Pace(per_second=10, clock=office.clock, pause=office.pause)
     assert not replay_dead_letters(
@@ -450,7 +450,7 @@ def test_a_replay_that_lost_dead_letters_on_the_way_does_not_say_that_it_has_see
 
 def test_a_lane_that_does_not_answer_leaves_the_message_to_the_sweeper() -> None:
     office = Office()
-    office.bury(FAILED)
+    office.place(FAILED)
 
     def throttled(message: Message, *, delay_seconds: int = 0) -> None:
         raise Retryable("throttled")
@@ -503,7 +503,7 @@ def test_what_cannot_be_replayed_by_id_says_why(image: Image | None, why: str) -
 def test_a_whole_queue_is_moved_after_the_rows_were_opened() -> None:
     office = Office()
     for number in range(3):
-        office.bury(given_up(number))
+        office.place(given_up(number))
     redrives = FakeRedrives(office.letters, office.lanes, on_start=lambda: statuses.extend(office.images.rows.values()))
     statuses: list[Image] = []
     move, counts = office.move(redrives, per_second=2)
@@ -518,12 +518,12 @@ def test_a_whole_queue_is_moved_after_the_rows_were_opened() -> None:
 
 def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too() -> None:
     office = Office()
-    office.bury(given_up(1))
+    office.place(given_up(1))
     change, late = office.images.change, given_up(2)
 
     def another_dies(*arguments: Any, **options: Any) -> Image:
         office.images.change = change  # type: ignore[method-assign]
-        office.bury(late)
+        office.place(late)
         return change(*arguments, **options)
 
     office.images.change = another_dies  # type: ignore[method-assign]
@@ -535,7 +535,7 @@ def test_a_dead_letter_that_arrives_while_rows_are_opened_has_its_row_opened_too
 @pytest.mark.parametrize("body", ["no message", message_for(given_up(9)).model_dump_json()])
 def test_a_queue_with_dead_letters_that_a_move_would_lose_or_turn_in_circles_is_not_moved(body: str) -> None:
     office = Office()
-    office.bury(FAILED)
+    office.place(FAILED)
     office.letters.lie_down("slow", body)
     redrives = FakeRedrives(office.letters, office.lanes)
     with pytest.raises(NotReplayable, match="drop those first, or leave --all out"):
@@ -546,7 +546,7 @@ def test_a_queue_with_dead_letters_that_a_move_would_lose_or_turn_in_circles_is_
 def test_a_move_that_runs_already_is_followed_and_not_started_twice() -> None:
     office = Office()
     for number in range(2):
-        office.bury(given_up(number))
+        office.place(given_up(number))
     redrives = FakeRedrives(office.letters, office.lanes)
     redrives.start("slow", 5)
     move, counts = office.move(redrives)
@@ -557,7 +557,7 @@ def test_a_move_that_runs_already_is_followed_and_not_started_twice() -> None:
 def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest() -> None:
     office = Office()
     for number in range(4):
-        office.bury(given_up(number))
+        office.place(given_up(number))
     redrives = FakeRedrives(office.letters, office.lanes)
     redrives.on_start = lambda: setattr(office, "stopped", True)
     move, _ = office.move(redrives)
@@ -572,7 +572,7 @@ def test_stopping_cancels_the_move_and_a_repetition_moves_the_rest() -> None:
 
 def test_a_move_that_fails_says_why() -> None:
     office = Office()
-    office.bury(FAILED)
+    office.place(FAILED)
     with pytest.raises(NotReplayable, match="slow: CouldNotDetermineMessageSource"):
         office.move(FakeRedrives(office.letters, office.lanes, failure="CouldNotDetermineMessageSource"))
 
@@ -582,8 +582,8 @@ def test_a_move_that_fails_says_why() -> None:
 
 def test_only_settled_dead_letters_are_dropped_unless_forced() -> None:
     office = Office()
-    office.bury(FAILED)
-    office.bury(replace(given_up(2), status=Status.DONE))
+    office.place(FAILED)
+    office.place(replace(given_up(2), status=Status.DONE))
     office.letters.lie_down("fast", "no message")
     assert office.drop() == Counter(dropped=1, failed=1, unreadable=1)
     assert office.drop(force=True, selection=Selection(verdict=Verdict.UNREADABLE)) == Counter(dropped=1)
@@ -593,7 +593,7 @@ def test_only_settled_dead_letters_are_dropped_unless_forced() -> None:
 
 def test_a_dead_letter_whose_image_was_opened_since_the_listing_is_judged_by_the_row_of_now() -> None:
     office = Office()
-    office.bury(replace(FAILED, run=2), run=1)
+    office.place(replace(FAILED, run=2), run=1)
     assert [case.verdict for case in office.ls().cases] == [Verdict.SETTLED]
     office.images.rows[FAILED.image_id] = FAILED
     assert office.drop() == Counter(failed=1)
@@ -650,7 +650,7 @@ def list_of_events(image: Image | None) -> Listing:
 
 def with_an_unreadable_row(office: Office) -> DeadLetter:
     """A dead letter of an image whose row a newer version has written, before all others."""
-    letter = office.bury(given_up(7))
+    letter = office.place(given_up(7))
     office.images.unreadable[f"{7:026d}"] = office.images.rows.pop(f"{7:026d}")
     return letter
 
@@ -658,7 +658,7 @@ def with_an_unreadable_row(office: Office) -> DeadLetter:
 def test_a_dead_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_other_waiting() -> None:
     office = Office()
     letter = with_an_unreadable_row(office)
-    office.bury(FAILED)
+    office.place(FAILED)
     bad, good = office.ls().cases
     assert (bad.verdict, bad.image, good.verdict) == (Verdict.UNREADABLE_ROW, None, Verdict.FAILED)
     assert bad.problem is not None and "deploy that version again" in bad.problem
@@ -670,7 +670,7 @@ def test_a_dead_letter_whose_row_is_unreadable_stands_by_itself_and_keeps_no_oth
 def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> None:
     office = Office()
     letter = with_an_unreadable_row(office)
-    office.bury(replace(FAILED, status=Status.DONE))
+    office.place(replace(FAILED, status=Status.DONE))
     assert office.drop() == Counter(dropped=1, unreadable_row=1)
     assert office.letters.lying["slow"] == [letter]
     assert office.drop(force=True) == Counter(dropped=1)
@@ -679,7 +679,7 @@ def test_a_dead_letter_whose_row_is_unreadable_is_dropped_by_force_alone() -> No
 def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_whole() -> None:
     office = Office()
     with_an_unreadable_row(office)
-    office.bury(FAILED)
+    office.place(FAILED)
     with pytest.raises(NotReplayable, match="newer version"):
         office.move(FakeRedrives(office.letters, office.lanes))
     assert office.row(FAILED) == FAILED
@@ -688,7 +688,7 @@ def test_a_queue_with_a_dead_letter_whose_row_is_unreadable_is_not_moved_as_a_wh
 @pytest.mark.parametrize("attempts", [["one"], {"1": {}}, "one", 5])
 def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explained_by_its_row(attempts: Any) -> None:
     office = Office()
-    letter = office.bury(FAILED)
+    letter = office.place(FAILED)
     told = json.dumps(json.loads(letter.explanation or "") | {"attempts": attempts})
     office.letters.lying["slow"] = [replace(letter, explanation=told)]
     (case,) = office.ls().cases

@@ -13,7 +13,7 @@ from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.message import Message
 from darkroom.domain.presets import PRESETS
 from darkroom.domain.recipes import Recipe
-from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
+from darkroom.operations.submit_image import MAX_BODY_BYTES
 from proof.fakes import World
 from proof.fakes.pictures import encoded, jpeg, picture
 
@@ -69,7 +69,7 @@ def test_two_uploads_of_one_photo_are_two_images() -> None:
         ({"body": PHOTO, "recipe": RECIPE, "variants": "thumb"}, "conflicting_parameters"),
         ({"body": PHOTO, "idempotency_key": ""}, "invalid_idempotency_key"),
         ({"body": PHOTO, "idempotency_key": "é"}, "invalid_idempotency_key"),
-        ({"body": PHOTO + bytes(MAX_UPLOAD_BYTES)}, "upload_too_large"),
+        ({"body": PHOTO + bytes(MAX_BODY_BYTES)}, "upload_too_large"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -104,7 +104,7 @@ def test_formats_beside_the_standard_ones_are_accepted_by_setting_alone() -> Non
 
 def test_an_upload_of_exactly_the_limit_is_accepted() -> None:
     world = World()
-    world.submit(PHOTO + bytes(MAX_UPLOAD_BYTES - len(PHOTO)))
+    world.submit(PHOTO + bytes(MAX_BODY_BYTES - len(PHOTO)))
     assert len(world.lanes.sent) == 1
 
 

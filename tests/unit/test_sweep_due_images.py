@@ -387,7 +387,7 @@ def test_where_not_all_dead_letters_can_be_seen_a_second_one_is_placed_only_afte
     take = world.dead_letters.take
     world.dead_letters.take = lambda queue, limit: replace(take(queue, limit), **not_all)
     for _ in range(2):
-        assert world.sweep().outcomes == Counter(unburied=1)
+        assert world.sweep().outcomes == Counter(dead_letter_owed=1)
         world.advance(3600)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
 
@@ -399,7 +399,7 @@ def test_a_dead_letter_that_an_operator_has_in_hand_is_waited_for() -> None:
     world.sweep()
     world.images.rows[image_id] = owing  # the sweep died before it could write that it had placed the dead letter
     held = world.dead_letters.take("slow", 10)
-    assert world.sweep().outcomes == Counter(unburied=1)
+    assert world.sweep().outcomes == Counter(dead_letter_owed=1)
     world.dead_letters.give_back(held.letters)
     world.advance(60)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
@@ -414,7 +414,7 @@ def test_the_last_look_is_one_that_sees_all_dead_letters() -> None:
     world.dead_letters.lie_down("slow", letter.body)
     world.advance(LAST_MESSAGE_SECONDS)
     hidden = world.dead_letters.take("slow", 10)  # received by a sweep to which the answer never came
-    assert world.sweep().outcomes == Counter(unburied=1)
+    assert world.sweep().outcomes == Counter(dead_letter_owed=1)
     world.dead_letters.give_back(hidden.letters)
     world.advance(60)
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
@@ -514,7 +514,7 @@ def test_the_oldest_unfinished_image_of_each_lane_is_told_and_none_is_zero() -> 
 
 def test_every_lane_that_is_deployed_is_measured() -> None:
     world = World(service=LANES | {"bulk": SLOW})
-    assert world.oldest() == {"fast": 0.0, "slow": 0.0, "bulk": 0.0}
+    assert world.oldest() == dict.fromkeys([*LANES, "bulk"], 0.0)
 
 
 def test_an_upload_that_never_came_expires_once_it_can_come_no_more() -> None:

@@ -21,7 +21,7 @@ from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
 from darkroom.domain.upload_notification import upload_key
 from darkroom.http.problems import PROBLEMS
 from darkroom.http.routes import ROUTES
-from darkroom.operations.submit_image import MAX_UPLOAD_BYTES
+from darkroom.operations.submit_image import MAX_BODY_BYTES
 from darkroom.settings import AccessSettings, InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")
@@ -100,10 +100,10 @@ def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -
         for variable, value in function["Environment"]["Variables"].items()
         if value == {"Ref": "MaxUploadBytes"}
     }
-    assert variables == {("BeginUploadFunction", "MAX_UPLOAD_BYTES"), ("TranscodeImageFunction", "MAX_FILE_BYTES")}
+    assert variables == {("BeginUploadFunction", "MAX_FILE_BYTES"), ("TranscodeImageFunction", "MAX_FILE_BYTES")}
     parameter = raw_template()["Parameters"]["MaxUploadBytes"]
     assert parameter["Default"] == Limits().max_bytes
-    assert parameter["MinValue"] == MAX_UPLOAD_BYTES, "what fits into a request fits"
+    assert parameter["MinValue"] == MAX_BODY_BYTES, "what fits into a request fits"
     held = 3 * parameter["MaxValue"] + 200_000_000  # the bytes, what is on the wire, the interpreter with boto3
     assert held <= FUNCTIONS["AcceptUploadFunction"]["MemorySize"] * 1024 * 1024
 

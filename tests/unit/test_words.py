@@ -16,7 +16,7 @@ def test_no_replaced_word_is_left_but_where_history_is_told() -> None:
     beginnings = "|".join(word for word, new in listed["stored"].items() if "logical ids" in new)
     words = "|".join(re.escape(word) for kind in listed.values() for word in sorted(kind, key=len, reverse=True))
     # Each as a whole word, or as the beginning of logical ids.
-    pattern = re.compile(rf"(?<![\w-])(?:{words})(?!\w)|(?:{beginnings})(?=[A-Z])")
+    pattern = re.compile(rf"(?<![\w-])_?(?:{words})(?!\w)|(?:{beginnings})(?=[A-Z])")
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "--", ".", ":!CHANGELOG.md", ":!docs/decisions", f":!{LIST.relative_to(ROOT)}"],
         cwd=ROOT, capture_output=True, check=True, text=True,

@@ -173,12 +173,12 @@ class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings):
 
 
 class BeginUploadSettings(LoadSheddingSettings):
-    """What `begin_upload` needs; `max_upload_bytes` is the largest file that may be announced."""
+    """What `begin_upload` needs; `max_file_bytes` is the largest file that may be announced."""
 
     images_table: str
     uploads_bucket: str
     outputs_bucket: str
-    max_upload_bytes: int = Field(_DEFAULTS.max_bytes, ge=1)
+    max_file_bytes: int = Field(_DEFAULTS.max_bytes, ge=1)
 
 
 class AcceptUploadSettings(QueueSettings, InputSettings):

@@ -149,7 +149,7 @@ def begin_upload() -> tuple[darkroom.operations.begin_upload.Ports, Edge]:
         load_shedder=_load_shedder(settings),
         clock=clock,
         randomness=randomness,
-        max_bytes=settings.max_upload_bytes,
+        max_bytes=settings.max_file_bytes,
     )
     return ports, _edge(
         settings, OutputsBucket(s3, settings.outputs_bucket), circuits.of_dynamodb(dynamodb, settings.images_table)

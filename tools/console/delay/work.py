@@ -62,7 +62,7 @@ class _Words:
 
 
 @dataclass(kw_only=True)
-class _Tally:
+class _Counts:
     done: int = 0
     left: int = 0
     refused: dict[str, Rejected | UnreadableRow] = field(default_factory=dict)
@@ -150,9 +150,9 @@ def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, 
 
 def _do(
     stack: Stack, choice: Choice, selection: Selection, words: _Words, act: Callable[[str], bool], *, rate: int
-) -> _Tally:
+) -> _Counts:
     listing = _listed(stack, choice, selection, limit=LIMIT)
-    total, counts = listing.images + listing.due, _Tally()
+    total, counts = listing.images + listing.due, _Counts()
 
     def attempt(image_id: str) -> bool | Rejected | UnreadableRow:
         try:
@@ -201,7 +201,7 @@ def _do(
     return counts
 
 
-def _end(stack: Stack, choice: Choice, words: _Words, counts: _Tally, *, rate: int) -> None:
+def _end(stack: Stack, choice: Choice, words: _Words, counts: _Counts, *, rate: int) -> None:
     out = display.output()
     if counts.left:
         display.line(out, f"Left alone: {counts.left:,} that are begun, rescheduled or withdrawn.")

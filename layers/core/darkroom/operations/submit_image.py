@@ -22,7 +22,7 @@ from darkroom.ports import Originals, Randomness
 if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
 
-MAX_UPLOAD_BYTES = 4 * 1024 * 1024
+MAX_BODY_BYTES = 4 * 1024 * 1024
 """The most that a direct upload may weigh. Base64 makes 4/3 of it, and Lambda's synchronous payload ends at 6 MB."""
 
 
@@ -131,10 +131,10 @@ def _replay(ports: Ports, image: Image, fingerprint: str) -> Accepted:
 def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
     if not body:
         raise Rejected("empty_upload", "The body is empty. Send the file's bytes: curl --data-binary @photo.jpg")
-    if len(body) > MAX_UPLOAD_BYTES:
+    if len(body) > MAX_BODY_BYTES:
         raise Rejected(
             "upload_too_large",
-            f"The upload has {len(body)} bytes; at most {MAX_UPLOAD_BYTES} can be sent in one request. "
+            f"The upload has {len(body)} bytes; at most {MAX_BODY_BYTES} can be sent in one request. "
             "Announce a larger file with POST /uploads, which answers with a place to upload it to.",
         )
     return accepted_media_type(body[:SNIFF_BYTES], input_formats)

@@ -206,7 +206,7 @@ class _Round:
                 case LookForUpload(came=came, never_came=never_came):
                     return self._look_for_upload(before, came=came, never_came=never_came)
                 case PlaceDeadLetter(image=after):
-                    return self._bury(images.change(before, after, fence=DUE_FENCE))
+                    return self._place_dead_letter(images.change(before, after, fence=DUE_FENCE))
                 case Remove(image=after):
                     self._ports.outputs.delete_all(image_id)
                     self._ports.originals.delete(image_id)
@@ -230,7 +230,7 @@ class _Round:
         is_sent = send_or_mark_due(ports, pushed, lambda: ports.upload_queue.put(message_for(pushed)))
         return "rescued" if is_sent else "unsent"
 
-    def _bury(self, image: Image) -> str:
+    def _place_dead_letter(self, image: Image) -> str:
         """Makes sure of exactly one dead letter: SQS may have made one, or several, or none, and so may a sweep that
         died before it could write that it had."""
         ports = self._ports
@@ -240,7 +240,7 @@ class _Round:
         # What decides here is what is not there: none that explains itself yet, and in the last look no other one.
         must_see_all = image.dead_letter is DeadLetterState.PLACED or kept is None
         if must_see_all and not taken.complete and image.rescues < LOOKS_AT_DEAD_LETTERS:
-            return "unburied"
+            return "dead_letter_owed"
         if kept is None and image.dead_letter is DeadLetterState.OWED:
             ports.dead_letters.put(image.lane, message_for(image), explanation_of(image))
         elif kept is None and letters:

@@ -137,16 +137,16 @@ def transcode_image(ports: Ports, delivery: Delivery) -> Outcome:
     """
     if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:
         cause = Retryable("too little time is left for another image")
-        return _put_off(delivery, cause, delay_seconds=RETURN_SECONDS)
+        return _postponed(delivery, cause, delay_seconds=RETURN_SECONDS)
     try:
         ports.require_healthy()
         return _settle(ports, delivery)
     except Retryable as outage:
         delay_seconds = OUTAGE.delay_seconds(delivery.receive_count, ports.jitter())
-        return _put_off(delivery, outage, delay_seconds=delay_seconds)
+        return _postponed(delivery, outage, delay_seconds=delay_seconds)
 
 
-def _put_off(delivery: Delivery, cause: Retryable, *, delay_seconds: int) -> Postponed:
+def _postponed(delivery: Delivery, cause: Retryable, *, delay_seconds: int) -> Postponed:
     returns_in_seconds = returns_in(delay_seconds, receive_count=delivery.receive_count)
     return Postponed(delay_seconds=delay_seconds, cause=cause, returns_in_seconds=returns_in_seconds)
 

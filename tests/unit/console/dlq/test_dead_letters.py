@@ -61,9 +61,9 @@ def test_an_empty_house_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
 
 
 def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED, explained=False)
-    stack.office.bury(FAILED)
-    stack.office.bury(replace(given_up(3), status=Status.DONE))
+    stack.office.place(FAILED, explained=False)
+    stack.office.place(FAILED)
+    stack.office.place(replace(given_up(3), status=Status.DONE))
     stack.office.letters.lie_down("fast", "no message")
     lines = run("dlq", "ls").stdout.splitlines()
     assert lines[0] == f"4 dead letters of 3 runs in {QUEUES}: 1 to replay, 1 settled, 1 unreadable."
@@ -77,7 +77,7 @@ def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, 
 
 
 def test_filters_are_repeated_in_what_to_type_next(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
+    stack.office.place(FAILED)
     shown = run("dlq", "ls", "--cause", "ZeroDivisionError", "--tenant", "default").stdout
     assert "./darkroom dlq replay --cause ZeroDivisionError --tenant default --stack shop" in shown
     shown = run("dlq", "ls", "--cause", "internal", "--verdict", "failed").stdout
@@ -86,20 +86,20 @@ def test_filters_are_repeated_in_what_to_type_next(run: Run, stack: FakeStack) -
 
 
 def test_a_dead_letter_that_sqs_will_soon_delete_is_pointed_out(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
+    stack.office.place(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
     assert "SQS deletes the oldest in 1 d 0 h; keep a copy: ./darkroom dlq archive" in run("dlq", "ls").stdout
 
 
 def test_a_listing_that_is_not_whole_says_so(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
-    stack.office.bury(LOST)
+    stack.office.place(FAILED)
+    stack.office.place(LOST)
     assert "That is not all: of about 2 dead letters 1 were read." in run("dlq", "ls", "--limit", "1").stdout
     stack.office.letters.take("slow", 1)
     assert "About 1 more are in another hand now" in run("dlq", "ls").stdout
 
 
 def test_json_holds_what_the_table_shows_and_all_that_is_known(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
+    stack.office.place(FAILED)
     document = json.loads(run("dlq", "ls", "--json").stdout)
     (case,) = document["cases"]
     assert document["queues"] == dict.fromkeys(LANES, 0) | {"slow": 1}
@@ -108,7 +108,7 @@ def test_json_holds_what_the_table_shows_and_all_that_is_known(run: Run, stack: 
 
 
 def test_one_case_is_shown_with_its_stacks_and_the_log_to_read(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
+    stack.office.place(FAILED)
     shown = run("dlq", "show", FAILED.image_id).stdout
     assert shown.startswith(f"{FAILED.image_id}: ZeroDivisionError; its image was given up, and can be replayed.")
     for text in ("ZeroDivisionError: a bug", "  boom", "request r", "failed, run 1, attempt 5"):
@@ -136,7 +136,7 @@ def test_what_has_no_dead_letter_is_told_by_its_row(run: Run, stack: FakeStack) 
 
 
 def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
+    stack.office.place(FAILED)
     stack.office.letters.lie_down("fast", "no message")
     before = dict(stack.images.rows)
     result = run("dlq", "replay", "--rate", "20")
@@ -167,8 +167,8 @@ def test_a_refused_image_is_not_replayed_and_the_reason_is_told(run: Run, stack:
 
 
 def test_a_whole_lane_is_replayed_by_a_move(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
-    stack.office.bury(LOST)
+    stack.office.place(FAILED)
+    stack.office.place(LOST)
     assert "./darkroom dlq replay --lane slow --all --yes" in run("dlq", "replay", "--all", "--lane", "slow").stdout
     assert stack.redrives.started == []
     shown = run("dlq", "replay", "--all", "--lane", "slow", "--yes").stdout
@@ -185,8 +185,8 @@ def test_a_lane_that_a_move_would_harm_is_not_moved(run: Run, stack: FakeStack, 
 
 
 def test_a_drop_takes_what_is_settled_and_more_only_by_force(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
-    stack.office.bury(replace(given_up(3), status=Status.DONE))
+    stack.office.place(FAILED)
+    stack.office.place(replace(given_up(3), status=Status.DONE))
     told = run("dlq", "drop").stdout
     assert told.startswith(f"Would drop 1 dead letter of 2 in {QUEUES}. Nothing was changed.")
     assert "1 to replay: these stay. --force drops them too." in told
@@ -198,8 +198,8 @@ def test_a_drop_takes_what_is_settled_and_more_only_by_force(run: Run, stack: Fa
 
 
 def test_the_archive_gets_what_is_old_enough(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
-    stack.office.bury(LOST)
+    stack.office.place(FAILED, sent_at=stack.clock() - 13 * DAY * 1000)
+    stack.office.place(LOST)
     assert "Would archive 1 dead letter of 2: older than 12d." in run("dlq", "archive").stdout
     assert stack.archive.objects == {}
     done = run("dlq", "archive", "--yes").stdout
@@ -207,8 +207,8 @@ def test_the_archive_gets_what_is_old_enough(run: Run, stack: FakeStack) -> None
 
 
 def test_trouble_in_the_midst_tells_what_was_done(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
-    stack.office.bury(LOST)
+    stack.office.place(FAILED)
+    stack.office.place(LOST)
     remove = stack.office.letters.remove
 
     def fails_at_the_second(letter: Any) -> None:
@@ -277,7 +277,7 @@ def test_what_only_looks_like_a_dead_letter_of_a_batch_is_unreadable(
 
 
 def test_a_dead_letter_whose_row_is_unreadable_is_shown_as_such(run: Run, stack: FakeStack) -> None:
-    stack.office.bury(FAILED)
+    stack.office.place(FAILED)
     stack.images.unreadable[FAILED.image_id] = stack.images.rows.pop(FAILED.image_id)
     listed = run("dlq", "ls").stdout
     assert "1 of unreadable rows" in listed and "Unreadable rows:  ./darkroom doctor --stack shop" in listed
