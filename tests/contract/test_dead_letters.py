@@ -329,7 +329,7 @@ def test_every_queue_that_another_one_ends_in_is_found_by_its_name(aws: Aws) -> 
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
-        (Retryable("reading: SlowDown"), "Nothing is lost, and what was done is done: type the same again."),
+        (Retryable("reading: SlowDown"), "Nothing is lost, and what was done is done: run the same command again."),
         (UnreadableRow("0" * 26, "no"), "deploy that version again. It is left as it is."),
         (NoCredentialsError(), "Set AWS_PROFILE"),
         (EndpointConnectionError(endpoint_url="https://sqs.test"), "AWS cannot be reached"),

@@ -149,7 +149,7 @@ def test_down_stops_a_serving_stack_from_another_terminal_and_that_is_no_failure
     assert serving.stack.darkroom("local", "down").returncode == 0
     assert serving.process.wait(STOP_SECONDS) == 0
     assert_nothing_is_left(serving.stack, ports)
-    assert "No local stack runs" in serving.stack.darkroom("local", "down").stdout
+    assert "No local stack is running" in serving.stack.darkroom("local", "down").stdout
 
 
 def assert_nothing_is_left(stack: LocalStack, ports: list[int]) -> None:

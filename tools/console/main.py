@@ -20,7 +20,7 @@ from console.tenants import keys
 from console.terminal import display
 from console.upload import commands as upload
 
-_HELP = """Develop photos: send them, see how they get on, fetch the results.
+_HELP = """Develop photos: send them, follow their progress, fetch the results.
 
 Commands talk to the local stack of this checkout ([bold]make run[/bold] starts it),
 or to a deployed one with [bold]--url[/bold].
@@ -34,19 +34,19 @@ _EPILOG = """[bold]A first photo[/bold]
 
 [bold]Environment[/bold]
 
-  DARKROOM_URL, DARKROOM_API_KEY      [dim]stand for --url and --api-key[/dim]
-  DARKROOM_STATE_DIR                  [dim]the local stack's state, not .darkroom[/dim]
+  DARKROOM_URL, DARKROOM_API_KEY      [dim]defaults of --url and --api-key[/dim]
+  DARKROOM_STATE_DIR                  [dim]the local stack's state, instead of .darkroom[/dim]
 
 [bold]Exit status[/bold]
 
   0    it worked
-  1    it did not: standard error says why and what to do
+  1    it failed: standard error says why and what to do
   2    the command was not understood: see COMMAND --help
   130  interrupted"""
 
 
 class _Commands(TyperGroup):
-    """The commands; an error that the caller can do something about is one sentence and exit status 1, no traceback."""
+    """The commands; an error that the caller can fix is printed as a sentence with exit status 1, not a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -82,5 +82,5 @@ app.add_typer(local.app, name="local")
 
 
 def main() -> None:
-    """Runs the command line and exits with its status."""
+    """Runs the command line and exits with the command's status."""
     app(prog_name="./darkroom")

@@ -1,4 +1,4 @@
-"""The HTTP API as Python calls: requests are repeated where that can do no harm, and refusals are explained."""
+"""The HTTP API as Python calls: requests are retried if that is safe, and refusals are explained."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IMAGE_ID_PATTERN = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 
 
 class VariantDocument(TypedDict):
-    """One finished output; `url` is presigned and lives about 15 minutes."""
+    """One finished output; `url` is presigned and valid for about 15 minutes."""
 
     name: str
     width: int
@@ -68,7 +68,7 @@ class LinksDocument(TypedDict):
 
 
 class StatusDocument(TypedDict):
-    """What the API says of an image: always with all of these keys, and perhaps with new ones."""
+    """What the API says about an image: always with all of these keys, and perhaps with new ones."""
 
     id: str
     status: str
@@ -89,11 +89,11 @@ class StatusDocument(TypedDict):
 
 
 class ApiError(Exception):
-    """A request did not succeed; the message says why and what to do."""
+    """A request failed; the message says why and what to do."""
 
 
 class Unreachable(ApiError):
-    """No request can get through (nothing listens, no such host, no trust): repair that first, then try again."""
+    """No request can get through (nothing listens, no such host, no trusted certificate): fix that, then try again."""
 
 
 class Unavailable(ApiError):
@@ -101,7 +101,7 @@ class Unavailable(ApiError):
 
 
 class Refused(ApiError):
-    """The API answered that it will not do this; sending the same again gives the same answer."""
+    """The API refused the request; sending the same again gives the same response."""
 
     def __init__(self, message: str, *, status_code: int, code: str | None = None) -> None:
         super().__init__(message)
@@ -110,16 +110,16 @@ class Refused(ApiError):
 
 
 class Unauthorized(Refused):
-    """The caller may not use this API: no request of theirs will succeed before their credential is changed."""
+    """The caller may not use this API: no request succeeds until the caller uses another credential."""
 
 
 class AddressExpired(ApiError):
-    """A presigned URL is no longer valid: ask for the image's status again to get a new one."""
+    """A presigned URL is no longer valid: get the image's status again for a new one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How often a request is sent, and how long the pauses between are."""
+    """How often a request is sent, and how long to wait between attempts."""
 
     max_attempts: int = 8
     first_pause_seconds: float = 0.25
@@ -130,8 +130,8 @@ class RetryPolicy:
 def pause_before_retry(policy: RetryPolicy, *, attempt: int, retry_after_seconds: float | None, jitter: float) -> float:
     """Seconds to wait after failed attempt number `attempt` (from 1); `jitter` is a random number in [0, 1).
 
-    Exponential, the upper half of each pause random, so that clients that failed together do not come back together. A
-    server's `Retry-After` is never undercut, up to the policy's cap.
+    The backoff is exponential, and the upper half of each pause is random, so clients that failed together do not come
+    back together. The pause is never shorter than the server's `Retry-After`, up to the policy's cap.
     """
     ceiling = min(policy.first_pause_seconds * 2.0 ** (attempt - 1), policy.longest_pause_seconds)
     backoff = ceiling * (0.5 + 0.5 * jitter)
@@ -158,7 +158,7 @@ def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A status document, and what the answer's headers say about asking again."""
+    """A status document, and what the response's headers say about the next request."""
 
     document: StatusDocument
     entity_tag: str | None = None
@@ -176,14 +176,14 @@ class Answer:
         return self.document["status"] in TERMINAL_STATUSES
 
 
-# 429 throttles, 503 is the API's own "not now"; 500, 502 and 504 are what API Gateway answers when a function crashed,
-# answered nonsense or ran out of time. Everything this client sends may be repeated: a POST carries an Idempotency-Key.
+# 429 throttles, 503 is the API's own "not now"; API Gateway answers 500, 502 and 504 if a function crashed, returned
+# something invalid or timed out. Everything this client sends may be repeated: a POST carries an Idempotency-Key.
 _RETRIED_STATUS_CODES = frozenset({429, 500, 502, 503, 504})
 
 _CHUNK_BYTES = 64 * 1024
 
 _FORMS = 3
-"""How many forms are asked for in a row where each is out of date when the file has been sent."""
+"""How many forms in a row may be out of date by the time the file has been sent."""
 
 # A function behind an HTTP API may take 30 s to answer
 # (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html).
@@ -213,7 +213,7 @@ class Api:
         self._pause = pause
         self._jitter = jitter
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-        # A proxy that the environment names is for the outside world, never for this machine.
+        # A proxy in the environment is for other hosts, never for this machine.
         trust_environment = not self._is_on_this_machine
         certificates = _certificates(self.url)
         credentials = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
@@ -227,7 +227,7 @@ class Api:
             trust_env=trust_environment,
             verify=certificates,
         )
-        # Presigned URLs carry their own authority, and S3 refuses a request that brings a second one.
+        # Presigned URLs carry their own credential, and S3 refuses a request with a second one.
         self._storage = httpx.Client(
             headers={"User-Agent": "darkroom"},
             timeout=_TIMEOUT,
@@ -261,8 +261,8 @@ class Api:
     ) -> Answer:
         """Posts an image; returns once it is accepted (202). `parameters` say what to make of it.
 
-        All attempts carry the same key, so that a lost answer cannot make a second image. `on_sent` is told how many
-        bytes of the body have been sent; it starts from zero with each attempt.
+        All attempts carry the same key, so a lost response cannot make a second image. `on_sent` gets the number of
+        bytes of the body that have been sent; it starts from zero with each attempt.
         """
         headers = {"Content-Type": content_type, "Idempotency-Key": idempotency_key, "Content-Length": str(len(body))}
         # A space must travel as %20: SigV4 knows no "+", and the signature would not be the one that AWS computes.
@@ -286,10 +286,10 @@ class Api:
         idempotency_key: str,
         on_sent: Callable[[int], None] | None = None,
     ) -> Answer:
-        """Announces a file that is too large for a request, and sends it to the store by the form that this gives.
+        """Announces a file that is too large for a request, and sends it to S3 with the form that this returns.
 
-        Each attempt begins with the announcement: it gives a form that is still good, and tells where an attempt whose
-        answer was lost has brought the file. `on_sent` is as in `submit`. Raises OSError where the file cannot be read.
+        Each attempt begins with the announcement: it returns a form that is still valid, or says that an attempt whose
+        response was lost did deliver the file. `on_sent` is as in `submit`. Raises OSError if the file is unreadable.
         """
         answer: Answer | None = None
 
@@ -320,12 +320,12 @@ class Api:
             return answer, form_in(_json_object(response))
         except (KeyError, TypeError) as error:
             raise Refused(
-                f"{self.url} did not answer with a form. Is this the address of a Darkroom API?",
+                f"{self.url} did not return a form. Is this the address of a Darkroom API?",
                 status_code=response.status_code,
             ) from error
 
     def status(self, image_id: str, *, seen: Answer | None = None) -> Answer:
-        """Asks for an image's status; with `seen`, an earlier answer, the document travels only if it has changed."""
+        """Gets an image's status; with `seen`, an earlier answer, the document is sent only if it has changed."""
         headers = {} if seen is None or seen.entity_tag is None else {"If-None-Match": seen.entity_tag}
         response = self._send_patiently(
             lambda: self._client.get(f"/images/{image_id}/status", headers=headers), self.url
@@ -342,24 +342,24 @@ class Api:
         return self._answer(response)
 
     def reschedule(self, image_id: str, when: Mapping[str, str]) -> StatusDocument:
-        """Gives a scheduled image another time, in the words of the API (`process_at` or `delay`); returns the document
-        as it is then. Sent again after a lost answer, it moves the image to the same time again, or by `delay` to a
-        moment later."""
+        """Moves a scheduled image to another time, in the API's terms (`process_at` or `delay`); returns the document
+        after that. If it is sent again after a lost response, the image moves to the same time again, or with `delay`
+        to a moment later."""
         response = self._send_patiently(lambda: self._client.patch(f"/images/{image_id}", json=dict(when)), self.url)
         if response.status_code != 200:
             raise self._refusal(response)
         return self._answer(response).document
 
     def withdraw(self, image_id: str) -> None:
-        """Withdraws an image: what is unfinished is cancelled, and what lies in the stores is removed."""
+        """Deletes an image: an unfinished one is cancelled, and its objects are removed."""
         response = self._send_patiently(lambda: self._client.delete(f"/images/{image_id}"), self.url)
         if response.status_code != 204:
             raise self._refusal(response)
 
     def download(self, url: str, *, size_bytes: int) -> bytes:
-        """The object behind a presigned URL, which has `size_bytes` bytes; of a longer one not much more is read.
+        """The object behind a presigned URL, which has `size_bytes` bytes; not much more is read if it is longer.
 
-        Raises AddressExpired where the URL is no longer valid.
+        Raises AddressExpired if the URL is no longer valid.
         """
 
         def send() -> httpx.Response:
@@ -373,7 +373,7 @@ class Api:
 
         response = self._send_patiently(send, f"{urlsplit(url).scheme}://{urlsplit(url).netloc}")
         if response.status_code == 403:
-            raise AddressExpired("The address of the file has expired.")
+            raise AddressExpired("The file's URL has expired.")
         if response.status_code != 200:
             raise Refused(
                 f"The file could not be fetched: the store answered {response.status_code} {response.reason_phrase}.",
@@ -400,7 +400,7 @@ class Api:
                 trouble = explanation(response)
                 wait_seconds = _retry_after(response)
             if attempt >= self._retry.max_attempts:
-                raise Unavailable(f"{address} failed {attempt} times, at last with: {trouble} Try again later.")
+                raise Unavailable(f"{address} failed {attempt} times, the last time with: {trouble} Try again later.")
             self._pause(
                 pause_before_retry(
                     self._retry, attempt=attempt, retry_after_seconds=wait_seconds, jitter=self._jitter()
@@ -412,7 +412,7 @@ class Api:
         missing = StatusDocument.__required_keys__ - document.keys()
         if missing:
             raise Refused(
-                f"{self.url} did not answer with a status document (no {', '.join(sorted(missing))}). "
+                f"{self.url} did not return a status document (no {', '.join(sorted(missing))}). "
                 "Is this the address of a Darkroom API?",
                 status_code=response.status_code,
             )
@@ -427,7 +427,7 @@ class Api:
         message = explanation(response)
         code = _json_object(response).get("code")
         if code is None:
-            # Not a problem document, so it is not from Darkroom's own code but from what stands before it.
+            # Not a problem document, so it comes not from Darkroom's own code but from what is in front of it.
             message += _HINTS.get(response.status_code, "")
         if response.is_redirect:
             message = f"{self.url} redirects to {response.headers.get('location', 'elsewhere')}: give that address."
@@ -436,16 +436,16 @@ class Api:
 
 
 _HINTS = {
-    401: " This stack wants a credential: give --api-key KEY or set DARKROOM_API_KEY.",
-    403: " This stack refuses the caller. With --api-key: the key is none of this stack's, was revoked, or its tenant "
-    "is suspended. For a stack with Access=iam: give --iam (your AWS credentials need execute-api:Invoke).",
+    401: " This stack needs a credential: use --api-key KEY or set DARKROOM_API_KEY.",
+    403: " This stack refuses the caller. With --api-key: the key belongs to another stack, was revoked, or its tenant "
+    "is suspended. For a stack with Access=iam: use --iam (your AWS credentials need execute-api:Invoke).",
     404: " Is this the address of a Darkroom API (the ApiUrl output of the stack)?",
-    413: " API Gateway takes images up to about 4.6 MB: announce a larger one with POST /uploads.",
+    413: " API Gateway accepts images up to about 4.6 MB: announce a larger one with POST /uploads.",
 }
 
 
 def explanation(response: httpx.Response) -> str:
-    """What an unwelcome answer says, as a sentence: a problem's detail, or whatever else there is."""
+    """What an error response says, as a sentence: a problem's detail, or whatever else it has."""
     document = _json_object(response)
     # Problem documents have `detail` and `title` (RFC 9457); API Gateway's own answers have `message`.
     for key in ("detail", "title", "message"):
@@ -459,7 +459,7 @@ def explanation(response: httpx.Response) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address leads to this machine and no further."""
+    """Whether an address is on this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -469,14 +469,14 @@ def is_loopback(url: str) -> bool:
 
 def _nobody_listens(address: str) -> str:
     return (
-        f"Nothing listens at {address}. Start what should answer there, or give another address with --url or "
+        f"Nothing listens at {address}. Start the server there, or give another address with --url or "
         "DARKROOM_URL; without either it is the local stack."
     )
 
 
 def _certificates(url: str) -> ssl.SSLContext:
     if is_loopback(url) and urlsplit(url).scheme == "http":
-        # Nothing here speaks TLS, and reading every authority of the world takes longer than all that a command does.
+        # No TLS is used here, and loading the certificate authorities takes longer than the whole command.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.create_ssl_context()
 
@@ -490,7 +490,7 @@ def _chunks(body: bytes, on_sent: Callable[[int], None]) -> Iterator[bytes]:
 
 
 def _plain_headers(response: httpx.Response) -> dict[str, str]:
-    # The body has been decoded already, and its length may be another than what travelled.
+    # The body is already decoded, and its length may differ from what was sent.
     return {name: value for name, value in response.headers.items() if name in ("content-type", "retry-after")}
 
 

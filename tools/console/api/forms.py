@@ -1,4 +1,4 @@
-"""Sends a file to a store by a presigned form: all of the form's fields, then the file."""
+"""Sends a file to S3 with a presigned form: all of the form's fields, then the file."""
 
 from __future__ import annotations
 
@@ -11,54 +11,54 @@ from typing import Any
 
 import httpx
 
-# What S3 answers where it has not heard all of the request
+# What S3 answers if it has not received all of the request
 # (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
 _HALF_HEARD = frozenset({"IncompleteBody", "RequestTimeout"})
 
-# The form's time is over, or that of the credentials with which it was signed.
+# The form has expired, or the credentials with which it was signed have.
 _OUT_OF_DATE = re.compile(r"Policy expired|ExpiredToken|RequestTimeTooSkewed")
 
-# Where the file is not what was announced, it has changed since its hash was taken.
+# If the file is not the announced one, it has changed since its hash was taken.
 _ANOTHER_FILE = frozenset({"BadDigest", "EntityTooSmall", "EntityTooLarge"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """Where a file may be sent, and the fields that go before it."""
+    """Where a file is sent, and the fields that go before it."""
 
     url: str
     fields: Mapping[str, str]
 
 
 def form_in(document: Mapping[str, Any]) -> Form | None:
-    """The form that an answer to an announcement holds, or None where the upload is no longer awaited.
+    """The form in a response to an announcement, or None if the upload is no longer awaited.
 
-    Raises KeyError and TypeError for what is no such answer.
+    Raises KeyError or TypeError for any other document.
     """
     upload = document["upload"]
     return None if upload is None else Form(url=str(upload["url"]), fields=dict(upload["fields"]))
 
 
 def send_form(client: httpx.Client, form: Form, file: Path, on_sent: Callable[[int], None]) -> httpx.Response:
-    """What the store answers; `on_sent` is told how many of the file's bytes have gone.
+    """Sends the file and returns the store's response; `on_sent` gets the number of the file's bytes sent so far.
 
-    Raises httpx.TransportError also where the store says that it has not heard all, and OSError where the file cannot
-    be read.
+    Raises httpx.TransportError also if the store says that it has not received all, and OSError if the file cannot be
+    read.
     """
     with _Counted(file, on_sent) as opened:
         response = client.post(form.url, data=dict(form.fields), files={"file": ("file", opened)})
     if code_of(response) in _HALF_HEARD:
-        raise httpx.WriteError(f"the store heard only a part ({code_of(response)})")
+        raise httpx.WriteError(f"the store received only a part ({code_of(response)})")
     return response
 
 
 def is_out_of_date(response: httpx.Response) -> bool:
-    """Whether the same file may be sent by a fresh form."""
+    """Whether the same file may be sent again with a fresh form."""
     return response.status_code in (400, 403) and _OUT_OF_DATE.search(response.text) is not None
 
 
 def refusal(response: httpx.Response) -> str:
-    """Why the store has not taken the file, as a sentence."""
+    """Why the store has not accepted the file, as a sentence."""
     code = code_of(response)
     if code in _ANOTHER_FILE:
         return f"The file has changed since its hash was taken ({code}). Upload it again."
@@ -70,7 +70,7 @@ def refusal(response: httpx.Response) -> str:
 
 
 def code_of(response: httpx.Response) -> str:
-    """S3's code of an error answer, or an empty string."""
+    """S3's error code in a response, or an empty string."""
     code = None if response.is_success else re.search(r"<Code>(\w+)</Code>", response.text)
     return code[1] if code else ""
 
@@ -81,5 +81,5 @@ class _Counted(io.BufferedReader):
         self._on_sent = on_sent
 
     def read(self, size: int | None = -1, /) -> bytes:
-        self._on_sent(self.tell())  # what was read before has gone by now
+        self._on_sent(self.tell())  # what was read before has been sent by now
         return super().read(size)

@@ -1,4 +1,4 @@
-"""Signs requests with SigV4 by the caller's own AWS credentials, for stacks deployed with `Access=iam`."""
+"""Signs requests with SigV4 and the caller's own AWS credentials, for stacks deployed with `Access=iam`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class CredentialsMissing(Exception):
 
 
 class Credentials(Protocol):
-    """Gives the credentials that are valid now: botocore refreshes temporary ones by itself."""
+    """Returns the credentials that are valid now: botocore refreshes temporary ones by itself."""
 
     def get_frozen_credentials(self) -> ReadOnlyCredentials:
         """Access key, secret and token."""
 
 
 class SigV4(httpx.Auth):
-    """Adds an AWS signature to each request, a fresh one to every retry: a signature is valid for five minutes."""
+    """Adds an AWS signature to each request and a fresh one to each retry: a signature is valid for five minutes."""
 
     requires_request_body = True
 
@@ -56,7 +56,7 @@ class SigV4(httpx.Auth):
 
 
 def region_of(host: str) -> str | None:
-    """The region that an API's own host name tells, or None for a custom domain."""
+    """The region in the host name of an API, or None for a custom domain."""
     found = _EXECUTE_API_HOST.search(host)
     return found["region"] if found else None
 
@@ -64,7 +64,7 @@ def region_of(host: str) -> str | None:
 def ordinary_credentials(host: str) -> SigV4:
     """A signer for the API at `host`, from the environment, profile or role that any AWS tool would use.
 
-    Raises CredentialsMissing where there is none.
+    Raises CredentialsMissing if there are none.
     """
     session = Session()
     try:
@@ -77,5 +77,5 @@ def ordinary_credentials(host: str) -> SigV4:
             "--iam found no AWS credentials. Sign in (`aws sso login`), or set AWS_PROFILE or AWS_ACCESS_KEY_ID."
         )
     if not region:
-        raise CredentialsMissing(f"--iam cannot tell the region from {host}. Set AWS_REGION.")
+        raise CredentialsMissing(f"--iam cannot find the region in {host}. Set AWS_REGION.")
     return SigV4(credentials, region)

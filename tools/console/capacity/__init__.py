@@ -1,1 +1,1 @@
-"""`darkroom capacity`: what a load needs, and what that costs."""
+"""`darkroom capacity`: what a load needs, and what it costs."""

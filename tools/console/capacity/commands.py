@@ -1,4 +1,4 @@
-"""`darkroom capacity`: how many workers a demand takes, what the lanes then hold, and what a month costs."""
+"""`darkroom capacity`: how many workers a load needs, what the lanes can then hold, and what a month costs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORKER_MEMORY_MB = 2048
 _DEPLOY = (
     "sam build && sam deploy --config-env prod --parameter-overrides Environment=prod Access=keys Architecture=arm64"
 )
-"""The parameters are all named, because they replace samconfig.toml's."""
+"""All parameters are named, because they replace those in samconfig.toml."""
 
 EPILOG = """[bold]Examples[/bold]
 
@@ -37,23 +37,23 @@ EPILOG = """[bold]Examples[/bold]
 
 [bold]How long an image takes[/bold]
 
-  The metric DrainPerSecond of a deployed stack tells, as workers / drain; a photo and the
-  preset standard take about a quarter of a second."""
+  In a deployed stack it is the number of workers divided by the metric DrainPerSecond;
+  a photo with the preset standard takes about a quarter of a second."""
 
 
 def command(
     *,
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0.001, help="Uploads a second, on average.", show_default=False)
+        float, typer.Option(metavar="N", min=0.001, help="Uploads per second, on average.", show_default=False)
     ],
     seconds: Annotated[
-        float, typer.Option(metavar="S", min=0.001, help="Seconds that a worker takes for one.", show_default=False)
+        float, typer.Option(metavar="S", min=0.001, help="Seconds that a worker needs for one.", show_default=False)
     ],
     peak: Annotated[
-        float, typer.Option(metavar="N", min=1, help="How many times the average come at the busiest.")
+        float, typer.Option(metavar="N", min=1, help="The busiest rate, as a multiple of the average.")
     ] = 1,
     paid: Annotated[
-        float, typer.Option(metavar="SHARE", min=0, max=1, help="Share of paying tenants: the fast lane's.")
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="Share of paying tenants, who use the fast lane.")
     ] = 0.5,
     share: Annotated[
         list[str] | None,
@@ -94,20 +94,20 @@ def _shares(told: Sequence[str]) -> dict[str, float]:
         lane, _, share = text.partition("=")
         if lane not in LANES or not re.fullmatch(r"0?\.\d+|[01](\.0*)?", share):
             raise typer.BadParameter(
-                f"{text!r} is no share of a lane: name one of {', '.join(LANES)}, and a number from 0 to 1, as in "
+                f"{text!r} is not a share of a lane: name one of {', '.join(LANES)}, and a number from 0 to 1, as in "
                 f"{FAST.name}=0.25.",
                 param_hint="--share",
             )
         shares[lane] = float(share)
     if sum(shares.values()) > 1:
-        raise typer.BadParameter("the lanes' shares come to more than 1.", param_hint="--share")
+        raise typer.BadParameter("the lanes' shares add up to more than 1.", param_hint="--share")
     return shares
 
 
 def report(demand: Demand, plan: Plan) -> list[str]:
-    """The lines that say all of it."""
+    """The lines of the whole report."""
     return [
-        f"{demand.per_second:g} uploads a second on average, {demand.per_second * demand.peak:g} at the busiest, "
+        f"{demand.per_second:g} uploads per second on average, {demand.per_second * demand.peak:g} at the busiest, "
         f"{demand.seconds:g} s each with {demand.memory_mb:,} MB",
         "",
         *_lanes(plan),
@@ -130,10 +130,10 @@ def report(demand: Demand, plan: Plan) -> list[str]:
 def _lanes(plan: Plan) -> list[str]:
     rows: list[Sequence[str]] = [
         ("", *(lane.lane for lane in plan.lanes)),
-        ("uploads a second, at the busiest", *(f"{lane.peak_per_second:,.4g}" for lane in plan.lanes)),
+        ("uploads per second, at the busiest", *(f"{lane.peak_per_second:,.4g}" for lane in plan.lanes)),
         ("busy workers (rate × seconds)", *(f"{lane.busy_workers:,.4g}" for lane in plan.lanes)),
         (f"workers, {UTILISATION:.0%} of them busy", *(f"{lane.concurrency:,}" for lane in plan.lanes)),
-        ("drain, images a second", *(f"{lane.drain_per_second:,.4g}" for lane in plan.lanes)),
+        ("drain, images per second", *(f"{lane.drain_per_second:,.4g}" for lane in plan.lanes)),
         ("service level, seconds", *(f"{lane.sla_seconds:,}" for lane in plan.lanes)),
         ("high-water mark, images", *(f"{lane.high_water_mark:,}" for lane in plan.lanes)),
     ]
@@ -159,7 +159,7 @@ def _month(demand: Demand, plan: Plan) -> list[str]:
     ]
     return [
         *_table(rows),
-        f"(list prices of {AS_OF}, us-east-1, arm64; storage, traffic and what a stack costs idle come to it)",
+        f"(list prices of {AS_OF}, us-east-1, arm64; without storage, traffic and the cost of an idle stack)",
     ]
 
 
@@ -167,7 +167,7 @@ def _advice(demand: Demand, plan: Plan) -> list[str]:
     advice = []
     if plan.concurrency > ACCOUNT_CONCURRENCY:
         advice.append(
-            f"An account runs {ACCOUNT_CONCURRENCY:,} functions at once unless it has asked for more: ask for "
+            f"An account runs {ACCOUNT_CONCURRENCY:,} functions at once by default: ask for "
             f"{plan.concurrency:,} (Service Quotas, Lambda, Concurrent executions) before you deploy."
         )
     if plan.worker_timeout_seconds != WORKER_TIMEOUT_SECONDS:
@@ -183,7 +183,7 @@ def _advice(demand: Demand, plan: Plan) -> list[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns, the first from the left and the others to the right."""
+    """Columns, the first aligned to the left and the others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(

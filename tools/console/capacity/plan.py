@@ -16,16 +16,16 @@ MIN_WORKERS, MAX_WORKERS = 2, 1000
 (https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html)."""
 
 UTILISATION = 0.8
-"""How busy the workers are at the peak: what comes in bursts, is retried or starts cold has the rest."""
+"""How busy the workers are at the peak: the rest is for bursts, retries and cold starts."""
 
 ACCOUNT_CONCURRENCY = 1000
-"""How many functions an account may run at once unless it has asked for more."""
+"""How many functions an account may run at once by default."""
 
 WORKER_TIMEOUT_SECONDS = 60
 """`Timeout` of the transcoder in template.yaml: enough for the costliest recipe, whatever the usual image takes."""
 
 LONGEST_TO_USUAL = 5
-"""How many times the usual one the longest image takes."""
+"""How many times as long as the usual image the longest one takes."""
 
 WINDOW_SECONDS = 0
 """The lanes' event sources have no batching window."""
@@ -33,24 +33,24 @@ WINDOW_SECONDS = 0
 MONTH_SECONDS = 30 * 24 * 3600
 
 VARIANTS = 4
-"""What the preset `standard` makes."""
+"""How many variants the preset `standard` makes."""
 
 STATUS_READS = 2
-"""How often a client asks until its image is done."""
+"""How often a client polls until its image is done."""
 
 API_GB, ACCEPT_MILLISECONDS, READ_MILLISECONDS = 0.5, 100, 20
-"""What an upload and a look at a status take of a function with 512 MB."""
+"""The time that an upload and a status request take in a function with 512 MB."""
 
 LOG_KILOBYTES = 5
-"""What all functions log about an image, metrics included."""
+"""What all functions log about an image, including metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What is to be done: so many images a second on average and `peak` times as many at the busiest, each so many
-    seconds of a worker with `memory_mb`. `shares` are those of lanes with a share of their own; of all others
-    `paid_share` belong to tenants of the tier `paid`, and the rest to those of `free`. `sla_seconds` has the service
-    levels that are not the lanes' own."""
+    """The load: `per_second` images on average and `peak` times as many at the busiest, each of which takes `seconds`
+    of a worker with `memory_mb`. `shares` has the lanes with a share of their own; of the rest, `paid_share` belongs
+    to tenants of the tier `paid`, and what is left to those of `free`. `sla_seconds` has the service levels that are
+    not the lanes' own."""
 
     per_second: float
     seconds: float
@@ -61,7 +61,7 @@ class Demand:
     sla_seconds: Mapping[str, int] = field(default_factory=dict)
 
     def share(self, lane: Lane) -> float:
-        """How much of everything travels in that lane."""
+        """The share of all images that use that lane."""
         if lane.name in self.shares:
             return self.shares[lane.name]
         of_tiers = {Tier.PAID: self.paid_share, Tier.FREE: 1 - self.paid_share}
@@ -71,8 +71,8 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class LanePlan:
-    """What one lane needs: `concurrency` workers, which drain so much a second; from `high_water_mark` images on it
-    could not keep its service level, and each tier is turned away at its own backlog (`shed_at`, by the tier)."""
+    """What one lane needs: `concurrency` workers, which finish `drain_per_second` images. With a backlog above
+    `high_water_mark` it could not keep its service level; each tier is turned away at its own backlog (`shed_at`)."""
 
     lane: str
     peak_per_second: float
@@ -86,7 +86,7 @@ class LanePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All that a stack needs for its demand. `requests` are a month's, by the names of the price list."""
+    """Everything that a stack needs for its load. `requests` are a month's, by the names in the price list."""
 
     lanes: tuple[LanePlan, ...]
     worker_timeout_seconds: int
@@ -99,7 +99,7 @@ class Plan:
 
     @property
     def concurrency(self) -> int:
-        """How many functions run at once at most."""
+        """The most functions that run at once."""
         return sum(lane.concurrency for lane in self.lanes) + self.api_functions
 
     @property
@@ -109,11 +109,11 @@ class Plan:
 
 
 class TooMuch(ValueError):
-    """No event source has that many workers; the message says what to do."""
+    """No event source can have that many workers; the message says what to do."""
 
 
 def plan_of(demand: Demand) -> Plan:
-    """What the demand takes. Raises TooMuch where one lane would need more workers than an event source has."""
+    """What the load needs. Raises TooMuch if one lane would need more workers than an event source can have."""
     lanes = tuple(
         _lane(
             replace(lane, sla_seconds=demand.sla_seconds.get(lane.name, lane.sla_seconds)),
@@ -122,7 +122,7 @@ def plan_of(demand: Demand) -> Plan:
         )
         for lane in LANES.values()
     )
-    # The longest of images, one after the other in the largest batch.
+    # The largest batch, full of the longest images, one after the other.
     longest_batch_seconds = max(lane.batch_size for lane in LANES.values()) * LONGEST_TO_USUAL * demand.seconds
     timeout_seconds = max(WORKER_TIMEOUT_SECONDS, 10 * ceil(longest_batch_seconds / 10))
     requests = {name: _images(demand) * each for name, each in requests_an_image(demand).items()}
@@ -145,13 +145,13 @@ def _images(demand: Demand) -> float:
 
 
 def _lane(lane: Lane, peak_per_second: float, seconds: float) -> LanePlan:
-    # Little's law: what is in hand is what comes in a second, times how long each takes.
+    # Little's law: the number in progress is the arrival rate times the time that each takes.
     busy_workers = peak_per_second * seconds
     concurrency = max(MIN_WORKERS, ceil(round(busy_workers / UTILISATION, 9)))
     if concurrency > MAX_WORKERS:
         raise TooMuch(
-            f"The {lane.name} lane would need {concurrency:,} workers, and an event source has {MAX_WORKERS:,} "
-            "at most. Let images take less time (a smaller recipe, more memory), or split them between two stacks."
+            f"The {lane.name} lane would need {concurrency:,} workers, but an event source has at most "
+            f"{MAX_WORKERS:,}. Make images take less time (a smaller recipe, more memory), or use two stacks."
         )
     drain = concurrency / seconds
     mark = high_water_mark(lane, drain)
@@ -168,12 +168,12 @@ def _lane(lane: Lane, peak_per_second: float, seconds: float) -> LanePlan:
 
 
 def requests_an_image(demand: Demand) -> Mapping[str, float]:
-    """What one upload of the preset `standard` asks AWS for until its client knows that it is done.
+    """The requests to AWS for one upload with the preset `standard`, until its client knows that it is done.
 
-    A row has up to 2 KB when it is put and 3 KB when it is finished. Writing, claiming and finishing it changes its
-    entries in two indexes too; the one in the index of its tenant's images is written once.
+    A row has up to 2 KB when it is put and 3 KB when it is finished. Writing, claiming and finishing it also changes
+    its entries in two indexes; its entry in the index of its tenant's images is written once.
     """
-    # A busy lane fills its batches: a receive, a deletion and an invocation for each.
+    # A busy lane fills its batches: one receive, one deletion and one invocation per batch.
     batches = sum(demand.share(lane) / lane.batch_size for lane in LANES.values())
     worker_gb_milliseconds = demand.memory_mb / 1024 * demand.seconds * 1000
     api_gb_milliseconds = API_GB * (ACCEPT_MILLISECONDS + STATUS_READS * READ_MILLISECONDS)

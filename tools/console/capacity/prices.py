@@ -1,4 +1,4 @@
-"""List prices of what Darkroom asks AWS for, in US dollars, us-east-1, without any free tier or volume discount.
+"""List prices of the AWS requests that Darkroom makes, in US dollars, us-east-1, without free tier or volume discount.
 
 As of November 2026: https://aws.amazon.com/sqs/pricing, /s3/pricing, /step-functions/pricing,
 /dynamodb/pricing/on-demand, /lambda/pricing, /api-gateway/pricing, /cloudwatch/pricing, /eventbridge/pricing.
@@ -19,9 +19,9 @@ PER_MILLION = {
     "DynamoDB read units": 0.125,
     "DynamoDB write units": 0.625,
     "Lambda requests": 0.20,
-    "Lambda GB-milliseconds": 0.0133334,  # arm64, $0.0000133334 a GB-second
+    "Lambda GB-milliseconds": 0.0133334,  # arm64, $0.0000133334 per GB-second
     "API requests": 1.00,
-    "Log kilobytes": 0.50,  # $0.50 a GB taken in
+    "Log kilobytes": 0.50,  # $0.50 per GB ingested
     "Scheduler invocations": 1.00,
 }
 

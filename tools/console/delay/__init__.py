@@ -1,1 +1,1 @@
-"""`darkroom delay …`: images that wait for their time."""
+"""`darkroom delay …`: scheduled images."""

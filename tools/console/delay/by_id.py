@@ -1,4 +1,4 @@
-"""Rescheduling and withdrawing single scheduled images through the API, a line for each."""
+"""Reschedules and withdraws single scheduled images through the API, and prints a line for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 
 _ABOUT_THE_WORDS = frozenset({"invalid_process_at", "invalid_delay", "invalid_schedule", "conflicting_parameters"})
-"""Refusals that every further image would be met with too."""
+"""Refusals that every other image would get too."""
 
 
 def reschedule(target: Target, image_ids: Sequence[str], when: Mapping[str, str]) -> None:
@@ -22,7 +22,7 @@ def reschedule(target: Target, image_ids: Sequence[str], when: Mapping[str, str]
         document = api.reschedule(image_id, when)
         if document["status"] == "scheduled":
             return f"waits until {document['process_at']}"
-        return f"waits no longer: it is {display.printable(document['status'])}"
+        return f"no longer waits: it is {display.printable(document['status'])}"
 
     _do(target, image_ids, reschedule_one, done="rescheduled")
 
@@ -31,12 +31,12 @@ def cancel(target: Target, image_ids: Sequence[str]) -> None:
     """`delay cancel ID…`."""
 
     def cancel_one(api: Api, image_id: str) -> str:
-        # The API would remove what is done as well; nobody who cancels a delay asks for that.
+        # The API would delete a done image too, but nobody who cancels a delay wants that.
         status = api.status(image_id).document["status"]
         if status == "cancelled":
             return "was withdrawn before"
         if status != "scheduled":
-            raise ApiError(f"Only an image that is scheduled is withdrawn here. This one is {status}.")
+            raise ApiError(f"This command withdraws only scheduled images. This one is {status}.")
         api.withdraw(image_id)
         return "withdrawn"
 
@@ -68,7 +68,7 @@ def _do(target: Target, image_ids: Sequence[str], act: Callable[[Api, str], str]
     if interrupts.requested and left:
         display.line(
             display.errors(),
-            f"Interrupted, with {display.of(left, 'image')} left: type the same again.",
+            f"Interrupted, with {display.of(left, 'image')} left: run the same command again.",
             style="yellow",
         )
         raise typer.Exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""`darkroom delay`: what waits for its time, rescheduled or withdrawn, one by one or a whole day."""
+"""`darkroom delay`: lists, reschedules and withdraws scheduled images, one by one or a whole day."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import typer
 from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
 from darkroom.domain.lanes import LANES
 
-_HELP = """Scheduled images: see what waits for its time; reschedule it, or withdraw it.
+_HELP = """Scheduled images: list them, reschedule them or withdraw them.
 
-Single images go through the API, at once. A whole day is read and written in
-the stack's own table, and only reported until it is given [bold]--yes[/bold]. All of it can be
-interrupted and typed again.
+Commands on single images use the API and act at once. Commands on a whole day
+use the stack's own table, and only say what they would do until you add
+[bold]--yes[/bold]. You can interrupt all of them and run them again.
 """
 
 _EPILOG = """[bold]Examples[/bold]
@@ -31,19 +31,19 @@ _EPILOG = """[bold]Examples[/bold]
 
 [bold]Exit status[/bold]
 
-  0    it worked; also where there was nothing to do
-  1    it did not, for one image at least: standard error says why
+  0    it worked, or there was nothing to do
+  1    it failed for at least one image: standard error says why
   2    the command was not understood; nothing was done
   130  interrupted; what was done is done"""
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
-_WHICH = "Which images (all that wait, unless told)"
+_WHICH = "Which images (default: all that wait)"
 _SINGLE = "Single images, through the API"
 _DAY = "A whole day, in the stack itself"
 
-_LANE_HELP = f"Of one lane: {', '.join(LANES)}."
-_ZONE_HELP = "The zone whose clocks cut days and hours: Europe/Berlin. Default: UTC."
+_LANE_HELP = f"Only one lane: {', '.join(LANES)}."
+_ZONE_HELP = "The time zone of days and hours, as Europe/Berlin. Default: UTC."
 _HOUR_HELP = "With --day: one of its hours, 0 to 23."
 
 IdsArgument = Annotated[
@@ -52,7 +52,7 @@ IdsArgument = Annotated[
 ]
 DayOption = Annotated[
     str | None,
-    typer.Option("--day", metavar="D", show_default=False, rich_help_panel=_DAY, help="All that waits for that day."),
+    typer.Option("--day", metavar="D", show_default=False, rich_help_panel=_DAY, help="All images of that day."),
 ]
 HourOption = Annotated[
     str | None, typer.Option("--hour", metavar="H", show_default=False, rich_help_panel=_DAY, help=_HOUR_HELP)
@@ -61,7 +61,7 @@ LaneOption = Annotated[
     str | None, typer.Option("--lane", metavar="L", show_default=False, rich_help_panel=_DAY, help=_LANE_HELP)
 ]
 TenantOption = Annotated[
-    str | None, typer.Option("--tenant", metavar="T", show_default=False, rich_help_panel=_DAY, help="Of one tenant.")
+    str | None, typer.Option("--tenant", metavar="T", show_default=False, rich_help_panel=_DAY, help="Only one tenant.")
 ]
 ZoneOption = Annotated[
     str | None, typer.Option("--zone", metavar="Z", show_default=False, rich_help_panel=_DAY, help=_ZONE_HELP)
@@ -75,7 +75,7 @@ RateOption = Annotated[
         max=500,
         show_default=False,
         rich_help_panel=_DAY,
-        help="At most N images a second. Default: 50.",
+        help="At most N images per second. Default: 50.",
     ),
 ]
 
@@ -90,7 +90,7 @@ def list_(
     *,
     day: Annotated[
         str | None,
-        typer.Option("--day", metavar="D", show_default=False, rich_help_panel=_WHICH, help="Of a day, by its hours."),
+        typer.Option("--day", metavar="D", show_default=False, rich_help_panel=_WHICH, help="One day, hour by hour."),
     ] = None,
     hour: Annotated[
         str | None, typer.Option("--hour", metavar="H", show_default=False, rich_help_panel=_WHICH, help=_HOUR_HELP)
@@ -102,7 +102,7 @@ def list_(
             metavar="T",
             show_default=False,
             rich_help_panel=_WHICH,
-            help="From that day on, or that time: 2026-12-24, 2026-12-24T18:00.",
+            help="From that day or time on: 2026-12-24, 2026-12-24T18:00.",
         ),
     ] = None,
     to: Annotated[
@@ -112,7 +112,7 @@ def list_(
             metavar="T",
             show_default=False,
             rich_help_panel=_WHICH,
-            help="Until that day ends, or that time.",
+            help="Until the end of that day, or until that time.",
         ),
     ] = None,
     lane: Annotated[
@@ -125,14 +125,14 @@ def list_(
             metavar="T",
             show_default=False,
             rich_help_panel=_WHICH,
-            help="With --day: of one tenant. The index knows none, so that this reads the row of every image.",
+            help="With --day: only one tenant. The index has no tenants, so this reads every image's row.",
         ),
     ] = None,
     zone: Annotated[
         str | None, typer.Option("--zone", metavar="Z", show_default=False, rich_help_panel=_WHICH, help=_ZONE_HELP)
     ] = None,
     with_images: Annotated[
-        bool, typer.Option("--images", help="The images too: the first 100; with --json as many as --limit says.")
+        bool, typer.Option("--images", help="Also list the images: the first 100; with --json up to --limit.")
     ] = False,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Read at most N images, the earliest.")
@@ -141,11 +141,11 @@ def list_(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """List what waits for its time, by days or by the hours of one.
+    """List what waits for its time, by day or by the hours of one day.
 
-    Counted by an index that is seconds behind the table: what was scheduled or
-    rescheduled a moment ago may be missing, or be there twice. --images reads the
-    rows themselves. A million images take half a minute and cost 0.1 cent.
+    It counts an index that is seconds behind the table: an image that was just
+    scheduled or rescheduled may be missing or be counted twice. --images reads
+    the rows themselves. A million images take half a minute and cost 0.1 cent.
     """
     from console.delay import work  # noqa: PLC0415
     from console.delay.choice import Choice  # noqa: PLC0415
@@ -177,7 +177,7 @@ def reschedule(
             metavar="D",
             show_default=False,
             rich_help_panel=_SINGLE,
-            help="So long from now: PT15M, P2D; PT0S is now.",
+            help="The new time, from now: PT15M, P2D; PT0S is now.",
         ),
     ] = None,
     url: UrlOption = None,
@@ -195,7 +195,7 @@ def reschedule(
             metavar="Nd",
             show_default=False,
             rich_help_panel=_DAY,
-            help="So many days later, to the same time of the day: 1d, 7d; -1d is earlier.",
+            help="How many days later, at the same time of day: 1d, 7d; -1d is earlier.",
         ),
     ] = None,
     rate: RateOption = None,
@@ -203,11 +203,11 @@ def reschedule(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Redrive scheduled images to another time.
+    """Move scheduled images to another time.
 
-    ID... with --to or --delay; or --day with --by, which takes what of that day
-    has not been begun, each image once, however often it is typed again. An
-    image whose expires_at would come first stays where it is.
+    Use ID... with --to or --delay; or --day with --by, which moves every image of
+    that day that has not been begun, each once, even if you run it again. An image
+    whose expires_at is before its new time stays where it is.
     """
     ids = arguments or []
     if not _is_a_day(
@@ -254,10 +254,10 @@ def cancel(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Withdraw scheduled images; nothing brings them back.
+    """Withdraw scheduled images. This cannot be undone.
 
-    ID...; or --day, which takes what of that day has not been begun. What is
-    being developed or done is left alone.
+    Use ID...; or --day, which withdraws every image of that day that has not been
+    begun. Images that are being developed or done are left alone.
     """
     ids = arguments or []
     if not _is_a_day(
@@ -282,10 +282,10 @@ def cancel(
 def _is_a_day(
     day: str | None, ids: Sequence[str], *, of_single_images: Mapping[str, object], of_a_day: Mapping[str, object]
 ) -> bool:
-    """Whether a whole day is meant, and not single images. An option of the one that comes with the other is refused:
+    """Whether a whole day is meant, and not single images. An option of one that is given with the other is refused:
     the two may be about different stacks."""
     if (day is None) == (not ids):
-        raise typer.BadParameter("name images by their ids, or all of a day by --day.", param_hint="ID, --day")
+        raise typer.BadParameter("give the ids of images, or a whole day with --day.", param_hint="ID, --day")
     wrong, why = (of_a_day, "it goes with --day.") if day is None else (of_single_images, "it goes with ids.")
     for option, value in wrong.items():
         if value not in (None, False):

@@ -1,4 +1,4 @@
-"""What waits for its time, on the screen and as JSON: how much, when, and what to type next."""
+"""Shows scheduled images on the screen and as JSON: how many, when, and what to type next."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DAY_MILLISECONDS = 24 * 3_600_000
 
 
 def situation(listing: Listing, choice: Choice) -> str:
-    """One sentence that says how much waits, and when."""
+    """One sentence that says how many images wait, and when."""
     where = f" on {choice.day}" if choice.day is not None else ""
     if not listing.stretches:
-        return f"Nothing{' that fits' if _is_narrowed(choice) else ''} waits for its time{where}."
+        return f"Nothing{' that matches' if _is_narrowed(choice) else ''} waits for its time{where}."
     one, is_whole = listing.images == 1, listing.read_until is None
     first, last = listing.stretches[0].first_at, listing.stretches[-1].last_at
     when = f"at {_moment(first, choice.tzinfo)}"
@@ -42,24 +42,25 @@ def _is_narrowed(choice: Choice) -> bool:
 
 
 def print_remarks(out: Console, listing: Listing, choice: Choice) -> None:
-    """What the reader should know about how far the listing goes."""
+    """Prints what the reader should know about how complete the listing is."""
     if listing.read_until is not None:
         until = _moment(listing.read_until, choice.tzinfo)
         display.line(
-            out, f"That is not all: it is read up to {until}, and more waits from then on. See --limit.", style="yellow"
+            out,
+            f"That is not all: images up to {until} were read, and more wait after that. See --limit.",
+            style="yellow",
         )
     if listing.unreadable:
         display.line(
             out,
-            f"{display.of(listing.unreadable, 'row')} of a newer version beside, which cannot be read: see "
+            f"Also {display.of(listing.unreadable, 'row')} of a newer version, which cannot be read: see "
             "./darkroom doctor.",
             style="yellow",
         )
     if listing.due:
         display.line(
             out,
-            f"{display.of(listing.due, 'unfinished image')} beside: their time has come, and they are in their lane or "
-            "being developed.",
+            f"Also {display.of(listing.due, 'unfinished image')} whose time has come: in the lane or being developed.",
             style="yellow",
         )
 
@@ -98,8 +99,8 @@ def listing_page(
 
 
 def view(out: Console, listing: Listing, choice: Choice, selection: Selection, *, now: Milliseconds) -> None:
-    """The stretches, a line each: the hours of a day, also those in which nothing waits; or days, and between them a
-    line for those in which nothing does."""
+    """Prints the stretches, a line each: all hours of a day, also empty ones; or the days on which something waits,
+    with one line for the empty days between two of them."""
     zone, lanes = choice.tzinfo, selection.lanes if len(selection.lanes) > 1 else ()
     most = max(stretch.images for stretch in listing.stretches)
 
@@ -133,7 +134,7 @@ def view(out: Console, listing: Listing, choice: Choice, selection: Selection, *
 
 
 def bar(count: int, most: int) -> str:
-    """A bar as long as `count` is great beside `most`, to an eighth of a cell; never none at all."""
+    """A bar whose length is `count` relative to `most`, to an eighth of a cell; never empty."""
     cells, eighths = divmod(max(1, round(count * _BAR_CELLS * 8 / most)), 8)
     return "█" * cells + (_EIGHTHS[eighths - 1] if eighths else "")
 
@@ -148,7 +149,7 @@ def _day_label(starts_at: Milliseconds, zone: tzinfo) -> str:
 
 
 def _hour_label(hours: Sequence[Period], zone: tzinfo) -> Callable[[Period], str]:
-    """Hours by the clock; with their offset on a day on which it changes."""
+    """Labels of hours: local time, with the offset on a day on which it changes."""
     changes = len({local_time(hour.starts_at, zone).utcoffset() for hour in hours}) > 1
     return lambda hour: (
         local_time(hour.starts_at, zone).isoformat()[11:16]
@@ -165,7 +166,7 @@ def _moment(instant: Milliseconds, zone: tzinfo) -> str:
 
 
 def images_table(out: Console, images: Sequence[Image], zone: tzinfo) -> None:
-    """The images, a line each."""
+    """Prints the images, a line each."""
 
     def told(instant: Milliseconds | None) -> str:
         return "-" if instant is None else local_time(instant, zone).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""What `darkroom delay` does with a stack's own table and queues, once the command line is understood."""
+"""The work of `darkroom delay` on a stack's own table and queues, once the command line is parsed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from darkroom.operations.reschedule_scheduled import reschedule_scheduled
 from darkroom.ports import UnreadableRow
 
 STANDARD_RATE = 50
-"""Images a second unless told: what eight connections do from afar, and far less than a table or a queue takes."""
+"""The default of images per second: what eight remote connections can do, and far less than a table or queue takes."""
 
 LIMIT = 1_000_000
 
@@ -51,7 +51,7 @@ def list_(stack: Stack, choice: Choice, *, limit: int, with_images: bool, as_jso
 
 @dataclass(frozen=True, kw_only=True)
 class _Words:
-    """How a command on a day's images describes itself."""
+    """The words with which a command on a day's images describes what it does."""
 
     verb: str
     done: str
@@ -137,8 +137,8 @@ def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, 
     if listing.due:
         display.line(
             out,
-            f"{display.of(listing.due, 'unfinished image')} beside: their time has come, and those that no worker has "
-            f"begun would {words.would} too.",
+            f"Also {display.of(listing.due, 'unfinished image')} whose time has come: those that no worker has begun "
+            f"would {words.would} too.",
             style="yellow",
         )
     if listing.stretches:
@@ -160,7 +160,7 @@ def _do(
         except (Rejected, UnreadableRow) as refusal:
             return refusal
         except (ValueError, LookupError, TypeError, ArithmeticError) as error:
-            # A row that this version cannot read: whoever types the command again meets it again, and the others wait.
+            # This version cannot read the row. Raising here would stop the others at this row each time.
             return Rejected("unreadable", f"this version cannot handle its row ({type(error).__name__}: {error}).")
 
     def count(image_id: str, outcome: bool | Rejected | UnreadableRow) -> None:
@@ -204,7 +204,7 @@ def _do(
 def _end(stack: Stack, choice: Choice, words: _Words, counts: _Counts, *, rate: int) -> None:
     out = display.output()
     if counts.left:
-        display.line(out, f"Left alone: {counts.left:,} that are begun, rescheduled or withdrawn.")
+        display.line(out, f"Left alone: {counts.left:,} that were begun, rescheduled or withdrawn meanwhile.")
     for image_id, refusal in itertools.islice(counts.refused.items(), _REFUSALS_SHOWN):
         display.complain(f"{image_id} stays where it is: {refusal}")
     if len(counts.refused) > _REFUSALS_SHOWN:

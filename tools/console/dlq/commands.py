@@ -1,4 +1,4 @@
-"""`darkroom dlq`: what was given up, why, and how it starts again after the fix."""
+"""`darkroom dlq`: lists what was given up and why, and replays it after the fix."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from console.terminal.durations import seconds_of
 
 _HELP = """Dead letters: see what was given up and why; replay it after the fix.
 
-Commands that change something only say what they would do, until they are
-given [bold]--yes[/bold]. All of them can be interrupted and typed again.
+Commands that change something only say what they would do until you add
+[bold]--yes[/bold]. You can interrupt all of them and run them again.
 """
 
 _EPILOG = """[bold]At three in the morning[/bold]
 
-  ./darkroom dlq ls                        [dim]what lies there, and why[/dim]
+  ./darkroom dlq ls                        [dim]what was given up, and why[/dim]
   ./darkroom dlq show ID                   [dim]stacks, requests, the log to read[/dim]
   ./darkroom dlq replay --cause KeyError   [dim]what a replay would do[/dim]
   ./darkroom dlq replay --cause KeyError --yes
   ./darkroom dlq replay --all --lane slow --rate 50 --yes
-  ./darkroom dlq drop --yes                [dim]what is settled anyway[/dim]
+  ./darkroom dlq drop --yes                [dim]every settled one[/dim]
 
 [bold]Exit status[/bold]
 
-  0    it worked; also where there was nothing to do
-  1    it did not: standard error says why and what to do
+  0    it worked, or there was nothing to do
+  1    it failed: standard error says why and what to do
   2    the command was not understood
   130  interrupted; what was done is done"""
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
 _VERDICTS = ("failed", "working", "settled", "unknown", "batch", "unreadable", "unreadable_row")
-_WHICH = "Which dead letters (all, unless told)"
+_WHICH = "Which dead letters (default: all)"
 
 
 def _duration(text: str | None) -> str | None:
@@ -51,20 +51,22 @@ def _duration(text: str | None) -> str | None:
 def _image_id(text: str | None) -> str | None:
     if text is not None and IMAGE_ID_PATTERN.fullmatch(text.strip()) is None:
         raise typer.BadParameter(
-            f"{display.printable(text)!r} is not an image id: those are 26 digits and small letters."
+            f"{display.printable(text)!r} is not an image id: an id is 26 digits and lower-case letters."
         )
     return text and text.strip()
 
 
 def _verdict(text: str | None) -> str | None:
     if text is not None and text not in _VERDICTS:
-        raise typer.BadParameter(f"{display.printable(text)!r} is none of: {', '.join(_VERDICTS)}.")
+        raise typer.BadParameter(f"{display.printable(text)!r} is not one of: {', '.join(_VERDICTS)}.")
     return text
 
 
 LaneOption = Annotated[
     str | None,
-    typer.Option("--lane", metavar="L", show_default=False, rich_help_panel=_WHICH, help="Of one lane: fast, slow, …"),
+    typer.Option(
+        "--lane", metavar="L", show_default=False, rich_help_panel=_WHICH, help="Only one lane: fast, slow, …"
+    ),
 ]
 CauseOption = Annotated[
     str | None,
@@ -78,12 +80,12 @@ CauseOption = Annotated[
 ]
 TenantOption = Annotated[
     str | None,
-    typer.Option("--tenant", metavar="T", show_default=False, rich_help_panel=_WHICH, help="Of one tenant."),
+    typer.Option("--tenant", metavar="T", show_default=False, rich_help_panel=_WHICH, help="Only one tenant."),
 ]
 ImageOption = Annotated[
     str | None,
     typer.Option(
-        "--image", metavar="ID", show_default=False, rich_help_panel=_WHICH, help="Of one image.", callback=_image_id
+        "--image", metavar="ID", show_default=False, rich_help_panel=_WHICH, help="Only one image.", callback=_image_id
     ),
 ]
 VerdictOption = Annotated[
@@ -104,7 +106,7 @@ OlderOption = Annotated[
         metavar="D",
         show_default=False,
         rich_help_panel=_WHICH,
-        help="Sent longer ago than D: 90s, 30m, 6h, 12d.",
+        help="Sent more than D ago: 90s, 30m, 6h, 12d.",
         callback=_duration,
     ),
 ]
@@ -115,18 +117,16 @@ NewerOption = Annotated[
         metavar="D",
         show_default=False,
         rich_help_panel=_WHICH,
-        help="Sent less long ago than D.",
+        help="Sent less than D ago.",
         callback=_duration,
     ),
 ]
-LimitOption = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, help="Read at most N dead letters of each lane.")
-]
+LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Read at most N dead letters per lane.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it. Without it: say what would be done.")]
 
-# Each command imports its work when it is called: what talks to AWS takes half a second to import, and no other command
-# of the console needs it.
+# Each command imports its work when it is called: the AWS code takes half a second to import, and other commands do not
+# need it.
 
 
 @app.command("ls")
@@ -146,10 +146,10 @@ def list_(
 ) -> None:
     """List what was given up, and why.
 
-    One line for each run of an image; what SQS doubled is counted under
-    dead letters. Verdict: failed can be replayed, settled can be dropped, working
-    is still looked after, a batch of scheduled images can be woken again;
-    unknown and unreadable are nothing of this stack's.
+    It prints one line per run of an image; the last column counts the run's dead
+    letters. Verdicts: failed can be replayed, settled can be dropped, working needs
+    nothing, a batch of scheduled images can be woken again; unknown and unreadable
+    do not belong to this stack.
     """
     from console.dlq import work  # noqa: PLC0415
 
@@ -174,7 +174,7 @@ def show(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Show everything about one: each attempt with its stack, the log to read."""
+    """Show everything about one failure: each attempt's stack, the log to read."""
     from console.dlq import work  # noqa: PLC0415
 
     work.show(reach(stack, region), name.strip(), limit=limit, as_json=as_json)
@@ -185,10 +185,10 @@ def replay(
     *,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Have SQS move whole lanes at once: fastest for many. No filter but --lane."),
+        typer.Option("--all", help="Let SQS move whole lanes: fastest for many. Takes no filter except --lane."),
     ] = False,
     rate: Annotated[
-        int, typer.Option("--rate", metavar="N", min=1, max=500, help="Replay at most N images a second.")
+        int, typer.Option("--rate", metavar="N", min=1, max=500, help="Replay at most N images per second.")
     ] = 10,
     yes: YesOption = False,
     lane: LaneOption = None,
@@ -203,14 +203,14 @@ def replay(
 ) -> None:
     """Develop again what was given up, after the fix.
 
-    Each image gets a new run of five attempts, once, however often this is
-    interrupted and typed again. With --image also where its dead letter is gone.
-    What failed by its own bytes cannot be replayed.
+    Each image gets a new run of five attempts, once, even if you interrupt this
+    and run it again. With --image it works even if the dead letter is gone. An
+    image that was rejected because of its file cannot be replayed.
     """
     from console.dlq import work  # noqa: PLC0415
 
     if everything and any((cause, tenant, image, older_than, newer_than)):
-        raise typer.BadParameter("a move takes all dead letters of a lane: no filter but --lane.", param_hint="--all")
+        raise typer.BadParameter("it moves all dead letters of a lane: no filter except --lane.", param_hint="--all")
     filters = Filters(lane=lane, cause=cause, tenant=tenant, image=image, older_than=older_than, newer_than=newer_than)
     where = reach(stack, region)
     if not yes:
@@ -225,7 +225,7 @@ def replay(
 def drop(
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Also what is not settled. A failed image can still be replayed by its id.")
+        bool, typer.Option("--force", help="Also those not settled. A failed image can still be replayed by its id.")
     ] = False,
     yes: YesOption = False,
     lane: LaneOption = None,
@@ -239,9 +239,9 @@ def drop(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Remove dead letters that are of no use any more.
+    """Remove dead letters that are no longer needed.
 
-    Only those that stand settled: done, deleted, refused or replayed since.
+    It removes only settled ones: done, deleted, rejected or replayed since.
     """
     from console.dlq import work  # noqa: PLC0415
 
@@ -265,7 +265,7 @@ def drop(
 def archive(
     *,
     older_than: Annotated[
-        str, typer.Option("--older-than", metavar="D", help="Sent longer ago than D.", callback=_duration)
+        str, typer.Option("--older-than", metavar="D", help="Sent more than D ago.", callback=_duration)
     ] = "12d",
     yes: YesOption = False,
     lane: LaneOption = None,
@@ -276,7 +276,7 @@ def archive(
     """Copy dead letters to the archive bucket before SQS deletes them.
 
     A function of the stack does the same every six hours. Nothing is removed,
-    and what was copied before is not copied again.
+    and no dead letter is copied twice.
     """
     from console.dlq import work  # noqa: PLC0415
 

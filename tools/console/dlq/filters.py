@@ -1,4 +1,4 @@
-"""Which dead letters a command is about, as it was typed."""
+"""Which dead letters a command is about, from its options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """The dead letters that were asked for: those that fit all that was given."""
+    """The chosen dead letters: those that match every given option."""
 
     lane: str | None = None
     cause: str | None = None
@@ -19,5 +19,5 @@ class Filters:
 
     @property
     def given(self) -> dict[str, str]:
-        """What was given, by the names of the options."""
+        """The given values, by the names of the options."""
         return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items() if value is not None}

@@ -1,4 +1,4 @@
-"""Work on whole queues of dead letters: Ctrl-C ends it in good order, and it counts before, meanwhile and after."""
+"""Work on whole dead-letter queues: Ctrl-C ends it cleanly, and it counts before, during and after."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from darkroom.operations.replay_dead_letters import Counts, QueuePorts
 
 
 class Job:
-    """One command's work on the queues of a lane, or on all."""
+    """One command's work on the dead-letter queue of one lane, or on all of them."""
 
     def __init__(self, stack: Stack, lane: str | None, doing: str) -> None:
         self._stack, self._doing = stack, doing
@@ -42,7 +42,7 @@ class Job:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the end was asked for."""
+        """Whether Ctrl-C was pressed."""
         return self._interrupts.requested
 
     def __enter__(self) -> Self:
@@ -57,7 +57,7 @@ class Job:
         self._interrupts.__exit__(error_type, error, traceback)
 
     def run(self, work: Callable[[str], bool]) -> None:
-        """Does the work on each queue. What fails in the midst of it tells first what was done."""
+        """Does the work on each queue. If it fails midway, it first reports what was done."""
         try:
             with self._stack.explained():
                 self._before = {queue: self.ports.dead_letters.depth(queue) for queue in self._queues}
@@ -71,14 +71,14 @@ class Job:
             raise
 
     def pause(self, seconds: float) -> None:
-        """Waits, but no longer than until Ctrl-C; after that, a moment at a time."""
+        """Waits, at most until Ctrl-C; after that, at most a second at a time."""
         if self.interrupted:
             time.sleep(min(seconds, 1.0))
         with suppress(Interrupted):
             self._interrupts.pause(seconds)
 
     def show_redrive(self, redrive: Redrive) -> None:
-        """How SQS gets on."""
+        """Shows the progress of a redrive."""
         of = "" if redrive.to_move is None else f" of about {redrive.to_move:,}"
         self._report.show(
             f"moving {redrive.queue}",
@@ -88,26 +88,26 @@ class Job:
         )
 
     def before_and_after(self) -> str:
-        """The dead letters in each queue then and now, by SQS's count."""
+        """The number of dead letters in each queue before and after, by SQS's count."""
         told = ", ".join(
             f"{queue} {self._before[queue]:,} before, {self._after[queue]:,} after" for queue in self._after
         )
         return f"Dead letters: {told}."
 
     def tell_rest(self, out: Console, done: set[str]) -> None:
-        """What was left alone, by verdict."""
+        """Prints what was left alone, by verdict."""
         rest = {name: count for name, count in self.counts.counts.items() if name not in done and count}
         if rest:
             display.line(out, "Left alone: " + ", ".join(f"{count:,} {name}" for name, count in rest.items()) + ".")
 
     def end(self, again: str) -> None:
-        """Ends the command: interrupted, unfinished, or well."""
+        """Ends the command: as interrupted, as unfinished, or successfully."""
         if self.interrupted:
             display.line(display.errors(), f"Interrupted. For the rest:  {again}", style="yellow")
             raise typer.Exit(INTERRUPTED)
         if self._unseen:
             raise ApiError(
-                f"Not all dead letters in {', '.join(self._unseen)} could be seen: some may be hidden for a minute. "
+                f"Not all dead letters in {', '.join(self._unseen)} could be read: some may be hidden for a minute. "
                 f"For the rest:  {again}"
             )
 

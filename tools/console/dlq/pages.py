@@ -1,4 +1,4 @@
-"""Dead letters on the screen and as JSON: the situation first, then the cases, then what to type next."""
+"""Shows dead letters on the screen and as JSON: the situation first, then the cases, then what to type next."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _STANDS = {
 
 _MEANINGS = {
     Verdict.FAILED: "its image was given up, and can be replayed",
-    Verdict.WORKING: "its image is unfinished and looked after without it",
+    Verdict.WORKING: "its image is unfinished, and the sweeper takes care of it",
     Verdict.UNKNOWN: "there is no such image (any more)",
     Verdict.BATCH: "a batch of scheduled images could not be released; the sweeper sends each when it is overdue",
-    Verdict.UNREADABLE: "it is no message of this version of Darkroom",
-    Verdict.UNREADABLE_ROW: "a newer version wrote its image's row: deploy that again",
+    Verdict.UNREADABLE: "it is not a message of this version of Darkroom",
+    Verdict.UNREADABLE_ROW: "a newer version wrote its image's row: deploy that version again",
 }
 
 
@@ -42,7 +42,7 @@ _NOT_TAKEN = {
     "replay": frozenset({"--verdict"}),
     "archive": frozenset({"--cause", "--tenant", "--image", "--verdict", "--newer-than"}),
 }
-"""Filters that a command does not take."""
+"""Filters that a command does not accept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Words:
     target: str
 
     def command(self, verb: str, *more: str) -> str:
-        """A command on the same dead letters, with those of the filters that it takes."""
+        """A command on the same dead letters, with the filters that it accepts."""
         unknown = _NOT_TAKEN.get(verb, frozenset())
         given = [
             word for name, value in self.filters.items() if name not in unknown for word in (name, shlex.quote(value))
@@ -62,18 +62,18 @@ class Words:
 
 
 def verdicts(cases: Sequence[Case]) -> str:
-    """How many cases are worth what: "3 to replay, 1 settled"."""
+    """How many cases have which verdict: "3 to replay, 1 settled"."""
     counts = Counter(case.verdict for case in cases)
     return ", ".join(f"{counts[verdict]:,} {text}" for verdict, text in _STANDS.items() if counts[verdict])
 
 
 def situation(listing: Listing, *, filtered: bool) -> str:
-    """One sentence that says how things are."""
+    """One sentence that sums up the listing."""
     queues = ", ".join(listing.depths)
     if not listing.letters:
         return f"No dead letters in {queues}."
     if not listing.cases:
-        return f"None of {display.of(listing.letters, 'dead letter')} in {queues} fits."
+        return f"None of {display.of(listing.letters, 'dead letter')} in {queues} matches."
     read = display.of(listing.letters, "dead letter")
     if filtered:
         return f"{display.of(len(listing.cases), 'case')} of {read} in {queues}: {verdicts(listing.cases)}."
@@ -82,19 +82,19 @@ def situation(listing: Listing, *, filtered: bool) -> str:
 
 
 def print_remarks(out: Console, listing: Listing) -> None:
-    """What the reader should know about how far the listing goes."""
+    """Prints what the reader should know about how complete the listing is."""
     total = sum(listing.depths.values())
     if listing.incomplete:
         text = f"That is not all: of about {total:,} dead letters {listing.letters:,} were read. See --limit."
     elif total > listing.letters:
-        text = f"About {total - listing.letters:,} more are in another hand now, and show again within a minute."
+        text = f"About {total - listing.letters:,} more are hidden by another reader, and show again within a minute."
     else:
         return
     display.line(out, text, style="yellow")
 
 
 def table(out: Console, cases: Sequence[Case], now: Milliseconds) -> None:
-    """The cases, a line each."""
+    """Prints the cases, a line each."""
     display.table(
         out,
         ("image", "lane", "cause", "verdict", "attempts", "age", "tenant", "letters"),
@@ -137,9 +137,9 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     if Verdict.FAILED in verdict:
         advice.append(("After the fix:", f"{words.command('replay')}    (says what it would do; --yes does it)"))
     if Verdict.BATCH in verdict:
-        advice.append(("Batches, mended:", wake_again(words.target)))
+        advice.append(("Batches, fixed:", wake_again(words.target)))
     if Verdict.SETTLED in verdict:
-        advice.append(("Of no use now:", words.command("drop")))
+        advice.append(("To clean up:", words.command("drop")))
     for stray in (Verdict.UNKNOWN, Verdict.UNREADABLE):
         if stray in verdict:
             advice.append((f"If {stray}:", f"./darkroom dlq drop --verdict {stray} --force{words.target}"))
@@ -148,12 +148,12 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     oldest_seconds = (now - min(case.sent_at for case in listing.cases)) / 1000
     if oldest_seconds > ARCHIVED_FROM_SECONDS:
         left = display.age(max(0.0, RETENTION_SECONDS - oldest_seconds))
-        advice.append(("Soon gone:", f"SQS deletes the oldest in {left}; keep a copy: {words.command('archive')}"))
+        advice.append(("Expiring soon:", f"SQS deletes the oldest in {left}; keep a copy: {words.command('archive')}"))
     display.advise(out, advice)
 
 
 def meaning(case: Case) -> str:
-    """What the dead letter is worth, in words."""
+    """The verdict in words."""
     if case.verdict is Verdict.SETTLED and case.message is not None and case.image is not None:
         return f"{why_settled(case.message, case.image)}; the dead letter can be dropped"
     return _MEANINGS.get(case.verdict, case.verdict.value)
@@ -174,16 +174,16 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
     display.line(out)
     what_next = {
         Verdict.FAILED: ("After the fix:", f"./darkroom dlq replay --image {name}{target}"),
-        Verdict.SETTLED: ("Of no use now:", f"./darkroom dlq drop --image {name}{target}"),
+        Verdict.SETTLED: ("To clean up:", f"./darkroom dlq drop --image {name}{target}"),
         Verdict.BATCH: ("After the fix:", wake_again(target)),
-        Verdict.WORKING: ("How it gets on:", f"./darkroom dlq show {name}{target}"),
-        Verdict.UNREADABLE_ROW: ("Which rows else:", f"./darkroom doctor{target}"),
+        Verdict.WORKING: ("Look again:", f"./darkroom dlq show {name}{target}"),
+        Verdict.UNREADABLE_ROW: ("Other such rows:", f"./darkroom doctor{target}"),
     }.get(case.verdict, ("To remove it:", f"./darkroom dlq drop --verdict {case.verdict} --force{target}"))
     display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
 
 
 def wake_again(target: str) -> str:
-    """What to type for batches that were given up."""
+    """The command for batches that were given up."""
     return f"./darkroom dlq replay --all --lane hold{target}    (sets them to wake again; --yes does it)"
 
 
@@ -206,13 +206,13 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
         left = display.age(max(0.0, RETENTION_SECONDS - (now - letter.sent_at) / 1000))
         how = "explained" if letter.explanation is not None else "moved here by SQS"
         facts.append(
-            ("letter", f"{letter.message_id}, {how}, sent {rfc3339(letter.sent_at)}; SQS keeps it {left} more")
+            ("letter", f"{letter.message_id}, {how}, sent {rfc3339(letter.sent_at)}; SQS deletes it in {left}")
         )
     return facts
 
 
 def attempts(out: Console, told: Mapping[str, Any]) -> None:
-    """Every attempt with its cause and the end of its stack."""
+    """Prints every attempt with its cause and the end of its stack."""
     for attempt in told.get("attempts") or ():
         display.line(out)
         ended, request = attempt.get("ended_at"), attempt.get("request_id")
@@ -233,7 +233,7 @@ def _inline(attempt: Mapping[str, Any]) -> str:
 
 
 def log_query(case: Case, *, log_group: str | None, region: str, is_local: bool) -> str | None:
-    """The line that shows what the worker logged in the last attempt."""
+    """The command that shows what the worker logged in the last attempt."""
     tried = case.explanation.get("attempts") or ()
     if not tried:
         return None

@@ -1,4 +1,4 @@
-"""What the commands of `darkroom dlq` do, once the command line is understood."""
+"""The work of `darkroom dlq`, once the command line is parsed."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from darkroom.operations.replay_dead_letters import (
 )
 
 STANDARD_RATE = 10
-"""Images a second that a replay starts unless told: what the slow lane's workers keep up with beside live traffic."""
+"""The default of images per second that a replay starts: what the slow lane's workers can do beside live traffic."""
 
 
 def selection_of(filters: Filters) -> Selection:
-    """What the filters mean, except for the lane."""
+    """The selection that the filters mean, except for the lane."""
     return Selection(
         image_id=filters.image,
         tenant_id=filters.tenant,
@@ -49,7 +49,7 @@ def selection_of(filters: Filters) -> Selection:
 
 
 def words_of(filters: Filters, stack: Stack) -> Words:
-    """How the filters and the stack are typed again."""
+    """The words that name the same filters and stack again."""
     return Words(filters=filters.given, target=stack.options)
 
 
@@ -92,7 +92,7 @@ def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> s
     if listing.incomplete:
         return f"No dead letter of {name} was among the {listing.letters:,} that were read. Read more: --limit N."
     if not is_image:
-        return f"No dead letter {name} lies in {', '.join(listing.depths)}. See: ./darkroom dlq ls{stack.options}"
+        return f"There is no dead letter {name} in {', '.join(listing.depths)}. See: ./darkroom dlq ls{stack.options}"
     with stack.explained():
         row = stack.images.get(name)
     if row is None:
@@ -100,8 +100,8 @@ def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> s
     reason = why_not_replayable(row)
     if reason is None:
         again = f"./darkroom dlq replay --image {name}{stack.options}"
-        return f"{name} was given up, but no dead letter of it lies here (any more). It can still be replayed: {again}"
-    return f"No dead letter of {name} lies here. {reason}"
+        return f"{name} was given up, but it has no dead letter here (any more). It can still be replayed: {again}"
+    return f"{name} has no dead letter here. {reason}"
 
 
 def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, limit: int) -> None:
@@ -127,7 +127,7 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
         display.line(out, f"Nothing to replay. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
         pages.print_remarks(out, listing)
         if any(case.verdict is Verdict.BATCH for case in listing.cases):
-            display.advise(out, [("Batches, mended:", pages.wake_again(stack.options))])
+            display.advise(out, [("Batches, fixed:", pages.wake_again(stack.options))])
         return
     display.line(
         out,
@@ -139,10 +139,10 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
     if batches:
         display.line(out, f"{display.of(len(batches), 'batch', 'batches')} of scheduled images would wake again.")
     if left:
-        display.line(out, f"{pages.verdicts(left)}: these {'move too, to no effect' if everything else 'stay'}.")
+        display.line(out, f"{pages.verdicts(left)}: these {'are moved too, without effect' if everything else 'stay'}.")
     if left_over and not everything:
         display.line(
-            out, f"{display.of(left_over, 'run')} left behind by an interrupted replay: these dead letters go."
+            out, f"{display.of(left_over, 'run')} left over from an interrupted replay: their dead letters are removed."
         )
     if cases:
         display.line(out)
@@ -158,7 +158,7 @@ def _tell_row(stack: Stack, image_id: str, again: str) -> None:
         raise ApiError(f"{image_id} cannot be replayed. {reason}")
     out = display.output()
     display.line(
-        out, f"Would replay {image_id}, whose dead letter is gone, by its row. Nothing was changed.", style="bold"
+        out, f"Would replay {image_id} by its row: its dead letter is gone. Nothing was changed.", style="bold"
     )
     display.line(out)
     display.line(out, f"Do it:  {again}")
@@ -193,11 +193,11 @@ def replay(stack: Stack, filters: Filters, *, rate: int) -> None:
         display.line(out, f"{display.of(done['finished'], 'run')} that an earlier replay had begun: finished.")
     job.tell_rest(out, {"replayed", "finished"})
     if done["settled"]:
-        display.line(out, f"Of no use now:  {words.command('drop')}")
+        display.line(out, f"To clean up:  {words.command('drop')}")
     if done["replayed"]:
         display.line(
             out,
-            f"Is it over?     ./darkroom dlq ls{stack.options}    (what fails again is back within some ten minutes)",
+            f"Is it over?   ./darkroom dlq ls{stack.options}    (what fails again is back within ten minutes)",
         )
     job.end(_replay_again(words, everything=False, rate=rate))
 
@@ -237,7 +237,7 @@ def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
         stopped = (
             "The move was stopped. " if any(redrive.status is RedriveStatus.CANCELLED for redrive in redrives) else ""
         )
-        display.line(out, f"{stopped}Images whose rows were opened start by themselves all the same.")
+        display.line(out, f"{stopped}Images whose rows were opened still start by themselves.")
     display.line(out, f"Is it over?  ./darkroom dlq ls{stack.options}")
     job.end(_replay_again(words_of(filters, stack), everything=True, rate=rate))
 
@@ -336,12 +336,12 @@ def archive(stack: Stack, filters: Filters) -> None:
     )
     if archiving.incomplete:
         lanes = ", ".join(archiving.incomplete)
-        display.line(out, f"More dead letters lie in {lanes} than one look reads: type the same again.", style="yellow")
+        display.line(out, f"There are more dead letters in {lanes}: run the same command again.", style="yellow")
     if interrupts.requested:
         raise typer.Exit(INTERRUPTED)
     if archiving.problems:
         said = "; ".join(f"{queue}: {problem}" for queue, problem in archiving.problems.items())
-        raise ApiError(f"Not all could be archived ({said}). Type the same again: nothing is copied twice.")
+        raise ApiError(f"Not all could be archived ({said}). Run the same command again: nothing is copied twice.")
 
 
 def _listed(stack: Stack, lane: str | None, selection: Selection, *, limit: int) -> Listing:

@@ -1,4 +1,4 @@
-"""`darkroom doctor`: whether a stack is sound, by checks that change nothing."""
+"""`darkroom doctor`: checks whether a stack is sound and changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EPILOG = """[bold]Examples[/bold]
 [bold]Exit status[/bold]
 
   0    the stack is sound
-  1    it is not, or could not be looked at: what it says tells why and what to do
+  1    it is not, or could not be checked: the output says why and what to do
   2    the command was not understood
   130  interrupted"""
 
@@ -25,19 +25,16 @@ def command(
     *,
     whole_table: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Read every row, not only those of unfinished images: half a read unit for each 4 KB."
-        ),
+        typer.Option("--all", help="Read every row, not only those of unfinished images: half a read unit per 4 KB."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Look whether a stack is sound. Nothing is changed.
+    """Check whether a stack is sound. Nothing is changed.
 
-    What it can read counts by this checkout: check out the version that is
-    deployed. It reads the row of every unfinished image, a read unit for each
-    4 KB.
+    It checks what this checkout can read, so check out the version that is
+    deployed. It reads the row of every unfinished image: a read unit per 4 KB.
     """
     from console.doctor import work  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What `darkroom doctor` does: named checks, each of which finds what is wrong and says what to do."""
+"""The checks of `darkroom doctor`: each finds what is wrong and says what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """What a check looks at, and how it tells how far it has come."""
+    """What a check examines, and where it reports its progress."""
 
     stack: Stack
     whole_table: bool
@@ -38,8 +38,8 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One question to a stack. `sound` is the answer where nothing is wrong, `wrong` what is where something is, and
-    `advice` what to do then."""
+    """One question about a stack. `sound` is the text if nothing is wrong, `wrong` names what is wrong otherwise, and
+    `advice` says what to do then."""
 
     name: str
     sound: str
@@ -73,7 +73,7 @@ def _unreadable_rows(examination: Examination) -> list[Finding]:
 CHECKS = (
     Check(
         name="rows",
-        sound="this version can read every row that it was to read",
+        sound="this version can read every row that was checked",
         wrong="rows that this version cannot read",
         advice="A newer version wrote them: deploy it again (docs/runbook.md, Unreadable rows). "
         "Until then they are left as they are.",
@@ -109,7 +109,7 @@ def examine(stack: Stack, *, whole_table: bool, as_json: bool, checks: tuple[Che
 
 
 def _result(check: Check, examination: Examination) -> _Result:
-    """What a check finds. One that cannot be made keeps no other from being made."""
+    """What a check finds. A check that fails does not keep the others from running."""
     try:
         with examination.stack.explained():
             return _Result(check=check, findings=check.look(examination))
@@ -120,7 +120,7 @@ def _result(check: Check, examination: Examination) -> _Result:
 def _print(out: Console, result: _Result) -> None:
     check, findings = result.check, result.findings
     if result.failure is not None:
-        display.line(out, f"{check.name}: could not be looked at. {display.printable(result.failure)}", style="red")
+        display.line(out, f"{check.name}: could not be checked. {display.printable(result.failure)}", style="red")
         return
     if not findings:
         display.line(out, f"{check.name}: {check.sound}.", style="green")

@@ -1,1 +1,1 @@
-"""`darkroom status`, `download` and `redo`: images that were accepted."""
+"""`darkroom status`, `download` and `redo`: commands on accepted images."""

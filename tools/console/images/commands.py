@@ -1,4 +1,4 @@
-"""`darkroom status`, `download` and `redo`: an image that was accepted."""
+"""`darkroom status`, `download` and `redo`: commands on accepted images."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DOWNLOAD_EPILOG = """[bold]Examples[/bold]
 
 [bold]Exit status[/bold]
 
-  0    every file is there
+  0    every file is saved
   1    the image is not done, or a file differs or could not be fetched
   2    the command was not understood
   130  interrupted"""
@@ -49,8 +49,8 @@ REDO_EPILOG = """[bold]Examples[/bold]
 
 [bold]Exit status[/bold]
 
-  0    every image has begun anew
-  1    one at least has not: standard error says why
+  0    every image has begun its next run
+  1    at least one has not: standard error says why
   2    the command was not understood; nothing was done
   130  interrupted; what was done is done"""
 
@@ -60,7 +60,7 @@ ImageIdArgument = Annotated[
 WaitTimeoutOption = Annotated[
     float,
     typer.Option(
-        "--timeout-seconds", metavar="N", min=0, help="With --wait: stop waiting after N seconds; 0 waits for ever."
+        "--timeout-seconds", metavar="N", min=0, help="With --wait: stop waiting after N seconds; 0 waits forever."
     ),
 ]
 
@@ -75,10 +75,10 @@ def status(
     api_key: ApiKeyOption = None,
     iam: IamOption = False,
 ) -> None:
-    """Show where an image stands.
+    """Show the status of an image.
 
-    Its variants with their sizes, or the reason why it failed, and what to do
-    next.
+    It shows the variants with their sizes, or why the image failed, and what to
+    do next.
     """
     target = resolve(url, api_key, iam)
     out = display.output()
@@ -96,7 +96,8 @@ def download(
     *,
     image_id: ImageIdArgument,
     folder: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the files go; made if it is not there.")
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="The folder for the files; created if it does not exist."),
     ] = Path(),
     names: Annotated[
         list[str] | None,
@@ -112,8 +113,8 @@ def download(
     """Save an image's variants as NAME.EXT.
 
     Every file is checked against the size and SHA-256 in the status document,
-    and appears whole or not at all. A file that is there already is kept if it
-    is the same, and never replaced by another unless you say --force.
+    and is saved completely or not at all. An existing file is kept if it is the
+    same; a different one is replaced only with --force.
     """
     target = resolve(url, api_key, iam)
     with target.open() as api:
@@ -131,14 +132,14 @@ def redo(
         list[str],
         typer.Argument(metavar="ID", help="Images' ids; - reads them from standard input.", show_default=False),
     ],
-    rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, max=500, help="At most N images a second.")] = 10,
+    rate: Annotated[int, typer.Option("--rate", metavar="N", min=1, max=500, help="At most N images per second.")] = 10,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Develop images once more that are done: a variant's object is gone.
+    """Develop done images again, because a variant's object is gone.
 
-    Each gets a new run of five attempts. What there is of its variants can be
-    fetched until the new run has made others, and also should it fail.
+    Each image gets a new run of five attempts. Its remaining variants can be
+    fetched until the new run has replaced them, and even if that run fails.
     """
     from console.images import redo as work  # noqa: PLC0415 - what talks to AWS takes half a second to import
 

@@ -1,4 +1,4 @@
-"""The variants of an image as files, each checked against what the API says of it."""
+"""Saves the variants of an image as files, each checked against the status document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from console.api.client import AddressExpired, Api, ApiError, StatusDocument, Va
 
 _EXTENSIONS = {"jpeg": "jpg"}
 
-# A name becomes a file name, and the API may be anyone's: no separator, no leading dot.
+# A variant's name becomes a file name, and the API may be anyone's: no separator, no leading dot.
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 _ADDRESSES_PER_FILE = 3
@@ -34,8 +34,7 @@ def save_variants(
 ) -> dict[str, Path]:
     """Saves the variants called `names` (all of them by default) of a finished image; returns the file of each.
 
-    Raises NotSaved, before anything is fetched, where a different file is in the way and `force` does not allow to
-    replace it.
+    Raises NotSaved, before anything is fetched, if a different file is in the way and `force` is not set.
     """
     variants = {variant["name"]: variant for variant in document["variants"]}
     unknown = [name for name in names if name not in variants]
@@ -76,12 +75,12 @@ def _fetch(api: Api, image_id: str, variant: VariantDocument) -> bytes:
             continue
         if len(content) != variant["bytes"] or hashlib.sha256(content).hexdigest() != variant["sha256"]:
             raise NotSaved(
-                f"What came for {variant['name']} is not what the status document promises (size or SHA-256 differ); "
-                "nothing was saved for it. Try again, and tell the operator if it happens twice."
+                f"The file of {variant['name']} is not the one in the status document (size or SHA-256 differ) and "
+                "was not saved. Try again, and tell the operator if it happens twice."
             )
         return content
     raise NotSaved(
-        f"The store refuses the address of {variant['name']} each time. Is this machine's clock right, "
+        f"The store keeps refusing the URL of {variant['name']}. Is this machine's clock right, "
         "and are the credentials of the stack's functions still valid?"
     )
 
@@ -114,7 +113,7 @@ def _save(file: Path, content: bytes, *, force: bool) -> None:
         if force:
             unfinished.replace(file)
         else:
-            # Unlike a rename, a link never replaces a file that has appeared since we looked.
+            # Unlike a rename, a link never replaces a file that has appeared since the check.
             file.hardlink_to(unfinished)
     except FileExistsError:
         raise NotSaved(f"{file}: a file of this name has just appeared. Give --force to replace it.") from None

@@ -1,4 +1,4 @@
-"""Images' ids, as they are typed."""
+"""Reads image ids from the command line and from standard input."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def checked_image_id(text: str) -> str:
     image_id = text.strip()
     if IMAGE_ID_PATTERN.fullmatch(image_id) is None:
         raise typer.BadParameter(
-            f"{display.printable(text)!r} is not an image id: those are 26 digits and small letters."
+            f"{display.printable(text)!r} is not an image id: an id is 26 digits and lower-case letters."
         )
     return image_id
 
 
 def ids_of(arguments: Sequence[str], stdin: IO[str]) -> list[str]:
-    """The ids that were typed, each once; for "-" those that begin the lines of standard input. Raises
+    """The ids that were typed, each once; for "-" the first word of each line of standard input. Raises
     typer.BadParameter."""
     return list(dict.fromkeys(checked_image_id(text) for text in _texts(arguments, stdin)))
 

@@ -1,4 +1,4 @@
-"""One image for people: where it stands, what was found out about it, its files, and what to do next."""
+"""Shows one image to people: its status, what was found out about it, its files, and what to do next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def show_status(out: Console, document: StatusDocument, *, options: str) -> None:
-    """One image for people: where it stands, its variants or its error, and what to do next."""
+    """Shows one image: its status, its variants or its error, and what to do next."""
     state = document["status"]
     style = {"done": "green", "failed": "red", "cancelled": "yellow", "expired": "yellow"}.get(state, "cyan")
     out.print(
@@ -44,7 +44,7 @@ def show_status(out: Console, document: StatusDocument, *, options: str) -> None
 
 
 def show_findings(out: Console, document: StatusDocument) -> None:
-    """What was found out about the photo: its dominant colour, as it looks, and what its owner should know."""
+    """Shows what was found out about the photo: its dominant colour, with a sample, and notices for its owner."""
     colour = (document["placeholder"] or {}).get("color", "")
     if _COLOUR.fullmatch(colour):
         text = Text(f"  {'colour':<10} {colour}")
@@ -75,7 +75,7 @@ def _facts(document: StatusDocument) -> list[tuple[str, str]]:
 
 
 def show_files(out: Console, document: StatusDocument, files: dict[str, Path]) -> None:
-    """The table of what was saved."""
+    """Shows the table of saved files."""
     table(
         out,
         ("name", "dimensions", "bytes", "file"),
@@ -103,20 +103,20 @@ def hint(document: StatusDocument, *, options: str = "") -> str | None:
         case "failed" if error is not None and error["retryable"]:
             return "The photo itself may be fine. Send it again, or ask the operator to replay this image."
         case "failed" if error is not None and error["code"] == "original_missing":
-            return "The photo itself may be fine, and its original is lost: send it again."
+            return "The photo itself may be fine, but its original is gone: send it again."
         case "failed":
-            return "This photo will fail again as it is. Change it as the error says, then upload it anew."
+            return "This photo will fail again as it is. Change it as the error says, then upload it again."
         case "cancelled":
-            return "It was withdrawn before it was finished. Upload it again if you want it after all."
+            return "It was withdrawn before it was finished. Upload it again if you still want it."
         case "expired" if error is not None and error["code"] == "never_uploaded":
-            return "It was announced and not uploaded. Upload it again."
+            return "It was announced but not uploaded. Upload it again."
         case "expired":
             return "Its time ran out before it was finished. Upload it again with a later expiry."
         case "awaiting_upload":
-            return "Its bytes have not arrived yet: send the file to the address that POST /uploads gave."
+            return "Its file has not arrived yet: send it with the form that POST /uploads returned."
         case "scheduled":
             starts = f"It starts at {document['process_at']}."
-            return f"{starts} At another time:  ./darkroom delay reschedule {image_id} --to TIME{options}"
+            return f"{starts} To change that:  ./darkroom delay reschedule {image_id} --to TIME{options}"
         case _:
             return f"Wait for it:  ./darkroom status {image_id} --wait{options}"
 
@@ -139,7 +139,7 @@ def dimensions(variant: VariantDocument) -> str:
 
 
 def counts(numbers: Mapping[str, int]) -> str:
-    """How many images are where: "3 pending, 2 processing, 10 done, 0 failed"."""
+    """How many images have which status: "3 pending, 2 processing, 10 done, 0 failed"."""
     always = ("pending", "processing", "done", "failed")
     others = sorted(name for name, number in numbers.items() if number and name not in always)
     return ", ".join(f"{numbers.get(name, 0)} {printable(name)}" for name in (*always, *others))

@@ -1,4 +1,4 @@
-"""What `darkroom redo` does, once the command line is understood."""
+"""The work of `darkroom redo`, once the command line is parsed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from darkroom.operations.redo_image import NotRedoable, Ports, redo_image
 
 
 def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
-    """Begins the next run of each image, and says so."""
+    """Begins the next run of each image, and prints a line for each."""
     redone = refused = 0
 
     def pause(seconds: float) -> None:
@@ -40,7 +40,7 @@ def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
                         continue
                     pace.spend()
                     redone += 1
-                    display.line(display.output(), f"{image_id}  is developed again, in run {image.run}")
+                    display.line(display.output(), f"{image_id}  will be developed again, in run {image.run}")
         except ApiError as error:
             so_far = f" {redone:,} of {len(image_ids):,} images were begun before that." if redone else ""
             raise ApiError(f"{error}{so_far}") from error
@@ -48,7 +48,8 @@ def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
     if left:
         display.line(
             display.errors(),
-            f"Interrupted, with {display.of(left, 'image')} left: type the same again. What has begun is left alone.",
+            f"Interrupted, with {display.of(left, 'image')} left: run the same command again. "
+            "Images that have begun are left alone.",
             style="yellow",
         )
         raise typer.Exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""Follows accepted images until each has ended, with one modest loop of polls, however many there are."""
+"""Follows accepted images until each has ended, with one loop that polls a few at a time, however many there are."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from console.api.client import Answer, Api, ApiError, Refused, StatusDocument
 from console.terminal import display
 
-# Images end roughly in the order in which they were accepted, so that asking for the oldest few tells almost all;
-# asking for every one would take the cores from the workers of a local stack.
+# Images end roughly in the order in which they were accepted, so polling the oldest few finds almost every change;
+# polling every image would take CPU time from a local stack's workers.
 WINDOW = 8
 
-# An image that has been asked for this often without an end is retried or stuck: it leaves the window to younger ones.
+# An image that has not ended after this many polls is retried or stuck: it leaves the window to younger ones.
 PATIENCE_POLLS = 12
 
 FIRST_PAUSE_SECONDS = 0.5
@@ -25,18 +25,18 @@ _LONGEST_RETRY_AFTER_SECONDS = 60.0
 
 
 class NotFinished(Exception):
-    """The time to wait was over before the image had ended."""
+    """The timeout passed before the image had ended."""
 
 
 def pause_before_poll(*, polls: int, retry_after_seconds: float | None) -> float:
-    """Seconds until the next poll of an image that did not end in `polls` answers; never before `Retry-After`."""
+    """Seconds until the next poll of an image that has not ended after `polls` polls; never before `Retry-After`."""
     growing = min(FIRST_PAUSE_SECONDS * _PAUSE_GROWTH**polls, _LONGEST_PAUSE_SECONDS)
     pause = growing if polls < PATIENCE_POLLS else _PAUSE_WITHOUT_PATIENCE_SECONDS
     return max(pause, min(retry_after_seconds or 0.0, _LONGEST_RETRY_AFTER_SECONDS))
 
 
 class Watch:
-    """The images of one upload: which have ended, and which one to ask for next, and when."""
+    """The images of one upload: which have ended, and which one to poll next, and when."""
 
     def __init__(self, api: Api, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
@@ -49,7 +49,7 @@ class Watch:
         self.lost: dict[str, Refused] = {}
 
     def add(self, answer: Answer) -> None:
-        """Follows one more image, from the answer that accepted it."""
+        """Follows one more image, given the response that accepted it."""
         image_id = answer.image_id
         if image_id in self._answers:
             return
@@ -75,11 +75,11 @@ class Watch:
         return Counter(answer.document["status"] for answer in self._answers.values())
 
     def seconds_until_next_poll(self) -> float | None:
-        """How long to wait before `poll`, or None where nothing is left to ask for."""
+        """How long to wait before `poll`, or None if no image is left to poll."""
         return max(0.0, self._scheduled[0][0] - self._clock()) if self._scheduled else None
 
     def poll(self) -> str:
-        """Asks for the image whose turn it is, and returns its id. One that the API no longer knows goes to `lost`."""
+        """Polls the next image and returns its id. An image that the API no longer knows goes to `lost`."""
         _, image_id = heapq.heappop(self._scheduled)
         was_in_window = self._is_in_window(image_id)
         try:
@@ -120,9 +120,9 @@ def wait_for(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> StatusDocument:
-    """Waits until one image has ended and returns its document; `on_answer` sees each document on the way.
+    """Waits until one image has ended and returns its document; `on_answer` gets each document on the way.
 
-    Raises NotFinished when the time is over (0 means never), and Refused where the API stops knowing the image.
+    Raises NotFinished after the timeout (0 means none), and Refused if the API no longer knows the image.
     """
     watch = Watch(api, clock=clock)
     watch.add(answer)
@@ -135,7 +135,7 @@ def wait_for(
             document = watch.documents[answer.image_id]
             raise NotFinished(
                 f"Image {answer.image_id} is still {document['status']} after {timeout_seconds:g} s. It is not lost: "
-                "ask again later, or give a longer --timeout-seconds."
+                "check again later, or use a longer --timeout-seconds."
             )
         pause(wait_seconds)
         watch.poll()
@@ -146,7 +146,7 @@ def wait_for(
 
 
 def followed(api: Api, image_id: str, *, timeout_seconds: float) -> StatusDocument:
-    """Waits until an image has ended, showing how it gets on; raises ApiError when it takes too long."""
+    """Waits until an image has ended, showing its progress; raises ApiError if it takes too long."""
     screen = display.errors()
     with display.Report(screen) as report:
 

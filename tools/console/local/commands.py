@@ -24,20 +24,20 @@ from embedded_aws.processes import Interrupted, Interrupts
 from embedded_aws.stack import running, stop
 from stacks.record import StackRecord
 
-# boto3, which the supervisor and the logs bring, is imported inside the commands: no other one should wait for it.
+# boto3, which the supervisor and the logs need, is imported inside the commands: others should not wait for it.
 
 _FOLLOW_SECONDS = 0.5
 
 
 class Access(StrEnum):
-    """With what the API is called; on AWS there are `jwt` and `iam` too."""
+    """The credential for the API; on AWS there are also `jwt` and `iam`."""
 
     ANONYMOUS = "anonymous"
     KEYS = "keys"
 
 
 class Encryption(StrEnum):
-    """Whose key encrypts what is kept."""
+    """Whose key encrypts stored data."""
 
     AWS = "aws"
     CUSTOMER = "customer"
@@ -60,20 +60,20 @@ def up(
             exists=True,
             dir_okay=False,
             readable=True,
-            help="Develop this photo once the stack serves, and show its variants.",
+            help="Develop this photo once the stack is up, and show its variants.",
         ),
     ] = None,
     then_exit: Annotated[
         bool, typer.Option("--then-exit", help="Stop once everything has been shown, instead of serving until Ctrl-C.")
     ] = False,
     access: Annotated[
-        Access, typer.Option(help="Whom the API answers: everybody, or who has an API key. `stack.json` holds one.")
+        Access, typer.Option(help="Who may call the API: everybody, or callers with a key. `stack.json` has one.")
     ] = Access.ANONYMOUS,
     encryption: Annotated[
-        Encryption, typer.Option(help="Whose key encrypts what is kept: AWS's, or one that the stack makes.")
+        Encryption, typer.Option(help="Whose key encrypts stored data: AWS's, or one that the stack creates.")
     ] = Encryption.AWS,
     enforce_iam: Annotated[
-        bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do what its role allows, as on AWS.")
+        bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do only what its role allows.")
     ] = False,
     concurrency: Annotated[
         int | None,
@@ -82,11 +82,11 @@ def up(
             metavar="N",
             min=1,
             show_default="8 per core, if a quarter of the memory holds them",
-            help="How many invocations of one function run at once. What is beyond is throttled, as on AWS.",
+            help="How many invocations of one function run at once. Others are throttled, as on AWS.",
         ),
     ] = None,
 ) -> None:
-    """Start the stack: emulator, sam build, sam deploy. It serves until Ctrl-C, which stops all of it.
+    """Start the stack: emulator, sam build, sam deploy. It serves until Ctrl-C, which stops everything.
 
     The exit status is 0 only if every step succeeded.
 
@@ -122,14 +122,14 @@ def up(
                 serving = True
                 serve(emulator, interrupts)
         except Interrupted as interrupt:
-            display.line(out, "\nStopped: nothing of the local stack runs any more.")
+            display.line(out, "\nStopped: no process of the local stack is running any more.")
             # Ctrl-C is how serving is meant to end; before that, it is an interrupted command.
             raise typer.Exit((0 if well else 1) if serving else interrupt.exit_status) from None
 
 
 @app.command()
 def deploy() -> None:
-    """Build and deploy into the stack that runs: an edited handler, preset, layer or template is live in seconds."""
+    """Build and deploy to the running stack: an edited handler, preset, layer or template is live in seconds."""
     out, state = display.output(), State.current()
     began = time.monotonic()
     with Interrupts() as interrupts:
@@ -140,16 +140,16 @@ def deploy() -> None:
             with pages.failures_explained(state):
                 stack = redeploy(state, interrupts=interrupts, step=pages.Steps(out))
         except Interrupted as interrupt:
-            display.line(out, "\nStopped; the stack may hold half of the change: run `./darkroom local deploy` again.")
+            display.line(out, "\nStopped; the stack may have half of the change: run `./darkroom local deploy` again.")
             raise typer.Exit(interrupt.exit_status) from None
     display.line(out, f"Live after {display.seconds(time.monotonic() - began)} at {stack.api_url}", style="green")
 
 
 @app.command()
 def down() -> None:
-    """Stop the stack that runs, from another terminal or in a script. Nothing to stop is no error."""
+    """Stop the running stack, from another terminal or a script. It is not an error if none is running."""
     out = display.output()
-    display.line(out, "Stopped." if stop(State.current()) else "No local stack runs.")
+    display.line(out, "Stopped." if stop(State.current()) else "No local stack is running.")
 
 
 @app.command()
@@ -159,7 +159,7 @@ def logs(
         typer.Argument(metavar="[FUNCTION]", help="One function only: submit_image, or SubmitImageFunction."),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing what is logged, until Ctrl-C.")] = False,
-    emulator: Annotated[bool, typer.Option("--emulator", help="The emulator's own log instead.")] = False,
+    emulator: Annotated[bool, typer.Option("--emulator", help="Show the emulator's own log instead.")] = False,
 ) -> None:
     """Show what the functions log (CloudWatch Logs of the local stack), oldest first.
 
@@ -206,13 +206,13 @@ def warp(
         typer.Argument(metavar="[DURATION]", help="How far: 90s, 30m, 6h, 30d.", callback=_warp_seconds),
     ] = None,
 ) -> None:
-    """Redrive the stack's clock ahead, so that what waits for its time comes due now.
+    """Move the stack's clock ahead, so that what waits for its time comes due now.
 
-    It is the clock of the emulator and of all functions: queues, schedules,
-    state machines, leases, presigned links and alarms go by it, and nothing
-    that is early by it is let through. It only goes forward, and is this
-    machine's again when the stack is started anew. Without DURATION: say what
-    time it is there. `local invoke` runs by this machine's clock.
+    The emulator and all functions use this clock: queues, schedules, state
+    machines, leases, presigned URLs and alarms follow it, and nothing happens
+    before its time. The clock only goes forward. When the stack is started again,
+    it is this machine's clock again. Without DURATION: show the stack's time.
+    `local invoke` uses this machine's clock.
 
       ./darkroom upload photo.jpg --delay P30D
       ./darkroom local warp 30d
@@ -255,7 +255,7 @@ def _function_lines(state: State, function: str | None) -> Iterator[list[Text]]:
 def _emulator_lines(state: State) -> Iterator[list[Text]]:
     log = state.logs / "emulator.log"
     if not log.exists():
-        display.complain("There is no log yet: no local stack was started here.")
+        display.complain("There is no log: no local stack was started here yet.")
         raise typer.Exit(1)
     with log.open(encoding="utf-8", errors="replace") as file:
         while True:

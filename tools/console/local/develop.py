@@ -1,4 +1,4 @@
-"""Develops one photo before the user's eyes, and shows how to send the next one with plain curl."""
+"""Develops one photo, shows its progress, and prints how to send the next one with plain curl."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMEOUT_SECONDS = 300.0
 def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> bool:
     """Posts `photo`, follows it until it is done, saves its variants into `folder` and lists them.
 
-    Returns False, after saying on `out` what was the matter, when any of these fails.
+    If any of these fails, it says why on `out` and returns False.
     """
     try:
         with display.Report(out, notes=out) as report:
@@ -69,7 +69,7 @@ def _developed(api: Api, photo: Path, report: display.Report) -> StatusDocument:
 
 
 def print_curl_lines(api_url: str, out: Console, api_key: str | None = None) -> None:
-    """How to send one's own photo without this program; the lines can be pasted as they are."""
+    """Prints how to send a photo without this program; the lines can be pasted as they are."""
     display.line(out, "Send a photo of your own (photo.jpg) with curl:")
     display.line(out)
     for text in curl_lines(api_url, api_key):
@@ -78,13 +78,13 @@ def print_curl_lines(api_url: str, out: Console, api_key: str | None = None) -> 
 
 def curl_lines(api_url: str, api_key: str | None = None) -> tuple[str, ...]:
     """Upload, poll, fetch the WebP: three commands for any POSIX shell, with the image's id in a variable."""
-    # curl does not send it on to where the API redirects to, which is another host.
+    # curl does not send the key to the URL to which the API redirects, which is on another host.
     curl = "curl -sS" if api_key is None else f"curl -sS -H 'Authorization: Bearer {api_key}'"
-    # The answer's headers go to sed and its body to the screen: the status document, or why the photo is refused.
+    # The response's headers go to sed and its body to the screen: the status document, or why the photo was refused.
     post = f"{curl} -D - -o /dev/stderr --data-binary @photo.jpg -H 'Content-Type: image/jpeg' {api_url}/images"
     # Header names are in lower case over HTTP/2, as on AWS.
     read_id = r"sed -n 's|^[Ll]ocation: /images/\([0-9a-z]*\)/status.*|\1|p'"
-    # No answer, no more asking: a loop until "done" would never end where the upload was refused.
+    # The loop ends without a response: a loop until "done" would never end if the upload was refused.
     unfinished = """grep -Eo '"status": *"(pending|processing)"'"""
     return (
         f"id=$({post} | {read_id})",

@@ -1,4 +1,4 @@
-"""`darkroom local invoke`: one function in a container, by `sam local invoke`, on the stack that runs."""
+"""`darkroom local invoke`: runs one function in a container with `sam local invoke`, on the running stack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVENTS = Path(__file__).resolve().parents[3] / "events"
 
 
 def invoke(
-    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="As its folder is called: submit_image.")],
+    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="The name of its folder: submit_image.")],
     event: Annotated[
         Path | None,
         typer.Option(
@@ -33,16 +33,16 @@ def invoke(
         ),
     ] = None,
 ) -> None:
-    """Run one deployed function with an event, in a container, on the tables and buckets of the stack that runs.
+    """Run one deployed function with an event, in a container, on the tables and buckets of the running stack.
 
-    This is `sam local invoke`, which needs a Docker engine. What the function logs goes to standard error, its answer
-    to standard output; the exit status is 1 if it failed. The code is what was deployed last: after an edit,
+    This is `sam local invoke`, which needs a Docker engine. The function's log goes to standard error, its response to
+    standard output; the exit status is 1 if it failed. It runs the code that was deployed last: after an edit, run
     `./darkroom local deploy`.
 
       ./darkroom local invoke submit_image
       ./darkroom local invoke read_image --event my-event.json
     """
-    # Here, because they bring boto3, which no other command of `darkroom` should wait for.
+    # Imported here because they import boto3, which other commands of `darkroom` should not wait for.
     from embedded_aws import local_invoke  # noqa: PLC0415
     from embedded_aws.logs import folder_name  # noqa: PLC0415
 

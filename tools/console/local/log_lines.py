@@ -1,4 +1,4 @@
-"""One log event as a line for people: Powertools' JSON taken apart, anything else as it is."""
+"""Formats one log event as a line for people: Powertools' JSON taken apart, anything else as it is."""
 
 import json
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from rich.text import Text
 from console.terminal.display import printable
 
 _STYLES = {"DEBUG": "dim", "INFO": "green", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "bold red"}
-# What the line shows anyway, or what is the same in every line of a function.
+# Keys that the line shows anyway, or whose value is the same in every line of a function.
 _HIDDEN = frozenset(
     {
         "level", "message", "timestamp", "service", "location", "cold_start", "function_name", "function_memory_size",

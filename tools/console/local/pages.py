@@ -1,4 +1,4 @@
-"""What a start of the local stack shows: its steps, what serves then, and what went wrong."""
+"""Shows the start of the local stack: its steps, where it then serves, and what went wrong."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from stacks.record import StackRecord
 _TAIL_LINES = 20
 _ADVICE = {
     "setting up the Python environments": "Check that this machine reaches a Python package index, and run this again.",
-    "sam build": "Correct what it names, then `./darkroom local deploy` where a stack runs, or `make run`.",
-    "sam deploy": "Correct what it names, then `./darkroom local deploy` where a stack runs, or `make run`.",
+    "sam build": "Fix what it names, then `./darkroom local deploy` if a stack is running, or `make run`.",
+    "sam deploy": "Fix what it names, then `./darkroom local deploy` if a stack is running, or `make run`.",
     "the emulator": "Run this again; if it fails again, its log says why.",
 }
 
 
 class Steps:
-    """Shows each step of a start as one line: a spinner and the seconds while it lasts, a tick once it is done."""
+    """Shows each step of a start as one line: a spinner and the seconds while it runs, a tick once it is done."""
 
     def __init__(self, out: Console) -> None:
         self._out = out
@@ -78,8 +78,7 @@ class Steps:
 
 @contextmanager
 def failures_explained(state: State) -> Iterator[None]:
-    """ReleaseWindow what can go wrong with the stack into words, the end of the log that tells why, and exit status
-    1."""
+    """Turns a failure of the stack into an explanation, the end of the log that says why, and exit status 1."""
     errors = display.errors()
     try:
         yield
@@ -119,7 +118,7 @@ def _show_tail(out: Console, log: Path) -> None:
 
 
 def introduce(out: Console, state: State, stack: StackRecord) -> None:
-    """Where everything of a stack is that serves now."""
+    """Prints the addresses and the logs of a stack that has started."""
     display.line(out)
     display.line(out, f"  API   {stack.api_url}", style="bold")
     if stack.api_key is not None:

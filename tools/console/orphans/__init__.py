@@ -1,1 +1,1 @@
-"""`darkroom orphans …`: originals that no row knows."""
+"""`darkroom orphans …`: originals without a row."""

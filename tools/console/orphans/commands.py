@@ -1,4 +1,4 @@
-"""`darkroom orphans`: originals that no row vouches for, found and removed."""
+"""`darkroom orphans`: finds and removes originals without a row."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from console.terminal.durations import seconds_of
 
-_HELP = """Originals without a row: what a request stored before it died.
+_HELP = """Originals without a row: a request stored one and died before it wrote the row.
 
-Nobody can ask for them, nothing removes them by itself, and they cost what
-they weigh. Each look reads the whole bucket and asks for every row. All of it
-can be interrupted and typed again.
+Nobody can ask for them, nothing else removes them, and they cost storage. Each
+command lists the whole bucket and reads every row. You can interrupt both
+commands and run them again.
 """
 
 _EPILOG = """[bold]Examples[/bold]
@@ -26,8 +26,8 @@ _EPILOG = """[bold]Examples[/bold]
 
 [bold]Exit status[/bold]
 
-  0    it worked; also where there was nothing to do
-  1    it did not: standard error says why and what to do
+  0    it worked, or there was nothing to do
+  1    it failed: standard error says why and what to do
   2    the command was not understood; nothing was done
   130  interrupted; what was done is done"""
 
@@ -42,7 +42,7 @@ def _age(text: str | None) -> str | None:
     except ValueError as error:
         raise typer.BadParameter(display.printable(str(error))) from error
     if seconds is not None and seconds < LEAST_AGE_SECONDS:
-        raise typer.BadParameter(f"at least {LEAST_AGE_SECONDS // 3600}h: before that a row may be on its way.")
+        raise typer.BadParameter(f"at least {LEAST_AGE_SECONDS // 3600}h: before that the row may still be written.")
     return text
 
 
@@ -53,7 +53,7 @@ AgeOption = Annotated[
         metavar="D",
         show_default=False,
         callback=_age,
-        help="Stored longer ago than D, in every version: 30d, 1h at least. Default: 2d.",
+        help="Stored more than D ago, in every version: 30d, at least 1h. Default: 2d.",
     ),
 ]
 
@@ -66,7 +66,7 @@ def list_(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """List originals without a row: how many, how heavy, how old.
+    """List originals without a row: how many, how large, how old.
 
     A million originals take some ten minutes and cost 13 cents.
     """
@@ -84,7 +84,7 @@ def remove(
         bool,
         typer.Option(
             "--table-is-whole",
-            help="You have made sure that the table has lost no rows: remove also what looks as if it had.",
+            help="You have checked that the table has lost no rows: remove them although it looks as if it had.",
         ),
     ] = False,
     stack: StackOption = None,
@@ -92,8 +92,8 @@ def remove(
 ) -> None:
     """Remove originals without a row, with all their versions.
 
-    They are hidden first, and go two minutes later, unless they have got a row:
-    a client may have repeated its request meanwhile. Nothing brings them back.
+    They are hidden first and removed two minutes later, unless they have a row by
+    then: a client may have repeated its request. This cannot be undone.
     """
     from console.orphans import work  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What the commands of `darkroom orphans` do, once the command line is understood."""
+"""The work of `darkroom orphans`, once the command line is parsed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from darkroom.operations.remove_orphans import Ports as RemovePorts
 from darkroom.operations.remove_orphans import TableSeemsLost, remove_orphans, table_seems_lost
 
 STANDARD_AGE = "2d"
-"""The age unless told: whoever erased a table by mistake has noticed by then."""
+"""The default age: somebody who erased a table by mistake has noticed by then."""
 
 _SHOWN = 20
 
@@ -98,18 +98,18 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
         style="bold",
     )
     if removal.vouched_for:
-        display.line(out, f"Left alone: {removal.vouched_for:,} that have got a row meanwhile.")
+        display.line(out, f"Left alone: {removal.vouched_for:,} that have a row by now.")
     _print_remarks(out, look, older_than)
     again = f"{_command(stack, older_than, table_is_whole=table_is_whole)} --yes"
     if not removal.complete:
         display.line(
             display.errors(),
-            f"Interrupted. What is hidden stays so, and nobody misses it. For the rest:  {again}",
+            f"Interrupted. Hidden originals stay hidden, which does no harm. For the rest:  {again}",
             style="yellow",
         )
         raise typer.Exit(INTERRUPTED)
     if look.orphans > len(look.held):
-        display.line(out, f"{look.orphans - len(look.held):,} more are left, for another time:  {again}")
+        display.line(out, f"{look.orphans - len(look.held):,} more are left. To remove them too:  {again}")
 
 
 def _look(stack: Stack, older_than: str) -> Look:
@@ -144,8 +144,8 @@ def _nothing(look: Look) -> str:
     if not look.originals:
         return "There are no originals."
     if look.young:
-        return f"Every original of {look.originals:,} has its row, but for those that are too young to tell."
-    return f"Every original has its row: {display.of(look.originals, 'original')} looked at."
+        return f"All of {look.originals:,} originals have their rows, except those that are too young to tell."
+    return f"Every original has its row: {display.of(look.originals, 'original')} checked."
 
 
 def _print_remarks(out: Console, look: Look, older_than: str) -> None:
@@ -161,7 +161,7 @@ def _print_remarks(out: Console, look: Look, older_than: str) -> None:
 
 
 def _told_nothing(out: Console, look: Look, older_than: str, *, before: str = "") -> bool:
-    """Whether there are no orphans, which is then said."""
+    """Whether there are no orphans; if so, it says that."""
     if look.orphans:
         return False
     display.line(out, f"{before}{_nothing(look)}", style="green")
@@ -170,7 +170,7 @@ def _told_nothing(out: Console, look: Look, older_than: str, *, before: str = ""
 
 
 def _print_look(out: Console, look: Look, stack: Stack, older_than: str, *, verdict: str = "") -> None:
-    """What there is, with the first of it in a table."""
+    """Prints what was found, with the first orphans in a table."""
     display.line(out, f"{_told(look, stack)}.{verdict}", style="bold")
     _print_remarks(out, look, older_than)
     display.line(out)
@@ -197,7 +197,7 @@ def _print_look(out: Console, look: Look, stack: Stack, older_than: str, *, verd
 def _refusal(look: Look, stack: Stack, older_than: str) -> str:
     again = f"{_command(stack, older_than, table_is_whole=True)} --yes"
     return (
-        f"{look.without_row:,} of {look.originals:,} originals have no row: requests that died do not leave so many. "
+        f"{look.without_row:,} of {look.originals:,} originals have no row: failed requests do not leave that many. "
         "It looks as if the table had lost rows, and these photos could be all that is left. Nothing is removed. "
         f"See docs/runbook.md, Orphans. Once you know that no row is missing:  {again}"
     )

@@ -1,4 +1,4 @@
-"""What the local stack says of itself while it runs."""
+"""Reads the record that the local stack keeps while it runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from stacks.record import AnotherVersion, StackRecord, read_record, record_file,
 
 
 def local_stack(environment: Mapping[str, str], *, otherwise: str) -> StackRecord:
-    """Its record.
+    """The local stack's record.
 
-    Raises Unreachable where it does not run, with `otherwise` as the other thing to do, and ApiError where its file
-    cannot be understood.
+    Raises Unreachable if it is not running, with `otherwise` as the other thing to do, and ApiError if its file cannot
+    be read.
     """
     file = record_file(state_folder(environment))
     try:

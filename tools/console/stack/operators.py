@@ -1,4 +1,4 @@
-"""A stack's queues, tables and buckets as CloudFormation knows them: the local stack's, or a deployed one's by name."""
+"""A stack's queues, tables and buckets, found through CloudFormation: the local stack's, or a deployed one's."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from stacks.running import NoSuchResource, RunningStack
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-# An operator waits longer than a function may, and no work of others waits for it.
+# An operator can wait longer than a function may, and no other work waits for it.
 _PATIENT = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
 
 _DEAD_LETTERS = "DeadLetters"
 
 
 class NoSuchQueue(ApiError):
-    """The stack has no queue of dead letters by that name."""
+    """The stack has no dead-letter queue by that name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetterQueue:
-    """A queue of dead letters by the name of what it serves, and the queue whose messages end in it."""
+    """A dead-letter queue, named after what it serves, and the queue whose messages end in it."""
 
     name: str
     url: str
@@ -56,7 +56,7 @@ class DeadLetterQueue:
 
 @dataclass(frozen=True, kw_only=True)
 class Stack(RunningStack):
-    """A stack with what operators' commands work with; `options` is what reaches this stack again."""
+    """A stack with everything that operators' commands use; `options` are those that reach this stack again."""
 
     is_local: bool
     options: str
@@ -64,7 +64,7 @@ class Stack(RunningStack):
 
     @cached_property
     def queues(self) -> Mapping[str, DeadLetterQueue]:
-        """The queues of dead letters, by the names of what they serve."""
+        """The dead-letter queues, by the names of what they serve."""
         with self.explained():
             return _dead_letter_queues(self.client("sqs"), self.physical_ids("AWS::SQS::Queue"))
 
@@ -75,12 +75,12 @@ class Stack(RunningStack):
 
     @property
     def access(self) -> str:
-        """Whom its API answers: the parameter `Access` with which it was deployed."""
+        """Who may call its API: the parameter `Access` with which it was deployed."""
         return self.parameters["Access"]
 
     @property
     def images(self) -> ImagesTable:
-        """The rows."""
+        """The images' rows."""
         return ImagesTable(self.client("dynamodb"), self._resource("ImagesTable"))
 
     @property
@@ -90,18 +90,18 @@ class Stack(RunningStack):
 
     @property
     def dead_letters(self) -> DeadLetterQueues:
-        """The queues of dead letters."""
+        """The dead-letter queues."""
         sqs = self.client("sqs")
         return DeadLetterQueues(sqs, sqs, {name: queue.url for name, queue in self.queues.items()})
 
     @property
     def lanes(self) -> LaneQueues:
-        """The queues that the dead letters once were in."""
+        """The queues from which the dead letters came."""
         return LaneQueues(self.client("sqs"), {name: queue.source_url for name, queue in self.queues.items()})
 
     @property
     def hold_queue(self) -> SqsHoldQueue:
-        """The queue of what is to be held until its time."""
+        """The queue of images to hold until their time."""
         return SqsHoldQueue(self.client("sqs"), self._resource("HoldQueue"))
 
     @property
@@ -113,7 +113,7 @@ class Stack(RunningStack):
 
     @property
     def archive(self) -> DeadLetterArchive:
-        """Where dead letters are kept that SQS will not keep."""
+        """The archive of dead letters that SQS deletes."""
         return DeadLetterArchive(self.client("s3"), self.archive_bucket)
 
     @property
@@ -123,11 +123,11 @@ class Stack(RunningStack):
 
     @property
     def worker_log_group(self) -> str | None:
-        """Where the worker logs."""
+        """The log group of the worker."""
         return self.resources.get("TranscodeImageLogs", ("", None))[1]
 
     def clock(self) -> int:
-        """The current instant by the stack's clock: this machine's, but where the local stack's was moved ahead."""
+        """The current instant by the stack's clock: this machine's, unless the local stack's was moved ahead."""
         return time.time_ns() // 1_000_000 + 1000 * _seconds_ahead(self.clock_file)
 
     def explained(self) -> AbstractContextManager[None]:
@@ -135,7 +135,7 @@ class Stack(RunningStack):
         return explained(self.name, self.region, is_local=self.is_local)
 
     def chosen(self, name: str | None) -> tuple[str, ...]:
-        """The names of the queues that are meant: that one, or all. Raises NoSuchQueue."""
+        """The names of the chosen queues: that one, or all. Raises NoSuchQueue."""
         if name is None:
             return tuple(self.queues)
         if name not in self.queues:
@@ -152,7 +152,7 @@ class Stack(RunningStack):
 def open_stack(name: str | None, region: str | None, *, environment: Mapping[str, str] = os.environ) -> Stack:
     """The deployed stack of that name, reached with the ordinary AWS credentials; without a name the local one.
 
-    Raises ApiError where there is none or where AWS cannot be asked.
+    Raises ApiError if there is none or AWS cannot be asked.
     """
     if name is None:
         record = local_stack(environment, otherwise="Or name a deployed stack: --stack NAME [--region REGION].")
@@ -170,7 +170,7 @@ def open_stack(name: str | None, region: str | None, *, environment: Mapping[str
         options = f" --stack {name} --region {region}"
         stack = Stack(name=name, region=region, client=_watched(clients), is_local=False, options=options)
     with stack.explained():
-        _ = stack.resources  # what is not there, or does not answer, is told before anything is done
+        _ = stack.resources  # a missing or silent stack is reported before anything is done
     return stack
 
 
@@ -183,7 +183,7 @@ def explained(name: str, region: str, *, is_local: bool) -> Iterator[None]:
         raise ApiError(f"{error}. It is left as it is.") from error
     except Retryable as error:
         raise ApiError(
-            f"AWS did not answer ({error}). Nothing is lost, and what was done is done: type the same again."
+            f"AWS did not answer ({error}). Nothing is lost, and what was done is done: run the same command again."
         ) from error
     except NoCredentialsError as error:
         raise ApiError(
@@ -216,7 +216,7 @@ def _deployed_clients(name: str, region: str | None) -> tuple[Callable[[str], An
         if session.region_name is None:
             raise NoRegionError
     except NoRegionError as error:
-        raise ApiError(f"In which region is {name}? Say --region REGION, or set AWS_REGION.") from error
+        raise ApiError(f"In which region is {name}? Use --region REGION, or set AWS_REGION.") from error
     except BotoCoreError as error:  # a profile that does not exist, a file that cannot be read
         raise ApiError(f"The AWS configuration cannot be used: {error}") from error
     return lambda service: session.client(service, config=_PATIENT), session.region_name
@@ -235,7 +235,7 @@ def _watched(make: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _dead_letter_queues(sqs: SQSClient, urls: Mapping[str, str]) -> dict[str, DeadLetterQueue]:
-    """Whatever queue of the stack another one names in its RedrivePolicy, so that a new lane needs no new code."""
+    """Every queue of the stack that another one names in its RedrivePolicy, so a new lane needs no new code."""
     attributes = {
         name: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"] for name, url in urls.items()
     }
@@ -253,6 +253,6 @@ def _dead_letter_queues(sqs: SQSClient, urls: Mapping[str, str]) -> dict[str, De
 
 
 def name_of(logical_id: str) -> str:
-    """What a queue of dead letters is called: "FastDeadLetters" serves "fast"."""
+    """The name of a dead-letter queue: "FastDeadLetters" serves "fast"."""
     served = logical_id.removesuffix(_DEAD_LETTERS) or logical_id
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", served).lower()

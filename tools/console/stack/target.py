@@ -19,14 +19,14 @@ from darkroom.domain.api_keys import key_id_of
 if TYPE_CHECKING:
     from console.stack.operators import Stack
 
-_PANEL = "Which stack (the local one, unless told)"
+_PANEL = "Which stack (default: the local one)"
 
 UrlOption = Annotated[
     str | None,
     typer.Option(
         "--url",
         metavar="URL",
-        help="The API of a deployed stack: its output ApiUrl. Default: $DARKROOM_URL, else the local stack.",
+        help="The API of a deployed stack: its output ApiUrl. Default: $DARKROOM_URL, or the local stack.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -68,14 +68,14 @@ RegionOption = Annotated[
         metavar="R",
         show_default=False,
         rich_help_panel=_PANEL,
-        help="With --stack: the region it is in. Default: that of your AWS configuration.",
+        help="With --stack: its region. Default: that of your AWS configuration.",
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A stack's API and the right to use it; `options` is what a further command must be given to reach it too."""
+    """A stack's API and the credential for it; `options` are those with which another command reaches it too."""
 
     url: str
     api_key: str | None = None
@@ -98,7 +98,7 @@ class Target:
 def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Mapping[str, str] | None = None) -> Target:
     """The stack that the options and the environment name, or else the local stack.
 
-    Raises Unreachable where that is the local one and it does not run, and typer.BadParameter for options that
+    Raises Unreachable if that is the local one and it is not running, and typer.BadParameter for options that
     contradict each other.
     """
     environment = os.environ if environment is None else environment
@@ -112,10 +112,10 @@ def resolve(url: str | None, api_key: str | None, iam: bool, *, environment: Map
         return Target(url=stack.api_url, api_key=api_key or stack.api_key, is_local_stack=True)
 
     chosen = _checked(chosen)
-    # A key that the environment holds belongs to the stack that --url names; the local stack never sees it.
+    # A key in the environment belongs to the stack that --url names; the local stack never gets it.
     key = api_key or (None if iam else environment.get("DARKROOM_API_KEY"))
     if key and key.startswith("dr_") and key_id_of(key) is None:
-        raise typer.BadParameter("that key was not copied whole, or has a typo.", param_hint="--api-key")
+        raise typer.BadParameter("that key is incomplete or has a typo.", param_hint="--api-key")
     if key and iam:
         raise typer.BadParameter("give either --api-key or --iam: both would set the same header.", param_hint="--iam")
     if (key or iam) and urlsplit(chosen).scheme != "https" and not is_loopback(chosen):
@@ -135,12 +135,12 @@ def reach(stack: str | None, region: str | None) -> Stack:
     from console.stack.operators import open_stack  # noqa: PLC0415
 
     if stack is None and region is not None:
-        raise typer.BadParameter("it goes with --stack: the local stack has its own.", param_hint="--region")
+        raise typer.BadParameter("use it with --stack: the local stack has its own.", param_hint="--region")
     return open_stack(stack, region)
 
 
 def _is_of_local_stack(url: str, environment: Mapping[str, str]) -> bool:
-    """Whether stack.json says that the local stack answers at this address of this machine, by whatever name."""
+    """Whether stack.json says that the local stack answers at this address of this machine, under any name."""
     try:
         recorded = local_stack(environment, otherwise="").api_url
     except ApiError:
@@ -151,9 +151,9 @@ def _is_of_local_stack(url: str, environment: Mapping[str, str]) -> bool:
 def _checked(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise typer.BadParameter(f"{url!r} is not an address like https://….amazonaws.com", param_hint="--url")
+        raise typer.BadParameter(f"{url!r} is not a URL like https://….amazonaws.com", param_hint="--url")
     if parts.query or parts.fragment:
-        raise typer.BadParameter("an API's address has no '?' and no '#'.", param_hint="--url")
+        raise typer.BadParameter("an API's URL has no '?' and no '#'.", param_hint="--url")
     return url.rstrip("/")
 
 

@@ -20,8 +20,8 @@ from darkroom.domain.tenants import (
 
 _HELP = """Tenants: who may call the API, in which lane, and how much they may ask for.
 
-They call it with [bold]API keys[/bold]: see [bold]darkroom keys[/bold]. What is changed
-here holds for keys that are out within 60 seconds.
+They call it with [bold]API keys[/bold]: see [bold]darkroom keys[/bold]. A change takes
+effect within 60 seconds, also for keys that already exist.
 """
 
 _EPILOG = """[bold]A new customer[/bold]
@@ -38,20 +38,20 @@ app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_
 
 
 def tenant_named(text: str | None) -> str | None:
-    """The tenant that is meant, or None where all are. Raises typer.BadParameter."""
+    """The named tenant, or None for all. Raises typer.BadParameter."""
     if text is None:
         return None
     if key_id_of(text.strip()) is not None:
-        raise typer.BadParameter("that is a key, and no tenant.")
+        raise typer.BadParameter("that is a key, not a tenant.")
     if not is_tenant_id(text.strip()):
         raise typer.BadParameter(
-            f"{display.printable(text)!r} cannot name a tenant: that takes 1 to 128 letters, digits and . _ : | @ -, "
-            "a letter or digit first."
+            f"{display.printable(text)!r} cannot name a tenant: a name has 1 to 128 letters, digits and . _ : | @ -, "
+            "and starts with a letter or digit."
         )
     return text.strip()
 
 
-TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="What it is called.", callback=tenant_named)]
+TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's name.", callback=tenant_named)]
 RateOption = Annotated[
     int | None,
     typer.Option(
@@ -60,7 +60,7 @@ RateOption = Annotated[
         min=1,
         max=MAX_REQUESTS_PER_SECOND,
         show_default=False,
-        help="How much it may ask for on average. Unless told, its tier's: "
+        help="How many requests it may send on average. Default: its tier's: "
         + ", ".join(f"{tier} {tier.allowance.requests_per_second}" for tier in Tier)
         + ".",
     ),
@@ -73,7 +73,7 @@ BurstOption = Annotated[
         min=1,
         max=MAX_BURST,
         show_default=False,
-        help="How much at once. Unless told, its tier's: "
+        help="How many requests at once. Default: its tier's: "
         + ", ".join(f"{tier} {tier.allowance.burst}" for tier in Tier)
         + ".",
     ),
@@ -111,12 +111,12 @@ def change(
     *,
     tenant: TenantArgument,
     tier: Annotated[
-        Tier | None, typer.Option(show_default=False, help="For images that are accepted from then on.")
+        Tier | None, typer.Option(show_default=False, help="For images that are accepted from now on.")
     ] = None,
     requests_per_second: RateOption = None,
     burst: BurstOption = None,
     usual_limits: Annotated[
-        bool, typer.Option("--usual-limits", help="Take back limits of its own: its tier's hold again.")
+        bool, typer.Option("--usual-limits", help="Remove its own limits: its tier's apply again.")
     ] = False,
     stack: StackOption = None,
     region: RegionOption = None,
@@ -125,9 +125,9 @@ def change(
     from console.tenants import work  # noqa: PLC0415
 
     if usual_limits and (requests_per_second or burst):
-        raise typer.BadParameter("it takes back what the other options set.", param_hint="--usual-limits")
+        raise typer.BadParameter("it removes what the other options set.", param_hint="--usual-limits")
     if not (tier or requests_per_second or burst or usual_limits):
-        raise typer.BadParameter("say what is to change: --tier, --requests-per-second, --burst or --usual-limits.")
+        raise typer.BadParameter("say what to change: --tier, --requests-per-second, --burst or --usual-limits.")
     where = reach(stack, region)
     work.change(
         where, tenant, tier=tier, requests_per_second=requests_per_second, burst=burst, usual_limits=usual_limits
@@ -136,7 +136,7 @@ def change(
 
 @app.command()
 def suspend(*, tenant: TenantArgument, stack: StackOption = None, region: RegionOption = None) -> None:
-    """Refuse all requests of a tenant. What it has sent before is developed."""
+    """Refuse all requests of a tenant. What it sent before is still developed."""
     from console.tenants import work  # noqa: PLC0415
 
     work.set_state(reach(stack, region), tenant, TenantState.SUSPENDED)
@@ -144,7 +144,7 @@ def suspend(*, tenant: TenantArgument, stack: StackOption = None, region: Region
 
 @app.command()
 def resume(*, tenant: TenantArgument, stack: StackOption = None, region: RegionOption = None) -> None:
-    """Answer a suspended tenant again."""
+    """Answer a suspended tenant's requests again."""
     from console.tenants import work  # noqa: PLC0415
 
     work.set_state(reach(stack, region), tenant, TenantState.ACTIVE)

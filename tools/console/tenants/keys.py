@@ -1,4 +1,4 @@
-"""`darkroom keys`: the API keys with which tenants call."""
+"""`darkroom keys`: the API keys with which tenants call the API."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from darkroom.domain.api_keys import MAX_LABEL_CHARACTERS, is_key_id, key_id_of
 
 _HELP = """API keys, [bold]dr_<id>_<secret>[/bold]: a tenant calls the API with one.
 
-A key is shown once, when it is made. The stack keeps a hash of it, and names
-it by its id in lists and logs.
+A key is shown only once, when it is created. The stack keeps a hash of it, and
+lists and logs show its id.
 """
 
 _EPILOG = """[bold]A key[/bold]
@@ -22,7 +22,7 @@ _EPILOG = """[bold]A key[/bold]
   export DARKROOM_API_KEY=dr_...                 [dim]what darkroom upload --url sends[/dim]
   curl -H "Authorization: Bearer dr_..." ...     [dim]the same with curl[/dim]
 
-[bold]A new one for an old one[/bold]
+[bold]Replace a key[/bold]
 
   ./darkroom keys create acme                    [dim]a tenant may have several[/dim]
   ./darkroom keys revoke ID                      [dim]when nobody uses the old one any more[/dim]"""
@@ -34,10 +34,10 @@ def _key_id(text: str) -> str:
     text = text.strip()
     if is_key_id(text):
         return text
-    # Whoever has found a key somewhere pastes all of it; nothing of it is repeated here.
+    # People who find a leaked key paste all of it; no part of it is printed here.
     key_id = key_id_of(text)
     if key_id is None:
-        raise typer.BadParameter("that is no key's id: those are 8 digits and small letters, as `keys ls` shows them.")
+        raise typer.BadParameter("that is not a key's id: 8 digits and lower-case letters, as `keys ls` shows them.")
     return key_id
 
 
@@ -47,7 +47,7 @@ def _label(text: str | None) -> str | None:
     if not text.strip() or len(text) > MAX_LABEL_CHARACTERS or not text.isprintable():
         raise typer.BadParameter(f"a label has 1 to {MAX_LABEL_CHARACTERS} printable characters.")
     if key_id_of(text.strip()) is not None:
-        raise typer.BadParameter("that is a key, which belongs into no list.")
+        raise typer.BadParameter("that is a key, which must not appear in lists.")
     return text.strip()
 
 
@@ -62,7 +62,7 @@ def create(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Make a key for a tenant. It is shown this once."""
+    """Create a key for a tenant. It is shown only once."""
     from console.tenants import work  # noqa: PLC0415
 
     work.create_key(reach(stack, region), tenant, label=label)
@@ -72,13 +72,14 @@ def create(
 def list_(
     *,
     tenant: Annotated[
-        str | None, typer.Argument(metavar="[TENANT]", help="Of one tenant.", show_default=False, callback=tenant_named)
+        str | None,
+        typer.Argument(metavar="[TENANT]", help="Only one tenant.", show_default=False, callback=tenant_named),
     ] = None,
     as_json: JsonOption = False,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """List the keys by their ids, revoked ones too. Nobody can list secrets."""
+    """List the keys by their ids, including revoked ones. Secrets are never listed."""
     from console.tenants import work  # noqa: PLC0415
 
     work.list_keys(reach(stack, region), tenant, as_json=as_json)
@@ -93,7 +94,7 @@ def revoke(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Revoke a key for good. It opens nothing any more within 60 seconds."""
+    """Revoke a key permanently. It stops working within 60 seconds."""
     from console.tenants import work  # noqa: PLC0415
 
     work.revoke_key(reach(stack, region), key)

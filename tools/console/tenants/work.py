@@ -1,4 +1,4 @@
-"""What the commands of `darkroom tenants` and `darkroom keys` do, once the command line is understood."""
+"""The work of `darkroom tenants` and `darkroom keys`, once the command line is parsed."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def add(stack: Stack, tenant_id: str, *, tier: Tier, requests_per_second: int | 
             )
     except TenantExists as error:
         raise ApiError(
-            f"There is a tenant {tenant_id} already: {_agreed(error.tenant)}. "
+            f"The tenant {tenant_id} already exists: {_agreed(error.tenant)}. "
             f"To change it: ./darkroom tenants change {tenant_id}{stack.options}"
         ) from error
     out = display.output()
-    display.line(out, f"{tenant_id} is added: {_agreed(tenant)}.")
+    display.line(out, f"Added {tenant_id}: {_agreed(tenant)}.")
     display.line(out, f"A key for it:  ./darkroom keys create {tenant_id}{stack.options}")
 
 
@@ -68,7 +68,7 @@ def change(
         )
 
     tenant = _changed(stack, tenant_id, changed)
-    display.line(display.output(), f"{tenant_id} is changed: {_agreed(tenant)}. {_IN_FORCE}")
+    display.line(display.output(), f"Changed {tenant_id}: {_agreed(tenant)}. {_IN_FORCE}")
 
 
 def set_state(stack: Stack, tenant_id: str, state: TenantState) -> None:
@@ -136,11 +136,11 @@ def create_key(stack: Stack, tenant_id: str, *, label: str | None) -> None:
             raise _no_tenant(stack, tenant_id) from error
     display.line(display.output(), key)
     notes = display.errors()
-    display.line(notes, f"This is the only time that the key is shown. In lists and logs it is {stored.key_id}.")
+    display.line(notes, f"The key is shown only this once. In lists and logs it is {stored.key_id}.")
     if access != "keys":
         display.line(
             notes,
-            f"It opens nothing yet: {stack.name} is deployed with Access={access}, not Access=keys.",
+            f"It does not work yet: {stack.name} is deployed with Access={access}, not Access=keys.",
             style="yellow",
         )
 
@@ -192,15 +192,11 @@ def revoke_key(stack: Stack, key_id: str) -> None:
         with stack.explained():
             key = revoke_key_of(RevokePorts(tenants=stack.tenants, clock=stack.clock), key_id)
     except UnknownKey as error:
-        raise ApiError(
-            f"There is no key {key_id} here. See which there are: ./darkroom keys ls{stack.options}"
-        ) from error
-    display.line(
-        display.output(), f"{key_id} of {key.tenant_id} is revoked since {rfc3339(key.revoked_at)}. {_IN_FORCE}"
-    )
+        raise ApiError(f"There is no key {key_id} here. To list the keys: ./darkroom keys ls{stack.options}") from error
+    display.line(display.output(), f"{key_id} of {key.tenant_id} was revoked at {rfc3339(key.revoked_at)}. {_IN_FORCE}")
 
 
-_IN_FORCE = f"It is in force within {AUTHORIZER_CACHE_SECONDS} seconds."
+_IN_FORCE = f"This takes effect within {AUTHORIZER_CACHE_SECONDS} seconds."
 
 
 def _changed(stack: Stack, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
@@ -214,12 +210,12 @@ def _changed(stack: Stack, tenant_id: str, change: Callable[[Tenant], Tenant]) -
 def _no_tenant(stack: Stack, tenant_id: str) -> ApiError:
     return ApiError(
         f"There is no tenant {display.printable(tenant_id)} in {stack.name}. "
-        f"See which there are: ./darkroom tenants ls{stack.options}"
+        f"To list the tenants: ./darkroom tenants ls{stack.options}"
     )
 
 
 def _readable[Row](rows: Sequence[Row | UnreadableRow]) -> list[Row]:
-    """The rows that can be read; the others are complained about."""
+    """The rows that can be read; the others are reported as errors."""
     for row in rows:
         if isinstance(row, UnreadableRow):
             display.complain(str(row))
@@ -228,7 +224,7 @@ def _readable[Row](rows: Sequence[Row | UnreadableRow]) -> list[Row]:
 
 def _agreed(tenant: Tenant) -> str:
     allowance = tenant.allowance
-    return f"{tenant.tier}, {allowance.requests_per_second:,} requests a second, {allowance.burst:,} at once"
+    return f"{tenant.tier}, {allowance.requests_per_second:,} requests per second, {allowance.burst:,} at once"
 
 
 def _day(instant: int) -> str:

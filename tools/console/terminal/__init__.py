@@ -1,1 +1,1 @@
-"""What all commands share: what they show, how they are interrupted, what they do to many."""
+"""What all commands share: output, interrupts, durations, and work on many images."""

@@ -24,12 +24,12 @@ def output() -> Console:
 
 
 def errors() -> Console:
-    """Standard error, where progress goes that nobody watches on a terminal, and every complaint."""
+    """Standard error, where errors go, and progress if there is no terminal."""
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def printable(text: str) -> str:
-    """`text` on one line and unable to move the cursor: file names and answers come from elsewhere."""
+    """`text` on one line and unable to move the cursor: file names and responses are not ours."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
@@ -39,7 +39,7 @@ def printable_lines(text: str) -> str:
 
 
 def line(out: Console, text: str = "", *, style: str | None = None) -> None:
-    """Prints one line as it is, however long: what is meant to be copied is never broken."""
+    """Prints one line as it is, however long: text to be copied is never wrapped."""
     out.print(Text(text), style=style, soft_wrap=True, markup=False, highlight=False)
 
 
@@ -68,7 +68,7 @@ def seconds(duration_seconds: float) -> str:
 
 
 def age(duration_seconds: float) -> str:
-    """How long ago, or yet to come, for people: "40 s", "5 min", "3 h 20 min", "12 d 4 h"."""
+    """A coarse duration for people: "40 s", "5 min", "3 h 20 min", "12 d 4 h"."""
     minutes, whole = int(duration_seconds // 60), int(duration_seconds)
     if whole < 60:
         return f"{whole} s"
@@ -89,7 +89,7 @@ def instant(text: str) -> datetime:
 
 
 def table(out: Console, heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str]) -> None:
-    """Aligned columns that no narrow window breaks; those named in `right` are aligned to the right."""
+    """Prints aligned columns that a narrow window does not wrap; those named in `right` are aligned to the right."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(cell_len(row[column]) for row in [list(heads), *cells]) for column in range(len(heads))]
     for row, style in [(list(heads), "bold"), *((row, None) for row in cells)]:
@@ -101,19 +101,19 @@ def table(out: Console, heads: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def advise(out: Console, advice: Sequence[tuple[str, str]]) -> None:
-    """What to type next, aligned."""
+    """Prints what to type next, aligned."""
     width = max((len(when) for when, _ in advice), default=0)
     for when, what in advice:
         line(out, f"{when:<{width}}  {what}")
 
 
 def print_json(value: Any) -> None:
-    """A document for programs, on standard output."""
+    """Prints a document for programs on standard output."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 class Report:
-    """Shows what progresses: bars on a terminal; elsewhere a plain line now and then, on standard error."""
+    """Shows progress: bars on a terminal; otherwise a plain line now and then, on standard error."""
 
     def __init__(
         self, out: Console, *, notes: Console | None = None, clock: Callable[[], float] = time.monotonic
@@ -150,16 +150,16 @@ class Report:
             self._live.stop()
 
     def say(self, text: str, *, style: str | None = None) -> None:
-        """A line of the result, which stays."""
+        """Prints a line of the result, which stays."""
         line(self._out, text, style=style)
 
     def complain(self, text: str) -> None:
-        """A line about something that failed, which stays."""
-        # On a terminal both streams end on the same screen, and only the live display's own console keeps it in order.
+        """Prints a line about something that failed, which stays."""
+        # On a terminal both streams share the screen, and only the live display's own console keeps it in order.
         line(self._out if self._live is not None else self._notes, text, style="red")
 
     def show(self, name: str, *, completed: float, total: float | None, detail: str) -> None:
-        """The state of `name` as of now, in place of the one before."""
+        """Shows the current state of `name` in place of the previous one."""
         if self._live is None:
             self._note(name, detail)
         elif name in self._tasks:
@@ -170,7 +170,7 @@ class Report:
 
     def _note(self, name: str, detail: str) -> None:
         now = self._clock()
-        # What is over in a moment has no notification on the way.
+        # Work that is over in a moment prints no progress.
         due_at = self._noted_at.setdefault(name, now) + _SECONDS_BETWEEN_PLAIN_LINES
         if now >= due_at and self._noted.get(name) != detail:
             line(self._notes, f"{name}: {detail}")

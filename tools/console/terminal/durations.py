@@ -1,4 +1,4 @@
-"""How long something is, as people type it."""
+"""Reads durations as people type them."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def seconds_of(duration: str | None) -> float | None:
         return None
     match = _DURATION.fullmatch(duration)
     if match is None:
-        raise ValueError(f"{duration!r} is no duration like 90s, 30m, 6h or 12d.")
+        raise ValueError(f"{duration!r} is not a duration like 90s, 30m, 6h or 12d.")
     return float(match[1]) * _UNITS[match[2]]

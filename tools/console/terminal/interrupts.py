@@ -1,4 +1,4 @@
-"""Ctrl-C as a request to end in good order; a second one ends at once."""
+"""Treats the first Ctrl-C as a request to end cleanly; a second one ends at once."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from types import FrameType, TracebackType
 from typing import Self
 
 INTERRUPTED = 130
-"""The exit status of a command that was interrupted: 128 and the number of SIGINT, as shells have it."""
+"""The exit status of an interrupted command: 128 plus the number of SIGINT, as in shells."""
 
 _LONGEST_SLEEP_SECONDS = 0.1
 
 
 class Interrupted(Exception):
-    """A pause was cut short: nothing more shall be begun."""
+    """A pause was cut short: begin nothing more."""
 
 
 class Interrupts:
     """While this is entered, the first SIGINT only sets `requested`; the next raises KeyboardInterrupt as usual.
 
-    An exception in the midst of anything could lose an answer that has just come. A flag, not an Event: its lock may be
-    held by the very thread in which the handler runs.
+    An exception at an arbitrary point could lose a response that has just arrived. This is a flag, not an Event, whose
+    lock the thread in which the handler runs may hold.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Interrupts:
         signal.signal(signal.SIGINT, self._before)
 
     def pause(self, duration_seconds: float) -> None:
-        """Waits in any thread; raises Interrupted once the end is wanted."""
+        """Waits in any thread; raises Interrupted once the end is requested."""
         until = time.monotonic() + duration_seconds
         while (left_seconds := until - time.monotonic()) > 0:
             if self.requested or self.ending:

@@ -1,4 +1,4 @@
-"""One thing done to many images, several at a time and so many a second, until it is done or shall end."""
+"""Does one thing to many images, several at a time and at a limited rate, until all are done or it is stopped."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def do_to_many[One, Outcome](
     stop: Callable[[], bool],
     on_outcome: Callable[[One, Outcome], None],
 ) -> None:
-    """Has threads `act` on each of `ones`, no faster than `pace` lets them begin; `on_outcome` is reported each in this
-    thread. Once `stop` says so, or one has raised, no other is begun: those on their way end and are reported, and then
-    the first that was raised is raised."""
+    """Runs `act` on each of `ones` in threads, no faster than `pace` allows, and calls `on_outcome` for each in this
+    thread. Once `stop` returns true or one has raised, no other is begun: those under way finish and are reported, and
+    then the first exception is raised."""
     under_way: dict[Future[Outcome], One] = {}
     raised: list[BaseException] = []
 

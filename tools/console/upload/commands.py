@@ -36,7 +36,7 @@ EPILOG = """[bold]Examples[/bold]
 
   0    every file was accepted (with --wait: and developed)
   1    something failed; standard error says what
-  2    the command was not understood, or a FILE or the recipe is none;
+  2    the command was not understood, or a FILE or the recipe is invalid;
        nothing was sent
   130  interrupted; what was accepted is listed, and will be developed"""
 
@@ -49,12 +49,12 @@ def command(
     ],
     wait: Annotated[
         bool,
-        typer.Option("--wait", help="Follow the images until each has ended; then show the drain rate."),
+        typer.Option("--wait", help="Follow the images until each has ended, then show the drain rate."),
     ] = False,
     preset: Annotated[
         str | None,
         typer.Option(
-            "--preset", metavar="P", show_default=False, help="Which variants to make. Default: the stack's own choice."
+            "--preset", metavar="P", show_default=False, help="Which variants to make. Default: the stack's preset."
         ),
     ] = None,
     variants: Annotated[
@@ -69,7 +69,7 @@ def command(
             "--recipe",
             metavar="PATH",
             show_default=False,
-            help="Instead of a preset: a JSON file with the variants to make, see below.",
+            help="Instead of a preset: a JSON file with the variants to make (see below).",
         ),
     ] = None,
     process_at: Annotated[
@@ -81,13 +81,13 @@ def command(
     delay: Annotated[
         str | None,
         typer.Option(
-            "--delay", metavar="D", show_default=False, help="Not before so much time has passed: PT15M, P2D."
+            "--delay", metavar="D", show_default=False, help="Not before this much time has passed: PT15M, P2D."
         ),
     ] = None,
     expires_at: Annotated[
         str | None,
         typer.Option(
-            "--expires-at", metavar="T", show_default=False, help="Not after then: what is not begun expires."
+            "--expires-at", metavar="T", show_default=False, help="Not after then: an image not begun by then expires."
         ),
     ] = None,
     concurrency: Annotated[
@@ -99,15 +99,15 @@ def command(
             "--timeout-seconds",
             metavar="N",
             min=0,
-            help="With --wait: stop waiting N seconds after the last file was sent; 0 waits for ever.",
+            help="With --wait: stop waiting N seconds after the last file was sent; 0 waits forever.",
         ),
     ] = 900,
     key_source: Annotated[
         KeySource,
         typer.Option(
             "--idempotency-key-from",
-            help="random: every file becomes an image of its own, sent before or not. "
-            "content: the same photo with the same preset or recipe is one image, however often it is sent.",
+            help="random: every file becomes its own image, even if it was sent before. "
+            "content: the same photo with the same preset or recipe is one image, however often you send it.",
         ),
     ] = KeySource.RANDOM,
     as_json: Annotated[
@@ -123,9 +123,9 @@ def command(
     refused is reported with the reason and does not stop the others. A file of
     more than 4 MB goes straight to the stack's storage.
 
-    A request that meets a fault or a busy stack is repeated, after growing
-    pauses. That never makes a second image: all attempts for one file carry
-    the same Idempotency-Key.
+    A request that fails or finds a busy stack is retried after growing pauses.
+    That never makes a second image: all attempts for one file carry the same
+    Idempotency-Key.
     """
     try:
         files = files_named(arguments)

@@ -1,4 +1,4 @@
-"""What to make of the photos, a preset, some of its variants, or a recipe from a file; and when."""
+"""What to make of the photos (a preset, some of its variants, or a recipe from a file), and when."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from console.terminal import display
 
-# Darkroom takes no longer one; what the fields of a recipe may say, it explains itself.
+# Darkroom accepts no longer recipe; the API itself explains what the fields may contain.
 _LARGEST_RECIPE_BYTES = 4096
 
 
@@ -23,8 +23,8 @@ class NoOrder(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to make; without any of the first three it is the stack's own choice. `recipe` is JSON, as short as can be.
-    The others say when, in the words of the API, which judges them."""
+    """What to make; without any of the first three the stack decides. `recipe` is JSON, as short as possible. The
+    others say when, in the API's terms; the API checks them."""
 
     preset: str | None = None
     variants: str | None = None
@@ -50,23 +50,23 @@ class Order:
 
     @property
     def words(self) -> str:
-        """A text that two orders share exactly if they are the same: the preset alone where that is all there is."""
+        """A text that two orders share exactly if they are the same: only the preset if nothing else is given."""
         if not self.parameters.keys() - {"preset"}:
             return self.preset or ""
         return json.dumps(self.parameters, sort_keys=True)
 
 
 def order_of(preset: str | None, variants: str | None, recipe_file: Path | None) -> Order:
-    """The order that the options give. Raises NoOrder."""
+    """The order that the options describe. Raises NoOrder."""
     names = None
     if variants is not None:
         names = ",".join(sorted({name.strip() for name in variants.split(",")} - {""}))
         if not names:
-            raise NoOrder("--variants", "it names no variant. Write the names with commas: --variants thumb,webp")
+            raise NoOrder("--variants", "it names no variant. Separate names with commas: --variants thumb,webp")
     if recipe_file is None:
         return Order(preset=preset, variants=names)
     if preset is not None or names is not None:
-        raise NoOrder("--recipe", "a recipe says all there is to make: leave out --preset and --variants.")
+        raise NoOrder("--recipe", "a recipe lists all variants itself: leave out --preset and --variants.")
     return Order(recipe=_recipe_in(recipe_file))
 
 
@@ -80,13 +80,13 @@ def _recipe_in(file: Path) -> str:
         raise NoOrder("--recipe", f"{name} is not JSON: {error}.") from error
     if not isinstance(recipe, dict) or not isinstance(recipe.get("variants"), list):
         raise NoOrder(
-            "--recipe", f'{name} is no recipe. One looks like {{"variants": [{{"name": "a", "width": 300}}]}}.'
+            "--recipe", f'{name} is not a recipe. A recipe looks like {{"variants": [{{"name": "a", "width": 300}}]}}.'
         )
     text = json.dumps(recipe, separators=(",", ":"), sort_keys=True)
     if len(text) > _LARGEST_RECIPE_BYTES:
         raise NoOrder(
             "--recipe",
-            f"{name} comes to {len(text)} bytes, and {_LARGEST_RECIPE_BYTES} are the most. "
-            "Leave out what is as by default, or make it a preset of the stack.",
+            f"{name} has {len(text)} bytes, and the limit is {_LARGEST_RECIPE_BYTES}. "
+            "Leave out fields with their default value, or make it a preset of the stack.",
         )
     return text

@@ -1,4 +1,4 @@
-"""What an upload came to: counted, for people and for programs."""
+"""The outcome of an upload: counted, for people and for programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDED_BADLY = frozenset({"failed", "cancelled", "expired"})
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What an upload came to; the drain rate is `drained` images over `drain_seconds`."""
+    """The outcome of an upload in numbers; the drain rate is `drained` images over `drain_seconds`."""
 
     files: int
     accepted: int
@@ -38,9 +38,9 @@ def summarise(
 ) -> Summary:
     """Counts what became of the files.
 
-    The drain rate takes the server's own times, which no pace of asking blurs: images that this invocation made and
+    The drain rate uses the server's own times, so polling does not distort it: images that this invocation made and
     that are done, over the seconds from the first acceptance (`created_at`) to the last completion (`completed_at`).
-    An image that an earlier upload had made (`--idempotency-key-from content`) is not among them.
+    Images that an earlier upload made (`--idempotency-key-from content`) are not counted.
     """
     answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
     states = Counter(document["status"] for document in documents.values())
@@ -73,11 +73,11 @@ def summarise(
 def show(
     out: Console, summary: Summary, *, unknown: Sequence[Path], waited: bool, interrupted: bool, hint_options: str
 ) -> None:
-    """For people; `unknown` are the files that may have been accepted, where the upload was interrupted."""
+    """Shows the outcome to people; `unknown` are files that may have been accepted before an interrupt."""
     display.line(out)
     repeated = summary.accepted - summary.distinct_ids
     accepted = f"{summary.accepted} of {summary.files} files"
-    ids = f"{summary.distinct_ids} distinct" + (f" ({repeated} of them given again)" if repeated else ", none twice")
+    ids = f"{summary.distinct_ids} distinct" + (f" ({repeated} repeated)" if repeated else ", none twice")
     facts = [("accepted", accepted)]
     if summary.accepted:
         facts.append(("ids", ids))
@@ -116,7 +116,7 @@ def report(
     unknown: Sequence[Path],
     interrupted: bool,
 ) -> dict[str, Any]:
-    """For programs."""
+    """The outcome for programs."""
     return {
         "uploads": [
             {

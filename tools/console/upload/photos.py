@@ -1,4 +1,4 @@
-"""Which files the arguments of `upload` name."""
+"""Finds the files that the arguments of `upload` name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-# What a folder is searched for. A file that is named itself is sent whatever it is called.
+# What to look for in a folder. A file that is named directly is sent whatever its name.
 IMAGE_SUFFIXES = (".avif", ".gif", ".heic", ".heif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
 
 
@@ -16,9 +16,9 @@ class NoFile(Exception):
 
 
 def files_named(arguments: Iterable[str]) -> list[Path]:
-    """Files as they are, the images in folders (hidden ones aside), what patterns match; each as often as it is named.
+    """Named files, the images in folders (except hidden ones), and what patterns match; each as often as it is named.
 
-    Raises NoFile, which describes every argument that gives none.
+    Raises NoFile, which describes every argument that names none.
     """
     files: list[Path] = []
     problems: list[str] = []

@@ -1,4 +1,4 @@
-"""Sends files from several threads, each file at most once as far as the API is concerned."""
+"""Sends files from several threads; the API sees each file at most once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from console.api.client import Answer, Api, ApiError, Unauthorized, Unreachable
 from console.terminal.interrupts import Interrupted
 from console.upload.order import Order
 
-# What POST /images takes; a larger file is announced with POST /uploads and goes to the store by itself.
+# What POST /images accepts; a larger file is announced with POST /uploads and sent directly to S3.
 _LARGEST_REQUEST_BYTES = 4 * 1024 * 1024
 
 _READ_BYTES = 1024 * 1024
@@ -33,7 +33,7 @@ class KeySource(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one file: the answer that accepted it, or its problem, which `ends_all` others too."""
+    """The outcome of one file: the answer that accepted it, or its problem; `ends_all` if others would fail too."""
 
     file: Path
     answer: Answer | None = None
@@ -42,20 +42,20 @@ class Outcome:
 
 
 def idempotency_key(source: KeySource, *, content_sha256: str) -> str:
-    """A key for one file of one invocation, or one for its bytes and order wherever and whenever they are sent."""
+    """A key for one file of one invocation, or one for its bytes and order whenever and from wherever they are sent."""
     return f"upload-{secrets.token_hex(16)}" if source is KeySource.RANDOM else f"content-{content_sha256}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hashes:
-    """Of a file's bytes alone, and of them with what is to be made of them."""
+    """The hash of a file's bytes, and the hash of them with the order."""
 
     sha256: str
     content_sha256: str
 
 
 def hashes_of(file: BinaryIO, order: Order) -> Hashes:
-    """Both hashes of what is left of a file, which is read a piece at a time."""
+    """Both hashes of the rest of a file, which is read in pieces."""
     alone, with_order = hashlib.sha256(), hashlib.sha256(order.words.encode() + b"\0")
     while piece := file.read(_READ_BYTES):
         alone.update(piece)
@@ -79,7 +79,7 @@ def send_file(
     key_source: KeySource = KeySource.RANDOM,
     on_sent: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Sends one file to be made into what `order` says; `on_sent` is told how many of its bytes have gone."""
+    """Sends one file with its `order`; `on_sent` gets the number of its bytes sent so far."""
     try:
         answer = _answer(api, file, order, key_source, on_sent)
     except OSError as error:
@@ -114,7 +114,7 @@ def _answer(api: Api, file: Path, order: Order, key_source: KeySource, on_sent: 
 
 
 type Send = Callable[[Path, Callable[[int], None]], Outcome]
-"""Sends a file, telling how many of its bytes have gone."""
+"""Sends a file and reports the number of its bytes sent so far."""
 
 
 class Sender:
@@ -135,7 +135,7 @@ class Sender:
         ]
 
     def start(self) -> None:
-        """Starts to send."""
+        """Starts sending."""
         for thread in self._threads:
             thread.start()
 
@@ -150,16 +150,16 @@ class Sender:
 
     @property
     def sent_bytes(self) -> int:
-        """How many bytes of photos have gone."""
+        """How many bytes of photos have been sent."""
         return sum(self._sent_bytes)
 
     def on_the_way(self) -> list[Path]:
-        """The files whose sending has begun and whose outcome is not known."""
+        """The files that are being sent and whose outcome is not known yet."""
         with self._waiting_lock:
             return list(self._on_the_way.values())
 
     def outcomes(self, *, wait_seconds: float) -> list[Outcome]:
-        """What has come back since the last call; waits up to `wait_seconds` for the first."""
+        """The outcomes since the last call; waits up to `wait_seconds` for the first."""
         outcomes: list[Outcome] = []
         while True:
             try:
@@ -182,7 +182,7 @@ class Sender:
             try:
                 result: Outcome | Exception = self._send(file, self._count(index))
             except Exception as error:
-                result = error  # A thread that died in silence would be waited for without end.
+                result = error  # The main thread would wait forever for a thread that died silently.
             self._results.put((index, result))
 
     def _count(self, index: int) -> Callable[[int], None]:

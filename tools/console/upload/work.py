@@ -1,4 +1,4 @@
-"""An upload as it goes, once the command line is understood."""
+"""The work of `darkroom upload`, once the command line is parsed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def upload(
             run.follow(timeout_seconds=timeout_seconds or float("inf"))
             run.finish()
         except KeyboardInterrupt:
-            pass  # the second one: whatever is still on the way is told as unknown
+            pass  # the second one: files that are still on the way are reported as unknown
     interrupted = interrupts.requested
     summary = pages.summarise(
         run.outcomes,
@@ -89,7 +89,7 @@ def upload(
 
 
 class _Run:
-    """One invocation as it goes: files are sent by threads; this, in the main thread, collects, asks and shows."""
+    """One invocation: threads send the files; this, in the main thread, collects outcomes, polls images and reports."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Run:
         )
 
     def follow(self, *, timeout_seconds: float) -> None:
-        """Until every file has its outcome and (to wait) every image has ended, or the time is over."""
+        """Runs until every file has its outcome and (with --wait) every image has ended, or until the timeout."""
         self._sender.start()
         all_sent_at: float | None = None
         while self._ended_by is None and not self._interrupts.requested:
@@ -142,7 +142,7 @@ class _Run:
             self._show_progress()
 
     def finish(self) -> None:
-        """Begins no further file, ends pauses between attempts, and gives the files on the way a moment to arrive."""
+        """Begins no further file, ends pauses between attempts, and waits a moment for the files on the way."""
         self._sender.stop()
         self._interrupts.ending = True
         give_up_at = time.monotonic() + _SECONDS_TO_FINISH
@@ -155,24 +155,24 @@ class _Run:
                 return
 
     def on_the_way(self) -> list[Path]:
-        """The files that may have been accepted without our knowing."""
+        """The files that may have been accepted although no response has arrived."""
         return self._sender.on_the_way()
 
     def problems(self, summary: Summary) -> list[str]:
-        """What went wrong in all, in sentences: the invocation succeeded where there is none."""
+        """What went wrong, in sentences: the invocation succeeded if there are none."""
         if self._ended_by is not None:
             return [str(self._ended_by)]
         problems = []
         if summary.accepted < summary.files:
             problems.append(f"{summary.files - summary.accepted} of {summary.files} files were not accepted.")
         if summary.distinct_ids < summary.accepted and self._key_source is KeySource.RANDOM:
-            problems.append("Two files were given one id, which must never happen: please report it as a bug.")
+            problems.append("Two files got the same id, which must never happen: please report it as a bug.")
         if summary.failed:
             problems.append(f"{summary.failed} of {summary.distinct_ids} images were not developed.")
         if self.wait and summary.unfinished:
             problems.append(
                 f"{summary.unfinished} of {summary.distinct_ids} images had not ended. They are not lost: "
-                "ask for them with `./darkroom status ID --wait`."
+                "check them with `./darkroom status ID --wait`."
             )
         return problems
 
@@ -195,8 +195,8 @@ class _Run:
         try:
             image_id = self.watch.poll()
         except Unavailable as error:
-            # The images are safe, and the stack may be back before the time to wait is over.
-            self._report.complain(f"cannot ask how the images are: {display.printable(str(error))}")
+            # The images are safe, and the stack may be back before the timeout.
+            self._report.complain(f"cannot get the images' status: {display.printable(str(error))}")
             return
         except Unreachable as error:
             self._ended_by = error
@@ -234,7 +234,7 @@ def _size_bytes(file: Path) -> int:
     try:
         return file.stat().st_size
     except OSError:
-        return 0  # It has vanished since it was named: its turn to be sent will tell.
+        return 0  # It has vanished since it was named: sending it will report that.
 
 
 def _reason(document: StatusDocument) -> str:

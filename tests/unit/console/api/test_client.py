@@ -138,7 +138,7 @@ def test_attempts_end_and_the_last_trouble_is_told() -> None:
     handle, requests = answers(*[httpx.Response(503, json={"message": "Service Unavailable"})] * 3)
     with (
         connect(handle, retry=RetryPolicy(max_attempts=3)) as api,
-        pytest.raises(Unavailable, match="failed 3 times, at last with: Service Unavailable"),
+        pytest.raises(Unavailable, match="failed 3 times, the last time with: Service Unavailable"),
     ):
         submit(api)
     assert len(requests) == 3

@@ -110,12 +110,12 @@ def test_the_command_says_what_else_must_be_changed(run: Run) -> None:
 @pytest.mark.parametrize("share", ["fast", "fast=2", "fast=-0.1", "quick=0.5", "fast=many"])
 def test_a_share_that_is_none_is_refused(run: Run, share: str) -> None:
     result = run("capacity", "--rate", "1", "--seconds", "1", "--share", share)
-    assert result.exit_code == 2 and f"'{share}' is no share of a lane" in result.stderr
+    assert result.exit_code == 2 and f"'{share}' is not a share of a lane" in result.stderr
 
 
 def test_shares_are_parts_of_a_whole(run: Run) -> None:
     result = run("capacity", "--rate", "1", "--seconds", "1", "--share", "fast=0.5", "--share", "slow=0.75")
-    assert result.exit_code == 2 and "come to more than 1" in result.stderr
+    assert result.exit_code == 2 and "add up to more than 1" in result.stderr
     result = run("capacity", "--rate", "100", "--seconds", "1", "--share", "fast=0.25", "--share", "slow=0.75")
     assert "FastConcurrency=32 SlowConcurrency=94" in result.stdout
 
@@ -129,4 +129,4 @@ def test_an_account_that_must_ask_for_more_is_told_so(run: Run) -> None:
 def test_what_no_lane_can_do_is_an_error_that_says_what_to_do(run: Run) -> None:
     result = run("capacity", "--rate", "2000", "--seconds", "3")
     assert result.exit_code == 1
-    assert "1,000 at most" in result.stderr
+    assert "at most 1,000" in result.stderr

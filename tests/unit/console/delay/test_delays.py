@@ -83,7 +83,7 @@ def columns(**images: int) -> list[str]:
 def test_an_empty_house_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
     result = run("delay", "ls")
     assert (result.exit_code, result.stdout) == (0, "Nothing waits for its time.\n")
-    assert run("delay", "ls", "--lane", "fast").stdout == "Nothing that fits waits for its time.\n"
+    assert run("delay", "ls", "--lane", "fast").stdout == "Nothing that matches waits for its time.\n"
     assert run("delay", "ls", "--day", "2026-12-24").stdout == "Nothing waits for its time on 2026-12-24.\n"
 
 
@@ -137,7 +137,7 @@ def test_hours_that_are_over_are_not_shown_and_what_is_unfinished_of_them_is_tol
     stack.schedule("2026-11-21T12:00:00Z")
     stack.world.advance(7200)
     shown = run("delay", "ls", "--day", "2026-11-21").stdout
-    assert "1 unfinished image beside: their time has come" in shown
+    assert "Also 1 unfinished image whose time has come" in shown
     assert rows_of(shown)[1][:2] == ["11:00", "0"]
     assert late in run("delay", "ls", "--day", "2026-11-21", "--images").stdout, "which no worker has begun"
 
@@ -196,7 +196,7 @@ def test_json_holds_what_the_table_shows(run: Run, stack: FakeStack) -> None:
 def test_a_count_that_is_not_whole_says_until_when_it_is(run: Run, stack: FakeStack) -> None:
     stack.schedule("2026-12-24T08:00:00Z", "2026-12-25T08:00:00Z", "2026-12-26T08:00:00Z")
     shown = run("delay", "ls", "--limit", "2").stdout
-    assert "That is not all: it is read up to 2026-12-26 08:00:00, and more waits from then on." in shown
+    assert "That is not all: images up to 2026-12-26 08:00:00 were read, and more wait after that." in shown
     assert json.loads(run("delay", "ls", "--limit", "2", "--json").stdout)["read_until"] == "2026-12-26T08:00:00.000Z"
     assert "not all" not in run("delay", "ls", "--limit", "3").stdout
 
@@ -337,9 +337,9 @@ def test_what_is_due_and_not_begun_is_withdrawn_too_and_what_is_begun_is_left_al
     stack.world.advance(600)
     stack.images.rows[begun] = replace(stack.row(begun), status=Status.PROCESSING)
     told = run("delay", "cancel", "--day", "2026-11-21").stdout
-    assert "2 unfinished images beside: their time has come, and those that no worker has begun would be " in told
+    assert "Also 2 unfinished images whose time has come: those that no worker has begun would be " in told
     done = run("delay", "cancel", "--day", "2026-11-21", "--yes").stdout
-    assert "Left alone: 1 that are begun, rescheduled or withdrawn." in done
+    assert "Left alone: 1 that were begun, rescheduled or withdrawn meanwhile." in done
     assert (stack.row(late).status, stack.row(begun).status) == (Status.CANCELLED, Status.PROCESSING)
 
 
@@ -458,7 +458,7 @@ def test_a_delay_of_nothing_is_now(run: Run, api: FakeApi) -> None:
     image_id = api.put("scheduled")
     assert (
         run("delay", "reschedule", image_id, "--delay", "PT0S").stdout
-        == f"{image_id}  waits no longer: it is pending\n"
+        == f"{image_id}  no longer waits: it is pending\n"
     )
     assert json.loads(api.requests[0].body) == {"delay": "PT0S"}
 
@@ -503,7 +503,7 @@ def test_what_is_not_scheduled_is_not_removed(run: Run, api: FakeApi, status: st
     api.polls_until_done = 1_000_000
     result = run("delay", "cancel", image_id)
     assert result.exit_code == 1
-    assert f"{image_id}  not withdrawn: Only an image that is scheduled is withdrawn here. This one is {status}." in (
+    assert f"{image_id}  not withdrawn: This command withdraws only scheduled images. This one is {status}." in (
         result.stderr
     )
     assert api.images[image_id]["status"] == status
@@ -527,7 +527,7 @@ def test_an_api_that_does_not_answer_ends_it_and_what_was_done_is_told(run: Run,
     api.faults["PATCH"] += [Reply(body=api.images[ids[0]])] + [problem(503, "unavailable", "Not now.")] * 8
     result = run("delay", "reschedule", *ids, "--to", NEW_TIME)
     assert (result.exit_code, len(api.requests)) == (1, 9)
-    assert "failed 8 times, at last with: Not now." in result.stderr
+    assert "failed 8 times, the last time with: Not now." in result.stderr
     assert "1 of 3 images were rescheduled before that." in result.stderr
 
 
@@ -535,7 +535,7 @@ def test_a_caller_who_may_not_ends_it_at_once(run: Run, api: FakeApi) -> None:
     api.faults["PATCH"].append(Reply(status=403, body={"message": "Forbidden"}))
     result = run("delay", "reschedule", api.put("scheduled"), api.put("scheduled"), "--to", NEW_TIME)
     assert (result.exit_code, len(api.requests)) == (1, 1)
-    assert "give --iam" in result.stderr
+    assert "use --iam" in result.stderr
 
 
 def test_an_interruption_ends_it_after_the_image_on_the_way(
@@ -550,7 +550,7 @@ def test_an_interruption_ends_it_after_the_image_on_the_way(
     monkeypatch.setattr(api, "_patch", interrupts)
     result = run("delay", "reschedule", *ids, "--to", NEW_TIME)
     assert (result.exit_code, len(api.requests)) == (130, 1)
-    assert "Interrupted, with 2 images left: type the same again." in result.stderr
+    assert "Interrupted, with 2 images left: run the same command again." in result.stderr
 
 
 def test_an_unreadable_row_is_told_of_and_does_not_stop_a_reschedule_of_the_others(run: Run, stack: FakeStack) -> None:
@@ -558,7 +558,7 @@ def test_an_unreadable_row_is_told_of_and_does_not_stop_a_reschedule_of_the_othe
     before = stack.row(good)
     stack.images.unreadable[bad] = stack.images.rows.pop(bad)
     listed = run("delay", "ls", "--day", "2026-12-24", "--tenant", "default").stdout
-    assert "1 row of a newer version beside, which cannot be read: see ./darkroom doctor." in listed
+    assert "Also 1 row of a newer version, which cannot be read: see ./darkroom doctor." in listed
     result = run("delay", "reschedule", "--day", "2026-12-24", "--by", "1d", "--yes")
     assert result.exit_code == 1
     assert f"{bad} stays where it is: the row of {bad} cannot be read" in result.stderr

@@ -72,7 +72,7 @@ def test_a_listing_says_the_situation_the_cases_and_what_to_type_next(run: Run, 
     assert row == [FAILED.image_id, "slow", "ZeroDivisionError", "failed", "1", "1", "h", "0", "min", "default", "2"]
     target = "--stack shop --region eu-west-1"
     assert f"After the fix:  ./darkroom dlq replay {target}" in "\n".join(lines)
-    assert f"Of no use now:  ./darkroom dlq drop {target}" in "\n".join(lines)
+    assert f"To clean up:    ./darkroom dlq drop {target}" in "\n".join(lines)
     assert f"./darkroom dlq drop --verdict unreadable --force {target}" in "\n".join(lines)
 
 
@@ -82,7 +82,7 @@ def test_filters_are_repeated_in_what_to_type_next(run: Run, stack: FakeStack) -
     assert "./darkroom dlq replay --cause ZeroDivisionError --tenant default --stack shop" in shown
     shown = run("dlq", "ls", "--cause", "internal", "--verdict", "failed").stdout
     assert "./darkroom dlq replay --cause internal --stack shop" in shown, "which takes no --verdict"
-    assert run("dlq", "ls", "--tenant", "acme").stdout == f"None of 1 dead letter in {QUEUES} fits.\n"
+    assert run("dlq", "ls", "--tenant", "acme").stdout == f"None of 1 dead letter in {QUEUES} matches.\n"
 
 
 def test_a_dead_letter_that_sqs_will_soon_delete_is_pointed_out(run: Run, stack: FakeStack) -> None:
@@ -95,7 +95,7 @@ def test_a_listing_that_is_not_whole_says_so(run: Run, stack: FakeStack) -> None
     stack.office.place(LOST)
     assert "That is not all: of about 2 dead letters 1 were read." in run("dlq", "ls", "--limit", "1").stdout
     stack.office.letters.take("slow", 1)
-    assert "About 1 more are in another hand now" in run("dlq", "ls").stdout
+    assert "About 1 more are hidden by another reader" in run("dlq", "ls").stdout
 
 
 def test_json_holds_what_the_table_shows_and_all_that_is_known(run: Run, stack: FakeStack) -> None:
@@ -132,7 +132,7 @@ def test_what_has_no_dead_letter_is_told_by_its_row(run: Run, stack: FakeStack) 
     assert result.exit_code == 1
     assert f"It can still be replayed: ./darkroom dlq replay --image {FAILED.image_id}" in result.stderr
     assert "There is no dead letter and no image" in run("dlq", "show", LOST.image_id).stderr
-    assert f"No dead letter nonsense lies in {QUEUES}." in run("dlq", "show", "nonsense").stderr
+    assert f"There is no dead letter nonsense in {QUEUES}." in run("dlq", "show", "nonsense").stderr
 
 
 def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: FakeStack) -> None:
@@ -153,7 +153,7 @@ def test_a_replay_says_what_it_would_do_until_it_is_told_to(run: Run, stack: Fak
 
 def test_an_image_without_a_dead_letter_is_replayed_by_its_id(run: Run, stack: FakeStack) -> None:
     stack.images.rows[FAILED.image_id] = FAILED
-    assert "whose dead letter is gone, by its row" in run("dlq", "replay", "--image", FAILED.image_id).stdout
+    assert "by its row: its dead letter is gone" in run("dlq", "replay", "--image", FAILED.image_id).stdout
     assert "Replayed 1 image." in run("dlq", "replay", "--image", FAILED.image_id, "--yes").stdout
     assert stack.images.rows[FAILED.image_id].run == 2
 
@@ -256,7 +256,7 @@ def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: 
     letter = stack.office.letters.lie_down("slow", BATCH)
     listed = run("dlq", "ls").stdout
     assert listed.startswith(f"1 dead letter in {QUEUES}: 1 of batches to wake again.")
-    assert "Batches, mended:" in listed and "./darkroom dlq replay --all --lane hold --stack shop" in listed
+    assert "Batches, fixed:" in listed and "./darkroom dlq replay --all --lane hold --stack shop" in listed
     shown = run("dlq", "show", letter.message_id).stdout
     assert "Retryable" in shown and "no rows" in shown and "./darkroom dlq replay --all --lane hold" in shown
 
@@ -283,7 +283,7 @@ def test_a_dead_letter_whose_row_is_unreadable_is_shown_as_such(run: Run, stack:
     assert "1 of unreadable rows" in listed and "Unreadable rows:  ./darkroom doctor --stack shop" in listed
     assert "--force" not in listed
     shown = run("dlq", "show", FAILED.image_id).stdout
-    assert "a newer version wrote its image's row: deploy that again" in shown and "invented later" in shown
+    assert "a newer version wrote its image's row: deploy that version again" in shown and "invented later" in shown
 
 
 @pytest.mark.parametrize("attempt", [{"attempt": 1}, {"started_at": "yesterday", "request_id": "r"}])

@@ -47,7 +47,7 @@ def spoil(stack: FakeStack) -> str:
 def test_a_sound_stack_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
     stack.world.submit(jpeg())
     result = run("doctor")
-    assert (result.exit_code, result.stdout) == (0, "rows: this version can read every row that it was to read.\n")
+    assert (result.exit_code, result.stdout) == (0, "rows: this version can read every row that was checked.\n")
     assert json.loads(run("doctor", "--json").stdout) == {
         "sound": True,
         "checks": [{"name": "rows", "sound": True, "failure": None, "advice": None, "findings": []}],
@@ -101,7 +101,7 @@ def test_a_check_that_cannot_be_made_keeps_no_other_from_being_made(
         doctor_work.examine(stack, whole_table=False, as_json=False, checks=(silent, *CHECKS))  # type: ignore[arg-type]
     assert ended.value.exit_code == 1
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == "silent: could not be looked at. AWS refuses Query (AccessDenied)"
+    assert told[0] == "silent: could not be checked. AWS refuses Query (AccessDenied)"
     assert told[1].startswith("rows: this version can read")
 
 

@@ -74,7 +74,7 @@ def test_a_store_that_refuses_every_address_ends_the_command(run: Run, api: Fake
     api.faults["FILE"].extend([Reply(status=403)] * 10)
     result = run("download", image_id)
     assert result.exit_code == 1
-    assert "The store refuses the address of thumb each time." in result.stderr
+    assert "The store keeps refusing the URL of thumb." in result.stderr
 
 
 @pytest.mark.parametrize("wrong", [b"thumb byteZ", b"thumb", b"thumb bytes and more"])
@@ -83,7 +83,7 @@ def test_bytes_that_are_not_those_promised_are_never_saved(run: Run, api: FakeAp
     api.faults["FILE"].append(Reply(body=wrong))
     result = run("download", image_id)
     assert result.exit_code == 1
-    assert "is not what the status document promises" in result.stderr
+    assert "is not the one in the status document" in result.stderr
     assert saved(Path()) == {}
 
 

@@ -42,7 +42,7 @@ def test_each_image_is_begun_once_and_said_so(run: Run, stack: FakeStack) -> Non
     one, other = done(stack.world), done(stack.world)
     result = run("redo", one, "-", stdin=f"{other} and more\n\n{one}\n")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "".join(f"{image_id}  is developed again, in run 2\n" for image_id in (one, other))
+    assert result.stdout == "".join(f"{image_id}  will be developed again, in run 2\n" for image_id in (one, other))
     assert [message.run for message in stack.lanes.sent[-2:]] == [2, 2]
 
 
@@ -66,7 +66,7 @@ def test_typed_again_it_says_that_the_run_has_begun_and_begins_no_other(run: Run
 def test_an_image_that_is_refused_costs_the_others_nothing(run: Run, stack: FakeStack) -> None:
     image_id = done(stack.world)
     result = run("redo", "0" * 26, image_id)
-    assert (result.exit_code, result.stdout) == (1, f"{image_id}  is developed again, in run 2\n")
+    assert (result.exit_code, result.stdout) == (1, f"{image_id}  will be developed again, in run 2\n")
     assert f"{'0' * 26}  not redone: There is no image with this id." in result.stderr
     assert "1 of 2 images were not redone." in result.stderr
 
@@ -95,8 +95,8 @@ def test_a_table_that_does_not_answer_ends_it_and_says_what_was_done(
 
     monkeypatch.setattr(stack.images, "change", silent)
     result = run("redo", *ids)
-    assert (result.exit_code, result.stdout) == (1, f"{ids[0]}  is developed again, in run 2\n")
-    assert "type the same again. 1 of 3 images were begun before that." in result.stderr
+    assert (result.exit_code, result.stdout) == (1, f"{ids[0]}  will be developed again, in run 2\n")
+    assert "run the same command again. 1 of 3 images were begun before that." in result.stderr
     assert [stack.world.row(image_id).run for image_id in ids] == [2, 1, 1]
 
 
@@ -109,7 +109,7 @@ def test_ctrl_c_ends_it_between_two_images(run: Run, stack: FakeStack, monkeypat
     monkeypatch.setattr(Interrupts, "pause", pause)
     result = run("redo", *ids)
     assert result.exit_code == 130
-    assert "Interrupted, with 2 images left: type the same again." in result.stderr
+    assert "Interrupted, with 2 images left: run the same command again." in result.stderr
     assert [stack.world.row(image_id).run for image_id in ids] == [2, 1, 1]
 
 

@@ -40,7 +40,7 @@ def test_a_failed_image_is_shown_with_its_error_and_fails_the_command(run: Run, 
 
 def test_a_photo_whose_original_is_lost_is_to_be_sent_again(run: Run, api: FakeApi) -> None:
     error = {"code": "original_missing", "message": "Its original is no longer stored.", "retryable": False}
-    assert "its original is lost: send it again." in run("status", api.put("failed", error=error)).stdout
+    assert "its original is gone: send it again." in run("status", api.put("failed", error=error)).stdout
 
 
 def test_a_failure_that_may_pass_says_so(run: Run, api: FakeApi) -> None:

@@ -49,7 +49,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 def test_a_bucket_in_order_is_said_in_one_line(run: Run, stack: FakeStack) -> None:
     assert run("orphans", "ls").stdout == "There are no originals.\n"
     stack.world.submit(PHOTO)
-    said = "Every original has its row: 1 original looked at.\n"
+    said = "Every original has its row: 1 original checked.\n"
     assert run("orphans", "ls").stdout == said
     result = run("orphans", "remove", "--yes")
     assert (result.exit_code, result.stdout) == (0, f"Nothing to remove. {said}")
@@ -149,7 +149,7 @@ def test_what_has_got_a_row_meanwhile_is_told(run: Run, stack: FakeStack) -> Non
     stack.world.originals.hide = after_a_repeated_request
     shown = run("orphans", "remove", "--yes").stdout
     assert shown.startswith("Removed 1 original, ")
-    assert "Left alone: 1 that have got a row meanwhile.\n" in shown
+    assert "Left alone: 1 that have a row by now.\n" in shown
 
 
 def test_an_interrupted_removal_ends_in_good_order_and_is_typed_again(run: Run, stack: FakeStack) -> None:

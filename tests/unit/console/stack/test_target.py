@@ -76,7 +76,7 @@ def test_the_local_stack_says_its_own_key(stack: Path) -> None:
 def test_a_key_that_was_not_copied_whole_is_noticed_before_it_is_sent(tmp_path: Path) -> None:
     key = "dr_000g40r4_0m30e209185gr38e1w8124gk2gahc5rr2qq9bfy"
     assert resolve("https://api.test", key, False, environment=environment(tmp_path)).api_key == key
-    with pytest.raises(typer.BadParameter, match="not copied whole") as error:
+    with pytest.raises(typer.BadParameter, match="incomplete") as error:
         resolve("https://api.test", key[:-1], False, environment=environment(tmp_path))
     assert key[12:20] not in str(error.value)
 

@@ -44,7 +44,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 def test_a_tenant_is_added_and_what_comes_next_is_said(run: Run, stack: FakeStack) -> None:
     result = run("tenants", "add", "acme", "--tier", "paid", "--burst", "1000")
     assert result.exit_code == 0
-    assert "acme is added: paid, 100 requests a second, 1,000 at once." in result.stdout
+    assert "Added acme: paid, 100 requests per second, 1,000 at once." in result.stdout
     assert "./darkroom keys create acme --stack shop --region eu-west-1" in result.stdout
     assert stack.tenants.tenants["acme"].tier is Tier.PAID
 
@@ -53,7 +53,7 @@ def test_a_tenant_that_is_there_is_not_added_again(run: Run, stack: FakeStack) -
     run("tenants", "add", "acme", "--tier", "paid")
     result = run("tenants", "add", "acme")
     assert result.exit_code == 1
-    assert "There is a tenant acme already: paid" in result.stderr
+    assert "The tenant acme already exists: paid" in result.stderr
     assert stack.tenants.tenants["acme"].tier is Tier.PAID
 
 
@@ -82,9 +82,9 @@ def test_a_tenant_is_changed_suspended_and_resumed(run: Run, stack: FakeStack) -
 
     run("tenants", "add", "acme", "--burst", "7")
     result = run("tenants", "change", "acme", "--tier", "paid", "--requests-per-second", "5")
-    assert "acme is changed: paid, 5 requests a second, 7 at once. It is in force within 60 seconds." in result.stdout
-    assert "paid, 100 requests a second, 500 at once" in run("tenants", "change", "acme", "--usual-limits").stdout
-    assert "acme is suspended. It is in force within 60 seconds." in run("tenants", "suspend", "acme").stdout
+    assert "Changed acme: paid, 5 requests per second, 7 at once. This takes effect within 60 seconds." in result.stdout
+    assert "paid, 100 requests per second, 500 at once" in run("tenants", "change", "acme", "--usual-limits").stdout
+    assert "acme is suspended. This takes effect within 60 seconds." in run("tenants", "suspend", "acme").stdout
     assert state_of_acme() is TenantState.SUSPENDED
     run("tenants", "resume", "acme")
     assert state_of_acme() is TenantState.ACTIVE
@@ -104,8 +104,8 @@ def test_a_key_is_all_that_goes_to_standard_output(run: Run, stack: FakeStack) -
     result = run("keys", "create", "acme", "--label", "ci")
     key = result.stdout.removesuffix("\n")
     assert opens(key, stack.tenants.key(key_id_of(key) or ""))
-    assert "the only time" in result.stderr and key not in result.stderr
-    assert "opens nothing yet" not in result.stderr
+    assert "shown only this once" in result.stderr and key not in result.stderr
+    assert "does not work yet" not in result.stderr
 
 
 def test_a_key_for_a_stack_that_asks_for_none_says_so(run: Run, stack: FakeStack) -> None:
@@ -120,7 +120,7 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
         run("tenants", "add", tenant)
     key = run("keys", "create", "acme", "--label", "ci").stdout.strip()
     old = run("keys", "create", "acme").stdout.strip()
-    assert "is revoked since 2026-11-21" in run("keys", "revoke", old).stdout, "the whole key may be pasted"
+    assert "was revoked at 2026-11-21" in run("keys", "revoke", old).stdout, "the whole key may be pasted"
     lines = [line.split() for line in run("tenants", "ls").stdout.splitlines()]
     assert lines[0] == ["tenant", "tier", "state", "requests/s", "burst", "keys", "since"]
     assert lines[1:] == [

@@ -148,7 +148,7 @@ def test_what_cannot_be_announced_is_told_in_the_words_of_the_api(run: Run, api:
 def test_an_answer_without_a_form_is_not_that_of_a_darkroom_api(api: FakeApi, tmp_path: Path, upload: Any) -> None:
     (tmp_path / "large.png").write_bytes(LARGE)
     api.faults["POST"].append(Reply(status=201, body=api.document("0" * 26, "awaiting_upload") | upload))
-    with Api(api.url) as client, pytest.raises(Refused, match="did not answer with a form"):
+    with Api(api.url) as client, pytest.raises(Refused, match="did not return a form"):
         client.upload(tmp_path / "large.png", announcement={}, idempotency_key="k")
 
 

@@ -55,7 +55,7 @@ def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(r
     result = run("upload", "a.jpg", "a.jpg", "--idempotency-key-from", "content")
     assert result.exit_code == 0
     assert len(api.images) == 1
-    assert "1 distinct (1 of them given again)" in result.stdout
+    assert "1 distinct (1 repeated)" in result.stdout
 
 
 def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone() -> None:
@@ -128,9 +128,9 @@ def test_a_recipe_that_the_api_refuses_is_told_in_its_words(run: Run, api: FakeA
         ("{", "card.json is not JSON"),
         ("[" * 100_000, "card.json is not JSON"),
         ("\udcff", "card.json is not JSON"),
-        ("[]", "card.json is no recipe. One looks like"),
-        ('{"variants": {}}', "card.json is no recipe. One looks like"),
-        ('{"variants": ["' + "x" * 4080 + '"]}', "card.json comes to 4097 bytes, and 4096 are the most."),
+        ("[]", "card.json is not a recipe. A recipe looks like"),
+        ('{"variants": {}}', "card.json is not a recipe. A recipe looks like"),
+        ('{"variants": ["' + "x" * 4080 + '"]}', "card.json has 4097 bytes, and the limit is 4096."),
     ],
     ids=["absent", "cut", "deep", "bytes", "list", "object", "large"],
 )
