@@ -1,4 +1,4 @@
-"""The upload queue's worker: makes an original of each upload that S3 describes, and begins its work."""
+"""The upload queue's worker: makes an original of each upload that S3 reports, and starts its processing."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ports, upload_queue = wiring.accept_upload()
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 
 LAST_WORDS_SECONDS = 1.0
-"""What the last call to AWS leaves of the function's time: the answer and the logs."""
+"""The part of the function's time that the last AWS call leaves for the answer and the logs."""
 
 _METRICS = {"accepted": "UploadsAccepted", "failed": "ImagesFailed", "expired": "ImagesExpired"}
 
 
 @tracer.capture_method(capture_response=False)
 def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
-    logger.remove_keys(["image_id"])  # of the batch's record before this one
+    logger.remove_keys(["image_id"])  # of the batch's previous record
     logger.set_correlation_id(None)
     receive_count = int(record.attributes.approximate_receive_count)
     logger.append_keys(message_id=record.message_id, receive_count=receive_count)
@@ -62,7 +62,8 @@ def _report(failure: Exception) -> None:
 
 
 def _accept_all(image_ids: Sequence[str]) -> None:
-    """Admits each, whatever became of those before it; raises what went wrong with any, a bug before an outage."""
+    """Accepts each upload, even if earlier ones failed; then raises what went wrong with any, a bug before an
+    outage."""
     failures: list[Exception] = []
     for image_id in image_ids:
         try:

@@ -1,4 +1,4 @@
-"""Every six hours: copies the dead letters that near their 14 days to a bucket, and measures how old the oldest are."""
+"""Every six hours: copies the dead letters that near their 14 days to a bucket, and measures the age of the oldest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from darkroom.telemetry import entry_point, logger, metrics
 ports = wiring.archive_dead_letters()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 30_000
-"""One dead letter takes at most its three calls, retries included; what a run leaves, the next one copies."""
+"""One dead letter takes at most its three calls, retries included; the next run copies what this one leaves."""
 
 
 @entry_point()
@@ -38,6 +38,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     for queue, error in archiving.problems.items():
         logger.error("not all dead letters could be archived", exc_info=error, extra={"queue": queue})
     if archiving.problems:
-        # Fails, so that Lambda tries again within minutes and the function's alarm tells if that does not help.
+        # The function fails, so that Lambda retries within minutes and the function's alarm fires if that does not
+        # help.
         raise Retryable(f"not all dead letters could be archived: {', '.join(archiving.problems)}")
     return summary

@@ -1,4 +1,4 @@
-"""The authorizer of API keys: says to the gateway whether a request may pass, and on whose behalf."""
+"""The authorizer of API keys: tells the gateway whether a request may pass, and on whose behalf."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from darkroom.telemetry import entry_point, logger
 ports = wiring.authorize_request()
 
 ANSWER_SECONDS = 8.0
-"""What both reads may take together. The gateway waits 10 seconds for an authorizer
+"""The total time of both reads. The gateway waits 10 seconds for an authorizer
 (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html)."""
 
 
 class RequestEvent(TypedDict):
-    """As much as is read of API Gateway's event. Powertools' class for it comes with those of all other services, which
-    would cost each cold start 50 ms that a client waits for."""
+    """The fields of API Gateway's event that are read here. Powertools' class for the event would import those of all
+    other services, and cost each cold start 50 ms that a client waits for."""
 
     identitySource: list[str]
 
 
 @entry_point(of_gateway=True, has_metrics=False)
 def handler(event: RequestEvent, context: LambdaContext) -> dict[str, Any]:
-    # What the gateway took from the request is what it remembers the answer by, so that is what the answer is about.
+    # The gateway caches the answer under this value, so the decision is based on the same value.
     (authorization,) = event["identitySource"]
-    with wiring.within(ANSWER_SECONDS):  # Retryable goes through: the gateway answers 500 and remembers nothing
+    with wiring.within(ANSWER_SECONDS):  # Retryable propagates: the gateway answers 500 and caches nothing
         outcome = authorize_request(ports, authorization)
     if isinstance(outcome, Denied):
         logger.info("denied", extra={"reason": outcome.reason, "key_id": outcome.key_id})

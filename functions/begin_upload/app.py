@@ -1,4 +1,4 @@
-"""POST /uploads: announces a file that is too large for a request, and answers 201 with a form to upload it by."""
+"""POST /uploads: announces a file that is too large for a request, and answers 201 with a form to upload it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hold queue's worker: writes far-off images down together, and sets one execution a batch to wake them."""
+"""The hold queue's worker: stores far-off images in batches, and starts one execution per batch to wake it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
     bad = 0
-    # What a whole batch failed for is one error of thousands of messages, and is told once.
+    # An error of a whole batch concerns thousands of messages, and is logged once.
     for error, group in groupby(holding.failed.items(), key=lambda one: one[1]):
         places = [place for place, _ in group]
         told = {"message_id": records[places[0]].message_id, "messages": len(places), "reason": str(error)}

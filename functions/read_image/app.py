@@ -1,4 +1,4 @@
-"""GET /images…: tells which images there are and where each stands, leads to variants, and describes the API."""
+"""GET /images…: lists images, reports their status, redirects to variants, and describes the API."""
 
 from __future__ import annotations
 
@@ -84,15 +84,15 @@ def get_variant(image_id: str, name: str) -> Response[str]:
         logger.error("variant missing", extra={"image_id": missing.image.image_id, "key": missing.variant.key})
         raise Problem(
             "variant_missing",
-            "The variant was made and is not there any more. Tell the operator the image's id and the correlation id: "
-            "it can be made again.",
+            "The variant was made, but its file is missing. Report the image's id and the correlation id to the "
+            "operator, who can have it made again.",
         ) from missing
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT.value, headers={"Location": url, **NOT_STORED})
 
 
 @functools.cache
 def _description() -> str:
-    # Here, so that no other request waits for what describes them all.
+    # Imported here, so that no other request pays for the import.
     from darkroom.http.openapi import document  # noqa: PLC0415
 
     return json.dumps(document(app.access.access))

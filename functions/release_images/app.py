@@ -1,4 +1,4 @@
-"""A window of an execution of hold_batch: lets the images of its batch go, as far as their lane can hold them."""
+"""One window of an execution of hold_batch: releases the images of its batch, as far as their lane can hold them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 ports = wiring.release_images()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 60_000
-"""A hundred images take at most their dozen calls, retries included; the next window goes on after them."""
+"""A hundred images take at most their dozen calls, retries included; the next window continues after them."""
 
 IDS_LOGGED = 20
-"""How many of the images that were left out for the same reason are named."""
+"""How many of the images that were left out for the same reason are logged by id."""
 
 
 @entry_point()

@@ -1,4 +1,4 @@
-"""PATCH /images/{id}: moves what is still scheduled to another time, or to now."""
+"""PATCH /images/{id}: reschedules an image that is still scheduled to another time, or to now."""
 
 from __future__ import annotations
 

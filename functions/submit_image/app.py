@@ -1,4 +1,4 @@
-"""POST /images: accepts a photo and answers 202 with the place to ask about it."""
+"""POST /images: accepts a photo and answers 202 with the address of its status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every minute: looks at each image whose time has come and mends what was lost on the way; measures what waits."""
+"""Every minute: checks each image that is due, repairs what was lost on the way, and measures what waits."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 ports = wiring.sweep_due_images()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 10_000
-"""One image takes at most a few seconds, retries included: a sweep ends in order, and the next one goes on."""
+"""One image takes at most a few seconds, retries included: a sweep ends cleanly, and the next one continues."""
 
 MEASURING_SECONDS = 15.0
-"""What measuring takes at most of the 50 seconds: where it is slow, there is the more to sweep."""
+"""The most that measuring may take of the 50 seconds: if it is slow, there is all the more to sweep."""
 
 
 def tell(measures: Measures) -> None:
-    """Emits what the alarms watch, zero included: a metric that stops is how trouble is noticed, and a sweeper that
+    """Emits what the alarms watch, zero included: a metric that stops reveals trouble, such as a sweeper that
     stopped."""
     for lane, seconds in measures.oldest_seconds.items():
         _emit("OldestUnfinishedSeconds", MetricUnit.Seconds, seconds, lane=lane)
@@ -58,6 +58,6 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     for shard, error in sweep.unlisted.items():
         logger.error("what is due could not be listed", exc_info=error, extra={"shard": shard})
     if sweep.unlisted:
-        # Fails, when all others are seen to: the function's alarm tells where that goes on.
+        # Fails only after all other images were checked: the function's alarm fires if that continues.
         raise Retryable(f"what is due could not be listed in the shards {', '.join(sweep.unlisted)}")
     return summary

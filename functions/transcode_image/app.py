@@ -1,4 +1,4 @@
-"""The lanes' worker: develops each delivered image; a failed record comes back later without its neighbours."""
+"""The lanes' worker: develops each delivered image; a failed record comes back later without the rest of its batch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failu
 counter = ThroughputCounter()
 
 LAST_WORDS_SECONDS = 1.0
-"""What the last call to AWS leaves of the function's time: the answer and the logs."""
+"""The part of the function's time that the last AWS call leaves for the answer and the logs."""
 
 
 def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
@@ -50,7 +50,7 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
 
 @tracer.capture_method(capture_response=False)
 def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
-    logger.remove_keys(["image_id", "lane", "run"])  # of the batch's record before this one
+    logger.remove_keys(["image_id", "lane", "run"])  # of the batch's previous record
     logger.set_correlation_id(None)
     receive_count = int(record.attributes.approximate_receive_count)
     logger.append_keys(message_id=record.message_id, receive_count=receive_count)
@@ -58,7 +58,7 @@ def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
         message = read_message(record.body)
         logger.append_keys(image_id=message.image_id, lane=message.lane, run=message.run)
         if _lane_of(record) not in (message.lane, None):
-            # Put there by hand, or sent wrong: it is developed all the same, by workers that others wait for.
+            # Put there by hand, or misrouted: it is developed all the same, by workers that other images wait for.
             logger.warning("a message of another lane", extra={"queue": record.event_source_arn})
             metrics.add_metric("DeliveriesMisrouted", MetricUnit.Count, 1)
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
@@ -116,11 +116,11 @@ def _lane_of(record: SQSRecord) -> str | None:
 
 
 def _report_throughput(lambda_context: LambdaContext) -> None:
-    """Tells load shedding how fast the lanes drain, when there is enough to tell."""
+    """Reports how fast the lanes drain to load shedding, when there is enough to report."""
     try:
         with wiring.within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
             reported = report_throughput(worker.throughput, counter)
-    except Exception:  # the deliveries are settled: to raise would have all of them come again
+    except Exception:  # the deliveries are settled: raising would bring all of them back
         logger.exception("the throughput report could not be reported")
         return
     for lane, work in reported.items():
@@ -131,8 +131,8 @@ def _report_throughput(lambda_context: LambdaContext) -> None:
 
 
 def _come_back(record: SQSRecord, lane: str, delay_seconds: int, cause: Exception) -> NoReturn:
-    """Reports the record as failed, so that its message comes back, after `delay_seconds`, to where it came from: the
-    message's own `lane`, as a rule."""
+    """Reports the record as failed, so that its message comes back after `delay_seconds` to the queue it came from,
+    normally that of the message's own `lane`."""
     try:
         worker.change_visibility(_lane_of(record) or lane, record.receipt_handle, delay_seconds)
     except Retryable as error:

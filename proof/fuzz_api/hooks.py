@@ -97,7 +97,7 @@ def _good_order(said: dict[str, Any]) -> dict[str, Any]:
                 said["delay"] = "P1D"  # what is asked is whether it is accepted
         except InvalidRecipe as error:
             # Names that are alike, too many bytes, too much work: what the schema has no words for.
-            if re.search(r"share the name|are the most", error.message):
+            if re.search(r"share the name|are allowed", error.message):
                 del said["recipe"]
     if "variants" in said:
         known = {spec.name for spec in PRESETS[said.get("preset", DEFAULT_PRESET)].variants}

@@ -212,7 +212,7 @@ def test_a_recipe_that_is_none_is_a_problem_that_names_each_field(functions: Fun
     told = problem(functions.post(query={"recipe": json.dumps(recipe)}), 400, "invalid_recipe")
     assert told["errors"] == [
         {"field": "variants.0.width", "message": "must be at most 8192"},
-        {"field": "variants.1.name", "message": "must be 1 to 32 of a-z, 0-9, - and _, beginning with a letter"},
+        {"field": "variants.1.name", "message": "must be 1 to 32 of a-z, 0-9, - and _, starting with a letter"},
     ]
     assert "variants.0.width: must be at most 8192" in told["detail"]
     assert "errors" not in problem(functions.post(b""), 400, "empty_upload")

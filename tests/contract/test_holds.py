@@ -404,8 +404,8 @@ def test_bad_messages_are_reported_logged_and_counted_and_the_good_beside_them_a
         "year-11476": (body(13, 300_000_000_000_000), "its time is more than 364 days ahead"),
         "negative": (body(14, -1), "process_at"),
         "junk": ("nothing of ours", "body"),
-        "damaged-batch": (letter(damaged), "are not those whose digest is in its key"),
-        "altered-batch": (letter(altered), "are not those whose digest is in its key"),
+        "damaged-batch": (letter(damaged), "do not match the digest in its key"),
+        "altered-batch": (letter(altered), "do not match the digest in its key"),
         "key-beyond-s3": (letter(f"holds/{'x' * 1100}/{'0' * 40}.json.gz"), ""),
     }
     good = {

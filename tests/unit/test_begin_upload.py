@@ -53,7 +53,7 @@ def test_the_row_is_there_before_its_form_can_be_sent() -> None:
 
 def test_a_file_that_is_too_large_is_refused_and_leaves_nothing() -> None:
     world = World(limits=Limits(max_bytes=len(PHOTO) - 1))
-    with pytest.raises(Rejected, match=f"and {len(PHOTO) - 1} are the most") as refusal:
+    with pytest.raises(Rejected, match=f"at most {len(PHOTO) - 1} are allowed") as refusal:
         world.begin(PHOTO)
     assert (refusal.value.code, world.images.rows) == ("upload_too_large", {})
     World(limits=Limits(max_bytes=len(PHOTO))).begin(PHOTO)

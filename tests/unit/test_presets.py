@@ -48,5 +48,5 @@ def test_a_wrong_preset_is_named_with_the_field_that_is_wrong() -> None:
 
 
 def test_a_preset_is_held_to_the_cost_of_a_recipe() -> None:
-    with pytest.raises(InvalidPreset, match=r"holiday\.variants: come to 33\.6 megapixels of work"):
+    with pytest.raises(InvalidPreset, match=r"holiday\.variants: add up to 33\.6 megapixels of work"):
         presets_from({"holiday": [{"name": "all", "width": 4096, "height": 4096, "format": "avif"}]})

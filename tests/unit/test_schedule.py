@@ -59,7 +59,7 @@ def test_364_days_are_allowed_across_the_years_end() -> None:
     [(None, NOW), (NOW + DAY, NOW + DAY), (NOW + DAY, NOW + 1), (None, NOW + 365 * DAY), (NOW + DAY, NOW + 366 * DAY)],
 )
 def test_an_image_expires_after_its_time_and_within_364_days_of_it(process_at: int | None, expires_at: int) -> None:
-    with pytest.raises(Rejected, match="expires_at must lie after the image's time") as refusal:
+    with pytest.raises(Rejected, match="expires_at must be after the image's time") as refusal:
         appoint(Timetable(process_at=process_at, expires_at=expires_at), now=NOW)
     assert code_of(refusal) == "invalid_expires_at"
 

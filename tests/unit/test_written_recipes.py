@@ -46,14 +46,14 @@ def test_a_whole_number_is_one_however_it_is_written() -> None:
         ({"width": None}, "width", "is missing, and so is height: give one or both"),
         ({"fit": "cover"}, "height", "is missing: fit cover needs a width and a height"),
         ({"fit": "fill"}, "fit", "must be 'inside', 'cover', 'contain' or 'exact'"),
-        ({"name": 3}, "name", "must be a text"),
-        ({"name": "A b"}, "name", "must be 1 to 32 of a-z, 0-9, - and _, beginning with a letter"),
+        ({"name": 3}, "name", "must be text"),
+        ({"name": "A b"}, "name", "must be 1 to 32 of a-z, 0-9, - and _, starting with a letter"),
         ({"enlarge": "yes"}, "enlarge", "must be true or false"),
-        ({"background": "red"}, "background", "must be a colour: #7a8b5c, or #7a8b5cff with its alpha"),
+        ({"background": "red"}, "background", "must be a colour: #7a8b5c, or #7a8b5cff with alpha"),
         ({"gravity": {"x": -0.1, "y": 0}}, "gravity.x", "must be at least 0"),
         ({"gravity": {"x": "0", "y": 0}}, "gravity.x", "must be a number"),
         ({"gravity": {"x": 0}}, "gravity.y", "is missing"),
-        ({"gravity": {"x": 0, "y": 0, "z": 0}}, "gravity.z", "is no field. Known fields: x, y"),
+        ({"gravity": {"x": 0, "y": 0, "z": 0}}, "gravity.z", "is not a known field. Known fields: x, y"),
         ({"max_bytes": 1}, "max_bytes", "must be at least 1024"),
     ],
 )
@@ -70,7 +70,7 @@ def test_an_unknown_field_is_told_with_the_known_ones() -> None:
     assert "Known fields: name, width, height, fit," in problems(of({"colour": 1}))["variants.0.colour"]
     assert problems('{"variant": []}') == {
         "variants": "is missing",
-        "variant": "is no field. Known fields: variants",
+        "variant": "is not a known field. Known fields: variants",
     }
 
 
@@ -85,9 +85,9 @@ def test_an_unknown_field_is_told_with_the_known_ones() -> None:
         ('{"variants": []}', "variants", "must not be empty"),
         ('{"variants": [1]}', "variants.0", "must be an object"),
         ('{"variants": [{"name": "a", "width": NaN}]}', "variants.0.width", "must be a whole number"),
-        (of(*[{}] * 17), "variants", "has 17, and 16 are the most"),
+        (of(*[{}] * 17), "variants", "has 17; at most 16 are allowed"),
         (of({"name": "a"}, {"name": "a"}), "variants.1.name", "two variants share the name a"),
-        (" " * (MAX_RECIPE_BYTES + 1), "recipe", "has 4097 bytes, and 4096 are the most"),
+        (" " * (MAX_RECIPE_BYTES + 1), "recipe", "has 4097 bytes; at most 4096 are allowed"),
         ("é" * 2049, "recipe", "has 4098 bytes"),
         ("\ud800", "recipe", ""),
     ],
@@ -132,7 +132,7 @@ def test_a_recipe_is_held_to_what_developing_it_may_cost(variant: dict[str, Any]
         recipe_from_json(of(variant))
     else:
         told = problems(of(variant))["variants"]
-        assert "16.8 are the most" in told and "AVIF twice" in told and "give both sides" in told
+        assert "at most 16.8 are allowed" in told and "2 for AVIF" in told and "give both sides" in told
 
 
 def test_the_cost_is_that_of_all_variants_together() -> None:

@@ -254,9 +254,7 @@ class FakeApi:
         if words.get("process_at") == "soon":
             return problem(400, "invalid_process_at", "process_at is an instant with its zone.")
         if image["status"] != "scheduled":
-            return problem(
-                409, "not_scheduled", f"Only an image that is scheduled can be rescheduled: {image['status']}."
-            )
+            return problem(409, "not_scheduled", f"Only a scheduled image can be rescheduled: {image['status']}.")
         if words.get("delay") == "PT0S":
             image["status"] = "pending"
         image["process_at"] = words.get("process_at", "2026-01-01T00:00:00.000Z")

@@ -62,14 +62,18 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
         (json.dumps({**PLAIN, "bytes": "5"}).encode(), "bytes", "must be a whole number"),
         (json.dumps({**PLAIN, "bytes": 10**4000}).encode(), "bytes", "must be at most 1e+15"),
         (json.dumps({**PLAIN, "bytes": 1.5}).encode(), "bytes", "must be a whole number"),
-        (json.dumps({**PLAIN, "bytes": "5" * 20_000}).encode(), "body", "bytes, and 16384 are the most"),
+        (json.dumps({**PLAIN, "bytes": "5" * 20_000}).encode(), "body", "bytes; at most 16384 are allowed"),
         (json.dumps({**PLAIN, "sha256": "ab"}).encode(), "sha256", "64 hexadecimal digits"),
         (json.dumps({**PLAIN, "sha256": SHA256 + "\n"}).encode(), "sha256", "64 hexadecimal digits"),
         (json.dumps({**PLAIN, "content_type": "image"}).encode(), "content_type", "must be a media type"),
         (json.dumps({**PLAIN, "content_type": "a/b\r\nx: y"}).encode(), "content_type", "must be a media type"),
         (json.dumps({**PLAIN, "variants": "thumb"}).encode(), "variants", "must be a list"),
         (json.dumps({**PLAIN, "recipe": "{}"}).encode(), "recipe", "must be an object"),
-        (json.dumps({**PLAIN, "size": 1}).encode(), "size", "is no field. Known fields: bytes, sha256, content_type"),
+        (
+            json.dumps({**PLAIN, "size": 1}).encode(),
+            "size",
+            "is not a known field. Known fields: bytes, sha256, content_type",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_by_field(body: bytes, field: str, message: str) -> None:

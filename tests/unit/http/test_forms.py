@@ -60,10 +60,10 @@ def test_a_quoted_boundary_is_the_same_boundary() -> None:
         (part(more="X: " + "y" * 5000 + "\r\n") + END, "broken or cut off"),
         (f"--{BOUNDARY}\r\nX: ".encode() + b"\xff\r\n\r\n" + END, "broken or cut off"),
         (END, "no part `file`"),
-        (part(disposition='form-data; name="photo"') + END, "another part"),
-        (part() + part(b"standard", 'form-data; name="preset"') + END, "another part"),
+        (part(disposition='form-data; name="photo"') + END, "part other than"),
+        (part() + part(b"standard", 'form-data; name="preset"') + END, "part other than"),
         (part() + part() + END, "more than one part"),
-        (part(b"/9j/", more="Content-Transfer-Encoding: base64\r\n") + END, "sent as they are"),
+        (part(b"/9j/", more="Content-Transfer-Encoding: base64\r\n") + END, "send the bytes as they are"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

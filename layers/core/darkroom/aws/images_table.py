@@ -1,4 +1,4 @@
-"""The Images table: one item an image, written only under conditions."""
+"""The Images table: one item per image, written only with conditions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ WAITING_INDEX = "waiting"
 NEWEST_INDEX = "newest"
 
 _CANDIDATES = 25
-"""Of the oldest in a partition of the waiting index: it is seconds behind its table, so the first may have ended, and
-some may be unreadable."""
+"""How many of the oldest entries in a partition of the waiting index are read: the index is seconds behind its table,
+so the first images may have finished, and some rows may be unreadable."""
 
 _NEWEST_LOOKS, _NEWEST_ENTRIES = 4, 1000
-"""How often one call may go on over deleted images, and how many entries of the index each time: 100 KB, 13 read units,
-for which one would get as many rows."""
+"""How often one call may continue past deleted images, and how many index entries it reads each time: 100 KB, 13 read
+units, the price of 13 rows."""
 
 _BATCH_READS = 4
-"""How often what a batch left out is read again."""
+"""How often items that a batch left out are requested again."""
 
 _REASON_CHARACTERS = 300
 
@@ -49,12 +49,12 @@ _serialize = TypeSerializer().serialize
 _deserialize = TypeDeserializer().deserialize
 
 _WATCH = frozenset({"due_at", "due_shard", "rescues", "enqueued_at"})
-"""What the sweeper alone may have moved on since a write of ours."""
+"""The fields that only the sweeper may have changed since a write of ours."""
 
 
 def to_item(image: Image) -> Item:
-    """The item of a row: one attribute a field, none where the field is None; and the partitions of
-    the indexes that list it."""
+    """The item of a row: one attribute per field, none if the field is None; and the partitions of the indexes that
+    list it."""
     plain = asdict(image) | {
         "status": image.status.value,
         "recipe": image.recipe.model_dump_json(),
@@ -65,9 +65,9 @@ def to_item(image: Image) -> Item:
 
 
 def from_item(item: Item) -> Image:
-    """The row that an item holds. Attributes that this version does not know are passed over: a write leaves them as
-    they are. Raises UnreadableRow where what it does know says something that it does not, at any depth: such a part
-    would be written back without what was not understood."""
+    """The row that an item holds. Attributes that this version does not know are skipped: a write leaves them as they
+    are. Raises UnreadableRow if a known attribute has an unknown value, at any depth: writing such a part back would
+    lose what was not understood."""
     try:
         known = {name: _plain(_deserialize(item[name])) for name in _IMAGE if name in item}
         image: Image = _reader(Image)(known)
@@ -92,13 +92,14 @@ def _readable(item: Item) -> Image | UnreadableRow:
 
 
 def _instant(item: Item, name: str) -> Milliseconds | None:
-    # Keys of indexes, so that no version can have written anything but a number there.
+    # Keys of indexes, so no version can have written anything but a number there.
     return int(item[name]["N"]) if name in item else None
 
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
-    """What makes a value of that kind out of the plain one that stands for it, and raises ValueError for others."""
+    """Returns a function that makes a value of that kind from its plain form, and raises ValueError for anything
+    else."""
     if isinstance(kind, TypeAliasType):
         return _reader(kind.__value__)
     if kind is Recipe:
@@ -107,7 +108,7 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
         return _list_of(_reader(get_args(kind)[0]))
     if get_origin(kind) is dict:
         return _names_to(_reader(get_args(kind)[1]))
-    if NoneType in get_args(kind):  # an attribute that is not there is None, and one that is there is not
+    if NoneType in get_args(kind):  # a missing attribute is None, and a present one is not
         return _reader(next(part for part in get_args(kind) if part is not NoneType))
     if is_dataclass(kind):
         return _record(kind)
@@ -167,7 +168,7 @@ _IMAGE = tuple(Image.__dataclass_fields__)
 
 
 class ImagesTable:
-    """Keeps the `Images` port with one DynamoDB table and its index of due images."""
+    """Implements the `Images` port with one DynamoDB table and its index of due images."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
@@ -190,7 +191,7 @@ class ImagesTable:
             yield from map(_readable, page["Items"])
 
     def known(self, image_ids: Sequence[str]) -> frozenset[str]:
-        # Nothing else of the row: one that a newer version wrote may be unreadable here, and is there all the same.
+        # Nothing but the id: a row that a newer version wrote may be unreadable here, and exists all the same.
         return frozenset(item["image_id"]["S"] for item in self._batch(image_ids, ProjectionExpression="image_id"))
 
     def _batch(self, image_ids: Sequence[str], **projection: str) -> list[Item]:
@@ -203,7 +204,7 @@ class ImagesTable:
             with retryable("reading image rows"):
                 answer = self._client.batch_get_item(RequestItems={self._table_name: wanted})
             found += answer["Responses"].get(self._table_name, [])
-            # A batch may be read in part, with a 200.
+            # A batch may be read only in part, with a 200.
             left: Any = answer.get("UnprocessedKeys", {})
             keys = left.get(self._table_name, {}).get("Keys", [])
         if keys:
@@ -246,9 +247,9 @@ class ImagesTable:
         return from_item(answer["Attributes"])
 
     def _read_back(self, image_id: str, new: Item, changed: set[str]) -> Image:
-        # The SDK repeats a write whose answer was lost, and the repetition fails on what the first has written. The
-        # attempt number and the claim's owner are in every write that they matter for, so a row that carries what we
-        # meant to write was written by us. Only the time of the next look may have been moved on since.
+        # The SDK retries a write whose answer was lost, and the retry fails on what the first attempt wrote. The
+        # attempt number and the claim's owner are in every write that they matter for, so a row with exactly what we
+        # meant to write was written by us. Only the time of the next look may have changed since.
         current = self.get(image_id)
         if current is not None:
             item = to_item(current)
@@ -270,7 +271,7 @@ class ImagesTable:
         except ClientError as error:
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
-            return False  # somebody has moved it; where that was this call's own first attempt, it is moved
+            return False  # somebody has moved it; if that was this call's own first attempt, it is done
         return True
 
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
@@ -303,7 +304,7 @@ class ImagesTable:
                 ":since": {"N": str(since)},
                 ":last": {"N": str(until - 1)},
             },
-            ProjectionExpression="waiting_since, image_id",  # the third key says what we asked for
+            ProjectionExpression="waiting_since, image_id",  # the third key is what we asked for
             PaginationConfig={"PageSize": page_size},
         )
         for page in _pages(pages, "reading the waiting index"):
@@ -312,7 +313,7 @@ class ImagesTable:
 
     def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
         cursors: list[Cursor] = []
-        entries = limit + 1  # one more than is asked for tells whether the list goes on
+        entries = limit + 1  # one more than asked for shows whether the list continues
         for _ in range(_NEWEST_LOOKS):
             beginning: Any = {} if after is None else {"ExclusiveStartKey": _newest_key(tenant_id, after)}
             with retryable("reading the index of newest images"):
@@ -323,7 +324,7 @@ class ImagesTable:
                     FilterExpression="attribute_not_exists(deleted_at)",
                     ExpressionAttributeValues={":tenant": {"S": tenant_id}},
                     ScanIndexForward=False,
-                    Limit=entries,  # of those before the filter
+                    Limit=entries,  # counted before the filter
                     **beginning,
                 )
             cursors += map(_cursor, answer["Items"])
@@ -349,16 +350,16 @@ class ImagesTable:
             since = int(item["waiting_since"]["N"])
             try:
                 image = self.get(item["image_id"]["S"])
-            except UnreadableRow:  # it is reported where it is due, and must not hide those behind it
+            except UnreadableRow:  # it is reported when it is due, and must not hide those behind it
                 continue
             if image is not None and image.waiting_shard == waiting_shard and image.waiting_since is not None:
                 return image.waiting_since
-        # Where none of the candidates counts, the oldest that does is at most as old as the last of them.
+        # If none of the candidates counts, the oldest that does is at most as old as the last of them.
         return since if "LastEvaluatedKey" in answer else None
 
 
 def _pages(pages: Iterable[Any], doing: str) -> Iterator[Any]:
-    """The pages of an answer, read as the caller goes on."""
+    """The pages of an answer, read as the caller iterates."""
     reading = iter(pages)
     while True:
         with retryable(doing):
@@ -369,7 +370,7 @@ def _pages(pages: Iterable[Any], doing: str) -> Iterator[Any]:
 
 
 def _newest_key(tenant_id: str, cursor: Cursor) -> Item:
-    """Where in the index a cursor is; an entry need not be there (any more)."""
+    """A cursor's place in the index; the entry itself may be gone."""
     return {
         "tenant_id": {"S": tenant_id},
         "created_at": {"N": str(cursor.created_at)},
@@ -382,7 +383,7 @@ def _cursor(entry: Mapping[str, Any]) -> Cursor:
 
 
 def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> dict[str, Any]:
-    """The update and its condition. Every name goes through a placeholder: `status` and `source` are reserved words."""
+    """The update and its condition. Every name uses a placeholder: `status` and `source` are reserved words."""
     names: dict[str, str] = {"#version": "version"}
     values: Item = {":one": {"N": "1"}}
     sets, removes = ["#version = #version + :one"], []
@@ -420,7 +421,7 @@ def _without_tuples(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """DynamoDB gives numbers as Decimal; every number of a row is whole."""
+    """DynamoDB returns numbers as Decimal; every number of a row is whole."""
     match value:
         case list():
             return [_plain(element) for element in value]

@@ -1,4 +1,4 @@
-"""What is wrong with what a client wrote, told by field and in plain words."""
+"""Reports what is wrong with a client's input, by field and in plain words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FieldProblem:
 
 
 class InvalidFields(Rejected):
-    """Some fields cannot be used; `problems` says which, the first of them if they are many."""
+    """Some fields are invalid; `problems` lists them, or the first of many."""
 
     def __init__(self, code: str, message: str, problems: tuple[FieldProblem, ...]) -> None:
         super().__init__(code, f"{message} {'; '.join(map(str, problems))}.")
@@ -31,7 +31,7 @@ class InvalidFields(Rejected):
 
 
 def in_words(details: ErrorDetails) -> str:
-    """What pydantic has found, as a clause."""
+    """Pydantic's finding, as a clause."""
     if details["type"] in _WORDS:
         return _WORDS[details["type"]].format_map(details.get("ctx", {}))
     return details["msg"]
@@ -46,12 +46,12 @@ _WORDS = {
     "int_type": "must be a whole number",
     "float_type": "must be a number",
     "bool_type": "must be true or false",
-    "string_type": "must be a text",
+    "string_type": "must be text",
     "dict_type": "must be an object",
     "model_type": "must be an object",
     "tuple_type": "must be a list",
     "too_short": "must not be empty",
-    "too_long": "has {actual_length}, and {max_length} are the most",
+    "too_long": "has {actual_length}; at most {max_length} are allowed",
 }
-"""Pydantic's error types in words for people who never saw Python
+"""Pydantic's error types in words for people who do not know Python
 (https://docs.pydantic.dev/latest/errors/validation_errors/)."""

@@ -1,4 +1,4 @@
-"""The timing wheel: which far-off images wait together, until when, and what is written of them meanwhile."""
+"""The timing wheel: which far-off images wait together, until when, and how their batches are stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from darkroom.domain.message import Message
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 
 LANE_DELAY_SECONDS = 900
-"""The furthest ahead that a lane itself can hold a message: DelaySeconds is at most 15 minutes."""
+"""The longest delay of a message in a lane: SQS's DelaySeconds is at most 15 minutes."""
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 
@@ -27,7 +27,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 24 * 3600
 @dataclass(frozen=True, kw_only=True)
 class Level:
     """A ring of the wheel. Images up to `horizon_seconds` ahead wait here in slots of `width_seconds`; a slot wakes
-    `lead_seconds` before it begins, so that what it holds can go on before its time."""
+    `lead_seconds` before it begins, so that its images can move on before their time."""
 
     name: str
     horizon_seconds: int
@@ -35,8 +35,8 @@ class Level:
     lead_seconds: int
 
 
-# A release sends its messages with the delay that is left to each: lead and width together are what a lane can hold.
-# The lead is what a release may lose to crashes, retries and throttling before anything is late.
+# A release sends its messages with each one's remaining delay: lead and width together are what a lane can hold. The
+# lead is the time that a release may lose to crashes, retries and throttling before anything is late.
 RELEASE = Level(name="release", horizon_seconds=6 * _HOUR, width_seconds=10 * _MINUTE, lead_seconds=5 * _MINUTE)
 
 WHEEL = (
@@ -50,24 +50,24 @@ SOON_SECONDS = 900
 """Far more than clocks differ, and less than the shortest lead of a ring that holds images once more."""
 
 FULL_SLOT = 256
-"""From so many images on, a release slot is worth an object and an execution of its own at once, however far off. An
-execution costs about as much as it costs to hold 300 images once more (`make bench-delay` counts both)."""
+"""From this many images on, a release slot gets its own object and execution at once, however far off. An execution
+costs about as much as holding 300 images once more (`make bench-delay` counts both)."""
 
 BATCH_LIMIT = 10_000
-"""The most images of one object: what a release reads at once and sends within a minute or two."""
+"""The most images of one object: a release reads them at once and sends them within a minute or two."""
 
 MAX_BATCH_BYTES = 8 * 1024 * 1024
-"""The most JSON of one object, and more than the longest tenants' names make of the most images."""
+"""The most JSON of one object: more than the most images with the longest tenant names need."""
 
 HELD_AT_MOST_SECONDS = MAX_DELAY_SECONDS + SOON_SECONDS
-"""The furthest ahead that an image is held: as far as it can be scheduled, by clocks that differ."""
+"""The furthest ahead that an image is held: as far as it can be scheduled, plus the difference of clocks."""
 
 _LATEST_WAKING: Milliseconds = 253_402_300_799_000
-"""The end of the year 9999, behind which no Timestamp of Step Functions lies."""
+"""The end of the year 9999, the latest Timestamp of Step Functions."""
 
 
 class Entry(BaseModel):
-    """One image that waits: as much as its message says, and until when."""
+    """One waiting image: the contents of its message, and until when it waits."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -85,8 +85,8 @@ class ReleaseWindow:
 
 
 class BatchDeadLetter(BaseModel):
-    """What an execution tells the dead letters of the hold queue when it gives its batch up; moved back to that queue
-    it has the batch set to wake again."""
+    """What an execution sends to the hold queue's dead letters when it gives up its batch; moved back to the hold
+    queue, it makes the batch wake again."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -98,7 +98,7 @@ class BatchDeadLetter(BaseModel):
 
 
 def read_batch_dead_letter(body: str) -> BatchDeadLetter | None:
-    """The dead letter, or None where the body is something else."""
+    """The dead letter, or None if the body is something else."""
     try:
         return BatchDeadLetter.model_validate_json(body)
     except ValidationError:
@@ -106,17 +106,17 @@ def read_batch_dead_letter(body: str) -> BatchDeadLetter | None:
 
 
 class UnreadableBatch(ValueError):
-    """An object that is damaged, or not a batch of a version that this code knows: no repetition makes it readable, and
-    the sweeper sends its images."""
+    """An object that is damaged, or not a batch of a known version: no retry makes it readable, and the sweeper sends
+    its images."""
 
 
 class Unplaceable(ValueError):
-    """An image that no repetition by this version brings to a lane: leave it out, and its neighbours go on. Its row is
-    due for a look after its time, by a sweeper that may know its lane."""
+    """An image that no retry by this version brings to a lane: leave it out, so that the others go on. Its row is due
+    for a look after its time, by a sweeper that may know its lane."""
 
 
 def unplaceable_because(entry: Entry, now: Milliseconds, lanes: Container[str]) -> str | None:
-    """Why this version can neither send nor hold the image, or None where it can."""
+    """Why this version can neither send nor hold the image, or None if it can."""
     if entry.message.lane not in lanes:
         return f"no lane of this version is called {entry.message.lane!r}"
     if entry.process_at < 0:
@@ -136,11 +136,12 @@ class Batch:
 
     @property
     def is_release(self) -> bool:
-        """Whether its images go to their lanes when it wakes; those of others are held once more, closer by."""
+        """Whether its images go to their lanes when it wakes; other batches' images are held once more, in a closer
+        ring."""
         return self.level == RELEASE.name
 
     def dumped(self) -> bytes:
-        """The object's bytes: JSON, gzipped, the same for the same batch. docs/holds.md has the schema."""
+        """The object's bytes: gzipped JSON, always the same for the same batch. docs/holds.md has the schema."""
         groups: dict[tuple[str, str], list[list[Any]]] = defaultdict(list)
         for entry in sorted(self.entries, key=_order):
             message = entry.message
@@ -160,7 +161,7 @@ class Batch:
 
 
 def batch_key(batch: Batch, dumped: bytes) -> str:
-    """Where the object lies: by when it wakes and what it says, so that a repetition writes the same one."""
+    """The object's key, made from its wake-up time and content, so that a retry writes the same object."""
     wake_at = str(rfc3339(batch.wake_at)).replace(":", "-")
     return f"holds/{wake_at}/{_digest(dumped)}.json.gz"
 
@@ -196,10 +197,10 @@ class _Document(BaseModel):
 
 
 def read_stored_batch(key: str, dumped: bytes) -> Batch:
-    """The batch that lies under `key`, if its bytes are those that were stored there. Raises UnreadableBatch."""
-    # What gzip does not check, in its header and behind its last block, would still decode.
+    """The batch stored under `key`, if its bytes are the ones that were stored there. Raises UnreadableBatch."""
+    # Damage that gzip does not check, in its header and after its last block, would still decode.
     if _digest(dumped) != _digest_in(key):
-        raise UnreadableBatch(f"its {len(dumped)} bytes are not those whose digest is in its key")
+        raise UnreadableBatch(f"its {len(dumped)} bytes do not match the digest in its key")
     return read_batch(dumped)
 
 
@@ -224,11 +225,11 @@ def read_batch(dumped: bytes) -> Batch:
 
 
 def _decompressed(dumped: bytes) -> bytes:
-    """What the one gzip member holds of which `dumped` is to consist, if that is no more than a batch has."""
+    """The contents of the single gzip member in `dumped`, if they are no more than a batch has."""
     reader = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     text = reader.decompress(dumped, MAX_BATCH_BYTES)
     if not reader.eof:
-        raise ValueError("it is cut off, or much too long")
+        raise ValueError("it is cut off or much too long")
     if reader.unused_data:
         raise ValueError("something follows it")
     return text
@@ -240,10 +241,10 @@ def is_near(entry: Entry, now: Milliseconds) -> bool:
 
 
 def batches_of(entries: Iterable[Entry], now: Milliseconds) -> Iterator[Batch]:
-    """The batches in which these images wait, none of which `is_near`.
+    """The batches in which these images wait; none of the images may be near (`is_near`).
 
-    Where enough of them fall into one release slot, that is where they wait; all others wait on the ring of their
-    distance, with few of their like, and are held once more as their time nears.
+    If enough of them fall into one release slot, they wait there. All others wait on the ring for their distance, in
+    smaller batches, and are held once more as their time nears.
     """
     by_release: dict[tuple[str, int], list[Entry]] = defaultdict(list)
     for entry in entries:
@@ -262,10 +263,10 @@ def batches_of(entries: Iterable[Entry], now: Milliseconds) -> Iterator[Batch]:
 
 
 def level_of(process_at: Milliseconds, now: Milliseconds) -> Level:
-    """The ring on which an image waits: by its distance, but none whose slot wakes soon or has woken.
+    """The ring on which an image waits: by its distance, but never a slot that wakes soon or has woken.
 
-    What comes out of such a slot must not go back into it, by whatever clock: the same images would be the same
-    batch, whose execution has succeeded, and nobody would wake it again.
+    An image that comes out of such a slot must not go back into it, even if clocks differ: the same images would make
+    the same batch, whose execution has already succeeded, and nothing would wake it again.
     """
     chosen = RELEASE
     soon = now + SOON_SECONDS * 1000
@@ -281,7 +282,8 @@ def _slot(level: Level, instant: Milliseconds) -> int:
 
 
 def _wakes_at(level: Level, slot: int) -> Milliseconds:
-    # Ahead of now, for what is not near; and a whole second: Step Functions cuts a Timestamp's milliseconds off.
+    # In the future, for an image that is not near; and a whole second: Step Functions truncates a Timestamp's
+    # milliseconds.
     return (slot * level.width_seconds - level.lead_seconds) * 1000
 
 

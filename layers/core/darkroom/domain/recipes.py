@@ -1,4 +1,4 @@
-"""Recipes: which variants an image is developed into, and the bounds of what one may ask for."""
+"""Recipes: which variants an image is developed into, and the limits of a request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ type Effort = Literal["fast", "balanced", "small"]
 type OutputFormat = Literal["jpeg", "png", "webp", "avif"]
 
 DEFAULT_QUALITY: dict[OutputFormat, int] = {"jpeg": 80, "webp": 80, "avif": 60}
-"""The quality of a variant that names none, on each encoder's own scale; PNG has no quality."""
+"""The quality of a variant that states none, on each encoder's own scale; PNG has no quality."""
 
 MAX_VARIANTS = 16
 
@@ -37,35 +37,35 @@ MAX_SIDE_PIXELS = 8192
 """The longest side of a variant. WebP itself ends at 16383 (RFC 9649)."""
 
 MAX_WORK_PIXELS = 4096 * 4096
-"""What the variants of one recipe may come to, each counted by `VariantSpec.work_pixels`: one WebP of 4096 a side.
+"""The most work of one recipe's variants, each counted by `VariantSpec.work_pixels`: one WebP of 4096 a side.
 
-The worker has 60 s and 2 GB. Measured on one core, on the most that the bound allows: a photo takes 2 to 5 s in every
-format and effort; noise under a noisy alpha, the worst that a picture can be, at most 25 s (AVIF) and 1.1 GB (WebP).
+The worker has 60 s and 2 GB. Measured on one core, with the most work that is allowed: a photo takes 2 to 5 s in every
+format and effort; noise under a noisy alpha, the worst possible picture, takes at most 25 s (AVIF) and 1.1 GB (WebP).
 """
 
 _WORK_OF_FORMAT: dict[str, float] = {"jpeg": 0.25, "auto": 0.5, "png": 0.5, "webp": 1, "avif": 2}
-"""What a pixel costs in each format compared with WebP, in the worst case; `auto` may be PNG."""
+"""The cost of a pixel in each format compared with WebP, in the worst case; `auto` may be PNG."""
 
 _WORK_OF_SMALL = 8
 """Noise takes AVIF eight times as long at speed 4 as at speed 6."""
 
 _WORK_OF_CEILING = 4
-"""Up to eight encodings, each coarser or smaller than the one before and so less work."""
+"""Up to eight encodings, each coarser or smaller than the previous one and so less work."""
 
 COUNTED_AS = (
-    f"A variant counts width times height (a side that is not given is {MAX_SIDE_PIXELS}): JPEG a quarter of it, PNG "
-    f"and auto half, WebP all, AVIF twice; effort small counts {_WORK_OF_SMALL} times, max_bytes {_WORK_OF_CEILING} "
-    "times."
+    f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG, a "
+    f"half for PNG and auto, 1 for WebP, 2 for AVIF; effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by "
+    f"{_WORK_OF_CEILING}."
 )
-"""How `VariantSpec.work_pixels` counts, in words for whoever asked for too much."""
+"""How `VariantSpec.work_pixels` counts, in words for a client that asked for too much."""
 
 VARIANT_NAME_PATTERN = "[a-z][a-z0-9_-]{0,31}"
-"""What the name of a variant matches."""
+"""The pattern of a variant's name."""
 
 _COLOUR_PATTERN = "#([0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
 
 FIELD_PROBLEM = "field_problem"
-"""The type of an error about a whole model; its context names the `field` that it comes down to."""
+"""The type of an error about a whole model; its context names the `field` that is to blame."""
 
 
 def _field_problem(field: str, message: str) -> PydanticCustomError:
@@ -73,7 +73,7 @@ def _field_problem(field: str, message: str) -> PydanticCustomError:
 
 
 def _matching(pattern: str, otherwise: str) -> AfterValidator:
-    """Lets a text pass, in lower case, that matches `pattern`; `otherwise` says in words what it must be."""
+    """Accepts text, in lower case, that matches `pattern`; `otherwise` says in words what it must be."""
     compiled = re.compile(pattern)
 
     def checked(text: str) -> str:
@@ -102,7 +102,7 @@ class _Model(BaseModel):
 
 
 class FocalPoint(_Model):
-    """The point of the picture that matters, in shares of its width and height from the top left corner."""
+    """The point of the picture that matters, in fractions of its width and height from the top left corner."""
 
     x: Annotated[float, Strict(), Field(ge=0, le=1)]
     y: Annotated[float, Strict(), Field(ge=0, le=1)]
@@ -118,28 +118,29 @@ type Side = Annotated[int, Strict(), Field(ge=1, le=MAX_SIDE_PIXELS), WHOLE]
 
 
 def _sides(*names: str) -> dict[str, Any]:
-    """That these sides are given, in JSON Schema."""
+    """JSON Schema that requires these sides."""
     return {"required": list(names), "properties": {name: {"type": "integer"} for name in names}}
 
 
 class VariantSpec(_Model):
-    """One variant: a box, how the picture meets it, and the file that it becomes.
+    """One variant: a box, how the picture fits it, and the output file.
 
-    A side that is not given is free, up to 8192 pixels. What `fit` does, and how far without `enlarge`:
+    A missing side is free, up to 8192 pixels. What `fit` does, and its limits without `enlarge`:
 
-    - `inside`: the whole picture, its shape kept, as big as the box allows; never larger than the source.
-    - `cover`: fills the box, what is too much is cut off; the box shrinks in its own shape until nothing is enlarged.
+    - `inside`: the whole picture, in its own shape, as large as the box allows; never larger than the source.
+    - `cover`: fills the box and crops the excess; the box shrinks in its own shape until nothing is enlarged.
     - `contain`: the whole picture in a box of exactly that size, the rest filled with `background`; the picture is not
-      enlarged, the box stays.
+      enlarged, the box keeps its size.
     - `exact`: stretched to the box; the box shrinks in its own shape until nothing is enlarged.
 
-    `gravity` says what stays of the picture (`cover`) or where it sits (`contain`). `background` also shows through
-    transparency where the format has none. `format` `auto` is PNG where something in the variant is transparent, JPEG
-    elsewhere. `quality` is the encoder's own scale, null its default (`DEFAULT_QUALITY`); PNG ignores it. `effort` null
-    is the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then the size.
+    `gravity` says which part of the picture stays (`cover`) or where it sits (`contain`). `background` also shows
+    through transparency if the format has none. `format` `auto` is PNG if something in the variant is transparent,
+    otherwise JPEG. `quality` is on the encoder's own scale, null means its default (`DEFAULT_QUALITY`); PNG ignores it.
+    `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then
+    the size.
     """
 
-    # What `_has_the_sides_that_it_needs` checks.
+    # The rule that `_has_the_sides_that_it_needs` checks.
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [_sides("width"), _sides("height")],
@@ -149,7 +150,7 @@ class VariantSpec(_Model):
     )
     name: Annotated[
         str,
-        _matching(VARIANT_NAME_PATTERN, "must be 1 to 32 of a-z, 0-9, - and _, beginning with a letter"),
+        _matching(VARIANT_NAME_PATTERN, "must be 1 to 32 of a-z, 0-9, - and _, starting with a letter"),
         Field(json_schema_extra={"pattern": f"^{VARIANT_NAME_PATTERN}$"}),
     ]
     width: Side | None = None
@@ -159,7 +160,7 @@ class VariantSpec(_Model):
     enlarge: Annotated[bool, Strict()] = False
     background: Annotated[
         str,
-        _matching(_COLOUR_PATTERN, "must be a colour: #7a8b5c, or #7a8b5cff with its alpha"),
+        _matching(_COLOUR_PATTERN, "must be a colour: #7a8b5c, or #7a8b5cff with alpha"),
         Field(json_schema_extra={"pattern": f"^{_COLOUR_PATTERN}$"}),
     ] = "#ffffff"
     format: Literal["auto", "jpeg", "png", "webp", "avif"] = "auto"
@@ -178,12 +179,12 @@ class VariantSpec(_Model):
 
     @property
     def box(self) -> tuple[int, int]:
-        """Width and height that the variant keeps to, whatever the source: a side that is not given ends at 8192."""
+        """The most width and height of the variant, whatever the source: a missing side ends at 8192."""
         return self.width or MAX_SIDE_PIXELS, self.height or MAX_SIDE_PIXELS
 
     @property
     def work_pixels(self) -> int:
-        """The most pixels that the variant can have, times what each costs to make compared with one of a WebP."""
+        """The most pixels that the variant can have, times the cost of each compared with a pixel of WebP."""
         width, height = self.box
         work = width * height * _WORK_OF_FORMAT[self.format]
         if self.effort == "small":
@@ -194,15 +195,15 @@ class VariantSpec(_Model):
 
 
 class Recipe(_Model):
-    """The variants of one image, each under a name of its own.
+    """The variants of one image, each with its own name.
 
-    A row's recipe is read as it was written; `MAX_WORK_PIXELS` binds whoever writes a new one (`written_recipes`).
+    A row's recipe is read as it was written; `MAX_WORK_PIXELS` only limits new ones (`written_recipes`).
     """
 
     model_config = ConfigDict(
         json_schema_extra={
-            "description": "The variants of one image, each under a name of its own. They may come to "
-            f"{MAX_WORK_PIXELS / 1e6:.1f} megapixels of work. {COUNTED_AS}"
+            "description": "The variants of one image, each with its own name: at most "
+            f"{MAX_WORK_PIXELS / 1e6:.1f} megapixels of work in all. {COUNTED_AS}"
         }
     )
     variants: Annotated[tuple[VariantSpec, ...], Field(min_length=1, max_length=MAX_VARIANTS)]
@@ -218,20 +219,20 @@ class Recipe(_Model):
 
     @property
     def work_pixels(self) -> int:
-        """What all variants come to."""
+        """The total work of all variants."""
         return sum(variant.work_pixels for variant in self.variants)
 
     def digest(self) -> str:
         """SHA-256 of the recipe in its one JSON form, in hexadecimal: equal recipes have equal digests.
 
-        Fields that are as by default are left out, so that a field that a later version adds changes no digest.
+        Fields with their default values are left out, so that a field that a later version adds changes no digest.
         """
         return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
 
     def choose(self, names: Iterable[str]) -> Recipe:
-        """The recipe of those variants alone, in its own order.
+        """The recipe with only those variants, in its own order.
 
-        Raises Rejected (`unknown_variants`), naming those there are, where a name is unknown or none is given.
+        Raises Rejected (`unknown_variants`), naming the known ones, if a name is unknown or none is given.
         """
         wanted = set(names)
         known = [variant.name for variant in self.variants]

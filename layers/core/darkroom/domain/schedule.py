@@ -1,4 +1,4 @@
-"""When an image is to be processed: what a client may ask for, and what bounds it."""
+"""When an image is to be processed: what a client may ask for, and the limits."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from darkroom.domain.errors import Rejected
 from darkroom.domain.instants import Milliseconds, rfc3339
 
 MAX_DELAY_SECONDS = 364 * 24 * 3600
-"""The furthest ahead that an image can be scheduled: an execution that holds a batch lives a year in all
+"""The furthest ahead that an image can be scheduled: an execution that holds a batch lives a year at most
 (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html)."""
 
 PAST_TOLERANCE_SECONDS = 60
-"""An instant that has just passed, by a client's clock or on the way here, means now."""
+"""An instant that has just passed, by the client's clock or during the request, means now."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timetable:
-    """What a client asked for: an instant, or a delay from when it is accepted, and an instant after which the image is
-    of no use to it. None of these is set where it wants its image now and at any price."""
+    """What a client asked for: an instant, or a delay from acceptance, and an instant after which the image is useless
+    to it. None of these is set if it wants its image now, however long it takes."""
 
     process_at: Milliseconds | None = None
     delay_milliseconds: int | None = None
@@ -26,7 +26,8 @@ class Timetable:
 
     @property
     def asked_for(self) -> str:
-        """What makes two requests under one Idempotency-Key ask for the same; empty where nothing was said."""
+        """What makes the timetables of two requests under one Idempotency-Key the same; empty if nothing was asked
+        for."""
         parts = (("at", self.process_at), ("delay", self.delay_milliseconds), ("expires", self.expires_at))
         return "".join(f"\0{name}:{value}" for name, value in parts if value is not None)
 
@@ -43,8 +44,8 @@ AT_ONCE = Timetable()
 
 
 def appoint(timetable: Timetable, *, now: Milliseconds) -> Appointment:
-    """The instants that the timetable comes to now. Raises Rejected, with the bounds, where they are past or too far
-    ahead (`invalid_process_at`, `invalid_delay`, `invalid_expires_at`)."""
+    """The instants that the timetable means now. Raises Rejected, with the limits, if they are past or too far ahead
+    (`invalid_process_at`, `invalid_delay`, `invalid_expires_at`)."""
     latest = now + MAX_DELAY_SECONDS * 1000
     process_at = timetable.process_at
     if timetable.delay_milliseconds is not None:
@@ -54,7 +55,7 @@ def appoint(timetable: Timetable, *, now: Milliseconds) -> Appointment:
     elif process_at is not None and not now - PAST_TOLERANCE_SECONDS * 1000 <= process_at <= latest:
         raise Rejected(
             "invalid_process_at",
-            f"process_at must lie between now and 364 days from now: {rfc3339(now)} to {rfc3339(latest)}. "
+            f"process_at must be between now and 364 days from now: {rfc3339(now)} to {rfc3339(latest)}. "
             f"It is {rfc3339(process_at)}.",
         )
     if process_at is not None and process_at <= now:
@@ -65,7 +66,7 @@ def appoint(timetable: Timetable, *, now: Milliseconds) -> Appointment:
         if not begins_at < timetable.expires_at <= last:
             raise Rejected(
                 "invalid_expires_at",
-                "expires_at must lie after the image's time, and at most 364 days after it: "
+                "expires_at must be after the image's time, by at most 364 days: "
                 f"{rfc3339(begins_at)} to {rfc3339(last)}. It is {rfc3339(timetable.expires_at)}.",
             )
     return Appointment(process_at=process_at, expires_at=timetable.expires_at)

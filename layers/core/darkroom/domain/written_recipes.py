@@ -1,4 +1,4 @@
-"""Recipes as people write them, in a request or among the presets: what is wrong is told by field, in plain words."""
+"""Recipes as people write them, in a request or as presets: problems are reported by field, in plain words."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_RECIPE_BYTES = 4096
 Gateway takes 10,240 bytes of request line and headers)."""
 
 _MOST_PROBLEMS = 16
-"""How many wrong fields are told at once: 4 KB of JSON may have a thousand."""
+"""How many invalid fields are reported at once: 4 KB of JSON may have a thousand."""
 
 
 class InvalidRecipe(InvalidFields):
-    """What was written is no recipe; `recipe` is the whole."""
+    """The JSON is not a valid recipe; `recipe` names the whole document."""
 
     def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
-        super().__init__("invalid_recipe", "The recipe cannot be used.", problems)
+        super().__init__("invalid_recipe", "The recipe is invalid.", problems)
 
 
 def recipe_from_json(text: str) -> Recipe:
@@ -30,7 +30,7 @@ def recipe_from_json(text: str) -> Recipe:
     size_bytes = len(text.encode(errors="replace"))
     if size_bytes > MAX_RECIPE_BYTES:
         raise InvalidRecipe(
-            (FieldProblem(field="recipe", message=f"has {size_bytes} bytes, and {MAX_RECIPE_BYTES} are the most"),)
+            (FieldProblem(field="recipe", message=f"has {size_bytes} bytes; at most {MAX_RECIPE_BYTES} are allowed"),)
         )
     return _recipe(lambda: Recipe.model_validate_json(text))
 
@@ -47,8 +47,8 @@ def _recipe(read: Callable[[], Recipe]) -> Recipe:
         raise InvalidRecipe(_problems_of(error)) from error
     if recipe.work_pixels > MAX_WORK_PIXELS:
         told = (
-            f"come to {recipe.work_pixels / 1e6:.1f} megapixels of work, and {MAX_WORK_PIXELS / 1e6:.1f} are the most. "
-            f"{COUNTED_AS} Ask for fewer or smaller variants, or give both sides"
+            f"add up to {recipe.work_pixels / 1e6:.1f} megapixels of work; at most {MAX_WORK_PIXELS / 1e6:.1f} are "
+            f"allowed. {COUNTED_AS} Ask for fewer or smaller variants, or give both sides"
         )
         raise InvalidRecipe((FieldProblem(field="variants", message=told),))
     return recipe
@@ -61,7 +61,7 @@ _GRAVITY_TAGS = frozenset({"compass point", "focal point"})
 
 def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
     every = error.errors(include_url=False)
-    # Pydantic also calls a list too short whose elements are wrong: that helps nobody.
+    # Pydantic also calls a list with invalid elements too short: that helps nobody.
     telling = [details for details in every if details["type"] != "too_short" or len(every) == 1][:_MOST_PROBLEMS]
     problems = []
     for details in telling:
@@ -71,7 +71,7 @@ def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
             path.append(context["field"])
             message = context["message"]
         elif details["type"] == "extra_forbidden":
-            message = f"is no field. Known fields: {', '.join(_fields_beside(location))}"
+            message = f"is not a known field. Known fields: {', '.join(_fields_beside(location))}"
         elif location[-1:] == ("compass point",):
             message = f'must be {context["expected"]}, or a focal point as in {{"x": 0.5, "y": 0.4}}'
         else:
@@ -81,7 +81,7 @@ def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
 
 
 def _fields_beside(location: _Location) -> Iterable[str]:
-    """The fields of the model in which a field at `location` was met."""
+    """The fields of the model that contains the field at `location`."""
     if len(location) == 1:
         return Recipe.model_fields
     return FocalPoint.model_fields if location[-2] in _GRAVITY_TAGS else VariantSpec.model_fields

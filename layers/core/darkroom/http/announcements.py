@@ -1,4 +1,4 @@
-"""How a request announces a file: its JSON, told by field what is wrong with it."""
+"""Reads a request's announcement of a file: its JSON, with every problem reported by field."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from darkroom.domain.recipes import WHOLE
 from darkroom.http.timetables import read_timetable
 
 MAX_ANNOUNCEMENT_BYTES = 16_384
-"""Four times the longest recipe, so that one can be indented."""
+"""Four times the longest recipe, so that an indented one fits."""
 
 MAX_ANNOUNCED_BYTES = 10**15
 
 SHA256_PATTERN = "[0-9a-fA-F]{64}"
 
 MEDIA_TYPE_PATTERN = "[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}/[a-zA-Z0-9][a-zA-Z0-9!#$&^_.+-]{0,62}"
-"""RFC 6838, section 4.2, without parameters, which say nothing of a picture."""
+"""RFC 6838, section 4.2, without parameters, which mean nothing for a picture."""
 
 
 class InvalidUpload(InvalidFields):
-    """What was written announces no upload; `body` is the whole."""
+    """The JSON is not a valid announcement; `body` names the whole document."""
 
     def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
-        super().__init__("invalid_upload", "The upload cannot be announced so.", problems)
+        super().__init__("invalid_upload", "The announcement is invalid.", problems)
 
 
 class _Written(BaseModel):
@@ -46,12 +46,12 @@ class _Written(BaseModel):
 
 
 def read_announcement(body: bytes) -> Announcement:
-    """The announcement that a request's JSON makes.
+    """Returns the announcement in a request's JSON.
 
     Raises Rejected: `invalid_upload`, by field, and what `order_of` and `read_timetable` raise.
     """
     if len(body) > MAX_ANNOUNCEMENT_BYTES:
-        told = f"has {len(body)} bytes, and {MAX_ANNOUNCEMENT_BYTES} are the most"
+        told = f"has {len(body)} bytes; at most {MAX_ANNOUNCEMENT_BYTES} are allowed"
         raise InvalidUpload((FieldProblem(field="body", message=told),))
     try:
         written = _Written.model_validate_json(body)
@@ -86,7 +86,7 @@ def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
             case "string_pattern_mismatch":
                 message = _PATTERNS[path]
             case "extra_forbidden":
-                message = f"is no field. Known fields: {', '.join(_FIELDS)}"
+                message = f"is not a known field. Known fields: {', '.join(_FIELDS)}"
             case _:
                 message = in_words(details)
         problems.append(FieldProblem(field=path[:40] or "body", message=message))

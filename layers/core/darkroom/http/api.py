@@ -1,4 +1,4 @@
-"""What all API functions share: a router that answers every error as a problem, and how handlers register with it."""
+"""What all API functions share: a router that answers every error as a problem, and the registration of handlers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger, report_unreadable
 
 type Within = Callable[[float], AbstractContextManager[None]]
-"""Bounds what all AWS calls in its block may take together, in seconds."""
+"""Bounds the total time, in seconds, of all AWS calls in its block."""
 
 ANSWER_SECONDS = 8.5
-"""What all AWS calls for one request may take together. A client is told within ten seconds that a service does not
-answer, while it still listens, and well before the gateway gives up after thirty."""
+"""The total time of all AWS calls for one request. A client learns within ten seconds that a service does not answer,
+while it still listens, and well before the gateway gives up after thirty."""
 
 UNAVAILABLE_RETRY_AFTER_SECONDS = 5
-"""When to ask again where nothing says how long a service will be away."""
+"""When to ask again if nobody knows how long a service will be away."""
 
 
 def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Router:
@@ -71,7 +71,7 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
         return respond(
             Problem(
                 "unavailable",
-                "A service that this needs does not answer now. Send the same request again.",
+                "A required service does not answer at present. Send the same request again.",
                 headers={"Retry-After": str(retry_after_seconds)},
             )
         )
@@ -84,8 +84,8 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
         return respond(
             Problem(
                 "unavailable",
-                "This version of the service cannot read this image, which a newer one has written. Nothing of it is "
-                "lost. Send the same request again later.",
+                "This version of the service cannot read this image, which a newer version wrote. Nothing is lost. "
+                "Send the same request again later.",
                 headers={"Retry-After": str(error.retry_after_seconds)},
             )
         )
@@ -94,19 +94,19 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
     def _no_route(_: Exception) -> Response[str]:
         request = app.current_event
         methods = methods_of(request.path)
-        # What matches a route and came here has characters in it that neither an id nor a variant's name has.
+        # A path that matches a route but ends up here has characters that neither an id nor a variant's name may have.
         if not methods or request.http_method in methods:
             raise Problem(
                 "unknown_path",
-                "There is nothing at this path. GET /openapi.json tells what there is.",
+                "There is nothing at this path. GET /openapi.json lists what there is.",
             )
         allowed = ", ".join(methods)
-        raise Problem("method_not_allowed", f"This path takes {allowed}.", headers={"Allow": allowed})
+        raise Problem("method_not_allowed", f"This path allows {allowed}.", headers={"Allow": allowed})
 
     @app.exception_handler(Exception)
     def _internal(error: Exception) -> Response[str]:
         logger.exception("unexpected error", exc_info=error)
-        return respond(Problem("internal", "Something unexpected happened here. Tell the operator the correlation id."))
+        return respond(Problem("internal", "An unexpected error occurred. Report the correlation id to the operator."))
 
     return app
 
@@ -114,10 +114,10 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
 def handles[Handler: Callable[..., Response[str]]](
     app: Router, route: Route, protection: Callable[..., Response[str]] | None = None
 ) -> Callable[[Handler], Handler]:
-    """Registers the decorated function for the route, behind the protection of one that is rate-limited.
+    """Registers the decorated function for the route; a rate-limited route gets a protection in front.
 
-    Query parameters that the route does not have are refused: a misspelt one would otherwise be ignored, and a photo
-    developed at once that was to wait.
+    Refuses query parameters that the route does not have: a misspelt one would otherwise be ignored, and a photo that
+    was meant to wait would be developed at once.
     """
     if route.is_rate_limited != (protection is not None):
         raise ValueError(f"{route.name}: a route that is rate-limited needs a protection, and no other has one")
@@ -131,7 +131,7 @@ def handles[Handler: Callable[..., Response[str]]](
         known = ", ".join(sorted(route.query))
         raise Problem(
             "unknown_parameter",
-            f"Only these parameters are known here: {known}." if known else "There are no parameters here.",
+            f"This route knows only these parameters: {known}." if known else "This route takes no parameters.",
         )
 
     middlewares: list[Callable[..., Response[str]]] = [refuse_unknown_parameters, *([protection] if protection else [])]

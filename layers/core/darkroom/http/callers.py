@@ -1,4 +1,4 @@
-"""Who sends a request: by the credential that the gateway has seen."""
+"""Who sends a request, by the credential that the gateway has checked."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from darkroom.telemetry import logger
 
 
 def caller_of(app: Router) -> Caller:
-    """Who sent the current request: by the credential that the gateway has seen, never by a header or a parameter.
+    """Returns the sender of the current request, by the credential that the gateway has checked, never by a header or a
+    parameter.
 
-    Raises Problem (`no_tenant`) for a token without a tenant. A request that brings no word of the authorizer that it
-    should have passed is a hole in the template: it is refused (RuntimeError), and not taken for the default tenant's.
+    Raises Problem (`no_tenant`) for a token without a tenant. A request that should have passed an authorizer but
+    carries nothing from it reveals a hole in the template: it is refused (RuntimeError) and not taken for the default
+    tenant's.
     """
     authorizer = app.current_event.request_context.authorizer
     match app.access.access:
@@ -32,7 +34,7 @@ def caller_of(app: Router) -> Caller:
 
 def _passed(word: dict[str, Any]) -> dict[str, Any]:
     if not word:
-        raise RuntimeError("the request came past the authorizer: its route in template.yaml lacks `security`")
+        raise RuntimeError("the request bypassed the authorizer: its route in template.yaml lacks `security`")
     return word
 
 
@@ -41,9 +43,9 @@ def _caller_of_token(claims: Mapping[str, str], access: AccessSettings) -> Calle
     if not is_tenant_id(tenant_id):
         raise Problem(
             "no_tenant",
-            f"The token's claim {access.jwt_tenant_claim!r} names no tenant: that takes 1 to 128 letters, "
+            f"The token's claim {access.jwt_tenant_claim!r} names no tenant: a tenant is 1 to 128 letters, "
             "digits and . _ : | @ -, a letter or digit first.",
         )
-    # The issuer decides who pays: a claim that is missing, or a word that nobody knows, gives nothing for free.
+    # The issuer decides who pays: a missing claim or an unknown value gets nothing for free.
     tier = next((tier for tier in Tier if tier == claims.get(access.jwt_tier_claim)), Tier.FREE)
     return Caller(tenant_id=tenant_id, tier=tier, allowance=tier.allowance)

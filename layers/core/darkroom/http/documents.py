@@ -1,4 +1,4 @@
-"""The documents that the API answers with: what a client sees of an image, always with all its keys."""
+"""The documents that the API answers with: what a client sees of an image, always with all keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from darkroom.domain.lanes import LANES
 from darkroom.ports import UploadForm
 
 RETRY_AFTER_SECONDS, LONGEST_RETRY_AFTER_SECONDS = 1, 3600
-"""How long a client waits before it asks again for an image that is not finished, and at most where it is scheduled."""
+"""How long a client waits before it asks again for an unfinished image: the usual pause, and the longest for a
+scheduled image."""
 
 type ImageId = Annotated[str, Field(pattern=f"^{IMAGE_ID_PATTERN}$", description="An image's id.")]
 type Instant = Annotated[
@@ -26,7 +27,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class ProgressDocument(TypedDict):
-    """How many of the recipe's variants are made."""
+    """How many of the recipe's variants are finished."""
 
     done: Count
     total: Count
@@ -55,11 +56,11 @@ class PlaceholderDocument(TypedDict):
 
 
 class ErrorDocument(TypedDict):
-    """Why an image came to no good end."""
+    """Why an image failed or expired."""
 
     code: Annotated[str, Field(description="Stable: branch on it.")]
     message: Annotated[str, Field(description="For people.")]
-    retryable: Annotated[bool, Field(description="Whether the same bytes may yet succeed.")]
+    retryable: Annotated[bool, Field(description="Whether the same bytes may still succeed.")]
 
 
 class LinksDocument(TypedDict):
@@ -70,14 +71,14 @@ class LinksDocument(TypedDict):
 
 
 class StatusDocument(TypedDict):
-    """An image as it stands: always all keys, and perhaps more in later versions."""
+    """An image in its current state: always with all keys, perhaps with more in later versions."""
 
     id: ImageId
     status: Status
     lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
-    preset: Annotated[str | None, Field(description="null for a recipe of the client's own.")]
-    run: Annotated[int, Field(ge=1, description="An operator's replay or redo begins the next one.")]
-    attempt: Annotated[int, Field(ge=0, description="Of this run's five.")]
+    preset: Annotated[str | None, Field(description="null if the client sent its own recipe.")]
+    run: Annotated[int, Field(ge=1, description="An operator's replay or redo starts the next one.")]
+    attempt: Annotated[int, Field(ge=0, description="Out of five in this run.")]
     created_at: Instant
     process_at: Instant | None
     expires_at: Instant | None
@@ -86,28 +87,28 @@ class StatusDocument(TypedDict):
     variants: Annotated[
         list[VariantDocument],
         Field(
-            description="Empty until the image is done. Where an operator has it developed again, those that there are "
-            "stay until a run has made others."
+            description="Empty until the image is done. If an operator has the image developed again, the present ones "
+            "stay until the new run finishes."
         ),
     ]
     placeholder: PlaceholderDocument | None
-    notices: Annotated[list[str], Field(description="What was left out or given up, in sentences for the owner.")]
+    notices: Annotated[list[str], Field(description="What was left out or reduced, in sentences for the owner.")]
     error: ErrorDocument | None
     links: LinksDocument
 
 
 class FormDocument(TypedDict):
-    """A form by which the announced bytes, and no others, can be posted to S3."""
+    """A form to post the announced bytes, and no others, to S3."""
 
     url: Annotated[str, Field(json_schema_extra={"format": "uri"})]
-    fields: Annotated[dict[str, str], Field(description="All of them, before the last one, `file`.")]
+    fields: Annotated[dict[str, str], Field(description="Send all of them, then `file` as the last field.")]
     expires_at: Instant
 
 
 class UploadDocument(StatusDocument):
-    """An image as it stands, and how its bytes can be sent."""
+    """An image in its current state, and how to send its bytes."""
 
-    upload: Annotated[FormDocument | None, Field(description="null where its bytes are awaited no longer.")]
+    upload: Annotated[FormDocument | None, Field(description="null if the bytes are no longer awaited.")]
 
 
 class SourceDocument(TypedDict):
@@ -119,7 +120,7 @@ class SourceDocument(TypedDict):
 
 
 class ImageDocument(StatusDocument):
-    """An image as it stands, with the facts of its original."""
+    """An image in its current state, with the facts of its original."""
 
     source: SourceDocument
 
@@ -130,12 +131,12 @@ class PageDocument(TypedDict):
     images: list[StatusDocument]
     next: Annotated[
         str | None,
-        Field(description="The `cursor` of the next page; null where the list has ended."),
+        Field(description="The `cursor` of the next page; null at the end of the list."),
     ]
 
 
 def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDocument:
-    """The document of `image`; `url_of` gives the address from which a finished variant can be fetched now."""
+    """Returns the document of `image`; `url_of` gives the address of a finished variant."""
     total = len(image.recipe.variants)
     return {
         "id": image.image_id,
@@ -173,7 +174,7 @@ def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDoc
 
 
 def image_document(image: Image, url_of: Callable[[Variant], str]) -> ImageDocument:
-    """The same with the facts of the original."""
+    """Returns the same with the facts of the original."""
     source = image.source
     return {
         **status_document(image, url_of),
@@ -182,7 +183,7 @@ def image_document(image: Image, url_of: Callable[[Variant], str]) -> ImageDocum
 
 
 def upload_document(image: Image, form: UploadForm | None, url_of: Callable[[Variant], str]) -> UploadDocument:
-    """The same with the form by which its bytes can be sent, while they are awaited."""
+    """Returns the same with the form for sending the image's bytes, while they are awaited."""
     upload: FormDocument | None = None
     if form is not None:
         upload = {"url": form.url, "fields": dict(form.fields), "expires_at": rfc3339(form.expires_at)}
@@ -190,16 +191,16 @@ def upload_document(image: Image, form: UploadForm | None, url_of: Callable[[Var
 
 
 def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
-    """When it makes sense to ask for the image again: for a scheduled one not before its time, but within the hour,
-    because it may be moved. None where it has ended."""
+    """When to ask for the image again: for a scheduled one not before its time, but within the hour, because it may be
+    rescheduled. None once its run has ended."""
     if image.status.is_terminal:
         return None
     if image.status is Status.AWAITING_UPLOAD:
-        return RETRY_AFTER_SECONDS  # the notification of its upload comes within seconds, whenever its time is
+        return RETRY_AFTER_SECONDS  # the notification of its upload comes within seconds, whenever it is scheduled for
     ahead_seconds = -(-((image.process_at or now) - now) // 1000)
     return max(RETRY_AFTER_SECONDS, min(ahead_seconds, LONGEST_RETRY_AFTER_SECONDS))
 
 
 def status_path(image_id: str) -> str:
-    """Where an image's status is asked for, relative to the API's root."""
+    """The path of an image's status, relative to the API's root."""
     return f"/images/{image_id}/status"

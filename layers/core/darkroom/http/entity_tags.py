@@ -1,4 +1,4 @@
-"""Entity tags: by them a client that asks again is told that its copy of a status document is current."""
+"""Entity tags: they let the API answer a repeated request with "your copy of the status document is current"."""
 
 from __future__ import annotations
 

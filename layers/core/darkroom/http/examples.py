@@ -1,4 +1,4 @@
-"""Examples for openapi.json: images as the domain makes them, in the documents that the handlers answer with."""
+"""Examples for openapi.json: images made by the domain's functions, in the documents that the handlers answer with."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def accepted() -> Image:
 
 
 def announced() -> Image:
-    """The same image, before its bytes have come."""
+    """The same image before its bytes arrive."""
     return await_upload(accepted(), now=ACCEPTED_AT)
 
 
@@ -88,7 +88,7 @@ def done() -> Image:
 
 
 def failed() -> Image:
-    """The same image, had its file been cut off."""
+    """The same image if its file had been cut off."""
     return reject(_claimed(), code="truncated", message="The file ends before the picture does.", now=ACCEPTED_AT + 500)
 
 
@@ -97,7 +97,7 @@ def _url_of(variant: Variant) -> str:
 
 
 def examples_of(kind: Any) -> dict[str, Any]:
-    """Documents of that type, by a name for each; none for a type that has no example here."""
+    """Returns the named examples of that document type; none if it has no example here."""
     if kind is StatusDocument:
         return {image.status.value: status_document(image, _url_of) for image in (accepted(), done(), failed())}
     if kind is UploadDocument:

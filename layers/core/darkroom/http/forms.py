@@ -1,4 +1,4 @@
-"""Forms (`multipart/form-data`, RFC 7578): the bytes of their one part, `file`, and nothing else of them."""
+"""Forms (`multipart/form-data`, RFC 7578): reads the bytes of their one part, `file`, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from darkroom.domain.errors import Rejected
 FORM_MEDIA_TYPE = "multipart/form-data"
 
 FILE_PART = "file"
-"""The one part that a form has. What it says about itself, such as its filename, is neither kept nor logged."""
+"""The one part that a form has. What the part says about itself, such as its filename, is neither kept nor logged."""
 
 _HOW = "Send the photo as the one part `file`: curl -F file=@photo.jpg"
 
@@ -20,11 +20,11 @@ def is_form(content_type: str | None) -> bool:
 
 
 def file_in_form(body: bytes, content_type: str) -> bytes:
-    """The bytes of the form's part `file`.
+    """Returns the bytes of the form's part `file`.
 
-    Raises Rejected (`invalid_form`) where the form is broken, or has no such part, two of them or other parts.
+    Raises Rejected (`invalid_form`) if the form is broken, lacks that part, or has two of them or other parts.
     """
-    # Here, because most uploads are no forms: it costs the first form of a process 10 ms, and the others nothing.
+    # Imported here because most uploads are not forms: only the first form of a process pays the 10 ms.
     from multipart import MultipartError, PushMultipartParser, parse_options_header  # noqa: PLC0415
 
     boundary = parse_options_header(content_type)[1].get("boundary")
@@ -39,14 +39,14 @@ def file_in_form(body: bytes, content_type: str) -> bytes:
                     chunks.append(event)
                 elif event is not None:
                     if event.name != FILE_PART:
-                        raise _invalid("It has another part than `file`; parameters go into the query.")
+                        raise _invalid("It has a part other than `file`; parameters go into the query.")
                     if is_there:
-                        raise _invalid("It has more than one part `file`; send one request a photo.")
+                        raise _invalid("It has more than one part `file`; send one request per photo.")
                     if (event.header("Content-Transfer-Encoding") or "binary").lower() not in _PLAIN_ENCODINGS:
-                        raise _invalid("Its part is encoded; a part's bytes are sent as they are (RFC 7578, 4.7).")
+                        raise _invalid("Its part is encoded; send the bytes as they are (RFC 7578, 4.7).")
                     is_there = True
     except MultipartError as error:
-        raise _invalid("It is broken or cut off: its parts and its boundary do not fit together.") from error
+        raise _invalid("It is broken or cut off: its parts do not match its boundary.") from error
     if not is_there:
         raise _invalid("It has no part `file`.")
     return b"".join(chunks)

@@ -1,4 +1,4 @@
-"""How a request asks for a list of images, and the cursor that leads from page to page."""
+"""Reads a request for a list of images, and the cursor that leads from page to page."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from darkroom.domain.image import Status
 from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES, Cursor, ListQuery
 
 DEFAULT_PAGE_IMAGES = 20
-"""How many images a page has unless the client says so."""
+"""The size of a page unless the client asks for another."""
 
 CURSOR_PATTERN = f"([0-9a-f]{{12}})({IMAGE_ID_PATTERN})"
-"""A place as clients carry it: 48 bits of `created_at` in hexadecimal, and the image's id.
+"""A cursor as clients carry it: 48 bits of `created_at` in hexadecimal, and the image's id.
 
-It is not signed: each text that matches is a place, and whose list it is a place in, the credential says.
+It is not signed: every text that matches is a valid place, and the credential decides whose list it is a place in.
 """
 
 _CURSOR = re.compile(CURSOR_PATTERN)
@@ -23,7 +23,8 @@ _LIMIT = re.compile(r"[0-9]{1,3}")
 
 
 def read_list_query(*, limit: str | None = None, status: str | None = None, cursor: str | None = None) -> ListQuery:
-    """What the words of a request ask for. Raises Rejected (`invalid_limit`, `unknown_status`, `invalid_cursor`)."""
+    """Returns what a request's query asks for. Raises Rejected (`invalid_limit`, `unknown_status`,
+    `invalid_cursor`)."""
     return ListQuery(
         limit=DEFAULT_PAGE_IMAGES if limit is None else _limit(limit),
         statuses=None if status is None else frozenset(map(_status, status.split(","))),
@@ -32,7 +33,7 @@ def read_list_query(*, limit: str | None = None, status: str | None = None, curs
 
 
 def cursor_text(place: Cursor) -> str:
-    """The cursor with which the list goes on behind `place`."""
+    """The cursor that continues the list after `place`."""
     return f"{place.created_at:012x}{place.image_id}"
 
 
@@ -47,12 +48,12 @@ def _status(text: str) -> Status:
         return next(status for status in LISTED_STATUSES if status == text.strip())
     except StopIteration:
         raise Rejected(
-            "unknown_status", f"status is one or more of these, parted by commas: {', '.join(LISTED_STATUSES)}."
+            "unknown_status", f"status is one or more of these, comma-separated: {', '.join(LISTED_STATUSES)}."
         ) from None
 
 
 def _cursor(text: str) -> Cursor:
     match = _CURSOR.fullmatch(text)
     if match is None:
-        raise Rejected("invalid_cursor", "cursor is the `next` of an earlier page, as it was. Leave it out to begin.")
+        raise Rejected("invalid_cursor", "cursor is the `next` of an earlier page, unchanged. Leave it out to start.")
     return Cursor(created_at=int(match[1], 16), image_id=match[2])

@@ -1,4 +1,4 @@
-"""openapi.json: the API in OpenAPI 3.1, made from the table of routes, the problems and the types of the documents."""
+"""Makes openapi.json: the API in OpenAPI 3.1, from the table of routes, the problems and the documents' types."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ type Json = dict[str, Any]
 
 
 class GatewayError(TypedDict):
-    """An error of API Gateway itself, whose form is not Darkroom's."""
+    """An error of API Gateway itself, in AWS's format instead of Darkroom's."""
 
     message: Annotated[str, Field(description="For people; it may change.")]
 
 
 _DESCRIPTION = """\
-Post a photo, get `202 Accepted`, and it will be developed: nothing that was accepted is ever lost.
+Post a photo, get `202 Accepted`, and it will be developed: no accepted photo is ever lost.
 
-Errors are `application/problem+json` (RFC 9457); branch on `code`. What API Gateway refuses by itself has its own form:
-`{"message": …}`. It has no route for methods but GET, HEAD, POST, PUT, PATCH and DELETE, and takes 10,240 bytes of
-request line and headers. Query parameters that are not described here are refused."""
+Errors are `application/problem+json` (RFC 9457); branch on `code`. API Gateway's own errors have another format:
+`{"message": …}`. The gateway routes only GET, HEAD, POST, PUT, PATCH and DELETE, and accepts 10,240 bytes of request
+line and headers. Query parameters that are not described here are refused."""
 
 _SECURITY: dict[Access, dict[str, Json]] = {
     "anonymous": {},
@@ -40,7 +40,7 @@ _SECURITY: dict[Access, dict[str, Json]] = {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "A token of the stack's identity provider.",
+            "description": "A token from the stack's identity provider.",
         }
     },
     "iam": {
@@ -53,7 +53,7 @@ _SECURITY: dict[Access, dict[str, Json]] = {
         }
     },
 }
-"""How callers prove who they are, by how the stack was deployed."""
+"""How callers authenticate, by the stack's access mode."""
 
 _REFUSED_BY_GATEWAY: dict[Access, tuple[HTTPStatus, ...]] = {
     "anonymous": (),
@@ -61,10 +61,10 @@ _REFUSED_BY_GATEWAY: dict[Access, tuple[HTTPStatus, ...]] = {
     "jwt": (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN),
     "iam": (HTTPStatus.FORBIDDEN,),
 }
-"""How API Gateway answers a request without a good credential."""
+"""How API Gateway answers a request without a valid credential."""
 
 _REFUSED_BY_US: dict[Access, tuple[str, ...]] = {"anonymous": (), "keys": (), "jwt": ("no_tenant",), "iam": ()}
-"""The problems of a credential that the gateway has let through."""
+"""The problems of a credential that the gateway lets through."""
 
 _FAILED_BY_GATEWAY = (
     HTTPStatus.TOO_MANY_REQUESTS,
@@ -72,7 +72,7 @@ _FAILED_BY_GATEWAY = (
     HTTPStatus.INTERNAL_SERVER_ERROR,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
-"""How API Gateway may answer any request by itself."""
+"""How API Gateway itself may answer any request."""
 
 _GATEWAY_MESSAGES: dict[HTTPStatus, str] = {
     HTTPStatus.UNAUTHORIZED: "Unauthorized",
@@ -83,12 +83,12 @@ _GATEWAY_MESSAGES: dict[HTTPStatus, str] = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "Internal Server Error",
     HTTPStatus.SERVICE_UNAVAILABLE: "Service Unavailable",
 }
-"""What API Gateway says by itself
+"""The messages of API Gateway's own errors
 (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html)."""
 
 
 def document(access: Access) -> Json:
-    """The description of the API of a stack that was deployed with that access."""
+    """Returns the OpenAPI document of a stack with that access mode."""
     components = _Components()
     paths: Json = {}
     for route in ROUTES:
@@ -118,7 +118,7 @@ class _JsonSchema(GenerateJsonSchema):
 
 
 class _Components:
-    """What operations refer to, by name; whatever is asked for is added."""
+    """What operations refer to, by name; everything that is asked for is added."""
 
     def __init__(self) -> None:
         self._known: dict[int, Json] = {}
@@ -127,7 +127,7 @@ class _Components:
         self.headers: dict[str, Json] = {}
 
     def schema_of(self, kind: Any) -> Json:
-        """The schema of a Python type, or a reference to it where it has a name."""
+        """The schema of a Python type, or a reference to it if it has a name."""
         if id(kind) not in self._known:
             adapter: TypeAdapter[Any] = TypeAdapter(kind)
             schemas, definitions = TypeAdapter.json_schemas(
@@ -269,8 +269,8 @@ def _refusal(
     headers: tuple[Header, ...] = (),
     by_gateway: bool = False,
 ) -> Json:
-    """The answers of one status: problems of these codes, which may have these headers beside their own, and what API
-    Gateway says of itself."""
+    """The responses of one status: problems with these codes, which may have these headers besides their own, and the
+    errors of API Gateway itself."""
     content: Json = {}
     described: Json = {}
     if codes:

@@ -1,4 +1,4 @@
-"""The one table of problems: whatever the API refuses, it refuses by a row of it (RFC 9457)."""
+"""The one table of problems: every error answer of the API is a row of it (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class FieldErrorDocument(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemType:
-    """One kind of problem. `example` is what its `detail` may say; `headers` are what it says beside, in headers; one
-    with `example_errors` names the fields that are wrong."""
+    """One kind of problem. `example` is a possible `detail`; `headers` are the headers it adds to the answer; one with
+    `example_errors` names the invalid fields."""
 
     code: str
     status: HTTPStatus
@@ -59,14 +59,14 @@ _TABLE = (
     ProblemType(
         code="invalid_recipe",
         status=HTTPStatus.BAD_REQUEST,
-        title="The recipe cannot be used",
-        example="The recipe cannot be used. variants.0.width: must be at most 8192.",
+        title="Invalid recipe",
+        example="The recipe is invalid. variants.0.width: must be at most 8192.",
         example_errors=({"field": "variants.0.width", "message": "must be at most 8192"},),
     ),
     ProblemType(
         code="conflicting_parameters",
         status=HTTPStatus.BAD_REQUEST,
-        title="Parameters that exclude each other",
+        title="Conflicting parameters",
         example="process_at names an instant and delay counts from now: send one of them.",
     ),
     ProblemType(
@@ -78,72 +78,72 @@ _TABLE = (
     ProblemType(
         code="invalid_process_at",
         status=HTTPStatus.BAD_REQUEST,
-        title="Unusable process_at",
-        example="process_at must lie between now and 364 days from now.",
+        title="Invalid process_at",
+        example="process_at must be between now and 364 days from now.",
     ),
     ProblemType(
-        code="invalid_delay", status=HTTPStatus.BAD_REQUEST, title="Unusable delay", example="A delay is at most P364D."
+        code="invalid_delay", status=HTTPStatus.BAD_REQUEST, title="Invalid delay", example="A delay is at most P364D."
     ),
     ProblemType(
         code="invalid_expires_at",
         status=HTTPStatus.BAD_REQUEST,
-        title="Unusable expires_at",
-        example="expires_at must lie after the image's time, and at most 364 days after it.",
+        title="Invalid expires_at",
+        example="expires_at must be after the image's time, by at most 364 days.",
     ),
     ProblemType(
         code="invalid_schedule",
         status=HTTPStatus.BAD_REQUEST,
-        title="The body does not say when",
-        example="Say when: process_at with an instant, or delay with a duration.",
+        title="The body gives no time",
+        example="Give a time: process_at with an instant, or delay with a duration.",
     ),
     ProblemType(
         code="invalid_upload",
         status=HTTPStatus.BAD_REQUEST,
-        title="The upload cannot be announced so",
-        example="The upload cannot be announced so. sha256: must be the file's SHA-256 in 64 hexadecimal digits.",
+        title="Invalid announcement",
+        example="The announcement is invalid. sha256: must be the file's SHA-256 in 64 hexadecimal digits.",
         example_errors=({"field": "sha256", "message": "must be the file's SHA-256 in 64 hexadecimal digits"},),
     ),
     ProblemType(
         code="invalid_form",
         status=HTTPStatus.BAD_REQUEST,
-        title="The form cannot be used",
+        title="Invalid form",
         example="It has no part `file`. Send the photo as the one part `file`: curl -F file=@photo.jpg",
     ),
     ProblemType(
         code="invalid_limit",
         status=HTTPStatus.BAD_REQUEST,
-        title="Unusable limit",
+        title="Invalid limit",
         example="limit is a whole number from 1 to 100.",
     ),
     ProblemType(
         code="unknown_status",
         status=HTTPStatus.BAD_REQUEST,
         title="Unknown status",
-        example="status is one or more of these, parted by commas: pending, processing, done.",
+        example="status is one or more of these, comma-separated: pending, processing, done.",
     ),
     ProblemType(
         code="invalid_cursor",
         status=HTTPStatus.BAD_REQUEST,
-        title="Unusable cursor",
-        example="cursor is the `next` of an earlier page, as it was. Leave it out to begin.",
+        title="Invalid cursor",
+        example="cursor is the `next` of an earlier page, unchanged. Leave it out to start.",
     ),
     ProblemType(
         code="unreadable_body",
         status=HTTPStatus.BAD_REQUEST,
         title="The body cannot be read",
-        example="The body is not base64 as the gateway sends it.",
+        example="The body is not valid base64, in which the gateway sends it.",
     ),
     ProblemType(
         code="unknown_parameter",
         status=HTTPStatus.BAD_REQUEST,
         title="Unknown parameter",
-        example="Only these parameters are known here: cursor, limit, status.",
+        example="This route knows only these parameters: cursor, limit, status.",
     ),
     ProblemType(
         code="no_tenant",
         status=HTTPStatus.FORBIDDEN,
         title="The token names no tenant",
-        example="The token's claim 'sub' names no tenant: that takes 1 to 128 letters, digits and . _ : | @ -.",
+        example="The token's claim 'sub' names no tenant: a tenant is 1 to 128 letters, digits and . _ : | @ -.",
     ),
     ProblemType(
         code="unknown_image",
@@ -164,14 +164,14 @@ _TABLE = (
         code="method_not_allowed",
         status=HTTPStatus.METHOD_NOT_ALLOWED,
         title="Method not allowed",
-        example="This path takes GET, PATCH, DELETE.",
+        example="This path allows GET, PATCH, DELETE.",
         headers=(ALLOW,),
     ),
     ProblemType(
         code="not_scheduled",
         status=HTTPStatus.CONFLICT,
         title="The image is not scheduled",
-        example="Only an image that is scheduled can be rescheduled. This one is done.",
+        example="Only a scheduled image can be rescheduled. This one is done.",
     ),
     ProblemType(
         code="variant_not_ready",
@@ -195,13 +195,13 @@ _TABLE = (
     ProblemType(
         code="unsupported_format",
         status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        title="Not an image that can be developed",
+        title="Unsupported image format",
         example="The bytes are text, whatever the file is called. Send a JPEG, PNG, WebP or GIF image.",
     ),
     ProblemType(
         code="unsupported_media_type",
         status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        title="The body is of another media type",
+        title="Unsupported media type",
         example="Send the body as JSON: Content-Type: application/json",
         headers=(ACCEPT,),
     ),
@@ -215,36 +215,36 @@ _TABLE = (
         code="too_many_requests",
         status=HTTPStatus.TOO_MANY_REQUESTS,
         title="Too many requests",
-        example="This tenant may send 10 requests a second, and 50 at once. Send the same request again after 1 "
+        example="This tenant may send 10 requests per second, and 50 at once. Send the same request again after 1 "
         "seconds.",
         headers=(RETRY_AFTER,),
     ),
     ProblemType(
         code="overloaded",
         status=HTTPStatus.TOO_MANY_REQUESTS,
-        title="More to do than can be done in time",
-        example="There is more to do than can be done in time. Send the same request again after 300 seconds: by "
-        "then what waits now will have been developed.",
+        title="Overloaded",
+        example="There is more work than can be finished in time. Send the same request again after 300 seconds: the "
+        "present backlog will be finished by then.",
         headers=(RETRY_AFTER,),
     ),
     ProblemType(
         code="internal",
         status=HTTPStatus.INTERNAL_SERVER_ERROR,
         title="Internal error",
-        example="Something unexpected happened here. Tell the operator the correlation id.",
+        example="An unexpected error occurred. Report the correlation id to the operator.",
     ),
     ProblemType(
         code="variant_missing",
         status=HTTPStatus.INTERNAL_SERVER_ERROR,
         title="The variant is missing",
-        example="The variant was made and is not there any more. Tell the operator the image's id and the "
-        "correlation id: it can be made again.",
+        example="The variant was made, but its file is missing. Report the image's id and the correlation id to the "
+        "operator, who can have it made again.",
     ),
     ProblemType(
         code="unavailable",
         status=HTTPStatus.SERVICE_UNAVAILABLE,
         title="Temporarily unavailable",
-        example="A service that this needs does not answer now. Send the same request again.",
+        example="A required service does not answer at present. Send the same request again.",
         headers=(RETRY_AFTER,),
     ),
 )
@@ -254,7 +254,8 @@ PROBLEMS = {row.code: row for row in _TABLE}
 
 
 class Problem(Exception):
-    """An error answer: `code` is one of PROBLEMS, `detail` says what to do, `errors` which fields are wrong, if any."""
+    """An error answer: `code` is one of PROBLEMS, `detail` says what to do, `errors` names the invalid fields, if
+    any."""
 
     def __init__(
         self,
@@ -285,7 +286,7 @@ class ProblemDocument(TypedDict):
 
 
 def problem_document(problem: Problem, correlation_id: str) -> ProblemDocument:
-    """What a client is reported `problem`; the correlation id finds the request in the logs."""
+    """Returns the document that reports `problem` to a client; the correlation id finds the request in the logs."""
     document: ProblemDocument = {
         "type": PROBLEMS[problem.code].urn,
         "title": problem.title,

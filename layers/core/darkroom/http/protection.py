@@ -1,4 +1,4 @@
-"""What keeps a route from more than it can do, in the order of their costs: health, rate limit, load shedding."""
+"""Protects a route from overload, cheapest check first: health, rate limit, load shedding."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def protected(
 ) -> Callable[[Router, NextMiddleware], Response[str]]:
     """A middleware for one route.
 
-    Whatever the answer will be, it tells the client its tenant's allowance. While a store is known not to answer,
-    `require_healthy` raises Retryable, and the refusal costs no token. Then the request costs a token. Whether its lane
-    has room, the operation decides (TurnedAway), because a request that repeats an earlier one is let through.
+    Every answer tells the client its tenant's allowance. While a store is known not to answer, `require_healthy` raises
+    Retryable, and the refusal costs no token. After that check the request costs a token. The operation decides whether
+    its lane has room (TurnedAway), because a request that repeats an earlier one passes.
     """
 
     def protect(app: Router, next_middleware: NextMiddleware) -> Response[str]:
@@ -44,14 +44,14 @@ def protected(
 
 
 def declare_rate_limit(app: Router, caller: Caller) -> None:
-    """Tells the client in its answer, whatever that will be, how much its tenant may ask for."""
+    """Makes the answer, whatever it will be, state how much the tenant may ask for."""
     if caller.allowance is not None:
         app.answer_headers["RateLimit-Policy"] = policy_field(caller.allowance)
 
 
 def enforce_rate_limit(app: Router, caller: Caller, ports: Ports) -> None:
-    """Takes a token for the request, and tells the client what is left. Raises TurnedAway (`too_many_requests`) where
-    there is none; where the tenant's bucket does not answer, the request is served."""
+    """Takes a token for the request and tells the client what is left. Raises TurnedAway (`too_many_requests`) if there
+    is none; if the tenant's bucket does not answer, the request is served."""
     taken, now = take_token(ports, caller), ports.clock()
     allowance = caller.allowance
     if allowance is None:
@@ -67,19 +67,19 @@ def enforce_rate_limit(app: Router, caller: Caller, ports: Ports) -> None:
     if not taken.is_taken:
         raise TurnedAway(
             "too_many_requests",
-            f"This tenant may send {allowance.requests_per_second} requests a second, and {allowance.burst} at once. "
+            f"This tenant may send {allowance.requests_per_second} requests per second, and {allowance.burst} at once. "
             f"Send the same request again after {max(1, wait_seconds)} seconds.",
             retry_after_seconds=max(1, wait_seconds),
         )
 
 
 def _refusal(app: Router, caller: Caller, error: TurnedAway) -> Problem:
-    """The problem of a request that was turned away, which is counted."""
+    """Returns the problem for a request that was turned away, and counts it."""
     logger.info("turned away", extra={"reason": error.code, "retry_after_seconds": error.retry_after_seconds})
     dimensions = {"service": logger.service, "reason": error.code, "tier": caller.tier.value}
     with single_metric("RequestsTurnedAway", MetricUnit.Count, 1, default_dimensions=dimensions):
         pass
     if "RateLimit" in app.answer_headers and caller.allowance is not None:
-        # Whatever is left of the allowance, nothing of it is of use before that.
+        # Whatever is left of the allowance, none of it helps before then.
         app.answer_headers["RateLimit"] = limit_field(0, caller.allowance, wait_seconds=error.retry_after_seconds)
     return Problem(error.code, error.message, headers={"Retry-After": str(error.retry_after_seconds)})

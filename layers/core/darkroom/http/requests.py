@@ -1,4 +1,4 @@
-"""What a request brings: its body and its headers, as the gateway passes them."""
+"""Reads a request's body and headers as the gateway passes them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def correlation_id_of(app: Router) -> str:
 
 
 def idempotency_key_of(app: Router) -> str | None:
-    """By what the client knows its request again; whether it can be used is the operation's to say."""
+    """The request's `Idempotency-Key`; the operation checks whether it is valid."""
     return app.current_event.headers.get("idempotency-key")
 
 
 def json_body(app: Router) -> bytes:
-    """The body of a request that says something. Raises Problem (`unsupported_media_type`) where it says by its
-    `Content-Type` that it is no JSON."""
+    """Returns the body of a request that sends JSON. Raises Problem (`unsupported_media_type`) if its `Content-Type`
+    says that it is not JSON."""
     content_type = app.current_event.headers.get("content-type", JSON)
     if content_type.partition(";")[0].strip().lower() != JSON:
-        # RFC 9110, section 15.5.16: in this answer Accept says what would have been taken.
+        # RFC 9110, section 15.5.16: in this answer Accept states what would have been accepted.
         raise Problem(
             "unsupported_media_type", f"Send the body as JSON: Content-Type: {JSON}", headers={"Accept": JSON}
         )
@@ -35,10 +35,10 @@ def json_body(app: Router) -> bytes:
 
 
 def raw_body(app: Router) -> bytes:
-    """The request's body as the client sent it.
+    """Returns the request's body as the client sent it.
 
-    The gateway passes bodies of text types as text and all others as base64; a photo sent as `text/plain` has been
-    damaged on the way by the time it arrives here, and is refused by its first bytes.
+    The gateway passes bodies of text types as text and all others as base64. A photo sent as `text/plain` is therefore
+    already damaged when it arrives, and its first bytes get it refused.
     """
     body = app.current_event.body
     if body is None:
@@ -46,7 +46,7 @@ def raw_body(app: Router) -> bytes:
     if not app.current_event.is_base64_encoded:
         return body.encode()
     try:
-        # By SIMD: the standard library takes a hundred times as long, 40 ms of CPU for 4 MB.
+        # Uses SIMD: the standard library takes a hundred times as long, 40 ms of CPU for 4 MB.
         return pybase64.b64decode(body, validate=True)
     except binascii.Error as error:
-        raise Problem("unreadable_body", "The body is not base64 as the gateway sends it.") from error
+        raise Problem("unreadable_body", "The body is not valid base64, in which the gateway sends it.") from error

@@ -38,7 +38,7 @@ def json_response(
 
 
 def problem_response(problem: Problem, correlation_id: str) -> Response[str]:
-    """The answer for `problem`, in `application/problem+json`."""
+    """The answer for `problem`, as `application/problem+json`."""
     return Response(
         status_code=problem.status.value,
         content_type="application/problem+json",
@@ -48,8 +48,8 @@ def problem_response(problem: Problem, correlation_id: str) -> Response[str]:
 
 
 def headers_of_accepted(image: Image, *, replayed: bool, now: Milliseconds) -> dict[str, str]:
-    """What an answer says of an image beside its document where a request has made it, or an earlier one with the same
-    Idempotency-Key (`replayed`)."""
+    """The headers of an answer to a request that made an image, or that repeats one with the same Idempotency-Key
+    (`replayed`)."""
     return {
         "Location": status_path(image.image_id),
         "Retry-After": str(retry_after_seconds(image, now) or RETRY_AFTER_SECONDS),
@@ -66,10 +66,10 @@ def image_response(
     if_none_match: str | None,
     now: Milliseconds,
 ) -> Response[str]:
-    """The image as it stands, with the facts of its original where `with_source` asks for them; without a document
-    where the client's copy is current."""
+    """The image in its current state, with the facts of its original if `with_source`; without a document if the
+    client's copy is current."""
     tag, again = entity_tag(image, now), retry_after_seconds(image, now)
-    # `no-cache` lets a client keep the document but asks it to revalidate, so that the entity tag is of use.
+    # `no-cache` lets a client keep the document but makes it revalidate, so that the entity tag is useful.
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if again is not None:
         headers["Retry-After"] = str(again)

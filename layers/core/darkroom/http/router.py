@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerMetrics:
-    """The metrics that count the answers of a function: to requests that were `refused`, to those that `failed` here
-    (status 500 and more) if they are counted apart, and to all others (`served`) unless the handler counts these."""
+    """The metrics that count a function's answers: requests that were `refused`, those that `failed` here (status 500
+    and more) if they are counted separately, and all others (`served`) unless the handler counts these."""
 
     refused: str
     failed: str | None = None
     served: str | None = None
 
     def of(self, status: int) -> str | None:
-        """The metric of an answer with that status."""
+        """The metric for an answer with that status."""
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.failed is not None:
             return self.failed
         return self.refused if status >= HTTPStatus.BAD_REQUEST else self.served
 
 
 class Router(APIGatewayHttpResolver):
-    """A router for HTTP API events (payload 2.0) that knows by which credential callers are let in, and none of whose
-    answers a browser may take for something else than it says.
+    """A router for HTTP API events (payload 2.0) that knows which credential callers use; `nosniff` on every answer
+    keeps browsers from guessing another media type.
 
-    `answer_headers` are what the answer to the current request carries whatever it is, a problem too.
+    `answer_headers` are set on the answer to the current request, whatever it is, even a problem.
     """
 
     def __init__(self, access: AccessSettings, counted: AnswerMetrics | None = None) -> None:
@@ -50,7 +50,7 @@ class Router(APIGatewayHttpResolver):
     def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         self.answer_headers = {NO_SNIFFING.name: NO_SNIFFING.example}
         answer = super().resolve(event, context)
-        # Here and not in a middleware, which errors go past.
+        # Set here and not in a middleware, because errors bypass middlewares.
         answer["headers"] |= self.answer_headers
         if self.counted is not None and (name := self.counted.of(answer["statusCode"])) is not None:
             metrics.add_metric(name, MetricUnit.Count, 1)

@@ -1,4 +1,5 @@
-"""The one table of the API's routes: handlers register by it, refusals go by it, and openapi.json is made from it."""
+"""The one table of the API's routes: handlers are registered by it, requests are checked by it, openapi.json is made
+from it."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, MAX_RESC
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """What a request may say in its path, its query or a header. `kind` is the Python type whose schema it keeps to;
-    `media_type` is set where the value is a document of its own."""
+    """A parameter of a request: in its path, its query or a header. `kind` is the Python type that gives its schema;
+    `media_type` is set if the value is a document itself."""
 
     name: str
     place: Literal["path", "query", "header"]
@@ -52,7 +53,7 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Body:
-    """What a request may carry, in any of these media types: by `kind` where it is a document, otherwise bytes."""
+    """The body of a request, in any of these media types: a document of type `kind`, otherwise bytes."""
 
     description: str
     media_types: tuple[str, ...]
@@ -62,7 +63,7 @@ class Body:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """An answer to a request that was not refused; `kind` is the type of its document, None where it has none."""
+    """An answer to a request that was not refused; `kind` is the type of its document, or None without one."""
 
     status: HTTPStatus
     description: str
@@ -72,7 +73,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One method of one path: what it takes, how it answers, and by which problems' codes it may refuse."""
+    """One method of one path: what it takes, how it answers, and the codes of the problems it may answer with."""
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
@@ -86,16 +87,16 @@ class Route:
     is_rate_limited: bool = False
     """Whether a request costs its tenant a token."""
     is_open: bool = False
-    """Whether it is answered to everybody, without a credential."""
+    """Whether it answers everybody, without a credential."""
 
     @property
     def rule(self) -> str:
-        """The path as Powertools writes it. The handler's argument is `image_id`: `id` is a word of Python's."""
+        """The path in Powertools' syntax. The handler's argument is `image_id`, because `id` is a Python builtin."""
         return self.path.replace("{id}", "<image_id>").replace("{", "<").replace("}", ">")
 
     @property
     def headers(self) -> tuple[Header, ...]:
-        """What any of its answers may have, a refusal too."""
+        """The headers that any of its answers may have, including errors."""
         return ALLOWANCE_HEADERS if self.is_rate_limited else ()
 
     @property
@@ -115,7 +116,7 @@ def _one_of(words: Iterable[str]) -> Any:
 
 
 def _some_of(words: Iterable[str]) -> Any:
-    """A list of some of the words, which a query parts by commas."""
+    """A list of some of the words, comma-separated in a query."""
     one: Any = {"type": "string", "enum": list(dict.fromkeys(words))}
     return Annotated[list[str], Field(min_length=1, json_schema_extra={"items": one})]
 
@@ -131,20 +132,20 @@ _IDEMPOTENCY_KEY = Parameter(
     place="header",
     # Spaces around a header's value are not part of it (RFC 9110, section 5.5).
     kind=Annotated[str, Field(pattern=r"^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$", max_length=255)],
-    description="The same key and request are the same image, whenever and however often they are sent.",
+    description="The same key and request always mean the same image, however often they are sent.",
     example="order-17",
 )
 _IF_NONE_MATCH = Parameter(
     name="If-None-Match",
     place="header",
     kind=str,
-    description="The ETag of the copy that the client has: where it is current the answer is 304.",
+    description="The ETag of the client's copy: if it is current, the answer is 304.",
     example='W/"3-5984172"',
 )
 
 
 class Reschedule(TypedDict, total=False):
-    """When a scheduled image is to be processed instead: `process_at` or `delay`; and `expires_at` if it changes."""
+    """The new time of a scheduled image: `process_at` or `delay`, and `expires_at` if it changes."""
 
     __pydantic_config__ = ConfigDict(  # type: ignore[misc]
         extra="forbid", json_schema_extra={"oneOf": [{"required": ["process_at"]}, {"required": ["delay"]}]}
@@ -155,17 +156,17 @@ class Reschedule(TypedDict, total=False):
 
 
 class Announcement(TypedDict):
-    """A file to come, and what is to become of it: `preset` with or without `variants`, or `recipe`; and when."""
+    """A file to come and how to develop it: `preset` with or without `variants`, or `recipe`; and when."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-    bytes: Annotated[int, Field(ge=1, le=MAX_ANNOUNCED_BYTES, description="How big it is; a stack has its own limit.")]
+    bytes: Annotated[int, Field(ge=1, le=MAX_ANNOUNCED_BYTES, description="Its size; each stack has its own limit.")]
     sha256: Annotated[str, Field(pattern=f"^{SHA256_PATTERN}$", description="In hexadecimal, as sha256sum prints it.")]
     content_type: NotRequired[
         Annotated[
             str,
             Field(
                 json_schema_extra={"pattern": f"^{MEDIA_TYPE_PATTERN}$", "default": UNKNOWN_MEDIA_TYPE},
-                description="The form's field Content-Type. What the file is, its bytes say.",
+                description="The form's field Content-Type. The file's bytes decide what it is.",
             ),
         ]
     ]
@@ -194,14 +195,14 @@ _OF_EVERY_ORDER = (
     "overloaded",
     "unavailable",
 )
-"""The problems of whatever asks for an image to be developed, large or small."""
+"""The problems of every request that asks for an image to be developed, large or small."""
 
 
 def _as_it_stands(kind: type) -> tuple[Answer, ...]:
-    """The answers to whoever asks how an image is doing, and may have asked before."""
+    """The answers to a client that asks about an image, perhaps repeatedly."""
     headers = (ENTITY_TAG, RETRY_AFTER_WHILE_UNFINISHED)
     return (
-        Answer(status=HTTPStatus.OK, description="The image as it stands.", kind=kind, headers=headers),
+        Answer(status=HTTPStatus.OK, description="The image in its current state.", kind=kind, headers=headers),
         Answer(status=HTTPStatus.NOT_MODIFIED, description="The client's copy is current.", headers=headers),
     )
 
@@ -212,15 +213,15 @@ POST_IMAGE = Route(
     name="postImage",
     summary="Upload a photo",
     description=(
-        "Accepts a photo and promises that it will be developed. It is known by its bytes, not by its name or media "
-        "type. Send an Idempotency-Key, so that the request can be repeated safely."
+        "Accepts a photo and promises to develop it. Its bytes decide its format, not its name or media type. Send an "
+        "Idempotency-Key, so that the request can be repeated safely."
     ),
     parameters=(
         Parameter(
             name="preset",
             place="query",
             kind=_PresetName,
-            description=f"A recipe by its name; `{DEFAULT_PRESET}` unless there is a `recipe`.",
+            description=f"A recipe by its name; `{DEFAULT_PRESET}` by default, unless there is a `recipe`.",
             example=DEFAULT_PRESET,
         ),
         Parameter(
@@ -235,35 +236,35 @@ POST_IMAGE = Route(
             place="query",
             kind=Recipe,
             media_type="application/json",
-            description="A recipe of the client's own, in 4096 bytes, instead of `preset` and `variants`.",
+            description="The client's own recipe, in at most 4096 bytes, instead of `preset` and `variants`.",
             example={"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover", "format": "webp"}]},
         ),
         Parameter(
             name="process_at",
             place="query",
             kind=_Instant,
-            description=f"Not before this instant, {_IN_SCHEDULE}; a plus sign is written %2B.",
+            description=f"Process the image no earlier than this instant, {_IN_SCHEDULE}; write a plus sign as %2B.",
             example="2027-03-01T09:00:00Z",
         ),
         Parameter(
             name="delay",
             place="query",
             kind=_Duration,
-            description=f"Not before so long from now, {_IN_SCHEDULE}, instead of `process_at`: weeks, days, T, hours, "
-            "minutes, seconds.",
+            description=f"Process the image no earlier than this long from now, {_IN_SCHEDULE}, instead of "
+            "`process_at`: weeks, days, T, hours, minutes, seconds.",
             example="P2DT12H",
         ),
         Parameter(
             name="expires_at",
             place="query",
             kind=_Instant,
-            description="An image that no worker has begun by then is `expired`.",
+            description="An image that no worker has begun by then becomes `expired`.",
             example="2027-03-02T09:00:00Z",
         ),
         _IDEMPOTENCY_KEY,
     ),
     body=Body(
-        description="The file's bytes, at most 4 MiB; or a form whose one part, `file`, has them.",
+        description="The file's bytes, at most 4 MiB; or a form with the bytes in its one part, `file`.",
         media_types=(
             "image/jpeg",
             "image/png",
@@ -276,7 +277,7 @@ POST_IMAGE = Route(
     answers=(
         Answer(
             status=HTTPStatus.ACCEPTED,
-            description="Accepted: it will be developed.",
+            description="The photo is accepted and will be developed.",
             kind=StatusDocument,
             headers=(LOCATION_OF_STATUS, RETRY_AFTER, REPLAYED),
         ),
@@ -298,13 +299,12 @@ POST_UPLOAD = Route(
     name="postUpload",
     summary="Announce a large file",
     description=(
-        "Announces a file that is too large for a request. It will be developed once these bytes, and "
-        "no others, have been sent to S3 by the form in the answer. Repeated under the same Idempotency-Key it makes a "
-        "fresh form."
+        "Announces a file that is too large for a request. It is developed once these bytes, and no others, have been "
+        "sent to S3 with the form in the answer. A repetition with the same Idempotency-Key gets a fresh form."
     ),
     parameters=(_IDEMPOTENCY_KEY,),
     body=Body(
-        description=f"What is to come, in at most {MAX_ANNOUNCEMENT_BYTES} bytes.",
+        description=f"The announcement, in at most {MAX_ANNOUNCEMENT_BYTES} bytes.",
         media_types=("application/json",),
         kind=Announcement,
         examples={
@@ -320,7 +320,7 @@ POST_UPLOAD = Route(
         ),
         Answer(
             status=HTTPStatus.ACCEPTED,
-            description="Announced earlier, with this key, and not awaited any more.",
+            description="Announced earlier with this key, and no longer awaited.",
             kind=UploadDocument,
             headers=(LOCATION_OF_STATUS, RETRY_AFTER, REPLAYED),
         ),
@@ -341,29 +341,29 @@ LIST_IMAGES = Route(
     name="listImages",
     summary="List images",
     description=(
-        "All images that were not deleted, newest first; one that was accepted within the last second may be missing "
-        "yet. A page may have fewer images than `limit`, even none, and still not be the last: `next` tells."
+        "All images that were not deleted, newest first; one that was accepted within the last second may still be "
+        "missing. A page may have fewer images than `limit`, even none, without being the last: only `next` says so."
     ),
     parameters=(
         Parameter(
             name="limit",
             place="query",
             kind=Annotated[int, Field(ge=1, le=MAX_PAGE_IMAGES)],
-            description=f"How many images a page has at most; {DEFAULT_PAGE_IMAGES} by default.",
+            description=f"The most images of a page; {DEFAULT_PAGE_IMAGES} by default.",
             example=50,
         ),
         Parameter(
             name="status",
             place="query",
             kind=_some_of(LISTED_STATUSES),
-            description="Only images of these statuses.",
+            description="Only images with these statuses.",
             example=["pending", "processing"],
         ),
         Parameter(
             name="cursor",
             place="query",
             kind=Annotated[str, Field(pattern=f"^{CURSOR_PATTERN}$")],
-            description="The `next` of the page before.",
+            description="The `next` of the previous page.",
             example=f"01a1fd557a80{EXAMPLE_ID}",
         ),
     ),
@@ -386,7 +386,7 @@ GET_STATUS = Route(
     method="GET",
     path="/images/{id}/status",
     name="getImageStatus",
-    summary="Ask how an image is doing",
+    summary="Read an image's status",
     description="The status document. Ask again after `Retry-After` seconds until there is none.",
     parameters=(_ID, _IF_NONE_MATCH),
     answers=_as_it_stands(StatusDocument),
@@ -398,7 +398,7 @@ GET_VARIANT = Route(
     path="/images/{id}/variants/{name}",
     name="getVariant",
     summary="Fetch a variant",
-    description="Leads to the variant's bytes: `curl -L` fetches them.",
+    description="Redirects to the variant's bytes: `curl -L` fetches them.",
     parameters=(
         _ID,
         Parameter(
@@ -411,7 +411,9 @@ GET_VARIANT = Route(
     ),
     answers=(
         Answer(
-            status=HTTPStatus.TEMPORARY_REDIRECT, description="The variant lies there.", headers=(LOCATION_OF_VARIANT,)
+            status=HTTPStatus.TEMPORARY_REDIRECT,
+            description="The variant is at `Location`.",
+            headers=(LOCATION_OF_VARIANT,),
         ),
     ),
     problems=(
@@ -428,16 +430,17 @@ PATCH_IMAGE = Route(
     method="PATCH",
     path="/images/{id}",
     name="rescheduleImage",
-    summary="Reschedule a scheduled image to another time",
-    description=f"Not before another instant, {_IN_SCHEDULE}, or now. As often as one likes, to the last second.",
+    summary="Reschedule an image",
+    description=f"Gives a scheduled image another time, {_IN_SCHEDULE}, or now. It can be changed any number of times, "
+    "to the last second.",
     parameters=(_ID,),
     body=Body(
-        description=f"When instead, in at most {MAX_RESCHEDULE_BYTES} bytes.",
+        description=f"The new time, in at most {MAX_RESCHEDULE_BYTES} bytes.",
         media_types=("application/json",),
         kind=Reschedule,
         examples={"instant": {"process_at": "2027-03-01T09:00:00+01:00"}, "delay": {"delay": "PT2H"}},
     ),
-    answers=(Answer(status=HTTPStatus.OK, description="The image as it stands now.", kind=StatusDocument),),
+    answers=(Answer(status=HTTPStatus.OK, description="The image after the change.", kind=StatusDocument),),
     problems=(
         "unreadable_body",
         "unsupported_media_type",
@@ -462,8 +465,9 @@ DELETE_IMAGE = Route(
     name="deleteImage",
     summary="Withdraw an image",
     description=(
-        "Cancels what has not ended; the original and all variants are removed within minutes. It leaves the list. One "
-        "that was cancelled can still be read and says so, any other is unknown from then on. Again: 204."
+        "Cancels an unfinished image; the original and all variants are removed within minutes. The image leaves the "
+        "list. A cancelled image can still be read and says so; any other is unknown from then on. A repetition "
+        "answers 204 again."
     ),
     parameters=(_ID,),
     answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Withdrawn."),),
@@ -475,7 +479,7 @@ GET_OPENAPI = Route(
     path="/openapi.json",
     name="getOpenapi",
     summary="Read this description of the API",
-    description="OpenAPI 3.1, made from the table that the handlers go by.",
+    description="OpenAPI 3.1, made from the table that the handlers use.",
     answers=(
         Answer(
             status=HTTPStatus.OK,
@@ -501,11 +505,11 @@ ROUTES = (
 """Every route of the API, in the order in which a client meets them."""
 
 NOWHERE = ("unknown_path", "method_not_allowed")
-"""What whatever no route takes is answered by."""
+"""The problems of a request that no route takes."""
 
 _PATHS = tuple((re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))), route.method) for route in ROUTES)
 
 
 def methods_of(path: str) -> tuple[str, ...]:
-    """The methods that the path of a request takes; none where there is nothing at it."""
+    """The methods that a path allows; none if there is nothing at it."""
     return tuple(method for pattern, method in _PATHS if pattern.fullmatch(path))

@@ -1,4 +1,4 @@
-"""How a request says when an image is to be processed: instants as in RFC 3339, durations as in ISO 8601."""
+"""Reads when an image is to be processed: instants as in RFC 3339, durations as in ISO 8601."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.schedule import Timetable
 
 MAX_RESCHEDULE_BYTES = 1024
-"""What a request to move an image may have: its three words and their names take a fifth of it."""
+"""The largest body of a request to reschedule an image: its three values and their names take a fifth of it."""
 
 INSTANT_PATTERN = (
     "([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
-"""RFC 3339, section 5.6, with the zone that it asks for. What the pattern lets through may still be no date."""
+"""RFC 3339, section 5.6, with the zone that it requires. Text that matches may still be no date."""
 
 DURATION_PATTERN = r"P(?=.)([0-9]+W)?([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]+)?S)?)?"
-"""ISO 8601, without years and months: how long those are depends on where one begins to count."""
+"""ISO 8601, without years and months, whose length depends on the start date."""
 
-# A plus sign that nobody has percent-encoded comes out of a query as a space.
+# A plus sign that was not percent-encoded comes out of a query as a space.
 _INSTANT = re.compile(INSTANT_PATTERN.replace("[+-]", "[+ -]"))
 _DURATION = re.compile(DURATION_PATTERN)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ _FIELDS = ("process_at", "delay", "expires_at")
 def read_timetable(
     *, process_at: str | None = None, delay: str | None = None, expires_at: str | None = None
 ) -> Timetable:
-    """What the words of a request ask for. Raises Rejected (`invalid_process_at`, `invalid_delay`,
+    """Returns the times that a request's parameters ask for. Raises Rejected (`invalid_process_at`, `invalid_delay`,
     `invalid_expires_at`, `conflicting_parameters`)."""
     if process_at is not None and delay is not None:
         raise Rejected(
@@ -51,7 +51,8 @@ def read_timetable(
 
 
 def read_move(body: bytes) -> Timetable:
-    """What the JSON of a request to move an image asks for. Raises Rejected (`invalid_schedule`, and as above)."""
+    """Returns the times in the JSON of a request to reschedule an image. Raises Rejected (`invalid_schedule`, and as
+    above)."""
     try:
         words = json.loads(body) if len(body) <= MAX_RESCHEDULE_BYTES else None
     except (ValueError, RecursionError):  # no JSON, or a thousand brackets
@@ -63,7 +64,7 @@ def read_move(body: bytes) -> Timetable:
     ):
         raise Rejected(
             "invalid_schedule",
-            f"The body is a JSON object of strings, in at most {MAX_RESCHEDULE_BYTES} bytes, that says when: "
+            f"The body is a JSON object of strings, in at most {MAX_RESCHEDULE_BYTES} bytes, that gives a time: "
             '{"process_at": "2027-03-01T09:00:00Z"} or {"delay": "PT2H"}, and expires_at if it is to change.',
         )
     return read_timetable(**words)

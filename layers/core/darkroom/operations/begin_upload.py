@@ -1,4 +1,5 @@
-"""Announcing an upload: its row, then a form by which its bytes, and no others, can be sent to the store."""
+"""Announces an upload: writes its row, then makes a form with which its bytes, and no others, can be sent to the
+store."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from darkroom.operations.load_shedder import LoadShedder
 from darkroom.ports import Clock, Fenced, Images, Randomness, UploadForm, Uploads
 
 _TRIES = 5
-"""The sweeper or the upload itself may come between reading the row and writing it; five times in a row none does."""
+"""The sweeper or the upload itself may come between reading the row and writing it; not five times in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Announced:
-    """What announces an upload, and who: in which request, and under which key. The tenant's tier decides the lane."""
+    """An announcement, its tenant, its request and its key. The tenant's tier decides the lane."""
 
     announcement: Announcement
     tenant_id: str
@@ -34,8 +35,8 @@ class Announced:
 
 @dataclass(frozen=True, kw_only=True)
 class Begun:
-    """The image that awaits its upload, and the form by which to send it; None where it is no longer awaited, because
-    an earlier request with the same key has led to it (`replayed`)."""
+    """The image that awaits its upload, and the form to send it; None if it is no longer awaited, because an earlier
+    request with the same key led to it (`replayed`)."""
 
     image: Image
     form: UploadForm | None
@@ -44,7 +45,7 @@ class Begun:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What an announcement needs from outside, and the largest file that may be announced."""
+    """What an announcement needs, and the largest file that may be announced."""
 
     images: Images
     uploads: Uploads
@@ -57,18 +58,18 @@ class Ports:
 def begin_upload(ports: Ports, announced: Announced) -> Begun:
     """Writes the row of an image that awaits its upload, and makes the form.
 
-    The row comes first: no upload can come before its image is known. Whoever repeats the request under the same key is
-    given a fresh form, and has as long as at first. Raises Rejected (`upload_too_large`, `invalid_idempotency_key`,
+    The row comes first: no upload can come before its image is known. A repeated request with the same key gets a fresh
+    form and the full time again. Raises Rejected (`upload_too_large`, `invalid_idempotency_key`,
     `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
-    too much to do, unless it repeats an earlier announcement under its key, and Retryable where the table cannot
-    answer. What was announced is let in when it comes.
+    too much work, unless it repeats an earlier announcement with its key, and Retryable if the table cannot answer. An
+    announced upload is always let in when it comes.
     """
     announcement = announced.announcement
     check_idempotency_key(announced.idempotency_key)
     if announcement.size_bytes > ports.max_bytes:
         raise Rejected(
             "upload_too_large",
-            f"The file has {announcement.size_bytes} bytes, and {ports.max_bytes} are the most. "
+            f"The file has {announcement.size_bytes} bytes; at most {ports.max_bytes} are allowed. "
             "Send a smaller version of the photo.",
         )
     fingerprint = fingerprint_of(announcement.sha256, announcement.asked_for)
@@ -112,7 +113,7 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
 
 
 def _replay(ports: Ports, image: Image, fingerprint: str) -> Begun:
-    """Answers a repeated request with the image of the first one, which is waited for anew."""
+    """Answers a repeated request with the image of the first one, which is awaited anew."""
     current: Image | None = image
     for _ in range(_TRIES):
         if current is None:

@@ -1,4 +1,4 @@
-"""Moving a scheduled image to another time, or to now: whatever reminded of its time before is void from then on."""
+"""Reschedules a scheduled image to another time, or to now: every message for its previous time becomes void."""
 
 from __future__ import annotations
 
@@ -17,33 +17,31 @@ from darkroom.operations.read_image import UnknownImage
 from darkroom.ports import Fenced
 
 _TRIES = 5
-"""The sweeper may come between reading the row and writing it; five times in a row it does not."""
+"""The sweeper may come between reading the row and writing it; not five times in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueueInTimePorts):
-    """What a move needs from outside, beside what sending its message does."""
+    """What rescheduling needs besides the ports of sending the message."""
 
     load_shedder: LoadShedder
 
 
 def reschedule_image(ports: Ports, image_id: str, timetable: Timetable, *, tenant_id: str, tier: Tier) -> Image:
-    """Gives the image the time that is asked for, and returns its row; an `expires_at` that is not named stays.
+    """Gives the image the requested time, and returns its row; an `expires_at` that is not named stays.
 
     The row comes first, so that nothing is begun before the new time; then the message. Raises Rejected
-    (`not_scheduled`, `invalid_schedule`, and what `appoint` raises), UnknownImage, TurnedAway (`overloaded`) where it
-    would come to a lane that has too much to do, and Retryable where the table cannot answer or the row keeps changing.
+    (`not_scheduled`, `invalid_schedule`, and what `appoint` raises), UnknownImage, TurnedAway (`overloaded`) if it
+    would come to a lane that has too much work, and Retryable if the table cannot answer or the row keeps changing.
     """
     if timetable.process_at is None and timetable.delay_milliseconds is None:
-        raise Rejected("invalid_schedule", "Say when: process_at with an instant, or delay with a duration.")
+        raise Rejected("invalid_schedule", "Give a time: process_at with an instant, or delay with a duration.")
     for _ in range(_TRIES):
         image = ports.images.get(image_id) if is_image_id(image_id) else None
         if image is None or image.tenant_id != tenant_id or image.is_deleted:
             raise UnknownImage
         if image.status is not Status.SCHEDULED:
-            raise Rejected(
-                "not_scheduled", f"Only an image that is scheduled can be rescheduled. This one is {image.status}."
-            )
+            raise Rejected("not_scheduled", f"Only a scheduled image can be rescheduled. This one is {image.status}.")
         after = rescheduled(image, timetable, now=ports.clock())
         ports.load_shedder.require_capacity(image.lane, tier, process_at=after.process_at)
         try:
@@ -56,8 +54,8 @@ def reschedule_image(ports: Ports, image_id: str, timetable: Timetable, *, tenan
 
 
 def rescheduled(image: Image, timetable: Timetable, *, now: Milliseconds) -> Image:
-    """The scheduled image at the time that is asked for; an `expires_at` that is not named stays. Raises Rejected as
-    `appoint` does."""
+    """The scheduled image at the requested time; an `expires_at` that is not named stays. Raises Rejected as `appoint`
+    does."""
     kept = timetable if timetable.expires_at is not None else replace(timetable, expires_at=image.expires_at)
     appointment = appoint(kept, now=now)
     return reschedule(image, process_at=appointment.process_at, expires_at=appointment.expires_at, now=now)

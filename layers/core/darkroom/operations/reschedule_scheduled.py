@@ -1,4 +1,4 @@
-"""Moving one of many scheduled images, so that moving all may be interrupted anywhere and begun again."""
+"""Reschedules one of many scheduled images, so that rescheduling all can be interrupted anywhere and started again."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from darkroom.operations.reschedule_image import rescheduled
 from darkroom.ports import Fenced
 
 LOOK_SECONDS = 300
-"""When the sweeper looks at a moved image whose message its mover did not live to send: by then others' are sent."""
+"""When the sweeper looks at a rescheduled image if the process died before it sent the message: after the usual
+sends."""
 
 _TRIES = 5
-"""The sweeper or a client may come between reading the row and writing it; five times in a row they do not."""
+"""The sweeper or a client may come between reading the row and writing it; not five times in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueueInTimePorts):
-    """What moving needs from outside: no more than sending the message does."""
+    """What rescheduling needs: only the ports of sending the message."""
 
 
 def reschedule_scheduled(
     ports: Ports, image_id: str, selection: Selection, later: Callable[[Milliseconds], Milliseconds]
 ) -> bool:
-    """Redrives the image from its time to what `later` makes of it, if it is one of the selection still; returns
-    whether.
+    """Moves the image from its time to the result of `later`, if it still belongs to the selection; returns whether it
+    did.
 
-    A repetition finds it outside of the selection and leaves it alone. Whoever dies after the row was written may leave
-    no message behind, and no repetition comes back to it: so the row is due for a look soon, until its message is sent.
-    Raises Rejected (`invalid_process_at`, `invalid_expires_at`; `invalid_schedule` for a time in the selection's own
-    period), and Retryable where the table cannot answer or the row keeps changing.
+    A repetition finds it outside the selection and leaves it alone. A process that dies after the row was written may
+    leave no message behind, and no repetition comes back to it: so the row is due for a look soon, until its message is
+    sent. Raises Rejected (`invalid_process_at`, `invalid_expires_at`; `invalid_schedule` for a time in the selection's
+    own period), and Retryable if the table cannot answer or the row keeps changing.
     """
     for _ in range(_TRIES):
         image = ports.images.get(image_id)
@@ -43,7 +44,9 @@ def reschedule_scheduled(
             return False
         process_at = later(image.process_at)
         if process_at in selection.period:
-            raise Rejected("invalid_schedule", "Its new time lies among those that are moved: it would be moved again.")
+            raise Rejected(
+                "invalid_schedule", "Its new time is in the period that is being moved: it would be moved again."
+            )
         now = ports.clock()
         after = rescheduled(image, Timetable(process_at=process_at), now=now)
         look_at = now + LOOK_SECONDS * 1000
@@ -54,7 +57,7 @@ def reschedule_scheduled(
         except Fenced:
             continue
         if enqueue_in_time(ports, written):
-            with suppress(Retryable, Fenced):  # then it is looked at once for nothing
+            with suppress(Retryable, Fenced):  # then it gets one needless look
                 ports.images.change(written, replace(written, due_at=after.due_at), fence=DUE_FENCE)
         return True
     raise Retryable("the image changed under every attempt to move it")

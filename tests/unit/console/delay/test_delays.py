@@ -362,7 +362,7 @@ def test_what_cannot_be_rescheduled_is_told_and_fails_the_command(run: Run, stac
     result = run("delay", "reschedule", "--day", "2026-12-24", "--by", "3d", "--yes")
     assert result.exit_code == 1
     assert result.stdout.startswith("Rescheduled 1 image of 2026-12-24 to 2026-12-27")
-    assert f"error: {stays} stays where it is: expires_at must lie after the image's time" in result.stderr
+    assert f"error: {stays} stays where it is: expires_at must be after the image's time" in result.stderr
     assert (stack.row(stays).schedule, stack.row(goes).schedule) == (0, 1)
 
 
@@ -469,7 +469,7 @@ def test_what_cannot_be_rescheduled_does_not_stop_the_others_and_fails_the_comma
     assert result.exit_code == 1
     assert result.stdout == f"{scheduled}  waits until {NEW_TIME}\n"
     assert result.stderr.splitlines() == [
-        f"error: {done}  not rescheduled: Only an image that is scheduled can be rescheduled: done.",
+        f"error: {done}  not rescheduled: Only a scheduled image can be rescheduled: done.",
         f"error: {unknown}  not rescheduled: There is no image with this id.",
         "error: 2 of 3 images were not rescheduled.",
     ]

@@ -137,10 +137,10 @@ def test_forms_that_are_always_out_of_date_are_not_asked_for_without_end(run: Ru
 
 def test_what_cannot_be_announced_is_told_in_the_words_of_the_api(run: Run, api: FakeApi) -> None:
     large_photo()
-    api.faults["POST"].append(problem(413, "upload_too_large", "The file has 280000 bytes, and 5 are the most."))
+    api.faults["POST"].append(problem(413, "upload_too_large", "The file has 280000 bytes; at most 5 are allowed."))
     result = run("upload", "large.png")
     assert result.exit_code == 1
-    assert "not accepted: large.png: The file has 280000 bytes, and 5 are the most." in result.stderr
+    assert "not accepted: large.png: The file has 280000 bytes; at most 5 are allowed." in result.stderr
     assert api.forms == []
 
 

@@ -114,7 +114,7 @@ def test_a_recipe_is_sent_from_its_file_as_short_as_can_be(run: Run, api: FakeAp
 def test_a_recipe_that_the_api_refuses_is_told_in_its_words(run: Run, api: FakeApi) -> None:
     photos("a.jpg")
     Path("card.json").write_text('{"variants": [{"name": "a", "width": 0}]}')
-    detail = "The recipe cannot be used. variants.0.width: must be at least 1."
+    detail = "The recipe is invalid. variants.0.width: must be at least 1."
     api.faults["POST"].append(problem(400, "invalid_recipe", detail))
     result = run("upload", "a.jpg", "--recipe", "card.json")
     assert result.exit_code == 1
