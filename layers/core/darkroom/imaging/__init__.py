@@ -1,4 +1,5 @@
-"""Developing: an original's bytes and a recipe in, the variants' bytes out; the sole importer of image libraries."""
+"""Develops images: takes an original's bytes and a recipe, returns the variants' bytes; the only importer of image
+libraries."""
 
 from darkroom.imaging.develop import Developed, Rendered, develop
 from darkroom.imaging.memory import keep_memory

@@ -1,4 +1,4 @@
-"""Keeping a file under a ceiling of bytes: first by a lower quality, then by a smaller picture."""
+"""Keeps a file under a ceiling of bytes: first by lower quality, then by a smaller picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOWEST_QUALITY = 30
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded:
-    """A file, the size of the picture in it, and what had to be given up for its ceiling."""
+    """A file, the size of its picture, and what was given up for its ceiling."""
 
     body: bytes
     format: OutputFormat
@@ -31,8 +31,8 @@ def encode_under(
 ) -> Encoded:
     """The picture as a file of at most `ceiling_bytes` (None: of any size), as good as that allows.
 
-    The quality is searched down to 30 by halving the interval, and for PNG, which has none, not at all; below that the
-    picture is scaled down until its file fits. One encoding, six of the search from quality 80, and two or so smaller.
+    A binary search lowers the quality down to 30, but not for PNG, which has none; below that the picture is scaled
+    down until its file fits. That takes one encoding, six of the search from quality 80, and about two smaller ones.
     """
     body = encode(image, file_format, quality=quality, effort=effort)
     width, height = image.width, image.height
@@ -47,7 +47,7 @@ def encode_under(
             return Encoded(body=body, format=file_format, width=width, height=height, notice=notice)
         quality = lowest
     while len(body) > ceiling_bytes:
-        # Bytes go about with the area; a tenth is left for what does not.
+        # The file's size grows roughly with the area; a tenth is left for the part that does not.
         factor = min(0.9, math.sqrt(0.9 * ceiling_bytes / len(body)))
         width, height = max(1, int(width * factor)), max(1, int(height * factor))
         smaller = unpremultiplied(scaled(premultiplied(image), width, height)).copy_memory()
@@ -63,7 +63,8 @@ def encode_under(
 def _highest_quality_under(
     ceiling_bytes: int, image: pyvips.Image, file_format: OutputFormat, qualities: range, effort: Effort
 ) -> tuple[int, bytes] | None:
-    """The highest of `qualities` whose file is under the ceiling, by halving, and the file; None where none is."""
+    """The highest of `qualities` whose file is under the ceiling, by binary search, and the file; None if there is
+    none."""
     best = None
     while qualities:
         middle = len(qualities) // 2

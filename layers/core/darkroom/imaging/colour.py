@@ -1,4 +1,4 @@
-"""Colours into sRGB, eight bits a channel: by the file's own profile where it has one."""
+"""Converts colours to sRGB with eight bits per channel, by the file's own profile if it has one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 import pyvips
 from PIL import Image, ImageCms
 
-PROFILE_IGNORED = "The embedded colour profile could not be used: the colours were taken as sRGB."
+PROFILE_IGNORED = "The embedded colour profile could not be used: the colours were read as sRGB."
 
 _PROBE_STEPS = (0, 26, 51, 77, 102, 128, 153, 179, 204, 230, 255)
 
@@ -22,16 +22,16 @@ class _Verdict(Enum):
 
 
 def to_srgb(image: pyvips.Image, icc_profile: bytes | None) -> tuple[pyvips.Image, str | None]:
-    """The picture in sRGB with 1 (grey) or 3 bands of eight bits, then alpha if it had any; a notice where its profile
+    """The picture in sRGB with 1 (grey) or 3 bands of eight bits, then alpha if it had any; a notice if its profile
     could not be used.
 
-    The profile goes by relative colorimetric intent, as browsers do it. A file without one is sRGB, or, in CMYK, what
-    libvips takes for a press.
+    The conversion uses relative colorimetric intent, as browsers do. A file without a profile is treated as sRGB, or,
+    in CMYK, by libvips's default press profile.
     """
     colours, alpha = _split(image)
     grey, notice = colours.bands == 1, None
     if icc_profile is not None:
-        if grey and icc_profile[16:20] == b"RGB ":  # what some programs write into grey files
+        if grey and icc_profile[16:20] == b"RGB ":  # some programs write this into grey files
             colours = colours.bandjoin([colours, colours]).copy(interpretation="srgb")
         match _judged(icc_profile, {1: "L", 4: "CMYK"}.get(colours.bands, "RGB")):
             case _Verdict.OTHER:
@@ -69,7 +69,7 @@ def _by_profile(colours: pyvips.Image, icc_profile: bytes) -> pyvips.Image:
 
 
 _REMEMBERED_BYTES = 65_536
-"""Verdicts on smaller profiles are remembered: cameras' and phones' are, presses' have megabytes."""
+"""Results for smaller profiles are cached: those of cameras and phones are smaller, those of presses have megabytes."""
 
 
 def _judged(profile: bytes, mode: str) -> _Verdict:
@@ -84,9 +84,9 @@ def _remembered(profile: bytes, mode: str) -> _Verdict:
 def _judge(profile: bytes, mode: str) -> _Verdict:
     """Whether the profile can be used for pictures of that mode, and whether it is sRGB under another name.
 
-    Most photos carry sRGB, and converting them would be work for nothing: a profile counts as sRGB if no colour of a
-    grid over the whole cube moves by more than one level in 255. libvips itself takes a broken profile for sRGB and
-    only warns.
+    Most photos carry sRGB, and converting them would be wasted work: a profile counts as sRGB if no colour of a grid
+    over the whole cube moves by more than one level in 255. libvips itself takes a broken profile for sRGB and only
+    warns.
     """
     if not _is_sound(profile):
         return _Verdict.BROKEN
@@ -111,10 +111,10 @@ _CLASSES = frozenset({b"scnr", b"mntr", b"prtr", b"spac"})
 
 
 def _is_sound(profile: bytes) -> bool:
-    """Whether the profile is of a class that pictures carry, and without multi-process elements.
+    """Whether the profile is of a class that pictures carry, and has no multi-process elements.
 
     Those (ICC.1:2022, 10.17) may chain any number of stages, and lcms runs a whole table through all of them: 150 kB
-    were seen to take three seconds. Photos and presses have matrices, curves and tables.
+    took three seconds in a test. Profiles of photos and presses use matrices, curves and tables.
     """
     if len(profile) < 132 or profile[12:16] not in _CLASSES or profile[36:40] != b"acsp":
         return False

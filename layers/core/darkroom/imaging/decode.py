@@ -1,4 +1,4 @@
-"""Opening files that strangers send: bounded by the header before a pixel is decoded, then decoded as it is read."""
+"""Opens untrusted files: checks the header before a pixel is decoded, then decodes as the pixels are read."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from darkroom.domain.media_types import SNIFF_BYTES, input_format_of, names_of
 from darkroom.imaging.headers import Header, read_header, truncated, undecodable, without_metadata
 from darkroom.imaging.memory import at_most
 
-# A worker develops one stranger's file after another, and libvips would keep the last hundred of them alive.
+# A worker develops one stranger's file after another, and libvips would keep the last hundred of them in its cache.
 pyvips.cache_set_max(0)
 
-# pyvips has GLib call Python for every warning of libvips. If the garbage collector runs in that call and disposes of a
-# picture that warns as well, GLib takes it for recursion and aborts the process: damaged files and luck are enough.
+# pyvips makes GLib call Python for every warning of libvips. If the garbage collector runs in that call and frees a
+# picture that warns too, GLib takes it for recursion and aborts the process: damaged files and bad luck suffice.
 pyvips._remove_log_handler()
 
 _MARGIN_BYTES = 128_000_000
-"""What a decoder of which the header cannot tell may take beyond what its picture's size explains."""
+"""The memory, beyond what the picture's size explains, for a decoder whose use the header does not reveal."""
 
 SHRINKS = (8, 4, 2)
-"""By how much libjpeg and libwebp can shrink while they decode, the most first."""
+"""The factors by which libjpeg and libwebp can shrink while they decode, largest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,24 +42,24 @@ class Original:
     width: int
     height: int
     opened: Callable[[int], pyvips.Image]
-    """Opens the picture, shrunk by a factor of `shrinks` or 1. Pixels are decoded as they are asked for, once."""
+    """Opens the picture, shrunk by a factor of `shrinks` or 1. Pixels are decoded on demand, once."""
     frames: int = 1
     shrinks: tuple[int, ...] = ()
     complete: bool = True
     orientation: int = 1
     icc_profile: bytes | None = None
     allowance_bytes: int | None = None
-    """How much memory the decoder may take, where the header cannot tell how much it will."""
+    """The most memory for the decoder, if the header does not reveal how much it will take."""
 
     def decoding(self) -> AbstractContextManager[None]:
-        """Turns whatever a decoder raises into a refusal: `truncated` where the file stops early, or `undecodable`."""
+        """Turns every exception of a decoder into a refusal: `truncated` if the file stops early, or `undecodable`."""
         return _decoding(complete=self.complete, allowance_bytes=self.allowance_bytes)
 
 
 @contextmanager
 def _decoding(*, complete: bool, allowance_bytes: int | None = None) -> Iterator[None]:
-    # Decoders of valid formats raise nearly anything at damage (pyvips.Error, OSError, SyntaxError, ValueError,
-    # struct.error, zlib.error), so at this boundary everything is the file's fault but a lack of memory.
+    # Decoders of valid formats raise nearly anything for damaged files (pyvips.Error, OSError, SyntaxError, ValueError,
+    # struct.error, zlib.error), so at this boundary every error except a lack of memory is the file's fault.
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning about a file is not a reason to refuse or to log it
@@ -73,13 +73,13 @@ def _decoding(*, complete: bool, allowance_bytes: int | None = None) -> Iterator
             if allowance_bytes is not None:
                 message = "The image takes too much memory to decode. Send a smaller version."
                 raise Rejected("too_many_pixels", message) from error
-            # A file must not be refused because memory was short for other reasons than itself.
+            # A file must not be refused because memory was short for reasons other than the file.
             raise MemoryError(str(error)) from error
         raise (undecodable("it could not be decoded") if complete else truncated()) from error
 
 
 def open_original(original: bytes, limits: Limits) -> Original:
-    """The picture in `original`, held to `limits` by its header alone.
+    """Opens the picture in `original`, if its header is within `limits`.
 
     Raises Rejected: `file_too_large`, `unsupported_format`, `truncated`, `undecodable`, `too_many_pixels`,
     `side_too_long`, `aspect_too_extreme`, `too_many_frames` or `too_many_scans`.
@@ -90,7 +90,7 @@ def open_original(original: bytes, limits: Limits) -> Original:
     if file_format is None or file_format not in limits.input_formats:
         raise Rejected(
             "unsupported_format",
-            f"The bytes are no image that is accepted here. Send {names_of(limits.input_formats)}.",
+            f"The bytes are not an accepted image. Send {names_of(limits.input_formats)}.",
         )
     if file_format in ("avif", "heic"):
         return _open_container(original, file_format, limits)
@@ -121,7 +121,7 @@ def check_limits(header: Header, limits: Limits) -> None:
     """Raises Rejected with the code of the first limit that the header exceeds."""
     width, height = header.width, header.height
     if 0 in (width, height):
-        raise undecodable("its header gives it no width or no height")
+        raise undecodable("its header gives no width or no height")
     if header.lossy_bytes > limits.max_webp_bytes:
         raise _too_large(header.lossy_bytes, limits.max_webp_bytes)
     if (
@@ -137,26 +137,26 @@ def check_limits(header: Header, limits: Limits) -> None:
     if max(width, height) > limits.max_side:
         raise Rejected(
             "side_too_long",
-            f"The image is {width}×{height} pixels; a side may have {limits.max_side}. Send a smaller version.",
+            f"The image is {width}×{height} pixels; a side may have at most {limits.max_side}. Send a smaller version.",
         )
     if max(width, height) > limits.max_aspect * min(width, height):
         raise Rejected(
             "aspect_too_extreme",
-            f"The image is {width}×{height} pixels; its longer side may be {limits.max_aspect} times the shorter.",
+            f"The image is {width}×{height} pixels; its longer side exceeds {limits.max_aspect} times the shorter.",
         )
     if header.frames > limits.max_frames:
         raise Rejected("too_many_frames", f"The animation has {header.frames} frames; at most {limits.max_frames}.")
     if header.scans > limits.max_scans or header.scan_samples > limits.max_scan_samples:
         raise Rejected(
             "too_many_scans",
-            f"The JPEG comes in {header.scans} scans, too many for its size. Save it as a baseline JPEG.",
+            f"The JPEG has {header.scans} scans, too many for its size. Save it as a baseline JPEG.",
         )
 
 
 def _loader(header: Header) -> Callable[[int], pyvips.Image]:
     # A source reads these bytes where they are; the loaders for buffers would copy them first.
     image_data = pyvips.Source.new_from_memory(header.image_data())
-    # Missing data is an error and other damage is not: a photo with a broken block is worth developing.
+    # Missing data is an error and other damage is not: a photo with a broken block is still worth developing.
     options = {"access": "sequential", "fail_on": "truncated"}
     match header.format:
         case "jpeg":
@@ -164,7 +164,7 @@ def _loader(header: Header) -> Callable[[int], pyvips.Image]:
         case "png":
             return lambda _: pyvips.Image.pngload_source(image_data, **options)
         case "gif":
-            # libnsgif gives the whole screen, black where an opaque first frame does not reach.
+            # libnsgif returns the whole screen, black where an opaque first frame does not reach.
             area = (*header.offset, *(header.frame or (header.width, header.height)))
             return lambda _: _on_canvas(pyvips.Image.gifload_source(image_data, **options).crop(*area), header)
         case "webp":
@@ -174,7 +174,7 @@ def _loader(header: Header) -> Callable[[int], pyvips.Image]:
 
 
 def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
-    """The first frame of an animation where it lies on its canvas, transparent around it, as browsers show it."""
+    """The first frame of an animation in its place on the canvas, transparent around it, as browsers show it."""
     if header.frame in (None, (header.width, header.height)):
         return frame
     frame = frame if frame.hasalpha() else frame.bandjoin(255)
@@ -185,7 +185,7 @@ def _on_canvas(frame: pyvips.Image, header: Header) -> pyvips.Image:
 
 
 def _open_container(original: bytes, file_format: str, limits: Limits) -> Original:
-    # These libraries read what the container says and decode what the picture in it says.
+    # These libraries read the container's sizes, but decode whatever the picture inside declares.
     with _decoding(complete=True, allowance_bytes=_MARGIN_BYTES):
         return _open_avif(original, limits) if file_format == "avif" else _open_heic(original, limits)
 
@@ -237,7 +237,7 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
 
 
 def _container_header(width: int, height: int, frames: int) -> Header:
-    # The decoder holds the picture as YUV and as RGBA, and Pillow and libvips once more each.
+    # The decoder holds the picture as YUV and as RGBA, and Pillow and libvips each hold it once more.
     return Header(format="png", width=width, height=height, parts=(), frames=frames, decoder_bytes=width * height * 12)
 
 

@@ -1,4 +1,4 @@
-"""One original into all variants of a recipe: decoded once, scaled in a cascade, encoded side by side."""
+"""Develops one original into all variants of a recipe: decoded once, scaled in a cascade, encoded in parallel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from darkroom.imaging.softening import detail_of, quality_steps
 FIRST_FRAME_ONLY = "The file is animated: only its first frame was developed."
 
 _ENCODERS = 2
-"""Variants encoded at once: as many as a function of 1.8 to 3.5 GB has processors."""
+"""Variants encoded at once: as many as a function of 1.8 to 3.5 GB has vCPUs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +47,16 @@ class Developed:
 
 
 def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, effort: Effort = "balanced") -> Developed:
-    """The variants that `recipe` asks for, without any metadata of the original.
+    """Makes the variants that `recipe` asks for, without any metadata of the original.
 
-    `effort` is that of variants which name none. The same original, recipe, effort and library versions give the same
-    bytes. Raises Rejected where the bytes are no image that can be developed; the codes are those of `open_original`.
+    `effort` applies to variants that name none. The same original, recipe, effort and library versions give the same
+    bytes. Raises Rejected if the bytes are no image that can be developed; the codes are those of `open_original`.
     """
     source = open_original(original, limits or Limits())
     picture = _decode(source, recipe)
     notices = [FIRST_FRAME_ONLY] if source.frames > 1 else []
     base, notice = to_srgb(picture.image, source.icc_profile)
-    del source  # and the bytes of the image_data with it
+    del source  # and with it the bytes of the image_data
     if notice is not None:
         notices.append(notice)
     base = _without_idle_alpha(base).copy_memory()
@@ -77,7 +77,7 @@ def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, ef
                 effort=spec.effort or effort,
                 ceiling_bytes=spec.max_bytes,
             )
-            smallest = whole  # they come in order of size
+            smallest = whole  # they are ordered by size
         placeholder = _placeholder(smallest)
         encoded = [encoding[index].result() for index in range(len(picture.jobs))]
 
@@ -91,7 +91,7 @@ def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, ef
 class _Picture:
     """The whole picture, upright, in memory, at the size that the largest variant needs; alpha not premultiplied.
 
-    `shrunk_width` is how wide, upright, the decoder made it by shrinking on load, None where it did not shrink.
+    `shrunk_width` is the upright width that the decoder shrank it to on load, None if it did not shrink.
     """
 
     image: pyvips.Image
@@ -104,12 +104,12 @@ def _decode(source: Original, recipe: Recipe) -> _Picture:
     width, height = _turned((source.width, source.height), turned)
     jobs = tuple((spec, place(spec, width, height)) for spec in recipe.variants)
     size = _turned(base_size([placement for _, placement in jobs], width, height), turned)
-    # The decoder rounds the sides of what it shrinks up or down: one pixel of doubt is left to the larger picture.
+    # The decoder rounds the sides of what it shrinks up or down: the larger picture is chosen if one pixel is in doubt.
     shrink = next((s for s in source.shrinks if size[0] <= source.width // s and size[1] <= source.height // s), 1)
     with source.decoding():
         image = source.opened(shrink).copy(xres=1, yres=1)  # the resolution is metadata, and PNG would keep it
         shrunk_width = _turned((image.width, image.height), turned)[0] if shrink > 1 else None
-        # Streamed through: neither the decoded picture nor its premultiplied form is ever whole in memory.
+        # Streamed through: neither the decoded picture nor its premultiplied form is ever completely in memory.
         if (image.width, image.height) != size:
             image = unpremultiplied(scaled(premultiplied(image), *size))
         image = image.copy_memory()
@@ -121,7 +121,7 @@ def _turned(size: tuple[int, int], turned: bool) -> tuple[int, int]:
 
 
 def _without_idle_alpha(image: pyvips.Image) -> pyvips.Image:
-    """The picture without its alpha where that is opaque everywhere."""
+    """The picture without its alpha, if that is opaque everywhere."""
     if not image.hasalpha() or image[image.bands - 1].min() < 255:
         return image
     return image.extract_band(0, n=image.bands - 1)

@@ -1,4 +1,4 @@
-"""Encoding a picture as JPEG, PNG, WebP or AVIF with nothing of the original's metadata."""
+"""Encodes a picture as JPEG, PNG, WebP or AVIF without any of the original's metadata."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _PNG_COMPRESSION: dict[Effort, int] = {"fast": 4, "balanced": 6, "small": 8}  # 
 def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: float, effort: Effort) -> bytes:
     """The file's bytes: the same pixels, settings and library versions give the same bytes.
 
-    `image` is in memory, in sRGB with eight bits a channel; for JPEG, which has no alpha, it has been flattened. The
-    interpreter's lock is not held while encoding. WebP alone knows fractions of a quality.
+    `image` is in memory, in sRGB with eight bits per channel; for JPEG, which has no alpha, it has been flattened.
+    Encoding releases the GIL. Only WebP has fractional qualities.
     """
     match file_format:
-        # Huffman tables of the picture's own take half as long again and save under one per cent of the bytes.
+        # Optimised Huffman tables take half as long again and save under one per cent of the bytes.
         case "jpeg":
             return bytes(image.jpegsave_buffer(Q=round(quality), optimize_coding=effort == "small", keep="none"))
         case "png":
@@ -37,7 +37,7 @@ def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: float, ef
             return bytes(image.pngsave_buffer(compression=_PNG_COMPRESSION[effort], filter=filters, keep="none"))
         # Pillow's build of libwebp takes a sixth less time than libvips's for the same bytes.
         case "webp":
-            # Method 6 is lossless alpha's slowest search: 24 s for half a megapixel of noise, for a thousandth less.
+            # Method 6 is lossless alpha's slowest search: 24 s for half a megapixel of noise, and a thousandth saved.
             method = min(_WEBP_METHOD[effort], 5) if image.hasalpha() else _WEBP_METHOD[effort]
             return _saved(image, "WEBP", quality=quality, method=method)
         # One thread and no tiles, so that the bytes do not depend on the machine's cores.
@@ -58,7 +58,7 @@ def _saved(image: pyvips.Image, file_format: str, **options: object) -> bytes:
 
 
 def _for_pillow(image: pyvips.Image) -> Image.Image:
-    # Strip by strip: libvips hands out copies, and a copy of the whole would be the largest block of memory of all.
+    # Strip by strip: libvips returns copies, and a copy of the whole would be the largest block of memory of all.
     mode = _MODES[image.bands]
     picture = Image.new(mode, (image.width, image.height))
     region = pyvips.Region.new(image)

@@ -1,4 +1,4 @@
-"""Where a picture comes to lie in a variant: to which size it is scaled, what is cut off, what is filled up."""
+"""Calculates a picture's place in a variant: the size it is scaled to, what is cropped, what is filled."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _ANCHORS: dict[str, tuple[float, float]] = {
 class Placement:
     """The picture is scaled to `scaled` (width, height), and the variant is `size`, all in pixels.
 
-    `left` and `top` are where the variant's corner lies in the scaled picture: positive where the picture is cut off,
-    negative where the variant is larger and filled up.
+    `left` and `top` are the position of the variant's corner in the scaled picture: positive if the picture is cropped,
+    negative if the variant is larger and filled.
     """
 
     scaled: tuple[int, int]
@@ -34,12 +34,12 @@ class Placement:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the variant is the scaled picture, neither cut nor filled up."""
+        """Whether the variant is the scaled picture, neither cropped nor filled."""
         return self.scaled == self.size
 
 
 def place(spec: VariantSpec, width: int, height: int) -> Placement:
-    """How a picture of `width` by `height` pixels, upright, becomes the variant that `spec` asks for.
+    """How an upright picture of `width` by `height` pixels becomes the variant that `spec` asks for.
 
     Sides are rounded to whole pixels and are at least one.
     """
@@ -53,7 +53,7 @@ def place(spec: VariantSpec, width: int, height: int) -> Placement:
         case "cover":
             box = _box(spec, width, height)
             scaled = _scaled(width, height, max(box[0] / width, box[1] / height))
-            # Rounding must not leave the picture a pixel short of its box.
+            # Rounding must not leave the picture a pixel smaller than its box.
             scaled = (max(scaled[0], box[0]), max(scaled[1], box[1]))
             across, down = _anchor(spec.gravity, keep=True, scaled=scaled, box=box)
             return Placement(scaled=scaled, size=box, left=across, top=down)
@@ -74,17 +74,18 @@ def _scaled(width: int, height: int, scale: float) -> tuple[int, int]:
 
 
 def _box(spec: VariantSpec, width: int, height: int) -> tuple[int, int]:
-    """The box of `cover` and `exact`: shrunk in its own shape until nothing is enlarged, unless that is asked for."""
+    """The box of `cover` and `exact`: shrunk in its own shape until nothing is enlarged, unless `enlarge` asks for
+    that."""
     if spec.enlarge:
         return spec.box
     return _scaled(*spec.box, min(1.0, width / spec.box[0], height / spec.box[1]))
 
 
 def _anchor(gravity: str | FocalPoint, *, keep: bool, scaled: tuple[int, int], box: tuple[int, int]) -> tuple[int, int]:
-    """The place of the box's corner in the scaled picture.
+    """The position of the box's corner in the scaled picture.
 
     A compass point names the side that is kept, or to which the picture moves. A focal point comes as near to the
-    middle of the box as the picture reaches (`cover`), or stands for the share of the free space before the picture.
+    middle of the box as the picture allows (`cover`), or gives the share of the free space before the picture.
     """
     free = (scaled[0] - box[0], scaled[1] - box[1])
     if isinstance(gravity, str):

@@ -1,7 +1,8 @@
-"""The process's memory: kept from one picture to the next, and bounded while a decoder runs that might take any amount.
+"""Manages the process's memory: keeps it from one picture to the next, and limits it during decoders that might take
+any amount.
 
-Every stage of a picture is a block of megabytes. By default glibc maps such a block anew and unmaps it again, and the
-system clears all its pages each time: about a twelfth of the processor's time of an image.
+Every stage of a picture is a block of megabytes. By default glibc maps and unmaps each such block anew, and the kernel
+clears all its pages each time: about a twelfth of an image's CPU time.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from pathlib import Path
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 KEPT_BYTES = 128 * 1024 * 1024
-"""Free memory at the heap's end that is not returned: what developing a 12-megapixel photo needs, and some more."""
+"""How much free memory at the heap's end is not returned: what developing a 12-megapixel photo needs, and some more."""
 
 
 def keep_memory() -> bool:
-    """Sets the process's allocator up; False where it is not glibc's, which changes nothing but the speed.
+    """Sets up the process's allocator; False if it is not glibc's, which only affects speed.
 
-    Blocks of up to 32 MiB, the most that glibc allows here, come from the heap. One arena for all threads, because what
-    another thread's arena keeps, libvips's next thread does not find.
+    Blocks of up to 32 MiB, the most that glibc allows here, come from the heap. All threads share one arena, because
+    libvips's next thread does not find what another thread's arena keeps.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
@@ -35,7 +36,7 @@ def keep_memory() -> bool:
 
 @contextmanager
 def at_most(allowance_bytes: int) -> Iterator[None]:
-    """While it lasts, the process gets at most that much more memory; whoever asks for more is told that there is none.
+    """Limits the additional memory of the process while it lasts; further allocations fail.
 
     The limit is on private writable memory (RLIMIT_DATA, setrlimit(2)): reserved addresses and mapped files are free.
     """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import mul
 
 PLACEHOLDER_SIDE = 24
-"""Pixels on the longer side of the picture that a placeholder is made from. ThumbHash keeps at most seven waves."""
+"""The longer side, in pixels, of the picture that a placeholder is made from. ThumbHash keeps at most seven waves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,12 +22,12 @@ class Placeholder:
 
 
 def placeholder_of(width: int, height: int, rgba: bytes) -> Placeholder:
-    """The placeholder of a small picture: rows of RGBA, four bytes a pixel, alpha not premultiplied."""
+    """The placeholder of a small picture: rows of RGBA, four bytes per pixel, alpha not premultiplied."""
     return Placeholder(thumbhash=base64.b64encode(thumbhash(width, height, rgba)).decode(), color=dominant_colour(rgba))
 
 
 def dominant_colour(rgba: bytes) -> str:
-    """The mean of the fullest cell, with four levels a channel, weighed by alpha; white where nothing is visible."""
+    """The mean of the fullest cell, with four levels per channel, weighted by alpha; white if nothing is visible."""
     cells: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for red, green, blue, alpha in zip(rgba[0::4], rgba[1::4], rgba[2::4], rgba[3::4], strict=True):
         cell = cells[red >> 6, green >> 6, blue >> 6]
@@ -42,16 +42,16 @@ def dominant_colour(rgba: bytes) -> str:
 
 
 def thumbhash(width: int, height: int, rgba: bytes) -> bytes:
-    """The ThumbHash of a picture of at most 100 pixels a side: 5 to 25 bytes.
+    """The ThumbHash of a picture of at most 100 pixels per side: 5 to 25 bytes.
 
     Follows the reference implementation (https://github.com/evanw/thumbhash, rgbaToThumbHash), with the cosine
-    transform separated into rows and columns, which is what makes it quick enough here.
+    transform separated into rows and columns, which makes it fast enough here.
     """
     pixels = width * height
     alpha = [value / 255 for value in rgba[3::4]]
     total_alpha = sum(alpha)
     channels = [[value / 255 for value in rgba[band::4]] for band in range(3)]
-    # What is transparent takes the picture's mean colour.
+    # Transparent pixels take the picture's mean colour.
     means = [sum(map(mul, channel, alpha)) / total_alpha if total_alpha else 0.0 for channel in channels]
     red, green, blue = (
         [mean * (1 - a) + a * value for value, a in zip(channel, alpha, strict=True)]
@@ -112,7 +112,7 @@ def _waves(
     ]
     constant, rest = waves[0], waves[1:]
     scale = max(map(abs, rest), default=0.0)
-    if scale < 1e-9:  # the rounding errors of an even channel are no waves
+    if scale < 1e-9:  # the rounding errors of a flat channel are not waves
         scale = 0.0
     return constant, [0.5 + 0.5 / scale * wave if scale else 0.0 for wave in rest], scale
 

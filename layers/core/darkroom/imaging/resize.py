@@ -1,4 +1,4 @@
-"""Scaling one decoded picture to all variants in a cascade: each from the smallest picture that is large enough."""
+"""Scales one decoded picture to all variants in a cascade: each from the smallest picture that is large enough."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def scaled(image: pyvips.Image, width: int, height: int) -> pyvips.Image:
     across, down = width / image.width, height / image.height
     if across <= 1 and down <= 1:
         return image if across == down == 1 else image.resize(across, vscale=down, kernel=_KERNEL)
-    # libvips enlarges by an affine transform that lands half a pixel beside the place, and shifts the other side with
-    # it: so what shrinks is shrunk first, and the transform is told where the pixels' middles are.
+    # libvips enlarges by an affine transform that lands half a pixel off and shifts the other side with it: so
+    # shrinking is done first, and the transform is told where the pixels' centres are.
     image = image.resize(min(across, 1), vscale=min(down, 1), kernel=_KERNEL)
     return image.affine(
         [max(across, 1), 0, 0, max(down, 1)],
@@ -34,7 +34,7 @@ def scaled(image: pyvips.Image, width: int, height: int) -> pyvips.Image:
 
 
 def premultiplied(image: pyvips.Image) -> pyvips.Image:
-    """The picture with its colours weighed by alpha, so that what is transparent does not bleed into what is not."""
+    """The picture with its colours weighted by alpha, so that transparent pixels do not bleed into others."""
     return image.premultiply().rint().cast(image.format) if image.hasalpha() else image
 
 
@@ -78,11 +78,12 @@ def base_size(placements: Sequence[Placement], width: int, height: int) -> tuple
 def cascade(
     picture: pyvips.Image, jobs: Sequence[tuple[VariantSpec, Placement]]
 ) -> Iterator[tuple[int, pyvips.Image, pyvips.Image]]:
-    """Every variant's picture, the largest first: its place in `jobs`, the picture, and the whole picture behind it.
+    """Every variant's picture, largest first: its index in `jobs`, the picture, and the whole picture that it comes
+    from.
 
     `picture` is the original in memory, in sRGB. The whole picture is at the variant's scale or larger, with alpha
-    premultiplied. The variant's own picture is finished: alpha as files have it, cut off or filled up. Scaling in steps
-    costs a third of scaling each variant from the original, and shows in no measure of quality.
+    premultiplied. The variant's own picture is finished: alpha as files store it, cropped or filled. Scaling in steps
+    costs a third of scaling each variant from the original, and no quality metric shows a difference.
     """
     base = premultiplied(picture).copy_memory()
     stages = [base]
@@ -96,7 +97,7 @@ def cascade(
             default=base,
         )
         image = scaled(stage, width, height)
-        # What was stretched once is no source for the others.
+        # A stretched picture is no source for the others.
         if placement.is_whole and spec.fit != "exact" and image is not stage:
             stage = image = image.copy_memory()
             stages.append(stage)

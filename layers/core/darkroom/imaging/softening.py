@@ -1,10 +1,10 @@
-"""What shrinking on load takes from a photo's finest detail, and the encoder's quality that makes up for it.
+"""Raises the encoder's quality to make up for the fine detail that a photo loses by shrinking on load.
 
 A JPEG that is decoded at half its size lacks the frequencies next to the limit of that size. A variant nearly as large
 shows it: cut at 0.7 to 1.0 of the decoded width and encoded at the same quality it has 1 to 9 per cent fewer bytes than
 one of a full decode, and 0.3 to 3 points less by SSIMULACRA 2, the more the finer the photo's detail. One step of
-quality (half a step of WebP's, which are larger), two where there is much detail, put the bytes back and most of the
-points with them (`make bench-engine` prints both). Smaller variants are the same either way.
+quality (half a step for WebP, whose steps are larger), or two if there is much detail, restores the bytes and most of
+the points (`make bench-engine` prints both). Smaller variants are the same either way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyvips
 from darkroom.domain.recipes import OutputFormat
 
 _MUCH_DETAIL = 14.0
-"""Mean absolute Laplacian in levels: foliage from near has about 22, landscapes 5 to 9, portraits less."""
+"""Mean absolute Laplacian in levels: close foliage has about 22, landscapes 5 to 9, portraits less."""
 
 _TILE_SIDE = 256
 
@@ -22,7 +22,7 @@ _LAPLACIAN = pyvips.Image.new_from_array([[0, -1, 0], [-1, 4, -1], [0, -1, 0]])
 
 
 def quality_steps(file_format: OutputFormat, share: float, detail: float) -> float:
-    """By how much quality is raised for a variant whose picture is `share` times as wide as what the decoder gave."""
+    """By how much to raise the quality of a variant whose picture is `share` times as wide as the decoder's."""
     if share < 0.7 or file_format not in ("jpeg", "webp"):
         return 0
     # At exactly the decoder's size nothing was resampled, and less is lost.
@@ -32,7 +32,8 @@ def quality_steps(file_format: OutputFormat, share: float, detail: float) -> flo
 
 
 def detail_of(image: pyvips.Image) -> float:
-    """The mean absolute Laplacian, in levels, of one band of the picture's middle, where photos have their subject."""
+    """The mean absolute Laplacian, in levels, of one band of the picture's middle, where most photos have their
+    subject."""
     width, height = min(_TILE_SIDE, image.width), min(_TILE_SIDE, image.height)
     left, top = (image.width - width) // 2, (image.height - height) // 2
     tile = image.extract_band(image.bands // 2).crop(left, top, width, height)

@@ -1,1 +1,1 @@
-"""What Darkroom does: one module for each function or operator's verb, taking ports and values as arguments."""
+"""What Darkroom does: one module per function or operator command, taking ports and values as arguments."""

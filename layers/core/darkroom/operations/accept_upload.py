@@ -1,4 +1,4 @@
-"""Admitting an upload that has come: its bytes become the image's original, and its work begins."""
+"""Accepts an upload that has come: its bytes become the image's original, and its processing starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Acceptance:
     """What became of the notification: `accepted`, `failed` (the bytes were refused), `expired`, `late` (the image no
-    longer awaits an upload), `nothing_there`, or `gone` (there is no such image). `image` is the row as it is then."""
+    longer awaits an upload), `nothing_there`, or `gone` (there is no such image). `image` is the row afterwards."""
 
     outcome: Literal["accepted", "failed", "expired", "late", "nothing_there", "gone"]
     image: Image | None
@@ -30,7 +30,7 @@ class Acceptance:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueueInTimePorts):
-    """What an acceptance needs from outside, beside what sending the message does, and which files it accepts.
+    """What accepting an upload needs besides the ports of sending the message, and which formats it accepts.
 
     `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then.
     """
@@ -42,12 +42,12 @@ class Ports(EnqueueInTimePorts):
 
 
 def accept_upload(ports: Ports, image_id: str) -> Acceptance:
-    """Takes the upload that lies there for the image that awaits it. Whether it does, the row says, whatever the
-    notification.
+    """Takes the stored upload for the image that awaits it. The row decides whether it does, whatever the notification
+    says.
 
-    The order is that of a photo sent at once: the original, the row, the message; and the upload goes last, so that
-    whatever dies in between is done again by the next notification, or by the sweeper. Raises Retryable where a store
-    or the table cannot answer.
+    The order is that of a photo sent directly: the original, the row, the message. The upload is deleted last, so that
+    after a crash midway the next notification, or the sweeper, repeats the work. Raises Retryable if a store or the
+    table cannot answer.
     """
     ports.require_healthy()
     image = ports.images.get(image_id)
@@ -86,46 +86,47 @@ def _outcome(image: Image) -> Literal["accepted", "failed", "expired"]:
 
 
 def _late(ports: Ports, image: Image) -> Acceptance:
-    """Of an image that no longer awaits an upload the row has all that counts; what came for it goes."""
+    """The row of an image that no longer awaits an upload has all that counts; what came for it is deleted."""
     if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
-        # Whoever accepted it may have died before its message was sent, and this is why the notification comes again.
+        # An earlier acceptance may have crashed before it sent the message, and this is why the notification comes
+        # again.
         enqueue_in_time(ports, image)
     _clear(ports, image)
     return Acceptance(outcome="late", image=image)
 
 
 def _clear(ports: Ports, image: Image) -> None:
-    """Removes what nobody needs any more. Where that cannot be done now, the notification must come again for it: the
-    image is as it should be, but what clients send is not left lying about."""
+    """Removes objects that are no longer needed. If that fails now, the notification must come again to do it: the
+    image is fine, but clients' uploads must not be left behind."""
     if not image.has_original and image.status.is_terminal:
-        # Somebody else may have kept it while the row was ended under both.
+        # Another process may have stored it while the row was ended.
         ports.originals.delete(image.image_id)
     ports.uploads.delete(image.image_id)
 
 
 def _body(ports: Ports, image: Image) -> bytes | None:
-    """The upload's bytes, or None where there are none. Raises Rejected where they are not those that were stated."""
+    """The upload's bytes, or None if there are none. Raises Rejected if they are not the announced ones."""
     size_bytes = ports.uploads.size_bytes(image.image_id)
     if size_bytes is None:
         return None
-    # The store holds uploads to what was stated; this is for what came past its checks. The size is compared first, so
-    # that nothing is read that has no room here.
+    # The store enforces what was announced; this check is for anything that bypassed it. The size is compared first, so
+    # that nothing is read that does not fit into memory.
     body = ports.uploads.get(image.image_id) if size_bytes == image.source.size_bytes else b""
     if body is not None and hashlib.sha256(body).hexdigest() != image.source.sha256:
         raise Rejected(
             "checksum_mismatch",
-            "What was uploaded is not what was announced: its SHA-256 is another. Announce the file again and send it "
-            "as it is.",
+            "The uploaded file is not the announced one: its SHA-256 differs. Announce the file again and send it "
+            "unchanged.",
         )
     return body
 
 
 def _kept(ports: Ports, image: Image, body: bytes) -> Source:
-    """The original that the upload has become. Raises Rejected where it is no image that can be developed."""
+    """The original that the upload became. Raises Rejected if it is no image that can be developed."""
     media_type = accepted_media_type(body[:SNIFF_BYTES], ports.input_formats)
     original = ports.originals.put_if_absent(image.image_id, body, sha256=image.source.sha256, media_type=media_type)
     if original.sha256 != image.source.sha256:
-        # Only a key can meet another original under its id: of a photo that was sent under it and got no row.
+        # Only a key can lead to another original under its id: of a photo that was sent with the key and got no row.
         raise key_reused()
     return Source(
         version_id=original.version_id,

@@ -1,4 +1,4 @@
-"""Adding a tenant: an operator's verb."""
+"""Adds a tenant: an operator command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from darkroom.ports import Clock, Tenants
 
 
 class TenantExists(Exception):
-    """There is a tenant of that id already: `tenant`."""
+    """A tenant with that id already exists: `tenant`."""
 
     def __init__(self, tenant: Tenant) -> None:
         super().__init__(f"there is a tenant {tenant.tenant_id}")
@@ -18,7 +18,7 @@ class TenantExists(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What adding a tenant needs from outside."""
+    """What adding a tenant needs."""
 
     tenants: Tenants
     clock: Clock
@@ -27,9 +27,9 @@ class Ports:
 def add_tenant(
     ports: Ports, tenant_id: str, *, tier: Tier, requests_per_second: int | None, burst: int | None
 ) -> Tenant:
-    """The new tenant, which has no key yet.
+    """Returns the new tenant, which has no key yet.
 
-    Raises TenantExists, ValueError for what cannot name a tenant, and Retryable where the table cannot answer.
+    Raises TenantExists, ValueError for an invalid tenant id, and Retryable if the table cannot answer.
     """
     if not is_tenant_id(tenant_id):
         raise ValueError(f"a tenant's id matches {TENANT_ID_PATTERN}")

@@ -1,4 +1,5 @@
-"""Copying dead letters that near their 14 days to a bucket, with all that is known of them, before SQS deletes them."""
+"""Copies dead letters that near their 14 days to a bucket, with all that is known about them, before SQS deletes
+them."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.ports import Archive, DeadLetter
 
 ARCHIVE_LIMIT = 10_000
-"""The most dead letters of a queue that one run reads; those that it leaves come with a later one."""
+"""The most dead letters of a queue that one run reads; a later run reads the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Archiving:
-    """What one run did: dead letters by outcome (`archived`, `kept_before`, `too_young`), how old each queue's oldest
-    dead letter is (0 where there is none), by queue what went wrong there, and which held more than one run reads."""
+    """What one run did: dead letters by outcome (`archived`, `kept_before`, `too_young`), the age of each queue's
+    oldest dead letter (0 if there is none), errors by queue, and the queues with more than one run reads."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     oldest_seconds: dict[str, float] = field(default_factory=dict)
@@ -31,7 +32,7 @@ class Archiving:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(ListPorts):
-    """What archiving needs from outside, beside what looking at dead letters does."""
+    """What archiving needs besides the ports of reading dead letters."""
 
     archive: Archive
 
@@ -44,10 +45,10 @@ def archive_dead_letters(
     queues: tuple[str, ...] | None = None,
     on_dead_letter: Callable[[str], None] = lambda outcome: None,
 ) -> Archiving:
-    """Copies every dead letter older than that; it stays in its queue. A repetition finds what was copied and leaves
-    it.
+    """Copies every dead letter older than the given age; it stays in its queue. A repetition skips what was already
+    copied.
 
-    Neither a queue that cannot be read nor a dead letter that trips a bug keeps the others waiting.
+    A queue that cannot be read, or a dead letter that hits a bug, does not hold up the others.
     """
     run = Archiving()
     for queue in ports.dead_letters.queues if queues is None else queues:
@@ -82,13 +83,13 @@ def archive_dead_letters(
 
 
 def archive_key(letter: DeadLetter) -> str:
-    """Where the dead letter is kept: under its queue and the day on which its message was first sent."""
+    """The archive key of the dead letter: its queue, and the day on which its message was first sent."""
     day = (rfc3339(letter.sent_at) or "")[:10]
     return f"{letter.queue}/{day}/{letter.message_id}.json"
 
 
 def document_of(letter: DeadLetter, case: Case) -> dict[str, Any]:
-    """A dead letter as it is kept: its body as it came, what it stood for when it was copied, and why."""
+    """The archived form of a dead letter: its body as it came, its verdict when it was copied, and why."""
     image = case.image
     return {
         "v": 1,

@@ -1,4 +1,4 @@
-"""Deciding whether a credential opens the API, and for whom."""
+"""Decides whether a credential opens the API, and for whom."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Denied:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What the decision on a credential needs from outside."""
+    """What the decision on a credential needs."""
 
     tenants: Tenants
 
 
 def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
-    """Whom the `Authorization` header of a request acts for, as of now.
+    """Returns whom a request's `Authorization` header acts for, as of now.
 
-    Raises Retryable where the table cannot answer: nobody is let in then, and nobody is told that their key is wrong.
+    Raises Retryable if the table cannot answer: then nobody is let in, and nobody is told that their key is wrong.
     """
     key = bearer_token(authorization)
     key_id = None if key is None else key_id_of(key)

@@ -1,7 +1,7 @@
-"""Beginning an ended image's next run: its row is opened under a condition, then its message sent.
+"""Begins an ended image's next run: its row is reopened under a condition, then its message is sent.
 
-Whatever dies in between, the row decides: a run that it has left is never opened again, and where nobody sent a message
-for an opened row, the sweeper does.
+After a crash midway the row decides: a run that it has left is never opened again, and if no message was sent for a
+reopened row, the sweeper sends it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from darkroom.operations.enqueue import EnqueuePorts, enqueue
 from darkroom.ports import Fenced
 
 OPENING_FENCE = ("version", "status", "run")
-"""An operator decides on the whole row as it was read: of two at once, one opens it."""
+"""An operator decides on the whole row that was read: of two concurrent decisions one opens it."""
 
 _TRIES = 5
-"""The sweeper may mark a row between its reading and its writing; five times in a row it does not."""
+"""The sweeper may change a row between its read and its write; not five times in a row."""
 
 
 def open_row(
@@ -27,10 +27,10 @@ def open_row(
     why_not: Callable[[Image | None], str | None],
     opened: Callable[[Image], Image],
 ) -> tuple[Image | None, bool]:
-    """The row after it was opened for its next run, or as whoever came first has left it, and whether it was this call
-    that opened it. `why_not` says why a row cannot be opened, `opened` is the row as it is then.
+    """Returns the row reopened for its next run, or as another writer left it, and whether this call opened it.
+    `why_not` says why a row cannot be opened, `opened` returns the opened row.
 
-    Raises Retryable where the table cannot answer.
+    Raises Retryable if the table cannot answer.
     """
     current: Image | None = image
     for _ in range(_TRIES):
@@ -44,6 +44,6 @@ def open_row(
 
 
 def send_first_message(ports: EnqueuePorts, image: Image) -> None:
-    """Sends the message of a run that nobody has begun."""
+    """Sends the message of a run that no worker has begun."""
     if image.status is Status.PENDING and image.attempt == 0:
         enqueue(ports, image)

@@ -1,4 +1,4 @@
-"""Withdrawing one of many scheduled images, so that withdrawing all may be interrupted anywhere and begun again."""
+"""Withdraws one of many scheduled images, so that withdrawing all can be interrupted anywhere and started again."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from darkroom.operations.list_scheduled import Selection
 from darkroom.ports import Clock, Fenced, Images
 
 REMOVALS_PER_SECOND = 4
-"""How many originals the sweeper is asked to remove: it looks at each image twice, for some 80 and 60 milliseconds, and
-half of its time is left for what waits to be rescued."""
+"""How many originals per second the sweeper is asked to remove: it looks at each image twice, for about 80 and 60
+milliseconds, and half of its time is kept for rescues."""
 
 _TRIES = 5
-"""The sweeper or a client may come between reading the row and writing it; five times in a row they do not."""
+"""The sweeper or a client may come between reading the row and writing it; not five times in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What withdrawing needs from outside."""
+    """What withdrawing needs."""
 
     images: Images
     clock: Clock
 
 
 def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remove_at: Milliseconds) -> bool:
-    """Makes the image a tombstone, if it is one of the selection still; returns whether. What a worker has begun or
-    finished meanwhile is left alone.
+    """Makes the image a tombstone, if it still belongs to the selection; returns whether it did. An image that a worker
+    has meanwhile begun or finished is left alone.
 
-    Its original is due to be removed at `remove_at`, or at once where that has passed. Raises Retryable where the table
+    Its original is due to be removed at `remove_at`, or at once if that has passed. Raises Retryable if the table
     cannot answer or the row keeps changing.
     """
     for _ in range(_TRIES):

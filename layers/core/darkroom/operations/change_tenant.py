@@ -1,4 +1,4 @@
-"""Changing a tenant: an operator's verb. Keys that are out act by it within the authorizer's cache time."""
+"""Changes a tenant: an operator command. It takes effect for existing keys within the authorizer's cache time."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from darkroom.ports import Tenants
 
 
 class UnknownTenant(LookupError):
-    """There is no tenant of that id."""
+    """There is no tenant with that id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What changing a tenant needs from outside."""
+    """What changing a tenant needs."""
 
     tenants: Tenants
 
 
 def change_tenant(ports: Ports, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
-    """The tenant after `change`, of which only what differs is written: what another operator changes meanwhile stays.
+    """Returns the tenant after `change`. Only the difference is written: another operator's concurrent changes stay.
 
-    Raises UnknownTenant, and Retryable where the table cannot answer.
+    Raises UnknownTenant, and Retryable if the table cannot answer.
     """
     before = ports.tenants.tenant(tenant_id)
     after = None if before is None else ports.tenants.change_tenant(before, change(before))

@@ -1,4 +1,4 @@
-"""Making an API key: an operator's verb. Its secret is in what this returns and nowhere else."""
+"""Makes an API key: an operator command. Only its return value contains the secret."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from darkroom.operations.change_tenant import UnknownTenant
 from darkroom.ports import Clock, Randomness, Tenants
 
 _TRIES = 3
-"""Of a million keys, one in a million new ones gets an id that is taken."""
+"""With a million keys, one in a million new ones gets an id that is taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What making a key needs from outside."""
+    """What making a key needs."""
 
     tenants: Tenants
     clock: Clock
@@ -24,8 +24,8 @@ class Ports:
 def create_key(ports: Ports, tenant_id: str, *, label: str | None) -> tuple[str, ApiKey]:
     """A new key of the tenant, in full and as it is stored.
 
-    Raises UnknownTenant, and Retryable where the table cannot answer: a key that was stored all the same is one that
-    nobody knows.
+    Raises UnknownTenant, and Retryable if the table cannot answer: a key that was stored all the same is known to
+    nobody.
     """
     if ports.tenants.tenant(tenant_id) is None:
         raise UnknownTenant(tenant_id)
@@ -40,4 +40,4 @@ def create_key(ports: Ports, tenant_id: str, *, label: str | None) -> tuple[str,
         )
         if ports.tenants.add_key(stored) == stored:
             return key, stored
-    raise RuntimeError("every new key has an id that is taken: the source of randomness is none")
+    raise RuntimeError("every new key has an id that is taken: the source of randomness is broken")

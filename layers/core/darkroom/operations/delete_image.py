@@ -1,4 +1,4 @@
-"""Withdrawing an image: what is unfinished is cancelled, and what lies in the stores is removed by the sweeper."""
+"""Withdraws an image: unfinished work is cancelled, and the sweeper removes the objects."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from darkroom.operations.read_image import UnknownImage
 from darkroom.ports import Clock, Fenced, Images
 
 _TRIES = 5
-"""A worker's claims and finishes may each come between reading the row and writing it; five in a row do not."""
+"""A worker's claims and finishes may each come between reading the row and writing it; not five in a row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What a withdrawal needs from outside."""
+    """What a withdrawal needs."""
 
     images: Images
     clock: Clock
 
 
 def delete_image(ports: Ports, image_id: str, *, tenant_id: str) -> None:
-    """Makes the image a tombstone; doing so again changes nothing.
+    """Makes the image a tombstone; repeating it changes nothing.
 
-    Raises UnknownImage, and Retryable where the table cannot answer or the row keeps changing.
+    Raises UnknownImage, and Retryable if the table cannot answer or the row keeps changing.
     """
     for _ in range(_TRIES):
         image = ports.images.get(image_id) if is_image_id(image_id) else None

@@ -1,4 +1,4 @@
-"""Removing dead letters for good: those that are of no use any more, and others only where the operator insists."""
+"""Removes dead letters permanently: those that are no longer needed, and others only if the operator insists."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from darkroom.operations.replay_dead_letters import Counts
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(ListPorts):
-    """What dropping needs from outside: no more than looking at dead letters does."""
+    """What dropping needs: only the ports of reading dead letters."""
 
 
 def is_droppable(case: Case, *, force: bool) -> bool:
-    """Whether the case's dead letters may go. Without `force` only those that stand `settled`: the row has all that
-    counts, and needs no dead letter to be found."""
+    """Whether the case's dead letters may go. Without `force` only those with the verdict `settled`: the row has all
+    that counts, and needs no dead letter to be found."""
     return force or case.verdict is Verdict.SETTLED
 
 
@@ -31,10 +31,10 @@ def drop_dead_letters(
     stop: Callable[[], bool],
     counts: Counts,
 ) -> bool:
-    """Removes the dead letters of the cases that are meant and droppable, by the rows as they stand at that moment;
-    returns whether the whole queue was seen. No row changes: a failed image can still be replayed by its id.
+    """Removes the dead letters of the selected, droppable cases, by the rows at that moment; returns whether the whole
+    queue was seen. No row changes: a failed image can still be replayed by its id.
 
-    Raises Retryable where AWS cannot answer: what is gone is gone, and a repetition goes on from there.
+    Raises Retryable if AWS cannot answer: what was removed stays removed, and a repetition continues from there.
     """
 
     def wants(case: Case) -> bool:

@@ -1,4 +1,4 @@
-"""Sending an image's message; what cannot be sent now is due at once, so that the sweeper sends it."""
+"""Sends an image's message; if that fails, the image is due at once, so that the sweeper sends it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from darkroom.domain.transitions import due_now
 from darkroom.ports import Clock, Fenced, HoldQueue, Images, Lanes
 
 DUE_FENCE = ("status", "run", "attempt", "due_at")
-"""What a write that moves `due_at` decides on: of two that read the same row only one moves it."""
+"""The fence of a write that moves `due_at`: of two writers that read the same row only one moves it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnqueuePorts:
-    """What `enqueue` needs from outside; an operation that sends messages adds its own."""
+    """What `enqueue` needs; an operation that sends messages adds its own ports."""
 
     images: Images
     lanes: Lanes
@@ -28,7 +28,7 @@ class EnqueuePorts:
 
 @dataclass(frozen=True, kw_only=True)
 class EnqueueInTimePorts(EnqueuePorts):
-    """What `enqueue_in_time` needs from outside; an operation that sends messages adds its own."""
+    """What `enqueue_in_time` needs; an operation that sends messages adds its own ports."""
 
     hold_queue: HoldQueue
 
@@ -39,8 +39,8 @@ def enqueue(ports: EnqueuePorts, image: Image) -> bool:
 
 
 def enqueue_in_time(ports: EnqueueInTimePorts, image: Image) -> bool:
-    """As `enqueue`, so that the message shows in its lane when the image is due: what the lane cannot hold that long
-    goes to the hold queue."""
+    """Like `enqueue`, but the message shows in its lane when the image is due: if that is later than the lane can delay
+    it, the message goes to the hold queue."""
     delay_seconds = seconds_until(image.process_at, ports.clock())
 
     def send() -> None:
@@ -53,12 +53,12 @@ def enqueue_in_time(ports: EnqueueInTimePorts, image: Image) -> bool:
 
 
 def send_or_mark_due(ports: EnqueuePorts, image: Image, send: Callable[[], None]) -> bool:
-    """Has `send` send whatever moves the image on; returns whether it was sent. Where a queue cannot answer, the image
-    is due at once."""
+    """Calls `send`, which moves the image on; returns whether it was sent. If a queue cannot answer, the image is due
+    at once."""
     try:
         send()
     except Retryable:
-        # If that fails too, the row keeps the due_at that it has, or somebody has already taken the image up.
+        # If that fails too, the row keeps its present due_at, or another process has already taken the image up.
         with suppress(Retryable, Fenced):
             ports.images.change(image, due_now(image, now=ports.clock()), fence=DUE_FENCE)
         return False

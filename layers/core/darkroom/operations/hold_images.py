@@ -1,4 +1,4 @@
-"""Taking far-off images out of the hold queue: they are written down together, and somebody is set to wake them."""
+"""Takes far-off images from the hold queue: stores them in batches, and sets an execution to wake each batch."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from darkroom.ports import Clock, Holds, Lanes, WakeUps
 
 @dataclass(kw_only=True)
 class Holding:
-    """What became of the messages: those that must come again, by their places, each with what stood in its way; how
-    many images went to their lanes, how many batches hold the others, and how many given-up batches wake again.
+    """What became of the messages: those that must come again, by their index, each with its error; how many images
+    went to their lanes, how many batches hold the others, and how many given-up batches wake again.
 
-    What stood in the way is Retryable, or it is the message's own: UnreadableMessage, Unplaceable or UnreadableBatch.
-    Anything else is a bug.
+    The error is Retryable, or the message's own: UnreadableMessage, Unplaceable or UnreadableBatch. Anything else is a
+    bug.
     """
 
     failed: dict[int, Exception] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Holding:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What holding needs from outside, and the names of the lanes that there are."""
+    """What holding needs, and the names of the existing lanes."""
 
     lanes: Lanes
     holds: Holds
@@ -53,18 +53,18 @@ class Ports:
 
 
 def hold_images(ports: Ports, bodies: Sequence[str], *, out_of_time: Callable[[], bool]) -> Holding:
-    """Sees to it that the image of every message comes to its lane when it is due, and that every batch whose dead
-    letter an operator has moved back wakes again; what cannot be promised now is `failed`.
+    """Makes sure that the image of every message comes to its lane when it is due, and that every batch whose dead
+    letter an operator has moved back wakes again; a message for which that cannot be promised now is `failed`.
 
-    A message may be settled once its batch is stored and its waking is set, in that order: a repetition stores the same
-    batch and finds it set. Nothing is asked of the rows: whoever releases them asks then. Whatever is wrong with one
-    message, batch or lane, the others go on.
+    A message may be settled once its batch is stored and its wake-up is set, in that order: a repetition stores the
+    same batch and finds it set. The rows are not read: the release reads them. Whatever is wrong with one message,
+    batch or lane, the others continue.
     """
     event = _Event(ports=ports)
     for place, body in enumerate(bodies):
         event.read(place, body)
     event.send_near()
-    # The largest last: if this dies, all of its event comes again, and what was promised is promised twice.
+    # The largest last: if this process dies, all of its event comes again, and what was promised is promised twice.
     for batch in sorted(event.batches(), key=lambda batch: len(batch.entries)):
         event.store(batch, out_of_time=out_of_time)
     # After the images, whose time may be close: an operator may have moved thousands of dead letters back.
@@ -86,14 +86,14 @@ class _Event:
         self.now = self.ports.clock()
 
     def read(self, place: int, body: str) -> None:
-        """Finds out what the message asks for."""
+        """Determines what the message asks for."""
         try:
             letter = read_batch_dead_letter(body)
             if letter is not None:  # an operator has moved it back
                 self.given_up[place] = letter.batch
                 return
             message = read_message(body)
-            # One without a time was put here by hand: its lane is where it belongs, now.
+            # A message without a time was put here by hand: it belongs in its lane, now.
             entry = Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
             reason = unplaceable_because(entry, self.now, self.ports.known_lanes)
             if reason is not None:
@@ -103,7 +103,8 @@ class _Event:
             self.holding.failed[place] = error
 
     def send_near(self) -> None:
-        """Sends what a lane can hold; a lane that does not answer costs no other lane's images anything."""
+        """Sends the messages that a lane can hold itself; a lane that does not answer does not affect other lanes'
+        images."""
         near = sorted((entry for entry in self.places if is_near(entry, self.now)), key=_by_lane_and_time)
         for lane, group in groupby(near, key=lambda entry: entry.message.lane):
             entries = list(group)
@@ -117,11 +118,11 @@ class _Event:
             self.holding.sent += len(entries) - len(unsent)
 
     def batches(self) -> list[Batch]:
-        """The batches in which the far-off ones wait."""
+        """The batches in which the far-off images wait."""
         far = [entry for entry in self.places if not is_near(entry, self.now)]
         try:
             return list(batches_of(far, self.now))
-        except Exception:  # one of them trips a bug: whichever does alone is left out
+        except Exception:  # one of them hits a bug: whichever does alone is left out
             return list(batches_of([entry for entry in far if self._has_a_bucket(entry)], self.now))
 
     def _has_a_bucket(self, entry: Entry) -> bool:
@@ -133,7 +134,7 @@ class _Event:
         return True
 
     def store(self, batch: Batch, *, out_of_time: Callable[[], bool]) -> None:
-        """Writes the batch down and sets it to wake."""
+        """Stores the batch and sets it to wake."""
         try:
             if out_of_time():
                 raise Retryable("time ran out")
@@ -161,10 +162,10 @@ class _Event:
 
 
 def wake_again(ports: Ports, key: str) -> bool:
-    """Sets a batch to wake that an execution has given up; whether there was anything left of it to wake.
+    """Sets a batch to wake that an execution has given up; returns whether any of it was left to wake.
 
-    It goes on from its latest turn where it takes turns, and from its beginning where it does not: what was released of
-    it before is begun once. Raises Retryable, and UnreadableBatch.
+    A batch with windows continues from its latest one, any other from its beginning: an image that was already released
+    is begun only once. Raises Retryable, and UnreadableBatch.
     """
     dumped = ports.holds.get(key)
     if dumped is None:
@@ -174,7 +175,7 @@ def wake_again(ports: Ports, key: str) -> bool:
 
 
 def send_of(entry: Entry, now: Milliseconds) -> tuple[Message, int]:
-    """The entry's message for its lane, and the delay that is left to it."""
+    """The entry's message for its lane, with its remaining delay."""
     return entry.message.model_copy(update={"process_at": None}), seconds_until(entry.process_at, now)
 
 

@@ -1,4 +1,4 @@
-"""Looking at dead letters: grouped by what failed, with what the rows say of them now, at a glance or in hand."""
+"""Lists dead letters, grouped by failure, with what their rows say now; can also take them to work on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from darkroom.domain.upload_notification import NOBODY, read_dead_letter
 from darkroom.ports import Clock, DeadLetter, DeadLetters, Images, UnreadableRow
 
 HOLD_SECONDS = 40
-"""How long dead letters are worked on before they are given back and taken anew: taken ones are hidden for a minute."""
+"""How long taken dead letters are worked on before they are given back and taken again: they are hidden for a
+minute."""
 
 HANDFUL = 200
 """How many dead letters are taken at a time to be worked on."""
@@ -27,7 +28,7 @@ class Case:
     """One failure to decide on: all dead letters of one run of one image, one dead letter of a batch of scheduled
     images, or one that names neither.
 
-    `explanation` is what the dead letter says, or else what the row remembers; empty where nobody knows.
+    `explanation` is what the dead letter says, or else what the row remembers; empty if neither says anything.
     """
 
     queue: str
@@ -51,13 +52,13 @@ class Case:
 
     @property
     def last_error(self) -> dict[str, Any] | None:
-        """The latest attempt that ended by an exception."""
+        """The latest attempt that ended with an exception."""
         attempts = self.explanation.get("attempts") or []
         return next((attempt for attempt in reversed(attempts) if attempt.get("error_type")), None)
 
     @property
     def cause(self) -> str | None:
-        """What an operator calls it: the exception's type; `worker_lost` where the workers died."""
+        """Its cause as operators name it: the exception's type; `worker_lost` if the workers died."""
         if self.batch is not None:
             return self.batch.error
         lost = self.error_code not in (None, "internal")
@@ -66,7 +67,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which cases are meant: those that fit every field that is set."""
+    """Which cases are selected: those that match every field that is set."""
 
     image_id: str | None = None
     tenant_id: str | None = None
@@ -76,7 +77,7 @@ class Selection:
     newer_than_seconds: float | None = None
 
     def covers(self, case: Case, now: Milliseconds) -> bool:
-        """Whether the case is one of those that are meant."""
+        """Whether the case is selected."""
         age_seconds = (now - case.sent_at) / 1000
         message = case.message
         return (
@@ -100,8 +101,8 @@ def _names_of_cause(case: Case) -> set[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """What lies in the queues: the cases that were meant, each queue's depth, how many dead letters were read, and in
-    which queues there were more than that."""
+    """What the queues hold: the selected cases, each queue's depth, how many dead letters were read, and which queues
+    hold more than that."""
 
     cases: tuple[Case, ...]
     depths: dict[str, int]
@@ -111,7 +112,7 @@ class Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What looking at dead letters needs from outside."""
+    """What reading dead letters needs."""
 
     dead_letters: DeadLetters
     images: Images
@@ -128,8 +129,8 @@ def list_dead_letters(
 ) -> Listing:
     """Reads up to `limit` dead letters of each queue and gives them back; oldest first within a queue.
 
-    `on_case` is told how many cases have been looked up of how many. Raises Retryable where a queue or the table cannot
-    answer.
+    `on_case` is called with how many cases have been looked up, of how many. Raises Retryable if a queue or the table
+    cannot answer.
     """
     depths, incomplete, found, letters = {}, [], [], 0
     for queue in queues:
@@ -163,12 +164,12 @@ class Group:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What it is known by when its dead letters are received again."""
+        """Identifies the group when its dead letters are received again."""
         return (self.letters[0].message_id, 0) if self.message is None else (self.message.image_id, self.message.run)
 
 
 def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
-    """The dead letters by what they describe, in the order in which they came."""
+    """The dead letters grouped by what they describe, in the order in which they came."""
     groups: dict[tuple[str, int], Group] = {}
     for letter in letters:
         try:
@@ -185,8 +186,8 @@ def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
 
 
 def look_up(ports: Ports, group: Group) -> Case:
-    """The group as a case, by its image's row as it stands now. An unreadable row makes it a case that nobody acts on,
-    and keeps no other waiting."""
+    """The group as a case, with its image's current row. An unreadable row makes it a case that no command acts on, and
+    does not hold up the others."""
     message, problem = group.message, group.problem
     try:
         image = None if message is None else ports.images.get(message.image_id)
@@ -220,11 +221,11 @@ def work_through(
     before_each: Callable[[], None],
     stop: Callable[[], bool],
 ) -> bool:
-    """Has `act` decide on each case of the queue that it `wants`, once, with its dead letters in hand: where it returns
-    True they are removed, all others are given back in the end. Returns whether the whole queue was seen.
+    """Calls `act` once for each case of the queue that it `wants`, with its dead letters taken: if it returns True they
+    are removed, and all others are given back in the end. Returns whether the whole queue was seen.
 
-    Dead letters are hidden from others for a minute only, so that those of somebody who died show again soon: what
-    cannot be worked on in that time is taken anew. `before_each` may wait. Raises Retryable where the queue or the
+    Dead letters are hidden from others for only a minute, so that those taken by a process that died show again soon:
+    cases that do not fit into that time are taken again. `before_each` may wait. Raises Retryable if the queue or the
     table cannot answer.
     """
     seen: dict[tuple[str, int], bool] = {}  # whether its dead letters go
@@ -262,8 +263,8 @@ def work_through(
                     remove(group)
             else:
                 if taken.complete:
-                    return not asked_again  # then some may be hidden, and show themselves to the next look
-            # What is left of this handful is taken anew; what was seen of it stays hidden meanwhile.
+                    return not asked_again  # then some may be hidden, and show in the next look
+            # The rest of this handful is taken again; what was seen of it stays hidden meanwhile.
             unseen = [letter for group in groups if group.key not in seen for letter in group.letters]
             ports.dead_letters.give_back(tuple(unseen))
         return False

@@ -1,4 +1,4 @@
-"""Telling a client which images it has, newest first, a page at a time."""
+"""Lists a client's images, newest first, one page at a time."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor, ListQuery
 from darkroom.ports import Images, UnreadableRow
 
 LOOKS = 5
-"""How many batches of rows one page may cost. Whoever filters for what is rare gets pages that are short, or empty, and
-a cursor to go on from; no request reads more than 500 rows."""
+"""How many batches of rows one page may cost. A filter for rare images gives pages that are short, or empty, and a
+cursor to continue from; no request reads more than 500 rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Images of one tenant, newest first, and the cursor behind which the list goes on: None where it has ended.
+    """Images of one tenant, newest first, and the cursor after which the list continues: None at its end.
 
-    `cut_short_by` is what kept the page from being looked for any further; `unreadable` are rows that stand among them,
-    and are left out.
+    `cut_short_by` is the error that ended the page early; `unreadable` are rows in its range that were left out.
     """
 
     images: tuple[Image, ...]
@@ -30,17 +29,17 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What a page needs from outside."""
+    """What a page needs."""
 
     images: Images
 
 
 def list_images(ports: Ports, query: ListQuery, *, tenant_id: str) -> Page:
-    """The page that the client wishes for.
+    """The page that the client asks for.
 
-    The index says what there is, perhaps seconds late; each row says, as of now, what it has become. A page may have
-    fewer images than were wished for, even none, although the list goes on. Raises Retryable where the table cannot
-    answer the first look; where it cannot answer a later one, the page ends with what the looks before it have found.
+    The index says which images exist, perhaps seconds late; each row gives its image's current state. A page may have
+    fewer images than asked for, even none, although the list continues. Raises Retryable if the table cannot answer the
+    first look; if it cannot answer a later one, the page ends with what was found before.
     """
     found: list[Image] = []
     unreadable: list[UnreadableRow] = []
@@ -55,7 +54,7 @@ def list_images(ports: Ports, query: ListQuery, *, tenant_id: str) -> Page:
         except Retryable as error:
             if look == 0:
                 raise
-            # Behind the last row that was judged, and not behind what the index has listed since.
+            # After the last row that was judged, not after what the index has listed since.
             return Page(images=tuple(found), next=seen, cut_short_by=error, unreadable=tuple(unreadable))
         for cursor in listed.cursors:
             if len(found) == query.limit:

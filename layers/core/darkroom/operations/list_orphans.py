@@ -1,9 +1,9 @@
-"""Finding originals without a row: what a request stored before it died, and no request came back for.
+"""Finds originals without a row: a request stored them before it died, and was not repeated.
 
-Only originals can become orphans. `submit_image` stores one and then writes the row; everything else is stored for a
-row that is there: `accept_upload` and workers read theirs first, and a row goes only as a tombstone, 60 days after all
-that lay under it was removed. An original belongs to one image, whose id is its key, so no other row can mean it; and
-whatever the row of that id says (withdrawn, expired, of another version of the object), it is no orphan.
+Only originals can become orphans. `submit_image` stores one and then writes the row; everything else is stored for an
+existing row: `accept_upload` and workers read theirs first, and a row is only removed as a tombstone, 60 days after all
+objects under it were removed. An original belongs to one image, whose id is its key, so no other row can mean it; and
+whatever the row of that id says (withdrawn, expired, another version of the object), the original is no orphan.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from darkroom.operations.patience import Patience
 from darkroom.ports import Clock, Images, OriginalVersions, StoredVersion
 
 LEAST_AGE_SECONDS = 3600
-"""The age from which on the row of an original is no longer on its way. The request that stored it writes it within its
-function's timeout, half a minute; and S3's clock and the operator's are at most 15 minutes apart, or S3 would refuse
-the operator's requests (RequestTimeTooSkewed)."""
+"""The age from which the row of an original is no longer to be expected. The request that stored it writes the row
+within its function's timeout, half a minute; and S3's clock and the operator's differ by at most 15 minutes, or S3
+would refuse the operator's requests (RequestTimeTooSkewed)."""
 
 HELD = 100_000
-"""How many orphans one look keeps in memory, some 100 MB; all of them are counted."""
+"""How many orphans one look keeps in memory, about 100 MB; all of them are counted."""
 
 TOLD_KEYS = 20
 
 ROWS_AT_ONCE = 100
-"""Rows that are asked for at once: as many as BatchGetItem takes."""
+"""Rows that are requested at once: as many as BatchGetItem takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Orphan:
-    """An original without a row, with all its versions, and the delete markers that lie on them."""
+    """An original without a row, with all its versions and delete markers."""
 
     image_id: str
     versions: tuple[StoredVersion, ...]
@@ -40,7 +40,7 @@ class Orphan:
 
     @property
     def size_bytes(self) -> int:
-        """What all versions weigh together."""
+        """The size of all versions together."""
         return sum(version.size_bytes for version in self.versions)
 
     @property
@@ -50,17 +50,17 @@ class Orphan:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether a delete marker lies on it: a removal was begun, or somebody deleted it by hand."""
+        """Whether it has a delete marker: a removal was begun, or somebody deleted it by hand."""
         return any(marker.is_latest for marker in self.markers)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What lies in the originals' bucket.
+    """What the originals' bucket holds.
 
     `originals` counts those that were looked at, and `young` those without a row that are too young to be orphans.
-    `orphans` and `size_bytes` are of all orphans, `held` the first of them by their ids. `foreign` counts objects whose
-    keys no original has; `foreign_keys` are the first of these.
+    `orphans` and `size_bytes` cover all orphans, `held` the first of them by id. `foreign` counts objects whose keys
+    are not an original's; `foreign_keys` are the first of these.
     """
 
     originals: int
@@ -74,13 +74,13 @@ class Look:
 
     @property
     def without_row(self) -> int:
-        """How many originals have no row, of whatever age."""
+        """How many originals have no row, of any age."""
         return self.orphans + self.young
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What looking for orphans needs from outside."""
+    """What looking for orphans needs."""
 
     images: Images
     originals: OriginalVersions
@@ -94,11 +94,11 @@ def list_orphans(
     older_than_seconds: float,
     on_look: Callable[[int, int], None] = lambda looked_at, without_row: None,
 ) -> Look:
-    """Looks at all that lies in the originals' bucket, and for each image's original whether it has a row.
+    """Reads the whole originals' bucket, and checks for each image's original whether it has a row.
 
-    An orphan is older than `older_than_seconds` in every version. `on_look` is told how many originals were looked at,
-    and how many of them have no row. Raises ValueError for an age under `LEAST_AGE_SECONDS`, and Retryable where a
-    store cannot answer for minutes.
+    An orphan is older than `older_than_seconds` in every version. `on_look` is called with how many originals were
+    looked at, and how many of them have no row. Raises ValueError for an age under `LEAST_AGE_SECONDS`, and Retryable
+    if a store cannot answer for minutes.
     """
     if older_than_seconds < LEAST_AGE_SECONDS:
         raise ValueError(f"an original's row may be on its way for {LEAST_AGE_SECONDS} seconds")
@@ -113,7 +113,7 @@ def list_orphans(
         for lying in _objects(ports):
             versions = tuple(version for version in lying if not version.is_marker)
             if not versions:
-                continue  # a delete marker of nothing weighs nothing, and a lifecycle rule forgets it
+                continue  # a delete marker on nothing takes no space, and a lifecycle rule removes it
             image_id = versions[0].image_id
             if image_id is None:
                 foreign += 1
@@ -154,7 +154,7 @@ def list_orphans(
 
 
 def _objects(ports: Ports) -> Iterator[list[StoredVersion]]:
-    """Each object with all its versions, which may be on several pages."""
+    """Each object with all its versions, which may span several pages."""
     after: tuple[str, str] | None = None
     begun: list[StoredVersion] = []
     while True:

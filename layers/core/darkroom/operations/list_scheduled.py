@@ -1,7 +1,8 @@
-"""Looking at what waits for its time: counted by the waiting index alone, in whose future only scheduled images are.
+"""Lists what waits for its time, counted from the waiting index alone: only scheduled images have entries in its
+future.
 
-An image that is not scheduled waits since a moment that has passed; a scheduled one counts from its `process_at`. So a
-key that lies ahead says all that a count needs, and no row is read for it.
+An image that is not scheduled has been waiting since a past moment; a scheduled one counts from its `process_at`. So a
+key in the future is all that a count needs, and no row is read for it.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ CHUNK = 100
 """Rows that are read at once: as many as BatchGetItem takes."""
 
 PAGE_LIMIT = 5000
-"""The most keys that one request reads, of 75 bytes each: some 46 read units, and a tenth of a second."""
+"""The most keys that one request reads, of 75 bytes each: about 46 read units, and a tenth of a second."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which scheduled images are meant: those of these lanes whose time lies in `period`; of one tenant, if one is
+    """Which scheduled images are selected: those in these lanes with a time in `period`; of one tenant, if one is
     named."""
 
     period: Period
@@ -34,7 +35,7 @@ class Selection:
     tenant_id: str | None = None
 
     def covers(self, image: Image | UnreadableRow | None) -> bool:
-        """Whether the row, if there is one that can be read, is that of such an image: one that no worker has begun."""
+        """Whether the row, if it exists and is readable, is a selected image that no worker has begun."""
         return (
             isinstance(image, Image)
             and image.status is Status.SCHEDULED
@@ -56,22 +57,22 @@ class Stretch:
 
     @property
     def images(self) -> int:
-        """How many images of all lanes."""
+        """The number of images in all lanes."""
         return self.images_by_lane.total()
 
     def add(self, lane: str, at: Milliseconds) -> None:
-        """Counts one more, no earlier than those before."""
+        """Counts one more image, no earlier than those before."""
         self.images_by_lane[lane] += 1
         self.last_at = at
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """What waits: the stretches in which anything does, in the order of time, and the first of the rows.
+    """What waits: the stretches with images, in order of time, and the first of the rows.
 
     `due` counts unfinished images of the selection whose time has come: they are in no stretch, and unless rows were
-    read, most may have been begun. `read_until` is up to when the listing is whole, where the limit came before the
-    end; None where it is all. Of the rows that were read, `unreadable` could not be, and do not count.
+    read, most may have been begun. `read_until` is how far the listing is complete, if the limit came before the end;
+    None if it is all. `unreadable` counts rows that were read but are unreadable; they are not included in the counts.
     """
 
     stretches: tuple[Stretch, ...]
@@ -82,13 +83,13 @@ class Listing:
 
     @property
     def images(self) -> int:
-        """How many images wait in all stretches."""
+        """The number of waiting images in all stretches."""
         return sum(stretch.images for stretch in self.stretches)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What looking at scheduled images needs from outside."""
+    """What listing scheduled images needs."""
 
     images: Images
     clock: Clock
@@ -103,11 +104,11 @@ def list_scheduled(
     rows: int = 0,
     on_read: Callable[[int], None] = lambda read: None,
 ) -> Listing:
-    """Counts the selection by the periods that `cut` gives for their instants, reading the first `limit` keys of it.
+    """Counts the selection by the periods that `cut` returns for their instants, reading its first `limit` keys.
 
-    The index is seconds behind its table. Only for the first `rows` images, and for all where the selection names a
-    tenant, whom no key tells, rows are read (consistently): then those count that are scheduled still. `on_read` is
-    told how many keys have been read. Raises Retryable where the table cannot answer.
+    The index is seconds behind its table. Rows are read (consistently) only for the first `rows` images, and for all if
+    the selection names a tenant, whom no key reveals: then only images that are still scheduled count. `on_read` is
+    called with how many keys have been read. Raises Retryable if the table cannot answer.
     """
     now = ports.clock()
     keys = keys_in_order(ports, selection, page_size=limit // len(DUE_SHARD_NAMES))
@@ -120,7 +121,7 @@ def list_scheduled(
         for (at, image_id), lane in chunk:
             if reads_rows:
                 row = known.get(image_id)
-                # One that was moved is listed at both of its times until the index has caught up.
+                # A rescheduled image is listed at both of its times until the index has caught up.
                 if isinstance(row, UnreadableRow):
                     unreadable += 1
                     continue
@@ -146,8 +147,8 @@ def list_scheduled(
 
 
 def keys_in_order(ports: Ports, selection: Selection, *, page_size: int) -> Iterator[tuple[Waiting, str]]:
-    """The keys of the waiting index in the selection's period, each with its lane, in the order of time; up to
-    `page_size` of each partition at a time, and at least a hundred."""
+    """The keys of the waiting index in the selection's period, each with its lane, in order of time; up to `page_size`
+    of each partition at a time, and at least a hundred."""
 
     def of_partition(lane: str, shard: str) -> Iterator[tuple[Waiting, str]]:
         keys = ports.images.waiting(
@@ -163,8 +164,8 @@ def keys_in_order(ports: Ports, selection: Selection, *, page_size: int) -> Iter
 
 
 def ids_in_order(ports: Ports, selection: Selection) -> Iterator[str]:
-    """The ids of the selection in the order of time, as the index has them, read as the caller goes on. Whoever acts on
-    one looks at its row first: its time may have come, or be another by now."""
+    """The selection's ids in order of time, as the index has them, read as the caller iterates. A caller that acts on
+    one must read its row first: its time may have come, or have changed."""
     keys = keys_in_order(ports, selection, page_size=PAGE_LIMIT)
     for chunk in batched(keys, CHUNK, strict=False):
         ids = [key.image_id for key, _ in chunk]

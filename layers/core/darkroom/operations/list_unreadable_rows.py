@@ -1,4 +1,4 @@
-"""Finding the rows that this version cannot read: of all unfinished images by the due index, or of the whole table."""
+"""Finds the rows that this version cannot read: of all unfinished images by the due index, or of the whole table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EVER, _ALL = 10**15, 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """How many rows were read, and those that cannot be read, whose next look comes first in front."""
+    """How many rows were read, and the unreadable ones, ordered by their next look."""
 
     rows: int
     unreadable: tuple[UnreadableRow, ...]
@@ -26,7 +26,7 @@ class Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What the survey needs from outside."""
+    """What the survey needs."""
 
     images: Images
 
@@ -37,7 +37,8 @@ def list_unreadable_rows(
     """Reads the rows of all images that are unfinished or owe something, each of which is in the due index; or, with
     `whole_table`, every row.
 
-    `on_read` is told how many were read and how many of them cannot be. Raises Retryable where the table cannot answer.
+    `on_read` is called with how many were read and how many of them are unreadable. Raises Retryable if the table
+    cannot answer.
     """
     rows, unreadable = 0, list[UnreadableRow]()
     for chunk in batched(ports.images.everything() if whole_table else _unfinished(ports), ROWS_AT_ONCE, strict=False):

@@ -1,4 +1,4 @@
-"""Letting work into a lane, or turning it away while the lane has more to do than it can in time."""
+"""Accepts work into a lane, or turns it away while the lane has more than it can finish in time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from darkroom.ports import Clock, Depths, Throughput
 
 @dataclass(kw_only=True)
 class _View:
-    """What a process knows of a lane: its depth and its drain when it looked, and what it has let in since.
+    """What a process knows about a lane: its depth and its drain at the last look, and what it has accepted since.
 
-    The depth is None where the queue did not answer, the drain where nobody waited, so that nothing was to be
+    The depth is None if the queue did not answer; the drain is None if nothing waited, so that nothing had to be
     calculated.
     """
 
@@ -35,7 +35,7 @@ class _View:
     accepted: int = 0
 
     def is_fresh(self, lane: Lane, now: Milliseconds) -> bool:
-        # A clock that was set back makes it look from the future, and is no reason never to look again.
+        # If the clock was set back, the last look seems to be in the future: that must not prevent the next one.
         if not 0 <= now - self.looked_at < LOOK_SECONDS * 1000:
             return False
         known = lane.drain_floor_per_second if self.drain is None else self.drain
@@ -44,9 +44,9 @@ class _View:
 
 @dataclass(kw_only=True)
 class LoadShedder:
-    """The door of the lanes, one per process: it looks at a lane's queue now and then, and counts by itself in between.
+    """Guards the lanes, one per process: it looks at a lane's queue now and then, and counts by itself in between.
 
-    What it knows is a hint. It never fails: where a queue or the table does not answer, work is let in.
+    What it knows is a hint. It never fails: if a queue or the table does not answer, work is accepted.
     """
 
     depths: Depths
@@ -56,8 +56,8 @@ class LoadShedder:
     _views: dict[str, _View] = field(default_factory=dict)
 
     def require_capacity(self, lane_name: str, tier: Tier, *, process_at: Milliseconds | None = None) -> None:
-        """Lets an image into the lane. Raises TurnedAway (`overloaded`) where the lane has too much to do for its tier;
-        not for one that is to begin (`process_at`) only when what waits now will be done with."""
+        """Accepts an image into the lane. Raises TurnedAway (`overloaded`) if the lane has too much work for the
+        image's tier; not for one that begins (`process_at`) only after the present backlog is finished."""
         now, lane = self.clock(), self.service[lane_name]
         view = self._view(lane, now)
         if view.depth is not None:
@@ -71,8 +71,8 @@ class LoadShedder:
             if isinstance(decision, Shed):
                 raise TurnedAway(
                     "overloaded",
-                    "There is more to do than can be done in time. Send the same request again after "
-                    f"{decision.retry_after_seconds} seconds: by then what waits now will have been developed.",
+                    "There is more work than can be finished in time. Send the same request again after "
+                    f"{decision.retry_after_seconds} seconds: the present backlog will be finished by then.",
                     retry_after_seconds=decision.retry_after_seconds,
                 )
         if process_at is None or process_at <= now:

@@ -1,4 +1,4 @@
-"""How fast an operator's work on many images goes: at most so many a second."""
+"""Limits the rate of an operator's work on many images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from darkroom.ports import Clock
 
 @dataclass(kw_only=True)
 class Pace:
-    """Lets things happen at most `per_second` times a second."""
+    """Lets things happen at most `per_second` times per second."""
 
     per_second: float
     clock: Clock
@@ -25,5 +25,5 @@ class Pace:
             self.pause(left_milliseconds / 1000)
 
     def spend(self) -> None:
-        """One happens."""
+        """Counts one that happens."""
         self.next_at = max(self.clock(), self.next_at) + round(1000 / self.per_second)

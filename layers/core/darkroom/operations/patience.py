@@ -1,4 +1,4 @@
-"""Waiting out what passes by itself, in an operator's work that nobody else waits for."""
+"""Waits out transient failures, in an operator's work that nobody else waits for."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from darkroom.domain.errors import Retryable
 
 PAUSES_SECONDS = (1, 2, 4, 8, 16, 32, 32, 32)
-"""Two minutes in all, after what the SDK has tried by itself: longer than a table or a bucket takes to make room."""
+"""Two minutes in all, after the SDK's own retries: longer than a table or a bucket takes to scale up."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """How an operator waits: `pause` waits so many seconds, or until `stop` says that the end is wanted."""
+    """How an operator's work waits: `pause` waits that many seconds, or until `stop` returns True."""
 
     pause: Callable[[float], None]
     stop: Callable[[], bool]
 
     def __call__[*Arguments, Answer](self, call: Callable[[*Arguments], Answer], *arguments: *Arguments) -> Answer:
-        """What `call` gives, which may be repeated. Raises the last Retryable where it cannot work for minutes, or
-        where the end is wanted."""
+        """Returns the result of `call`, which may be repeated. Raises the last Retryable if it fails for minutes, or if
+        `stop` asks for the end."""
         for pause_seconds in PAUSES_SECONDS:
             try:
                 return call(*arguments)

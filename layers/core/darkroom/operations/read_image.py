@@ -1,4 +1,4 @@
-"""Telling a client where its image stands, and where its variants lie."""
+"""Tells a client the status of its image, and where its variants are."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from darkroom.ports import Clock, Outputs
 
 
 class UnknownImage(LookupError):
-    """No image of this tenant has that id; another tenant's image is no different from none."""
+    """This tenant has no image with that id; another tenant's image is treated like a missing one."""
 
 
 class VariantNotReady(LookupError):
-    """The image has not been done yet, or is developed again because this variant is missing; `image` says where it
-    stands."""
+    """The image is not done yet, or is being developed again because this variant is missing; `image` has its
+    status."""
 
     def __init__(self, image: Image) -> None:
         super().__init__(f"the image is {image.status}")
@@ -25,7 +25,7 @@ class VariantNotReady(LookupError):
 
 
 class UnknownVariant(LookupError):
-    """The image was done and has no variant of that name; `names` are those it has."""
+    """The image is done and has no variant with that name; `names` are the existing ones."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         super().__init__("no such variant")
@@ -33,7 +33,7 @@ class UnknownVariant(LookupError):
 
 
 class VariantMissing(LookupError):
-    """The image was done, and the object of its variant is not there as it was stored: only an operator can help."""
+    """The image is done, but its variant's object is not there as it was stored: only an operator can help."""
 
     def __init__(self, image: Image, variant: Variant) -> None:
         super().__init__(f"{variant.key} is not there")
@@ -43,22 +43,22 @@ class VariantMissing(LookupError):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(ListPorts):
-    """What reading an image needs from outside, beside what a list does."""
+    """What reading an image needs besides the ports of a list."""
 
     outputs: Outputs
     clock: Clock
 
 
 def read_image(ports: Ports, image_id: str, *, tenant_id: str) -> Image:
-    """The image as it stands now. Raises UnknownImage, and Retryable where the table cannot answer."""
+    """The image in its current state. Raises UnknownImage, and Retryable if the table cannot answer."""
     return _owned(ports, image_id, tenant_id)
 
 
 def variant_url(ports: Ports, image_id: str, name: str, *, tenant_id: str) -> str:
-    """An address of one variant, good for 15 minutes; while an image is developed again, of what was made before.
+    """The URL of one variant, valid for 15 minutes; while an image is developed again, that of the earlier variant.
 
-    Raises UnknownImage, VariantNotReady, UnknownVariant, VariantMissing, and Retryable where the table cannot answer.
-    Where the store cannot answer, the address is given all the same.
+    Raises UnknownImage, VariantNotReady, UnknownVariant, VariantMissing, and Retryable if the table cannot answer. If
+    the store cannot answer, the URL is returned all the same.
     """
     image = _owned(ports, image_id, tenant_id)
     if not image.variants:
@@ -82,6 +82,6 @@ def _owned(ports: Ports, image_id: str, tenant_id: str) -> Image:
     image = ports.images.get(image_id) if is_image_id(image_id) else None
     if image is None or image.tenant_id != tenant_id:
         raise UnknownImage
-    if image.is_deleted and image.status is not Status.CANCELLED:  # its tombstone shows nothing of what it was
+    if image.is_deleted and image.status is not Status.CANCELLED:  # its tombstone shows nothing about the image
         raise UnknownImage
     return image

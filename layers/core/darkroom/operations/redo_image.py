@@ -1,4 +1,4 @@
-"""Having a done image developed once more, for an operator: its outputs are gone, or are no good.
+"""Develops a done image again, for an operator: its outputs are missing or bad.
 
 Its variants stay, in the row and in the store, until the new run has made others.
 """
@@ -20,13 +20,13 @@ class NotRedoable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueuePorts):
-    """What a redo needs from outside: no more than sending its message does."""
+    """What a redo needs: only the ports of sending its message."""
 
 
 def redo_image(ports: Ports, image_id: str) -> Image:
-    """Begins the next run of an image that is done; returns the row as it is then.
+    """Begins the next run of a done image; returns the row afterwards.
 
-    Raises NotRedoable, and Retryable where the table cannot answer.
+    Raises NotRedoable, and Retryable if the table cannot answer.
     """
     image = ports.images.get(image_id) if is_image_id(image_id) else None
     reason = _why_not(image)

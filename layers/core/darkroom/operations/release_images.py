@@ -1,4 +1,5 @@
-"""Letting a batch go when it wakes: what is still wanted goes to its lane, or is held once more, closer by."""
+"""Releases a batch when it wakes: each image that is still wanted goes to its lane, or is held once more, in a closer
+ring."""
 
 from __future__ import annotations
 
@@ -29,23 +30,23 @@ CHUNK = 100
 """Rows that are read at once: as many as BatchGetItem takes."""
 
 WINDOWS_AHEAD_SECONDS = 30
-"""How long before their time those who need windows reserve them: windows follow each other in the order in which they
-are reserved, so whoever reserved long before its time would have the others of earlier times wait behind it, and the
-lane for nobody. Long enough for some calls that die on the way."""
+"""How long before their time images that need windows reserve them. Windows follow each other in the order of their
+reservation, so an early reservation would make batches with earlier times wait behind it, and leave the lane idle. It
+is long enough for a few calls that die on the way."""
 
 AGAIN_SECONDS = 5
-"""How long a release waits after a call that failed in its midst."""
+"""How long a release waits after a call that failed midway."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """How far a release has come: `position` entries are settled. Where it is not `done`, it goes on at `wake_at`;
+    """How far a release has come: `position` entries are settled. Unless it is `done`, it continues at `wake_at`;
     `begins_at` is when the next of them comes to its lane, in the stretch that is reserved for all that are left, and
-    None where none is.
+    None if nothing is reserved.
 
-    `sent` went to their lanes and `held` are held once more; `stale` were cancelled, moved or are gone, and `skipped`
-    are left to the sweeper, because this version can bring them to no lane: by their ids, each with the reason. So are
-    `unreadable` rows. `latest_seconds` is how late the latest of those sent was, 0 where none was.
+    `sent` went to their lanes and `held` are held once more; `stale` were cancelled, rescheduled or are gone, and
+    `skipped` are left to the sweeper, because this version can bring them to no lane: by their ids, each with the
+    reason. So are `unreadable` rows. `latest_seconds` is how late the latest of those sent was, 0 if none was late.
     """
 
     done: bool
@@ -62,7 +63,7 @@ class Released:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What a release needs from outside, and what each lane is deployed with: it is paced by that."""
+    """What a release needs, and each lane's deployed configuration, which sets its pace."""
 
     images: Images
     lanes: Lanes
@@ -81,16 +82,17 @@ def release_images(
     begins_at: Milliseconds | None,
     out_of_time: Callable[[], bool],
 ) -> Released:
-    """Settles the batch under `key` from `position` on, and removes it when all is settled.
+    """Settles the batch under `key` from `position` on, and removes it when everything is settled.
 
-    Where many have the same time, they come to their lane one after the other: each hundred reserves its window behind
-    all others when it goes, and what is left when windows are further ahead than the lane can hold reserves them at
-    once. The state between two calls is `position` and `begins_at`; where a call died, the calendar knows how far it
-    came.
+    Many images with the same time come to their lane one after the other: each hundred reserves its window behind all
+    others when it is sent, and once windows are further ahead than the lane can hold, all that is left reserves them at
+    once. The state between two calls is `position` and `begins_at`; if a call died, the reservations table knows how
+    far it came.
 
-    Each entry's row is read first (consistently): only what still waits for this time goes. It may be done again from
-    any point: a message that was sent twice finds its image begun. What this version can bring to no lane is skipped,
-    and keeps nobody waiting. Raises Retryable where nothing could be settled, and UnreadableBatch.
+    Each entry's row is read first (consistently): only images that still wait for this time are sent. The work may be
+    repeated from any point: a message that was sent twice finds its image begun. An image that this version can bring
+    to no lane is skipped, and does not hold up the others. Raises Retryable if nothing could be settled, and
+    UnreadableBatch.
     """
     dumped = ports.holds.get(key)
     if dumped is None:  # an earlier attempt has settled and removed it, and its answer was lost
@@ -110,7 +112,7 @@ def release_images(
         except Retryable:
             if release.position == position:
                 raise
-            # What was settled is not gone through again.
+            # What was settled is not repeated.
             wake_at = _whole_second(ports.clock() + AGAIN_SECONDS * 1000)
         if wake_at is not None:
             return release.so_far(done=False, wake_at=wake_at)
@@ -135,16 +137,15 @@ class _Release:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is so many that they must not all come to their lane at once."""
+        """Whether there are so many that they must not all come to their lane at once."""
         return self.batch.is_release and len(self.batch.entries) >= FULL_SLOT
 
     def takes_turns(self, chunk: Sequence[Entry]) -> bool:
-        """Whether those of one chunk follow each other faster than their lane is to take them."""
+        """Whether the images of one chunk follow each other faster than their lane should take them."""
         return self.is_large and chunk[-1].process_at - chunk[0].process_at < self._length(chunk[0], len(chunk))
 
     def go_on_from_where_another_died(self) -> None:
-        """Whatever has had its window is not given another: its message is in the lane, and the window would stay
-        empty."""
+        """Skips a chunk that has had its window: its messages are in the lane, and another window would stay empty."""
         self._window = self.ports.reservations.window_of(self.key) if self.is_large else None
         if self._window is not None and self._window.position >= self.position:
             self.position = self._window.position
@@ -165,7 +166,7 @@ class _Release:
         )
 
     def not_before(self, chunk: Sequence[Entry]) -> Milliseconds | None:
-        """When the chunk may go, where that is not now because it is further ahead than its lane can hold, or than
+        """When the chunk may be sent, if that is not now because it is further ahead than its lane can hold, or than
         windows are given."""
         placeable = self._placeable(chunk)
         if not self.batch.is_release or not placeable:
@@ -176,7 +177,7 @@ class _Release:
         return self._too_far(self._windows(placeable, self.begins_at))
 
     def settle(self, chunk: Sequence[Entry]) -> Milliseconds | None:
-        """Sends or holds what of the chunk is still wanted; or returns when its window can be waited for."""
+        """Sends or holds what is still wanted of the chunk; or returns when to wait for its window."""
         rows = self.ports.images.get_all([entry.message.image_id for entry in chunk])
         awaited = [entry for entry in chunk if is_awaited(entry, rows.get(entry.message.image_id))]
         wanted = self._placeable(awaited)
@@ -201,8 +202,8 @@ class _Release:
 
     def _send(self, wanted: Sequence[Entry], windows: Sequence[Milliseconds]) -> None:
         now = self.ports.clock()
-        # Whatever woke so late that its lane can hold it by now goes there at once: the hold queue would cost it a
-        # minute.
+        # If the batch woke so late that the lane can hold a message by now, it goes there at once: the hold queue would
+        # cost it a minute.
         going = [
             (entry, window)
             for entry, window in zip(wanted, windows, strict=True)
@@ -227,7 +228,7 @@ class _Release:
         failed += [(staying[number], error) for number, error in unheld.items()]
         for entry, error in failed:
             if not isinstance(error, Unplaceable):
-                # The next attempt begins with this chunk: what of it was sent already is sent twice, and begun once.
+                # The next attempt begins with this chunk: what was already sent of it is sent twice, and begun once.
                 raise error
             self.skipped[entry.message.image_id] = str(error)
 
@@ -235,18 +236,18 @@ class _Release:
         return [entry for entry in entries if self._unplaceable_because(entry) is None]
 
     def _unplaceable_because(self, entry: Entry) -> str | None:
-        # Those of one hundred wait for its last: one that a release does not reach must not be it.
+        # The images of one hundred wait for its last: an image that a release does not reach must not be that one.
         if self.batch.is_release and entry.process_at > self.batch.wake_at + LANE_DELAY_SECONDS * 1000:
             return "its time is beyond its batch's"
         return unplaceable_because(entry, self.ports.clock(), self.ports.service)
 
     def _take_window(self, wanted: Sequence[Entry]) -> Milliseconds:
-        """When the next of them come to their lane: the window that they had before a call died, or a new one."""
+        """When the next images come to their lane: the window that they had before a call died, or a new one."""
         if self._window is not None and self._window.position == self.position:
             return self._window.begins_at
         begins_at = self._reserve(wanted[0], len(wanted))
         if self._too_far(self._windows(wanted, begins_at)) is not None:
-            # So many are ahead that all that are left reserve their windows now: they need not ask again and again.
+            # So many are ahead that all that is left reserves its windows now, instead of asking again and again.
             left = len(self.batch.entries) - self.position - len(wanted)
             begins_at = self._reserve(wanted[-1], left) - self._length(wanted[0], len(wanted))
             self.begins_at = begins_at
@@ -255,7 +256,7 @@ class _Release:
         return begins_at
 
     def _reserve(self, first: Entry, count: int) -> Milliseconds:
-        """When windows for so many begin in their lane, behind all others."""
+        """When windows for that many begin in their lane, behind all others."""
         return self.ports.reservations.reserve(
             first.message.lane,
             not_before=max(first.process_at, self.ports.clock()),
@@ -263,18 +264,18 @@ class _Release:
         )
 
     def _too_far(self, windows: Sequence[Milliseconds]) -> Milliseconds | None:
-        """When to go on, where the last of the windows is further ahead than its lane can hold."""
+        """When to continue, if the last of the windows is further ahead than its lane can hold."""
         if not windows or windows[-1] <= self.ports.clock() + LANE_DELAY_SECONDS * 1000:
             return None
-        # Later than it could be, so that it sends the more; and no later than keeps the lead of a release.
+        # Later than possible, so that it sends more at once; but early enough to keep the lead of a release.
         return _whole_second(max(windows[0] - RELEASE.lead_seconds * 1000, windows[-1] - LANE_DELAY_SECONDS * 1000))
 
     def _length(self, entry: Entry, count: int) -> Milliseconds:
-        """How long the entry's lane takes for so many."""
+        """How long the entry's lane takes for that many."""
         return round(1000 * count / self.ports.service[entry.message.lane].release_per_second)
 
     def _windows(self, entries: Sequence[Entry], begins_at: Milliseconds | None) -> list[Milliseconds]:
-        """When each comes to its lane: at its time, or one after the other where they have windows from `begins_at`
+        """When each image comes to its lane: at its time, or one after the other if they have windows from `begins_at`
         on."""
         windows: list[Milliseconds] = []
         for entry in entries:
@@ -285,7 +286,7 @@ class _Release:
 
 
 def is_awaited(entry: Entry, image: Image | UnreadableRow | None) -> bool:
-    """Whether the image, as far as anybody knows, still waits for the time that the entry remembers."""
+    """Whether the image, as far as is known, still waits for the time in the entry."""
     message = entry.message
     return (
         isinstance(image, Image)
@@ -295,5 +296,5 @@ def is_awaited(entry: Entry, image: Image | UnreadableRow | None) -> bool:
 
 
 def _whole_second(instant: Milliseconds) -> Milliseconds:
-    """Not before `instant`: Step Functions cuts a Timestamp's milliseconds off."""
+    """The first whole second from `instant` on: Step Functions truncates a Timestamp's milliseconds."""
     return -(-instant // 1000) * 1000

@@ -1,19 +1,19 @@
-"""Removing originals without a row, so that none is removed that a row vouches for, whenever that row is written.
+"""Removes originals without a row, but never one that a row refers to, whenever that row is written.
 
-Age alone does not say so. A request under an Idempotency-Key may be repeated days later: it finds the original that the
-first one stored, takes it over as it lies there, and writes the row that pins its version. Therefore:
+Age alone is not enough. A request with an Idempotency-Key may be repeated days later: it finds the original that the
+first one stored, adopts it, and writes the row that pins its version. Therefore:
 
-1. A delete marker is put on each orphan. From then on a repetition does not meet it: its own bytes become a new version
-   (`If-None-Match` holds where "the current object version is a delete marker",
+1. A delete marker is put on each orphan. From then on a repetition does not find it: its own bytes become a new version
+   (`If-None-Match` holds if "the current object version is a delete marker",
    https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html). Nothing is lost by that: rows pin
-   versions, and a version is read whether a marker lies on it or not.
-2. Two minutes pass. Whoever met the orphan before the marker has written the row by then or never will.
-3. The rows are read again, consistently. Without a row, the versions that were listed go, and no others: one that has
-   come since is somebody's. Where there is a row now, the marker goes instead.
+   versions, and a version can be read whether or not it is under a marker.
+2. Two minutes pass. A request that found the orphan before the marker has written the row by then or never will.
+3. The rows are read again, consistently. If there is still no row, the listed versions are removed, and no others: a
+   version that has come since belongs to a request. If there is a row now, the marker is removed instead.
 
-So a row pins either a version that came after the first look, which is never touched, or one that was met before the
-marker, and then step 3 sees it. Versions go before markers: the other way round they could be met in between.
-Whoever dies anywhere leaves orphans that are hidden; a repetition finds them and goes on.
+So a row pins either a version that came after the first look, which is never touched, or one that was found before the
+marker, and then step 3 sees the row. Versions are removed before markers: otherwise they could be found in between. A
+crash anywhere leaves hidden orphans; a repetition finds them and continues.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from darkroom.operations.patience import Patience
 from darkroom.ports import Images, OriginalVersions
 
 HIDDEN_SECONDS = 120
-"""How long orphans are hidden before they are looked at again: twice the timeout of any function that stores originals,
-and of the gateway's 30 seconds four times."""
+"""How long orphans are hidden before they are checked again: twice the timeout of any function that stores originals,
+and four times the gateway's 30 seconds."""
 
 MOST_WITHOUT_ROW, MOST_SHARE_WITHOUT_ROW = 100, 0.05
-"""More originals without a row than both say are not what dying requests leave: the table has lost rows."""
+"""If both limits are exceeded, the originals without a row do not come from dying requests: the table has lost rows."""
 
 
 class TableSeemsLost(Exception):
-    """So many originals have no row that the rows are what is missing. Nothing was changed."""
+    """So many originals have no row that it is the rows that are missing. Nothing was changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
     """What became of the orphans: how many are gone with how many bytes, and how many have a row now and stay. Not
-    `complete` where the end was asked for before; what is left is hidden at most."""
+    `complete` if the operator stopped it early; then the rest is at most hidden."""
 
     removed: int
     size_bytes: int
@@ -58,7 +58,7 @@ def table_seems_lost(look: Look) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What removing orphans needs from outside."""
+    """What removing orphans needs."""
 
     images: Images
     originals: OriginalVersions
@@ -72,11 +72,11 @@ def remove_orphans(
     table_is_whole: bool,
     on_progress: Callable[[str, int, int], None] = lambda doing, done, total: None,
 ) -> Removal:
-    """Removes the orphans that `look` holds, with all their versions, but for those that have got a row.
+    """Removes the orphans that `look` holds, with all their versions, except those that have got a row.
 
-    `on_progress` is told what is done, how much of it, and of how much. Raises TableSeemsLost, unless the operator says
-    that `table_is_whole`, and Retryable where a store cannot answer for minutes: what is gone is gone, and a repetition
-    goes on from there.
+    `on_progress` is called with the step, how much of it is done, and of how much. Raises TableSeemsLost, unless the
+    operator says that `table_is_whole`, and Retryable if a store cannot answer for minutes: what was removed stays
+    removed, and a repetition continues from there.
     """
     if table_seems_lost(look) and not table_is_whole:
         raise TableSeemsLost

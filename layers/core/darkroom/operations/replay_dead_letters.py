@@ -1,7 +1,7 @@
-"""Replaying what was given up: its row is opened for a new run, then its message sent, then its dead letter removed.
+"""Replays failed images: each row is reopened for a new run, then its message is sent, then its dead letter removed.
 
-Whatever dies in between, the row decides: a run that it has left is never opened again, and where nobody sent a message
-for an opened row, the sweeper does.
+After a crash midway the row decides: a run that it has left is never opened again, and if no message was sent for a
+reopened row, the sweeper sends it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from darkroom.operations.pace import Pace
 from darkroom.ports import Redrives
 
 REDRIVE_LIMIT = 30_000
-"""The most dead letters of a queue that a move as a whole takes: about as many as can be read while they stay
-hidden."""
+"""The most dead letters in a queue for a redrive as a whole: about as many as can be read while they stay hidden."""
 
 _LOOKS = 5
 """Dead letters may still be arriving while the rows of the others are opened."""
@@ -51,12 +50,12 @@ class NotReplayable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(ListPorts, EnqueuePorts):
-    """What a replay needs from outside: no more than looking at dead letters and sending messages do."""
+    """What a replay needs: only the ports of reading dead letters and sending messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueuePorts(Ports):
-    """What replaying a whole queue needs beside."""
+    """What replaying a whole queue needs in addition."""
 
     redrives: Redrives
     pause: Callable[[float], None]
@@ -64,8 +63,8 @@ class QueuePorts(Ports):
 
 @dataclass(kw_only=True)
 class Counts:
-    """What has been done so far, for whoever watches: `replayed` opened a row, `finished` completed what an interrupted
-    replay had begun; anything else is the verdict of a case that was left alone. `on_change` is reported each."""
+    """Progress so far: `replayed` opened a row, `finished` completed what an interrupted replay had begun; anything
+    else is the verdict of a case that was left alone. `on_change` is called for each."""
 
     counts: Counter[str] = field(default_factory=Counter)
     on_change: Callable[[], None] = lambda: None
@@ -79,10 +78,10 @@ class Counts:
 def replay_dead_letters(
     ports: Ports, queue: str, selection: Selection, *, pace: Pace, stop: Callable[[], bool], counts: Counts
 ) -> bool:
-    """Replays the cases of the queue that are meant and stand `failed`; returns whether the whole queue was seen.
+    """Replays the queue's selected cases with the verdict `failed`; returns whether the whole queue was seen.
 
-    A dead letter whose run its row has left is removed too: what replayed it died before it could. Raises Retryable
-    where AWS cannot answer: what was done is done, and a repetition goes on from there.
+    A dead letter whose run its row has left is removed too: the replay that opened the row died before it could. Raises
+    Retryable if AWS cannot answer: what was done stays done, and a repetition continues from there.
     """
     opened: set[str] = set()
 
@@ -90,7 +89,7 @@ def replay_dead_letters(
         if not selection.covers(case, ports.clock()):
             return False
         if is_replayable(case) or is_left_over(case):
-            # One that failed again in the meantime waits for the operator's next decision.
+            # An image that failed again in the meantime waits for the operator's next decision.
             return case.message is not None and case.message.image_id not in opened
         counts.add(case.verdict.value)
         return False
@@ -132,9 +131,9 @@ def is_left_over(case: Case) -> bool:
 
 
 def replay_image(ports: Ports, image_id: str) -> Image:
-    """Replays a failed image by its row, whether or not it has a dead letter; returns the row as it is then.
+    """Replays a failed image by its row, whether or not it has a dead letter; returns the row afterwards.
 
-    Raises NotReplayable, and Retryable where the table cannot answer.
+    Raises NotReplayable, and Retryable if the table cannot answer.
     """
     image = ports.images.get(image_id)
     reason = why_not_replayable(image)
@@ -166,18 +165,18 @@ def replay_queue(
     counts: Counts,
     on_redrive: Callable[[Redrive], None] = lambda redrive: None,
 ) -> Redrive | None:
-    """Replays a whole queue: opens the row of every image that stands `failed`, then has SQS move all dead letters
+    """Replays a whole queue: opens the row of every image with the verdict `failed`, then has SQS move all dead letters
     back.
 
-    A moved dead letter describes the run before, and reminds the worker of the new one as well as a message of its own
-    would. Returns the move as it ended, cancelled where `stop` wanted the end, or None where it was not begun. Raises
-    NotReplayable where dead letters must not be moved or the move failed, and Retryable where AWS cannot answer.
+    A moved dead letter describes the previous run, but wakes a worker for the new one as well as its own message would.
+    Returns the redrive when it has ended, cancelled if `stop` asked for the end, or None if it was not begun. Raises
+    NotReplayable if dead letters must not be moved or the redrive failed, and Retryable if AWS cannot answer.
     """
     if not _open_all(ports, queue, per_second=per_second, stop=stop, counts=counts):
         return None
     running = ports.redrives.latest(queue)
     if running is not None and not running.status.is_over:
-        # An earlier command started it and died; its dead letters may have come before these rows were opened.
+        # An earlier command started it and died; its dead letters may have been moved before these rows were opened.
         running = _followed(ports, running, stop=stop, on_redrive=on_redrive)
         if running.status is RedriveStatus.CANCELLED or ports.dead_letters.depth(queue) == 0:
             return running
@@ -192,10 +191,10 @@ def replay_queue(
 
 
 def _open_all(ports: Ports, queue: str, *, per_second: int, stop: Callable[[], bool], counts: Counts) -> bool:
-    """Opens every failed row that a dead letter in the queue describes, until a look finds no more; False where
-    stopped.
+    """Opens every failed row that a dead letter in the queue describes, until a look finds no more; False if stopped.
 
-    Each row expects its message when the move will have come to it, so that the sweeper does not overtake the redrive.
+    Each row expects its message when the redrive will have reached it, so that the sweeper does not overtake the
+    redrive.
     """
     opened: set[str] = set()
     for _ in range(_LOOKS):
@@ -210,7 +209,7 @@ def _open_all(ports: Ports, queue: str, *, per_second: int, stop: Callable[[], b
         for case in failed:
             if stop():
                 return False
-            if case.image is None or case.message is None:  # such a case does not stand `failed`
+            if case.image is None or case.message is None:  # such a case is not `failed`
                 continue
             now = ports.clock()
             message_at = now + round(1000 * len(opened) / per_second)
@@ -226,11 +225,11 @@ def _image_id(case: Case) -> str | None:
 
 
 def refuse_what_cannot_be_moved(queue: str, cases: tuple[Case, ...], *, complete: bool) -> None:
-    """Raises NotReplayable where a move of the whole queue would do harm."""
+    """Raises NotReplayable if a redrive of the whole queue would do harm."""
     if not complete:
         raise NotReplayable(
-            f"More than {REDRIVE_LIMIT:,} dead letters lie in {queue}: too many to open all rows before they move. "
-            "Leave --all out: dead letter by dead letter any number can be replayed."
+            f"More than {REDRIVE_LIMIT:,} dead letters are in {queue}: too many to open all rows before they move. "
+            "Leave --all out: one by one, any number can be replayed."
         )
     unreadable = sum(case.verdict is Verdict.UNREADABLE for case in cases)
     unknown = sum(case.verdict is Verdict.UNKNOWN for case in cases)

@@ -1,4 +1,4 @@
-"""Keeping count of a worker's time, and handing it in now and then: how fast a lane drains is known by it."""
+"""Counts a worker's time and reports it now and then, so that each lane's drain rate is known."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from darkroom.domain.load_shedding import NO_WORK, Work
 from darkroom.ports import Clock, Throughput
 
 REPORT_MILLISECONDS = 5_000
-"""So long must a worker have been busy before it hands in: one write for five seconds of work, however short each
+"""How long a worker must have been busy before it reports: one write per five seconds of work, however short each
 image's was."""
 
 
 @dataclass
 class ThroughputCounter:
-    """What this process has done for each lane since it last reported."""
+    """What this process has done for each lane since its last report."""
 
     work: dict[str, Work] = field(default_factory=dict)
 
@@ -27,15 +27,15 @@ class ThroughputCounter:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What handing in needs from outside."""
+    """What reporting needs."""
 
     throughput: Throughput
     clock: Clock
 
 
 def report_throughput(ports: Ports, counter: ThroughputCounter) -> dict[str, Work]:
-    """Hands in what is worth a write, and returns it by lane. What cannot be reported now is forgotten: it makes the
-    rate a little less exact, and costs no image anything."""
+    """Reports every lane's counts that are worth a write, and returns them by lane. Counts that cannot be reported now
+    are dropped: the rate becomes a little less exact, and no image is affected."""
     worth = {lane: work for lane, work in counter.work.items() if work.busy_milliseconds >= REPORT_MILLISECONDS}
     reported = {}
     for lane, work in worth.items():

@@ -1,4 +1,4 @@
-"""Revoking an API key: an operator's verb. It opens nothing any more within the authorizer's cache time."""
+"""Revokes an API key: an operator command. The key stops working within the authorizer's cache time."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from darkroom.ports import Clock, Tenants
 
 
 class UnknownKey(LookupError):
-    """There is no key of that id."""
+    """There is no key with that id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What revoking a key needs from outside."""
+    """What revoking a key needs."""
 
     tenants: Tenants
     clock: Clock
 
 
 def revoke_key(ports: Ports, key_id: str) -> ApiKey:
-    """The revoked key. Revoking it again changes nothing.
+    """Returns the revoked key. Revoking it again changes nothing.
 
-    Raises UnknownKey, and Retryable where the table cannot answer.
+    Raises UnknownKey, and Retryable if the table cannot answer.
     """
     key = ports.tenants.revoke_key(key_id, ports.clock()) if is_key_id(key_id) else None
     if key is None:

@@ -1,4 +1,4 @@
-"""Accepting an upload: the original, then the row, then the message; after the row nothing can be lost."""
+"""Accepts an upload: stores the original, then the row, then the message; after the row nothing can be lost."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-"""The most that a direct upload may weigh. Base64 makes 4/3 of it, and Lambda's synchronous payload ends at 6 MB."""
+"""The largest direct upload. Base64 makes it 4/3 as large, and Lambda's synchronous payload ends at 6 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
     """What a client sent, and who sent it: the tenant's tier decides the lane.
 
-    `variants` are names of the preset's variants, parted by commas; `recipe` is a recipe of the client's own, in JSON,
+    `variants` are names of the preset's variants, comma-separated; `recipe` is the client's own recipe, in JSON,
     instead of a preset.
     """
 
@@ -47,7 +47,7 @@ class Upload:
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """The image that the upload became, or that an earlier upload with the same key had become (`replayed`)."""
+    """The image that the upload became, or that an earlier upload with the same key became (`replayed`)."""
 
     image: Image
     replayed: bool
@@ -55,7 +55,7 @@ class Accepted:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueueInTimePorts):
-    """What an upload needs from outside, beside what sending its message does, and which files are accepted."""
+    """What an upload needs besides the ports of sending its message, and which formats are accepted."""
 
     originals: Originals
     load_shedder: LoadShedder
@@ -69,8 +69,9 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
     `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `invalid_idempotency_key`,
     `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
-    too much to do, unless it repeats an earlier upload under its key, and Retryable where the store or the table
-    cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is due, the sweeper sends.
+    too much work, unless it repeats an earlier upload with its key, and Retryable if the store or the table cannot
+    answer: then nothing was promised. A queue that cannot answer is no error: the row is due, and the sweeper sends the
+    message.
     """
     check_idempotency_key(upload.idempotency_key)
     order = order_of(preset=upload.preset, variants=upload.variants, recipe=upload.recipe)
@@ -87,13 +88,13 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
             return _replay(ports, earlier, fingerprint)
 
     now = ports.clock()
-    # After the look at an earlier request: a time that was to come then may have passed since.
+    # After looking for an earlier request: a time that was in the future then may have passed since.
     appointment = appoint(upload.timetable, now=now)
     lane = lane_for(upload.tier).name
     ports.load_shedder.require_capacity(lane, upload.tier, process_at=appointment.process_at)
     original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
-        # Only a key can meet another original under its id: an earlier upload put it and got no row, or is about to.
+        # Only a key can lead to another original under its id: an earlier upload put it and got no row, or is about to.
         raise key_reused()
     row = accept(
         image_id=image_id,
@@ -113,7 +114,7 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
     image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:
         return _replay(ports, image, fingerprint)
-    # The row may be this request's own from a write whose answer was lost: then the message is still to be sent.
+    # The row may be this request's own, from a write whose answer was lost: then the message is still to be sent.
     enqueue_in_time(ports, image)
     return Accepted(image=image, replayed=False)
 
@@ -122,8 +123,9 @@ def _replay(ports: Ports, image: Image, fingerprint: str) -> Accepted:
     """Answers a repeated request with the image of the first one."""
     check_repeats(image, fingerprint)
     if image.status in (Status.PENDING, Status.SCHEDULED) and image.attempt == 0:
-        # The earlier request may have ended between its row and its message: that is why a client repeats it. A second
-        # message costs one look at the row; without it the image would wait for the sweeper, which waits for a backlog.
+        # The earlier request may have ended between its row and its message: that is why clients repeat requests. A
+        # second message costs one read of the row; without it the image would wait for the sweeper, which waits for a
+        # backlog.
         enqueue_in_time(ports, image)
     return Accepted(image=image, replayed=True)
 
@@ -135,6 +137,6 @@ def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
         raise Rejected(
             "upload_too_large",
             f"The upload has {len(body)} bytes; at most {MAX_BODY_BYTES} can be sent in one request. "
-            "Announce a larger file with POST /uploads, which answers with a place to upload it to.",
+            "Announce a larger file with POST /uploads, which answers with a form to upload it.",
         )
     return accepted_media_type(body[:SNIFF_BYTES], input_formats)

@@ -1,4 +1,4 @@
-"""Looking at every unfinished image whose time has come: whatever was lost on the way is sent again."""
+"""Looks at every unfinished image that is due: messages that were lost on the way are sent again."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from darkroom.ports import (
 )
 
 SHARD_LIMIT = 500
-"""Images that one sweep looks at in a shard; the oldest come first, and the next sweep goes on."""
+"""The most images of a shard that one sweep looks at; the oldest come first, and the next sweep continues."""
 
 DEAD_LETTERS_LIMIT = 1000
-"""Dead letters of one queue that one sweep looks through for the one that it is about to place."""
+"""The most dead letters of a queue that one sweep searches for the one that it is about to place."""
 
 LOOKS_AT_DEAD_LETTERS = 3
-"""How often a sweep that could not see all dead letters leaves it to the next one: they may be many, in an operator's
-hands, or hidden by a receive whose answer was lost."""
+"""How often a sweep that could not see all dead letters leaves the decision to the next one: they may be many, taken by
+an operator, or hidden by a receive whose answer was lost."""
 
 
 POSTPONED_SECONDS = 600
-"""How long what cannot be seen to is left alone, a row that is unreadable or trips a bug: it stays due, and before all
-others, so that a few hundred of it would keep a shard's sweeps from everything else."""
+"""How long an image is postponed that cannot be processed because its row is unreadable or hits a bug: it stays due,
+before all others, so that a few hundred of them would keep a shard's sweeps from everything else."""
 
 
 @dataclass(kw_only=True)
@@ -52,9 +52,8 @@ class Sweep:
     """What one sweep did, by outcome: `rescued`, `waiting`, `gave_up`, `dead_letter_placed`, `removed`, `unsent`,
     `unreadable`, or the reason why there was nothing to do.
 
-    `unreadable` are the rows that were met and left as they are; `errors` holds, by image id, what should not have
-    happened, and `unlisted`, by shard, why the due index did not tell what is due there. `complete` is False where time
-    ran out.
+    `unreadable` are the rows that were met and left as they are; `errors` holds unexpected errors by image id, and
+    `unlisted`, by shard, why the due index could not be listed. `complete` is False if time ran out.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -66,8 +65,8 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True)
 class Measures:
-    """How long the oldest unfinished image of each lane has waited (0 where none waits), and how many dead letters lie
-    in each queue; `problems` says of the lanes and queues that are in neither why not."""
+    """How long the oldest unfinished image of each lane has waited (0 if none waits), and how many dead letters are in
+    each queue; `problems` has an error for each lane and queue that is in neither."""
 
     oldest_seconds: dict[str, float] = field(default_factory=dict)
     letters: dict[str, int] = field(default_factory=dict)
@@ -76,7 +75,7 @@ class Measures:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueueInTimePorts):
-    """What a sweep needs from outside, beside what sending messages does, and what each lane is deployed with."""
+    """What a sweep needs besides the ports of sending messages, and each lane's deployed configuration."""
 
     uploads: Uploads
     originals: Originals
@@ -88,8 +87,8 @@ class Ports(EnqueueInTimePorts):
 
 
 def measure(ports: Ports) -> Measures:
-    """What the alarms watch. It never raises: whatever cannot be measured is a problem of that lane or queue alone, and
-    no reason not to sweep."""
+    """Measures what the alarms watch. It never raises: what cannot be measured is a problem of that lane or queue
+    alone, and no reason not to sweep."""
     problems: dict[str, Exception] = {}
 
     def each[Value](what: str, names: Iterable[str], call: Callable[[str], Value]) -> dict[str, Value]:
@@ -115,8 +114,8 @@ def measure(ports: Ports) -> Measures:
 def sweep_due_images(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
     """Looks at what is due in every shard until done or `out_of_time`.
 
-    An image that a queue or the table cannot serve now stays due. One that is unreadable or trips a bug is looked at
-    again later and stops no other, and so does a shard that is not listed.
+    An image that a queue or the table cannot serve now stays due. One that is unreadable or hits a bug is looked at
+    again later and does not stop the others; neither does a shard that cannot be listed.
     """
     round_, sweep = _Round(ports), Sweep()
     for due in _by_turns(ports, sweep, out_of_time):
@@ -133,20 +132,20 @@ def sweep_due_images(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
             sweep.errors[due.image_id] = error
         sweep.outcomes[outcome] += 1
         if outcome in _LEFT_DUE:
-            # Where even that fails, the next sweep meets it again.
+            # If even that fails, the next sweep meets it again.
             with suppress(Exception):
                 ports.images.postpone(due, ports.clock() + POSTPONED_SECONDS * 1000)
     return sweep
 
 
 _LEFT_DUE = frozenset({"unreadable", "error", "terminal"})
-"""What a look came to that changed nothing, and would come to in every sweep. (`terminal` is an image that has ended
-and owes nothing that this version knows of.)"""
+"""Outcomes that changed nothing, and would repeat in every sweep. (`terminal` is an image that has ended and owes
+nothing that this version knows of.)"""
 
 
 def _by_turns(ports: Ports, sweep: Sweep, out_of_time: Callable[[], bool]) -> Iterator[Due]:
-    """What is due, the oldest of each shard first: where time runs out, every shard has had as much of it. Each minute
-    begins with another one, so that those that answer slowly do not keep the same ones waiting."""
+    """What is due, the oldest of each shard first, in turns: if time runs out, every shard has had the same share. Each
+    minute begins with another shard, so that slow shards do not always keep the same ones waiting."""
     first = ports.clock() // 60_000 % len(DUE_SHARD_NAMES)
     listed: list[list[Due]] = []
     for shard in DUE_SHARD_NAMES[first:] + DUE_SHARD_NAMES[:first]:
@@ -162,7 +161,7 @@ def _by_turns(ports: Ports, sweep: Sweep, out_of_time: Callable[[], bool]) -> It
 
 
 class _Round:
-    """One sweep, which asks each queue at most once how many wait in it and what dead letters it holds."""
+    """One sweep, which asks each queue at most once for its backlog and for its dead letters."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -172,7 +171,7 @@ class _Round:
 
     def look_at(self, image_id: str) -> str:
         # The index is eventually consistent, so a sweep acts only on the row that it has read, and only if the row is
-        # still the same when it is written: of two sweeps at once one goes on.
+        # unchanged when it is written: of two concurrent sweeps one continues.
         images, clock = self._ports.images, self._ports.clock
         try:
             before = images.get(image_id)
@@ -198,7 +197,7 @@ class _Round:
                     images.change(before, after, fence=DUE_FENCE)
                     return "waiting"
                 case Rescue(image=after):
-                    # Pushed out before it is sent. What cannot be sent is due at once, because a queue's outage is no
+                    # Postponed before it is sent. What cannot be sent is due at once, because a queue's outage is no
                     # reason to look less often afterwards.
                     pushed = images.change(before, after, fence=DUE_FENCE)
                     is_sent = enqueue_in_time(self._ports, pushed)
@@ -221,7 +220,7 @@ class _Round:
             return "unreachable"
 
     def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
-        """Expires an image whose upload is not there; of one that is, S3's event was lost or is in trouble."""
+        """Expires an image whose upload is not there; if the upload is there, S3's event was lost or is stuck."""
         ports = self._ports
         if ports.uploads.size_bytes(before.image_id) is None:
             ports.images.change(before, never_came, fence=DUE_FENCE)
@@ -237,7 +236,8 @@ class _Round:
         taken = self._dead_letters_in(image.lane)
         letters = [letter for letter in taken.letters if _is_about(letter, image)]
         kept = next((letter for letter in letters if letter.explanation is not None), None)
-        # What decides here is what is not there: none that explains itself yet, and in the last look no other one.
+        # The decision depends on what is missing: no dead letter with an explanation yet, and in the last look no other
+        # one.
         must_see_all = image.dead_letter is DeadLetterState.PLACED or kept is None
         if must_see_all and not taken.complete and image.rescues < LOOKS_AT_DEAD_LETTERS:
             return "dead_letter_owed"
@@ -255,7 +255,7 @@ class _Round:
         if queue not in self._letters:
             dead_letters = self._ports.dead_letters
             taken = dead_letters.take(queue, DEAD_LETTERS_LIMIT)
-            # An operator may have some in hand, hidden from us, and some may be hidden by a lost answer.
+            # An operator may have taken some, hidden from us, and some may be hidden by a lost answer.
             are_all = taken.complete and not taken.asked_again and dead_letters.depth(queue) <= len(taken.letters)
             dead_letters.give_back(taken.letters)
             self._letters[queue] = replace(taken, complete=are_all)
@@ -273,7 +273,7 @@ class _Round:
         if lane not in self._releasing:
             try:
                 self._releasing[lane] = self._ports.reservations.busy_until(lane)
-            except Retryable:  # then nothing explains a wait, and the message is sent once more
+            except Retryable:  # then nothing explains the wait, and the message is sent again
                 self._releasing[lane] = 0
         return self._releasing[lane]
 

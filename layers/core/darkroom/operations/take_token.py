@@ -1,4 +1,4 @@
-"""Taking a token out of a tenant's bucket for one request."""
+"""Takes a token from a tenant's bucket for one request."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from darkroom.ports import Clock, TokenBuckets
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What taking a token needs from outside."""
+    """What taking a token needs."""
 
     token_buckets: TokenBuckets
     clock: Clock
 
 
 def take_token(ports: Ports, caller: Caller) -> Take | None:
-    """What came of it; None where the caller is held to no allowance, or where its bucket cannot be asked now.
+    """Returns the result; None if the caller has no allowance, or if its bucket cannot answer now.
 
-    A bucket that does not answer stops nobody: it is there for fairness, and a request that cannot be served will find
-    that out by itself.
+    A bucket that does not answer stops nobody: it exists for fairness, and a request that cannot be served fails
+    anyway.
     """
     if caller.allowance is None:
         return None

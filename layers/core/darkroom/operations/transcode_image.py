@@ -1,4 +1,4 @@
-"""Developing one delivered image: claim, transcode and put, fenced finish."""
+"""Develops one delivered image: claim, transcode and put, fenced finish."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from darkroom.operations.enqueue import seconds_until
 from darkroom.ports import Clock, Fenced, Images, Jitter, MemoryUnavailable, Once, OriginalMissing, Originals, Outputs
 
 LEASE_MARGIN_SECONDS = 30
-"""A lease outlasts the function's deadline by this much, so that clocks may differ a little."""
+"""A lease outlasts the function's deadline by this much, because clocks may differ a little."""
 
 REDELIVERY_MARGIN_SECONDS = 60
 """After the message should have come back, the sweeper waits this much longer: SQS goes first."""
 
 OWN_MESSAGE_MARGIN_SECONDS = 1
-"""A failed attempt's own message comes back this much after the backoff: a copy that came before it by a few
-milliseconds, as clocks differ, would begin nothing, and the image would wait for the sweeper."""
+"""A failed attempt's own message comes back this long after the backoff: a copy that came a few milliseconds before it,
+because clocks differ, could not begin, and the image would wait for the sweeper."""
 
 MESSAGE_CHARACTERS, STACK_CHARACTERS = 500, 2000
 """What a row keeps of an attempt's exception: ten attempts of this size are a tenth of an item's 400 KB."""
 
 
 COSTLIEST_IMAGE_MILLISECONDS = 30_000
-"""The costliest recipe takes 25 seconds on the worst of pictures, and its objects a few to be read and put."""
+"""The costliest recipe takes 25 seconds on the worst picture, and reading and storing its objects takes a few more."""
 
 RETURN_SECONDS = 10
-"""When a message comes back for which too little time was left: another worker may have it at once."""
+"""When a message comes back for which too little time was left: another worker may take it at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What developing needs from outside.
+    """What developing needs.
 
     `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is claimed then. `limits`
-    are the bounds of an original, `service` is what each lane is deployed with, and `visibility_seconds` how long SQS
-    hides a message of theirs.
+    are the limits of an original, `service` is each lane's deployed configuration, and `visibility_seconds` is the
+    lanes' visibility timeout.
     """
 
     images: Images
@@ -66,8 +66,8 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """One receive of a message: which it is of that message's, who received it in which request, and until when its
-    function may run."""
+    """One receive of a message: its number among that message's receives, who received it in which request, and until
+    when its function may run."""
 
     message: Message
     receipt: str
@@ -80,7 +80,7 @@ class Delivery:
 class Finished:
     """The delivery is settled and its message may go: the image reached its status, or there was nothing to do.
 
-    `cause` is why it was given up: a bug, or what only an operator can mend.
+    `cause` is why it was given up: a bug, or something only an operator can fix.
     """
 
     image: Image | None
@@ -103,7 +103,7 @@ class TryAgain:
 class Early:
     """The delivery came before the image's time, which is `delay_seconds` away: no attempt was made.
 
-    `image` has a look due after that, should the message not come back.
+    `image` has a look due after that, in case the message does not come back.
     """
 
     image: Image
@@ -114,10 +114,10 @@ class Early:
 
 @dataclass(frozen=True, kw_only=True)
 class Postponed:
-    """The delivery came to nothing, through no fault of the image: `cause` says why, and another may do better after
-    `delay_seconds`.
+    """The delivery could not be processed, through no fault of the image: `cause` says why, and another may succeed
+    after `delay_seconds`.
 
-    The image was not claimed, or what came of it could not be written; either way its row is due for a look some day.
+    The image was not claimed, or its result could not be written; either way its row is due for a look eventually.
     """
 
     delay_seconds: int
@@ -126,13 +126,13 @@ class Postponed:
 
 
 type Outcome = Finished | TryAgain | Early | Postponed
-"""What came of a delivery. Where `returns_in_seconds` is None its message may go; else it must come back then."""
+"""The outcome of a delivery. If `returns_in_seconds` is None its message may go; otherwise it must come back then."""
 
 
 def transcode_image(ports: Ports, delivery: Delivery) -> Outcome:
     """Claims the delivery's image, develops it and writes its one terminal state.
 
-    Nothing is claimed that cannot be finished, for that would use up an attempt. Where the table cannot answer at the
+    Nothing is claimed that cannot be finished, because that would use up an attempt. If the table cannot answer at the
     claim or at the finish, the delivery is postponed; any other failure is written into the row.
     """
     if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:
@@ -172,7 +172,7 @@ def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
             image,
             _variants(developed),
             notices=tuple(developed["notices"]),
-            placeholder=developed.get("placeholder"),  # what an earlier version remembered has none
+            placeholder=developed.get("placeholder"),  # results remembered by an earlier version have none
             now=ports.clock(),
         )
     return _finish(ports, image, after)
@@ -207,14 +207,14 @@ def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | F
                 return Finished(image=lost.current, reason="fenced")
             if isinstance(decision, Claim):
                 return Claim(image=written)
-            # A dead letter that comes back to its lane is not lost with its acknowledgement: the sweeper places it
-            # anew.
+            # A dead letter that comes back to its lane is not lost when it is acknowledged: the sweeper places it
+            # again.
             reasons = {GiveUp: "gave_up", Expire: "expired", Redriven: "terminal"}
             return Finished(image=written, reason=reasons[type(decision)])
 
 
 def _early(image: Image, delivery: Delivery, *, delay_seconds: int) -> Early:
-    # Clocks differ by seconds. What comes much too early was put into the lane by hand: the row has it sent.
+    # Clocks differ by seconds. A message that comes much too early was put into the lane by hand: the row gets it sent.
     is_soon = delay_seconds <= LANE_DELAY_SECONDS
     return Early(
         image=image,
@@ -228,8 +228,8 @@ def _developed_once(ports: Ports, image: Image) -> dict[str, Any]:
     """The image's outputs: those that an earlier delivery of this run has put, or else new ones.
 
     The memory saves work after a lost finish and decides nothing: every delivery that gets here writes the terminal
-    state itself, fenced. So whatever is wrong with the memory costs no attempt and no time: the work is done without
-    it. A record that is still in use cannot be in use by a worker that matters, since this one holds the claim.
+    state itself, fenced. So a problem with the memory costs no attempt and no time: the work is done without it. A
+    record that is still in use cannot belong to a worker that matters, because this one holds the claim.
     """
     is_new = False
 
@@ -242,19 +242,20 @@ def _developed_once(ports: Ports, image: Image) -> dict[str, Any]:
         developed = ports.once(memory_key(image), work)
     except MemoryUnavailable:
         return work()
-    # What has just been put, S3 has checked; what is remembered was true once. Nothing is `done` without its objects.
+    # S3 has checked objects that were just put; remembered ones may be gone by now. Nothing is `done` without its
+    # objects.
     return developed if is_new or _is_there(ports, developed) else work()
 
 
 def memory_key(image: Image) -> str:
-    """By which the work on the image's present run is remembered."""
+    """The key under which the work on the image's present run is remembered."""
     return f"{image.image_id}#{image.run}#{image.recipe.digest()}"
 
 
 def _is_there(ports: Ports, remembered: dict[str, Any]) -> bool:
     try:
         variants = _variants(remembered)
-    except (KeyError, TypeError):  # a newer version, since rolled back, remembers otherwise
+    except (KeyError, TypeError):  # a newer version, since rolled back, has another format
         return False
     return "notices" in remembered and all(ports.outputs.holds(variant) for variant in variants)
 
@@ -279,7 +280,7 @@ def _develop_and_put(ports: Ports, image: Image) -> dict[str, Any]:
     for rendered in developed.variants:
         key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
         sha256 = hashlib.sha256(rendered.body).hexdigest()
-        # Where an earlier delivery of this run has put the object, that object is the output, whose bytes count.
+        # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.
         stored = ports.outputs.put_if_absent(key, rendered.body, sha256=sha256, media_type=rendered.media_type)
         variants.append(
             asdict(
@@ -306,7 +307,7 @@ def _finish(ports: Ports, before: Image, after: Image) -> Finished:
         return Finished(image=ports.images.change(before, after), reason=after.status.value)
     except Fenced as lost:
         if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
-            # The client withdrew the image while it was developed: what was written for it goes again.
+            # The client withdrew the image while it was developed: what was written for it is deleted.
             ports.outputs.delete(tuple(variant.key for variant in after.variants))
         return Finished(image=lost.current, reason="fenced")
 
@@ -341,7 +342,7 @@ def _failed_attempt(
         returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
         return TryAgain(image=image, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)
     if gives_up:
-        # The sweeper makes sure of the run's one dead letter, so that this message may go.
+        # The sweeper makes sure of the run's one dead letter, so this message may go.
         return Finished(image=written, reason="gave_up", cause=error)
     delay_seconds += OWN_MESSAGE_MARGIN_SECONDS
     returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)

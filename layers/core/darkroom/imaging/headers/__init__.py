@@ -1,9 +1,9 @@
-"""What a file is made of, read without decoding: its size, frames and scans, and which of its bytes make the picture.
+"""Reads a file's structure without decoding: its size, frames and scans, and which of its bytes make the picture.
 
-A decoder is never shown the file itself. It gets the image_data: a file of the same format, put together from the parts
-that make the first picture. Metadata is where decoders are attacked (an EXIF directory that points at itself costs
-libexif seconds, compressed text costs libpng gigabytes), and what a decoder never saw cannot leak into a variant. The
-two facts in it that count, the orientation and the colour profile, are read here, within bounds.
+A decoder never sees the file itself. It gets the image data: a file of the same format, assembled from the parts that
+make the first picture. Metadata is where decoders are attacked (an EXIF directory that points at itself costs libexif
+seconds, compressed text costs libpng gigabytes), and what a decoder never saw cannot leak into a variant. The two
+useful facts in the metadata, the orientation and the colour profile, are read here, within limits.
 
 Only structure is walked, by lengths that are checked against the file and in a bounded number of steps. AVIF and HEIC
 are read by their libraries: see `decode`.
@@ -25,10 +25,10 @@ __all__ = ["MAX_PIECES", "Header", "read_header", "truncated", "undecodable", "w
 
 
 def read_header(original: bytes) -> Header | None:
-    """The header of a JPEG, PNG, WebP or GIF file, or None where the bytes begin like none of them.
+    """The header of a JPEG, PNG, WebP or GIF file, or None if the bytes start like none of them.
 
-    Raises Rejected: `truncated` where the file ends before its picture begins, `undecodable` where the structure is
-    nonsense, `unsupported_format` where it is of a kind that nobody sends (arithmetic coding, 12 bits, lossless JPEG).
+    Raises Rejected: `truncated` if the file ends before its picture begins, `undecodable` if the structure is invalid,
+    `unsupported_format` if it is a kind that nobody sends (arithmetic coding, 12 bits, lossless JPEG).
     """
     try:
         if original.startswith(b"\xff\xd8\xff"):
@@ -41,7 +41,7 @@ def read_header(original: bytes) -> Header | None:
             header = gif_header(original)
         else:
             return None
-    except (struct.error, IndexError) as error:  # a field that the file is too short for
+    except (struct.error, IndexError) as error:  # the file is too short for a field
         raise truncated() from error
     if header.frame is not None and 0 in header.frame:
         raise undecodable("its first frame has no width or no height")

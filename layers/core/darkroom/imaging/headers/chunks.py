@@ -1,4 +1,4 @@
-"""Chunks, the pieces of PNG and RIFF files: a name, a length, and data of that length."""
+"""Chunks, the parts of PNG and RIFF files: a name, a length, and data of that length."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from darkroom.imaging.headers.refusals import undecodable
 
 
 def chunks(body: bytes, start: int, layout: str, *, trailer: int) -> Iterator[tuple[bytes, int, int]]:
-    """The chunks of a PNG (length, then name, then a trailer) or a RIFF file: name, place of the data, its length.
+    """The chunks of a PNG (length, then name, then a trailer) or a RIFF file: name, position of the data, its length.
 
-    RIFF pads to even lengths and PNG has a CRC behind the data. The last one may reach beyond the end of the file.
+    RIFF pads to even lengths and PNG has a CRC after the data. The last chunk may reach beyond the end of the file.
     """
     at = start
     for _ in range(MAX_PIECES):

@@ -1,4 +1,4 @@
-"""EXIF (CIPA DC-008): the orientation, and nothing else."""
+"""Reads the orientation from EXIF (CIPA DC-008), and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _ORIENTATION, _SHORT, _LONG = 0x0112, 3, 4
 
 
 def orientation_in(exif: bytes) -> int:
-    """The orientation in the first directory of an EXIF block (a TIFF file), 1 where there is none that makes sense."""
+    """The orientation in the first directory of an EXIF block (a TIFF file); 1 if there is no valid one."""
     endian = {b"II": "<", b"MM": ">"}.get(exif[:2])
     if endian is None:
         return 1

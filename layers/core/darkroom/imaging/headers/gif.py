@@ -30,7 +30,7 @@ def gif_header(body: bytes) -> Header:
                 control = view[start:at]
         elif block == 0x2C:
             left, top, frame_width, frame_height, flags = struct.unpack_from("<HHHHB", body, at + 1)
-            # A colour table of its own, the LZW code size, then sub-blocks.
+            # Its own colour table, the LZW code size, then sub-blocks.
             at, budget = _after_sub_blocks(body, at + 11 + _colour_table_bytes(flags), budget)
             if frames == 0:
                 offset, frame = (left, top), (frame_width, frame_height)
@@ -62,7 +62,7 @@ def _colour_table_bytes(flags: int) -> int:
 
 
 def _after_sub_blocks(body: bytes, at: int, budget: int) -> tuple[int, int]:
-    """The place behind the sub-blocks that begin at `at`, and what is left of the budget of sub-blocks."""
+    """The position after the sub-blocks that begin at `at`, and what is left of the budget of sub-blocks."""
     for steps in range(budget):
         if at >= len(body) or body[at] == 0:
             return at + 1, budget - steps

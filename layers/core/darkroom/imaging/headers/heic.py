@@ -1,4 +1,4 @@
-"""HEIC (ISO/IEC 14496-12 and 23008-12): the one thing that is changed before its library sees it."""
+"""HEIC (ISO/IEC 14496-12 and 23008-12): the one change to a file before its library sees it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from darkroom.imaging.headers.header import MAX_PIECES
 
 
 def without_metadata(heic: bytes) -> bytes:
-    """The file with no item of it describing another: EXIF and XMP are left in it, and nobody finds them.
+    """The file without any item that describes another: EXIF and XMP are still in it, but not found.
 
-    pi-heif reads them while it opens a file, and crashes where an item's type is not text. Of the metadata only the
+    pi-heif reads them while it opens a file, and crashes if an item's type is not text. Of the metadata only the
     references of type `cdsc` ("content describes") in the `meta` box are changed, so that no offset moves.
     """
     at = 0

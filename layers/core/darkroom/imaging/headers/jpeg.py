@@ -20,7 +20,7 @@ _KEPT = frozenset({*_FRAMES, _DHT, _SOS, _DQT, _DRI})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD8)})
 
 _TAIL_BYTES = 65_536
-"""How far from its end a baseline file's end marker is looked for: some have other data behind it."""
+"""How far from its end a baseline file's end marker is searched: some files have other data after it."""
 
 _END_OF_SCAN = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 """In entropy-coded data FF is followed by 00, by a restart marker or by more FF; anything else is the next marker."""
@@ -50,8 +50,8 @@ def jpeg_header(body: bytes) -> Header:
                 raise undecodable("it has no frame header before its picture")
             scans += 1
             scan_samples += frame.samples_of(data)
-            # libjpeg keeps all coefficients where one scan does not carry all components (jdmaster.c,
-            # has_multiple_scans); otherwise it stops after the first.
+            # libjpeg keeps all coefficients if one scan does not carry all components (jdmaster.c, has_multiple_scans);
+            # otherwise it stops after the first.
             buffered = buffered or frame.progressive or data[0] < len(frame.sampling)
             if not buffered:
                 # The decoder reads on until the last row and no further, so this scan's data need not be searched.
@@ -59,7 +59,7 @@ def jpeg_header(body: bytes) -> Header:
                 complete = end_of_image >= 0
                 parts.append(view[start:end_of_image] if complete else view[start:])
                 break
-            scan_from = start  # its data reaches to the next marker
+            scan_from = start  # its data continues to the next marker
         elif marker in _KEPT:
             parts.append(view[start:end])
         elif scans == 0:
@@ -86,14 +86,14 @@ def jpeg_header(body: bytes) -> Header:
 
 
 class _Metadata:
-    """What the segments before the picture say of it: EXIF, the colour profile, how the components are meant."""
+    """What the segments before the picture say about it: EXIF, the colour profile, the meaning of the components."""
 
     def __init__(self) -> None:
         self.exif = b""
         self._profile_chunks: dict[int, bytes] = {}
 
     def take(self, marker: int, data: bytes) -> bytes:
-        """Reads a segment; what comes back belongs to the image_data."""
+        """Reads a segment; returns the bytes that belong to the image data."""
         if marker == _APP1 and not self.exif and data.startswith(b"Exif\0\0"):
             self.exif = data[6:]
         elif marker == _APP2 and data.startswith(b"ICC_PROFILE\0") and len(data) > 14:
@@ -106,7 +106,7 @@ class _Metadata:
 
     @property
     def icc_profile(self) -> bytes | None:
-        """The profile from its numbered chunks (ICC.1:2022, annex B.4), or None where some are missing."""
+        """The profile from its numbered chunks (ICC.1:2022, annex B.4), or None if some are missing."""
         chunks = self._profile_chunks
         if not chunks or sorted(chunks) != list(range(1, len(chunks) + 1)):
             return None
@@ -115,15 +115,15 @@ class _Metadata:
 
 
 def _segments(body: bytes) -> Iterator[tuple[int, int, int]]:
-    """Every marker segment behind SOI: its code, where it starts and where it ends. A scan's data is passed over."""
+    """Every marker segment after SOI: its code, its start and its end. A scan's data is skipped."""
     at = 2
     for _ in range(MAX_PIECES):
         if at + 2 > len(body):
             return
         if body[at] != 0xFF:
-            raise undecodable("there is no marker where the JPEG format has one")
+            raise undecodable("a marker is missing where the JPEG format requires one")
         marker = body[at + 1]
-        if marker == 0xFF:  # any number of FF may stand before a marker
+        if marker == 0xFF:  # any number of FF may precede a marker
             at = _end_of_scan(body, at)
             continue
         if marker in _STANDALONE or marker == _EOI:
@@ -132,7 +132,7 @@ def _segments(body: bytes) -> Iterator[tuple[int, int, int]]:
             continue
         length = struct.unpack_from(">H", body, at + 2)[0]
         if length < 2:
-            raise undecodable("a segment of it has an impossible length")
+            raise undecodable("one of its segments has an impossible length")
         end = at + 2 + length
         if end > len(body):
             return
@@ -165,9 +165,9 @@ class _Frame:
         return sum(self._samples.values())
 
     def samples_of(self, scan: memoryview) -> int:
-        """How many samples a scan touches, by its header: its components' numbers stand at every other byte."""
+        """How many samples a scan touches, by its header: its components' numbers are in every other byte."""
         if not 1 <= scan[0] <= 4:
-            raise undecodable("a scan of it has an impossible number of components")
+            raise undecodable("one of its scans has an impossible number of components")
         return sum(self._samples.get(scan[1 + 2 * index], 0) for index in range(scan[0]))
 
 
@@ -178,7 +178,7 @@ def _frame(marker: int, data: memoryview, *, before: _Frame | None) -> _Frame:
     if marker not in (_SOF0, _SOF1, _SOF2) or precision != 8:
         raise Rejected(
             "unsupported_format",
-            "The JPEG is of a rare kind (arithmetic coding, 12 bits or lossless). Save it as a usual one.",
+            "The JPEG is of a rare kind (arithmetic coding, 12 bits or lossless). Save it as an ordinary JPEG.",
         )
     sampling = {}
     for index in range(components):
@@ -187,5 +187,5 @@ def _frame(marker: int, data: memoryview, *, before: _Frame | None) -> _Frame:
     if components not in (1, 3, 4):
         raise Rejected("unsupported_format", f"The JPEG has {components} colour components. Save it as RGB.")
     if len(sampling) < components or any(h == 0 or v == 0 for h, v in sampling.values()):
-        raise undecodable("its frame header is nonsense")
+        raise undecodable("its frame header is invalid")
     return _Frame(width=width, height=height, progressive=marker == _SOF2, sampling=sampling)

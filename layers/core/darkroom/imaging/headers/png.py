@@ -16,13 +16,13 @@ _PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
 
 
 def png_header(body: bytes) -> Header:
-    """The header of a PNG file, or of an APNG by the picture that it shows where animations are not known."""
+    """The header of a PNG file, or of an APNG by the picture that decoders without animation show."""
     if body[12:16] != b"IHDR":
         raise undecodable("a PNG file begins with its header, and this one does not")
     width, height, depth, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", body, 16)
     view = memoryview(body)
     parts: list[bytes | memoryview] = []
-    kept_from = 0  # one part is as many chunks in a row as are kept
+    kept_from = 0  # one part is a run of consecutive kept chunks
     frames, complete, keyed = 1, False, False
     orientation: int | None = None  # PNG allows one eXIf and one iCCP: the first counts
     profile: bytes | None = None
@@ -54,8 +54,8 @@ def png_header(body: bytes) -> Header:
         height=height,
         parts=tuple(parts),
         frames=frames,
-        # An interlaced picture comes in seven passes over the whole, which libspng keeps and which take twice as long;
-        # others stream row by row.
+        # An interlaced picture comes in seven passes over the whole, which libspng keeps in memory and which take twice
+        # as long; others stream row by row.
         decoder_bytes=width * height * max(4, pixel_bytes) if interlaced else 0,
         raw_bytes=2 * rows_bytes if interlaced else rows_bytes,
         complete=complete,
@@ -65,7 +65,7 @@ def png_header(body: bytes) -> Header:
 
 
 def _inflated_profile(chunk: bytes) -> bytes:
-    """The profile in an iCCP chunk; empty, which is no profile that could be used, where it is broken or too large."""
+    """The profile in an iCCP chunk; empty, which is no usable profile, if it is broken or too large."""
     _, found, rest = chunk.partition(b"\0")  # the profile's name
     if not found or not rest.startswith(b"\0"):  # compression method 0 is the only one
         return b""

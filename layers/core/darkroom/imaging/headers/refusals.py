@@ -1,4 +1,4 @@
-"""How a file is refused whose structure is broken."""
+"""The refusals of files with a broken structure."""
 
 from __future__ import annotations
 

@@ -16,9 +16,10 @@ _WHOLE_PIXELS = 25_000_000
 """Up to this many pixels a picture is always decoded whole, which takes 200 MB."""
 
 _ASKED_PER_PIXEL, _ASKED_PER_PIXEL_SHRUNK, _ASKED_BESIDES = 20, 9, 96_000_000
-"""What a lossless picture, or one with alpha apart, asks for in bytes, threads' stacks included: twice what it touches.
+"""The bytes that a lossless picture, or one with separate alpha, asks for, threads' stacks included: twice what it
+touches.
 
-Measured in new processes at 12, 24 and 40 megapixels: 18 bytes a pixel, and 7 where it is shrunk while it is decoded.
+Measured in new processes at 12, 24 and 40 megapixels: 18 bytes per pixel, and 7 if it is shrunk while it is decoded.
 """
 
 
@@ -29,7 +30,7 @@ def webp_header(body: bytes) -> Header:
     picture: _Picture | None = None
     offset, frames, orientation, profile = (0, 0), 0, 1, None
     for name, at, length in chunks(body, 12, "<4sI", trailer=0):
-        if at > riff_size + 8:  # what follows is not the file's
+        if at > riff_size + 8:  # the rest does not belong to the file
             break
         if name == b"VP8X" and canvas is None and length >= 10:
             canvas = (_uint24(body, at + 4) + 1, _uint24(body, at + 7) + 1)
@@ -50,11 +51,12 @@ def webp_header(body: bytes) -> Header:
     if picture is None:
         raise undecodable("it has no picture") if complete else truncated()
     if frames == 0 and canvas not in (None, picture.size):
-        raise undecodable("its picture is of another size than its canvas")
+        raise undecodable("its picture and its canvas differ in size")
     width, height = canvas or picture.size
     if offset[0] + picture.size[0] > width or offset[1] + picture.size[1] > height:
         raise undecodable("its first frame lies outside its canvas")
-    # libwebp shrinks by a plain box, hardly faster, and alpha apart from colours: that is for memory's sake alone.
+    # libwebp shrinks with a plain box filter, hardly faster, and alpha separately from colours: shrinking only saves
+    # memory.
     shrinks = picture.size == (width, height) and width * height > _WHOLE_PIXELS and not picture.alpha_apart
     # A lossless picture or alpha may bring tens of thousands of Huffman codes, in a part that is itself compressed.
     untold = picture.lossless or picture.alpha_apart
@@ -67,7 +69,7 @@ def webp_header(body: bytes) -> Header:
         offset=offset,
         frame=picture.size,
         frames=max(1, frames),
-        # Measured: the pixels twice, and alpha beside them; once where libwebp shrinks them on the way.
+        # Measured: the pixels twice, plus alpha; once if libwebp shrinks them while decoding.
         decoder_bytes=width * height * (12 if picture.alpha_apart else 4 if shrinks and not picture.lossless else 8),
         shrinks=shrinks,
         lossy_bytes=0 if picture.lossless else sum(map(len, picture.parts)),
@@ -87,7 +89,7 @@ class _Picture:
 
 
 def _picture(body: bytes, start: int, end: int) -> _Picture | None:
-    """The picture whose chunks (ALPH and VP8, or VP8L) begin at `start`, as a file of its own; None where none is."""
+    """The picture whose chunks (ALPH and VP8, or VP8L) begin at `start`, as a separate file; None if there is none."""
     alpha: memoryview | None = None
     view = memoryview(body)
     for name, at, length in chunks(body, start, "<4sI", trailer=0):
