@@ -14,7 +14,7 @@ from darkroom.domain.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
 
 
 class MissingSettings(RuntimeError):
-    """The function was deployed without a setting that it needs, or with an unusable one."""
+    """The function was deployed without a required setting, or with an invalid one."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class OfEachLane:
 
 
 class Settings(BaseModel):
-    """Settings whose names are those of the environment variables, in lower case, but for those `OfEachLane`."""
+    """Settings named like the environment variables, in lower case, except those `OfEachLane`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The settings in `environment`. Raises MissingSettings, naming every variable that is missing or unusable."""
+        """Reads the settings from `environment`. Raises MissingSettings, naming every missing or invalid variable."""
         given: dict[str, Any] = {n: environment[n.upper()] for n in cls.model_fields if n.upper() in environment}
         problems = []
         for name, each in cls._of_each_lane().items():
@@ -65,12 +65,12 @@ class Settings(BaseModel):
 
 
 type Access = Literal["anonymous", "iam", "keys", "jwt"]
-"""By which credential callers are let in: the template's parameter of that name."""
+"""Which credential callers use: the template's parameter of that name."""
 
 
 class AccessSettings(Settings):
-    """Whose requests the API answers: `access` is the credential that the gateway has seen, and the claims of a token
-    say who its tenant is and what tier they have."""
+    """Whose requests the API answers: `access` is the credential that the gateway has checked, and the claims of a
+    token name its tenant and tier."""
 
     access: Access
     jwt_tenant_claim: str = "sub"
@@ -78,24 +78,24 @@ class AccessSettings(Settings):
 
 
 class LaneSettings(Settings):
-    """Where the lanes are."""
+    """The lanes' queues."""
 
     queue_urls: Annotated[Mapping[str, str], OfEachLane("QUEUE_URL")]
 
 
 class ConcurrencySettings(Settings):
-    """How many workers each lane has at most: `MaximumConcurrency` of its event source."""
+    """The most workers of each lane: `MaximumConcurrency` of its event source."""
 
     concurrency: Annotated[Mapping[str, Annotated[int, Field(ge=2, le=1000)]], OfEachLane("CONCURRENCY")]
 
     @property
     def service(self) -> Mapping[str, Lane]:
-        """What each lane is deployed with."""
+        """Each lane's deployed configuration."""
         return lanes_with(self.concurrency)
 
 
 class QueueSettings(LaneSettings):
-    """Where the lanes are, and where messages are held."""
+    """The lanes' queues, and the queue of messages to be held."""
 
     hold_queue_url: str
 
@@ -106,7 +106,7 @@ def _listed(value: Any) -> Any:
 
 
 class InputSettings(Settings):
-    """Which files are accepted: `extra_input_formats` beside those that always are."""
+    """Which formats are accepted: `extra_input_formats` in addition to the standard ones."""
 
     extra_input_formats: Annotated[frozenset[Literal["avif", "heic"]], BeforeValidator(_listed)] = frozenset()
 
@@ -120,7 +120,7 @@ _DEFAULTS = Limits()
 
 
 class LimitSettings(InputSettings):
-    """The bounds of an original, each of which the environment may change."""
+    """The limits of an original, each of which the environment may change."""
 
     max_file_bytes: int = Field(_DEFAULTS.max_bytes, ge=1)
     max_webp_bytes: int = Field(_DEFAULTS.max_webp_bytes, ge=1)
@@ -135,7 +135,7 @@ class LimitSettings(InputSettings):
 
     @property
     def limits(self) -> Limits:
-        """The bounds as the engine takes them."""
+        """The limits in the form that the engine takes."""
         return Limits(
             input_formats=self.input_formats,
             max_bytes=self.max_file_bytes,
@@ -158,7 +158,7 @@ class AuthorizeRequestSettings(Settings):
 
 
 class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
-    """What decides whether work is let in."""
+    """What decides whether work is accepted."""
 
     token_buckets_table: str
     throughput_table: str
@@ -214,7 +214,7 @@ def _named(value: Any) -> Any:
 
 
 class DeadLetterSettings(Settings):
-    """Where the dead letters are, by the name of the lane or purpose that each queue serves."""
+    """The dead-letter queues, by the name of the lane or purpose of each."""
 
     dead_letter_queues: Annotated[dict[str, str], BeforeValidator(_named)] = Field(min_length=1)
 

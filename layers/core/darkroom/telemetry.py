@@ -1,4 +1,4 @@
-"""Logs, metrics and traces, by Powertools; the service name and namespace come from template.yaml."""
+"""Logs, metrics and traces, with Powertools; the service name and namespace come from template.yaml."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ type Handler = Callable[..., dict[str, Any]]
 
 
 def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callable[[Handler], Handler]:
-    """What Lambda calls: its log lines carry the invocation, and the request's id where API Gateway calls it
-    (`of_gateway`), it is traced, and its metrics are written at its end.
+    """Decorates a Lambda handler: its log lines carry the invocation, and the request's id if API Gateway calls it
+    (`of_gateway`), it is traced, and its metrics are emitted at the end.
 
-    One without metrics of its own (`has_metrics`) would be warned of at every end.
+    Without `has_metrics` the metrics are left out, because a function that emits none would get a warning at every end.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -36,7 +36,7 @@ def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callab
 
 
 def report_unreadable(rows: Collection[UnreadableRow]) -> None:
-    """Names each row that was met and could not be read, and counts them, zero included: an alarm watches for them."""
+    """Logs each unreadable row that was met, and counts them, zero included: an alarm watches the count."""
     for row in rows:
         logger.error("a row cannot be read", extra={"row_id": row.row_id, "reason": row.reason})
     with single_metric("RowsUnreadable", MetricUnit.Count, len(rows), default_dimensions={"service": logger.service}):

@@ -1,4 +1,4 @@
-"""Which adapter stands behind which port in each function: the one place where operations meet AWS."""
+"""Connects each function's ports to their adapters: the one place where operations meet AWS."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from darkroom.settings import (
     TranscodeImageSettings,
 )
 
-# Each function below imports its own operation, so that no other need load it.
+# Each function below imports its own operation, so that no other function has to load it.
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from mypy_boto3_sqs import SQSClient
@@ -72,7 +72,7 @@ within = clients.within
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """What an API handler needs around its operation: what its rate limit asks, and where variants lie.
+    """What an API handler needs around its operation: what its rate limit needs, and where variants are.
 
     `require_healthy` raises Retryable while a store that the operation needs is known not to answer: nothing is begun
     then.
@@ -86,7 +86,7 @@ class Edge:
 def _edge(settings: LoadSheddingSettings, outputs: Outputs, *needed: circuits.Circuit) -> Edge:
     from darkroom.operations.take_token import Ports as RateLimitPorts
 
-    # On a client of its own: a tenant that is throttled at its own bucket must not open everybody's circuit.
+    # With its own client: a tenant that is throttled at its own bucket must not open everybody's circuit.
     token_buckets = TokenBucketsTable(clients.impatient_dynamodb_client(), settings.token_buckets_table)
     rate_limit = RateLimitPorts(token_buckets=token_buckets, clock=clock)
     return Edge(rate_limit=rate_limit, outputs=outputs, require_healthy=circuits.require_all_healthy(*needed))
@@ -104,7 +104,7 @@ def _load_shedder(settings: LoadSheddingSettings) -> LoadShedder:
 
 
 def authorize_request() -> darkroom.operations.authorize_request.Ports:
-    """The ports of `authorize_request`, by the function's environment."""
+    """The ports of `authorize_request`, from the function's environment."""
     from darkroom.operations.authorize_request import Ports
 
     settings = AuthorizeRequestSettings.read()
@@ -114,7 +114,7 @@ def authorize_request() -> darkroom.operations.authorize_request.Ports:
 
 
 def submit_image() -> tuple[darkroom.operations.submit_image.Ports, Edge]:
-    """The ports of `submit_image`, by the function's environment, and what its handler needs around it."""
+    """The ports of `submit_image`, from the function's environment, and what its handler needs around it."""
     from darkroom.operations.submit_image import Ports
 
     settings = SubmitImageSettings.read()
@@ -138,7 +138,7 @@ def submit_image() -> tuple[darkroom.operations.submit_image.Ports, Edge]:
 
 
 def begin_upload() -> tuple[darkroom.operations.begin_upload.Ports, Edge]:
-    """The ports of `begin_upload`, by the function's environment, and what its handler needs around it."""
+    """The ports of `begin_upload`, from the function's environment, and what its handler needs around it."""
     from darkroom.operations.begin_upload import Ports
 
     settings = BeginUploadSettings.read()
@@ -157,7 +157,7 @@ def begin_upload() -> tuple[darkroom.operations.begin_upload.Ports, Edge]:
 
 
 def accept_upload() -> tuple[darkroom.operations.accept_upload.Ports, SqsUploadQueue]:
-    """The ports of `accept_upload`, by the function's environment, and the queue that its notification come from."""
+    """The ports of `accept_upload`, from the function's environment, and the queue of its notifications."""
     from darkroom.operations.accept_upload import Ports
 
     settings = AcceptUploadSettings.read()
@@ -180,8 +180,8 @@ def accept_upload() -> tuple[darkroom.operations.accept_upload.Ports, SqsUploadQ
 
 @dataclass(frozen=True, kw_only=True)
 class LaneWorker:
-    """What the lanes' worker does besides developing: it has messages come back to their lanes, counts its time, and
-    tells the memory of finished work of each invocation by `register`, until whose end its work may be leased."""
+    """What the lanes' worker does besides developing: it makes messages come back to their lanes, counts its time, and
+    calls `register` for each invocation, which tells the memory of finished work until when its work may be leased."""
 
     sqs: SQSClient
     queue_urls: Mapping[str, str]
@@ -189,12 +189,12 @@ class LaneWorker:
     register: Callable[[LambdaContext], None]
 
     def change_visibility(self, lane: str, receipt_handle: str, seconds: int) -> None:
-        """Lets the message come back to its lane after `seconds`. Raises Retryable where it comes back by itself."""
+        """Makes the message come back to its lane after `seconds`. Raises Retryable if it comes back by itself."""
         change_visibility(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
 
 
 def transcode_image() -> tuple[darkroom.operations.transcode_image.Ports, LaneWorker]:
-    """The ports of `transcode_image`, by the function's environment, and what its handler needs around it."""
+    """The ports of `transcode_image`, from the function's environment, and what its handler needs around it."""
     from darkroom.aws.once import PowertoolsOnce
     from darkroom.operations.report_throughput import Ports as TimesheetPorts
     from darkroom.operations.transcode_image import Ports
@@ -226,7 +226,7 @@ def transcode_image() -> tuple[darkroom.operations.transcode_image.Ports, LaneWo
 
 
 def read_image() -> darkroom.operations.read_image.Ports:
-    """The ports of `read_image` and `list_images`, by the function's environment."""
+    """The ports of `read_image` and `list_images`, from the function's environment."""
     from darkroom.operations.read_image import Ports
 
     settings = ReadImageSettings.read()
@@ -241,7 +241,7 @@ def read_image() -> darkroom.operations.read_image.Ports:
 
 
 def delete_image() -> darkroom.operations.delete_image.Ports:
-    """The ports of `delete_image`, by the function's environment."""
+    """The ports of `delete_image`, from the function's environment."""
     from darkroom.operations.delete_image import Ports
 
     settings = DeleteImageSettings.read()
@@ -251,7 +251,7 @@ def delete_image() -> darkroom.operations.delete_image.Ports:
 
 
 def reschedule_image() -> tuple[darkroom.operations.reschedule_image.Ports, Edge]:
-    """The ports of `reschedule_image`, by the function's environment, and what its handler needs around it."""
+    """The ports of `reschedule_image`, from the function's environment, and what its handler needs around it."""
     from darkroom.operations.reschedule_image import Ports
 
     settings = RescheduleImageSettings.read()
@@ -268,7 +268,7 @@ def reschedule_image() -> tuple[darkroom.operations.reschedule_image.Ports, Edge
 
 
 def hold_images() -> darkroom.operations.hold_images.Ports:
-    """The ports of `hold_images`, by the function's environment."""
+    """The ports of `hold_images`, from the function's environment."""
     from darkroom.operations.hold_images import Ports
 
     settings = HoldImagesSettings.read()
@@ -282,7 +282,7 @@ def hold_images() -> darkroom.operations.hold_images.Ports:
 
 
 def release_images() -> darkroom.operations.release_images.Ports:
-    """The ports of `release_images`, by the function's environment."""
+    """The ports of `release_images`, from the function's environment."""
     from darkroom.operations.release_images import Ports
 
     settings = ReleaseImagesSettings.read()
@@ -299,7 +299,7 @@ def release_images() -> darkroom.operations.release_images.Ports:
 
 
 def sweep_due_images() -> darkroom.operations.sweep_due_images.Ports:
-    """The ports of `sweep_due_images`, by the function's environment."""
+    """The ports of `sweep_due_images`, from the function's environment."""
     from darkroom.operations.sweep_due_images import Ports
 
     settings = SweepDueImagesSettings.read()
@@ -320,7 +320,7 @@ def sweep_due_images() -> darkroom.operations.sweep_due_images.Ports:
 
 
 def archive_dead_letters() -> darkroom.operations.archive_dead_letters.Ports:
-    """The ports of `archive_dead_letters`, by the function's environment."""
+    """The ports of `archive_dead_letters`, from the function's environment."""
     from darkroom.operations.archive_dead_letters import Ports
 
     settings = ArchiveDeadLettersSettings.read()

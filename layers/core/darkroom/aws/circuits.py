@@ -1,4 +1,4 @@
-"""A circuit for each service that work depends on: while it does not answer, nothing waits for it or is begun."""
+"""A circuit breaker per service: while a service does not answer, nothing waits for it or is begun."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 FAILURES = 3
-"""Calls in a row, each with its repetition, after which the service is taken to be out."""
+"""Calls in a row, each with its retry, after which the service is considered down."""
 
 RECOVERY_SECONDS = 20
-"""How long the service is then left alone before it is asked again."""
+"""How long the service is then left alone before it is probed."""
 
 PROBE_SECONDS = 3.0
-"""How long that may take: whoever's event it falls into waits for it."""
+"""The time limit of a probe: the event that it falls into waits for it."""
 
 NOBODY = "0" * 26
-"""No image has this id: to ask for it is harmless, and every answer to it is a sign of life."""
+"""No image has this id, so asking for it is harmless, and every answer is a sign of life."""
 
 _numbers = count(1)
 
 
 class Circuit:
-    """Watches all calls of one client, and refuses them by Retryable while its service does not answer.
+    """Watches all calls of one client, and refuses them with Retryable while its service does not answer.
 
-    Its state is this execution environment's own, and a new client's circuit is closed.
+    Its state belongs to this execution environment, and a new client's circuit is closed.
     """
 
     def __init__(self, client: BaseClient, service: str, harmless_read: Callable[[], object]) -> None:
         self.service = service
         self._harmless_read = harmless_read
-        # Powertools counts failures by name for the whole process, and the circuit of another client is another one.
+        # Powertools counts failures by name for the whole process; each client's circuit needs its own name.
         self._name = f"{service}-{next(_numbers)}"
         self._memory = _Memory()
         call: Callable[[str, dict[str, Any]], Any] = client._make_api_call  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ class Circuit:
                 failure_threshold=FAILURES,
                 recovery_timeout=RECOVERY_SECONDS,
                 success_threshold=1,
-                ignored_exceptions=Retryable,  # the call was not made: the work's time was over
+                ignored_exceptions=Retryable,  # the call was not made: the work's time was up
                 local_cache_max_age=0,
             ),
         )
@@ -78,7 +78,7 @@ class Circuit:
             except Exception as error:
                 if is_outage(error) or isinstance(error, Retryable):
                     raise
-                return error  # an answer all the same, such as that a condition does not hold
+                return error  # still an answer, such as a failed condition
 
         def guarded(operation: str, arguments: dict[str, Any]) -> Any:
             try:
@@ -92,17 +92,17 @@ class Circuit:
                 raise answer
             return answer
 
-        # Below all of the client's methods, so that paginators and Powertools' calls are watched too.
+        # Below all of the client's methods, so that calls of paginators and Powertools are watched too.
         client._make_api_call = guarded  # type: ignore[attr-defined]
 
     def require_healthy(self) -> None:
-        """Raises Retryable while the service is known not to answer. Once it has been left alone for long enough it is
-        asked by a harmless read, so that nobody's upload or attempt is what tries it out."""
+        """Raises Retryable while the service is known not to answer. After the pause the service is probed by a
+        harmless read, so that no upload or attempt has to try it out."""
         if self._memory.get_state(self._name).state is CircuitState.CLOSED:
             return
         with (
             within(PROBE_SECONDS + KEPT_BACK_SECONDS),
-            suppress(ClientError),  # no such object, or not for us: an answer
+            suppress(ClientError),  # no such object, or access denied: an answer
             retryable(f"asking whether {self.service} answers"),
         ):
             self._harmless_read()
@@ -117,17 +117,17 @@ class Circuit:
 
 
 def of_dynamodb(client: DynamoDBClient, table_name: str, key: str = "image_id") -> Circuit:
-    """Puts a circuit on a client that may read a table with that key, such as the one of image rows."""
+    """Adds a circuit to a client that may read a table with that key, such as the table of image rows."""
     return Circuit(client, "dynamodb", lambda: client.get_item(TableName=table_name, Key={key: {"S": NOBODY}}))
 
 
 def of_s3(client: S3Client, bucket_name: str, prefix: str = "outputs") -> Circuit:
-    """Puts a circuit on a client that may read what lies in the bucket under that prefix."""
+    """Adds a circuit to a client that may read the bucket's objects under that prefix."""
     return Circuit(client, "s3", lambda: client.head_object(Bucket=bucket_name, Key=f"{prefix}/{NOBODY}"))
 
 
 def require_all_healthy(*circuits: Circuit) -> Callable[[], None]:
-    """What raises Retryable while one of the services is known not to answer."""
+    """Returns a function that raises Retryable while one of the services is known not to answer."""
 
     def require_healthy() -> None:
         for circuit in circuits:
@@ -137,7 +137,7 @@ def require_all_healthy(*circuits: Circuit) -> Callable[[], None]:
 
 
 class _Memory(CircuitBreakerPersistenceLayer):
-    """A circuit's state in this process. Nobody contends for the probe: an environment serves one event at a time."""
+    """A circuit's state in this process. Nothing competes for the probe: an environment serves one event at a time."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""AWS clients with timeouts and retries chosen on purpose, and the time that the work at hand leaves them."""
+"""AWS clients with deliberate timeouts and retries, bounded by the time that the current work has left."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
 ATTEMPTS = 2
-"""Every call is idempotent or conditional, so a repetition is safe; and what fails twice within seconds is better
-answered by a 503 or by the queue's redelivery than waited for inside a function that bills by the millisecond."""
+"""Every call is idempotent or conditional, so a retry is safe. A call that fails twice within seconds is better
+answered by a 503 or by the queue's redelivery than waited for inside a function that is billed by the millisecond."""
 
 CONNECT_SECONDS = 1.0
-"""A connection inside a region takes milliseconds; one that takes a second is not coming."""
+"""A connection inside a region takes milliseconds; one that takes a second will not be made."""
 
-# Standard mode, not adaptive: that one holds calls back on the client's side, for as long as it likes. Its jittered
-# pause before the second attempt is at most 50 ms, or a second after throttling.
+# Standard mode, not adaptive, which delays calls on the client's side without a limit. Standard mode's jittered pause
+# before the second attempt is at most 50 ms, or a second after throttling.
 _RETRIES: Any = {"mode": "standard", "total_max_attempts": ATTEMPTS}
 
-# An answer takes milliseconds; one that is not there after so long is lost, and a second attempt still has its time.
+# An answer takes milliseconds; one that takes this long is lost, and there is still time for a second attempt.
 _DYNAMODB = Config(connect_timeout=CONNECT_SECONDS, read_timeout=1.5, retries=_RETRIES)
 
-# Longer than the second for which dead letters are polled; Step Functions takes as long.
+# Longer than the one-second poll for dead letters; Step Functions takes as long.
 _SQS = Config(connect_timeout=CONNECT_SECONDS, read_timeout=3, retries=_RETRIES)
 
-# Objects are up to 25 MB, and a put is answered when S3 has stored all of it. SigV4 because a presigned URL of the
-# default signature version is refused by newer regions and by buckets with KMS encryption
-# (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html). Addressed by the bucket's name, or
-# presigned addresses would lead to the global endpoint, which sends what concerns a new bucket on to its region for
-# hours: the signature is then for another host (https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html).
+# Objects are up to 25 MB, and a put is answered when S3 has stored all of it. SigV4 because newer regions, and buckets
+# with KMS encryption, refuse a presigned URL of the default signature version
+# (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html). Virtual-hosted addressing, because
+# presigned URLs would otherwise go to the global endpoint, which for hours redirects requests for a new bucket to its
+# region: the signature is then for another host (https://docs.aws.amazon.com/AmazonS3/latest/userguide/Redirects.html).
 _S3 = Config(
     connect_timeout=CONNECT_SECONDS,
     read_timeout=10,
@@ -56,75 +56,75 @@ _S3 = Config(
 )
 
 CONTINUE_SECONDS = 1.0
-"""How long botocore waits to be told to go on with an object's body (Expect: 100-continue); it then sends it anyway."""
+"""How long botocore waits for permission to send an object's body (Expect: 100-continue); it then sends it anyway."""
 
 LEAST_READING_SECONDS = 0.5
-"""An attempt that could not wait even that long for its answer is not begun."""
+"""An attempt that could not wait even this long for its answer is not started."""
 
-# For what can be done without: it is not worth a client's time, and a repetition would take a second token.
+# For calls that are dispensable: a client should not wait for them, and a retry would take a second token.
 _IMPATIENT: Any = {"read_timeout": 0.5, "retries": {"mode": "standard", "total_max_attempts": 1}}
 
 KEPT_BACK_SECONDS = 2.5
-"""What other calls leave of the time to `_LAST_CALLS`: one attempt of such a call."""
+"""The time that other calls leave for `_LAST_CALLS`: one attempt of such a call."""
 
 KEPT_BACK_FROM_HINTS_SECONDS = 6.0
-"""What calls that can be done without leave to all others: they are begun in a request's first second alone."""
+"""The time that dispensable calls leave for all others: they are only started within a request's first second."""
 
 _LAST_CALLS = frozenset({"UpdateItem", "ChangeMessageVisibility"})
-"""What makes sure of an image whatever came before: its row's last write, and when its message comes back."""
+"""The calls that secure an image whatever came before: its row's last write, and when its message comes back."""
 
 
 def dynamodb_client() -> DynamoDBClient:
-    """A DynamoDB client whose call takes at most about 5 seconds, the second attempt included."""
+    """A DynamoDB client whose calls take at most about 5 seconds, the second attempt included."""
     client = boto3.client("dynamodb", config=_DYNAMODB)
     watch(client)
     return client
 
 
 def sqs_client() -> SQSClient:
-    """An SQS client whose call takes at most about 8 seconds, the second attempt included."""
+    """An SQS client whose calls take at most about 8 seconds, the second attempt included."""
     client = boto3.client("sqs", config=_SQS)
     watch(client)
     return client
 
 
 def sqs_client_without_retries() -> SQSClient:
-    """An SQS client that tries each call once, for what a repetition after a lost answer would double."""
+    """An SQS client that tries each call once, for calls whose retry after a lost answer would double something."""
     client = boto3.client("sqs", config=_SQS.merge(Config(retries={"mode": "standard", "total_max_attempts": 1})))
     watch(client)
     return client
 
 
 def impatient_dynamodb_client() -> DynamoDBClient:
-    """A DynamoDB client that tries each call once and for about 1.5 seconds at most, for what can be done without."""
+    """A DynamoDB client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
     client = boto3.client("dynamodb", config=_DYNAMODB.merge(Config(**_IMPATIENT)))
     watch(client, is_hint=True)
     return client
 
 
 def impatient_sqs_client() -> SQSClient:
-    """An SQS client that tries each call once and for about 1.5 seconds at most, for what can be done without."""
+    """An SQS client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
     client = boto3.client("sqs", config=_SQS.merge(Config(**_IMPATIENT)))
     watch(client, is_hint=True)
     return client
 
 
 def s3_client() -> S3Client:
-    """An S3 client whose call takes at most about 24 seconds, the second attempt included."""
+    """An S3 client whose calls take at most about 24 seconds, the second attempt included."""
     client = boto3.client("s3", config=_S3)
     watch(client)
     return client
 
 
 def impatient_s3_client() -> S3Client:
-    """An S3 client that tries each call once and for about 1.5 seconds at most, for what can be done without."""
+    """An S3 client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
     client = boto3.client("s3", config=_S3.merge(Config(**_IMPATIENT)))
     watch(client, is_hint=True)
     return client
 
 
 def step_functions_client() -> SFNClient:
-    """A Step Functions client whose call takes at most about 8 seconds, the second attempt included."""
+    """A Step Functions client whose calls take at most about 8 seconds, the second attempt included."""
     client = boto3.client("stepfunctions", config=_SQS)
     watch(client)
     return client
@@ -135,10 +135,10 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Bounds all AWS calls inside the block together.
+    """Bounds the total time of all AWS calls inside the block.
 
-    An attempt waits no longer for its answer than the block has time, and none is begun that could not end within it:
-    the call then fails with what the attempt before it failed with, or with Retryable where there was none.
+    An attempt waits for its answer no longer than the block has time, and no attempt is started that could not end
+    within it: the call then fails with the previous attempt's error, or with Retryable if there was none.
     """
     outer = _deadline.get()
     own = monotonic() + seconds
@@ -150,7 +150,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def _reading_seconds(operation: str, later_seconds: float = 0.0, *, is_hint: bool = False) -> float | None:
-    """How long an attempt that begins `later_seconds` from now may wait for its answer; None is as long as it likes."""
+    """How long an attempt that starts `later_seconds` from now may wait for its answer; None means no limit."""
     deadline = _deadline.get()
     if deadline is None:
         return None
@@ -162,10 +162,10 @@ def _reading_seconds(operation: str, later_seconds: float = 0.0, *, is_hint: boo
 
 
 def watch(client: BaseClient, *, is_hint: bool = False) -> None:
-    """Holds a client's calls to the time that `within` gives them, and its answers to the length that they state;
-    `is_hint` is whether all of them can be done without."""
+    """Applies the time limit of `within` to a client's calls, and checks that its answers have their stated length;
+    `is_hint` is whether all of its calls are dispensable."""
     service = client.meta.service_model.service_id.hyphenize()
-    events: Any = client.meta.events  # whose stubs know no handler that returns something
+    events: Any = client.meta.events  # whose stubs know no handler that returns a value
     events.register_first(f"before-send.{service}", partial(_bound_attempt, is_hint=is_hint))
     events.register_first(f"needs-retry.{service}", _judge_answer)
     events.register_first(f"after-call.{service}", _refuse_cut_answer)
@@ -189,7 +189,8 @@ def _judge_answer(
     request_dict: dict[str, Any],
     **_: object,
 ) -> float | None:
-    """Whether there must or cannot be another attempt, and after how many seconds; None leaves it to the SDK."""
+    """Whether another attempt is required or ruled out, and after how many seconds; None leaves the decision to the
+    SDK."""
     reading = _reading_seconds(operation.name, later_seconds=1.0)
     if reading is not None and reading < LEAST_READING_SECONDS:
         return False
@@ -207,11 +208,11 @@ def _refuse_cut_answer(http_response: AWSResponse, model: OperationModel, **_: o
 def _is_cut(operation: OperationModel, answer: AWSResponse) -> bool:
     """Whether the connection ended before the answer did.
 
-    botocore checks that of streams alone. Half an answer of DynamoDB is no JSON, is taken for an empty one, and a row
-    that was read would not be there.
+    botocore checks this only for streams. Half an answer of DynamoDB is invalid JSON, which botocore treats as an empty
+    answer: a row that exists would seem to be missing.
     """
     if operation.has_streaming_output:
         return False
     if operation.http.get("method") == "HEAD" or answer.status_code == HTTPStatus.NO_CONTENT:
-        return False  # what it states is the length of a body that does not come
+        return False  # it states the length of a body that does not follow
     return len(answer.content) < int(answer.headers.get("Content-Length", 0))

@@ -1,4 +1,4 @@
-"""The dead-letter queues in SQS, the moves out of them, and the bucket that outlives them."""
+"""The dead-letter queues in SQS, the redrives out of them, and the archive bucket that outlives them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef, MessageTypeDef
 
 EXPLANATION = "explanation"
-"""The message attribute in which a dead letter that Darkroom made explains itself."""
+"""The message attribute with the explanation of a dead letter that Darkroom made."""
 
 HIDDEN_SECONDS = 60
-"""How long a taken dead letter is hidden from others, should whoever took it die."""
+"""How long a taken dead letter stays hidden from others if its taker dies."""
 
 _BATCH = 10
 """The most that one call of SQS receives or changes."""
 
 
 class DeadLetterQueues:
-    """Keeps the `DeadLetters` port with one standard queue for each of `queue_urls`.
+    """Implements the `DeadLetters` port with one standard queue for each of `queue_urls`.
 
-    `once_client` is a client that does not repeat what fails.
+    `once_client` is a client that does not retry.
     """
 
     def __init__(self, client: SQSClient, once_client: SQSClient, queue_urls: Mapping[str, str]) -> None:
@@ -74,7 +74,7 @@ class DeadLetterQueues:
             known = letters.keys() & {message["MessageId"] for message in messages}
             letters |= {message["MessageId"]: _letter(queue, message) for message in messages}
             if len(known) == len(messages):
-                # The first ones show again before the last was read: the queue is too long for one hand.
+                # The first ones show again before the last was read: the queue is too long for one reader.
                 break
         return Taken(letters=tuple(letters.values()), complete=False, asked_again=asked_again)
 
@@ -106,11 +106,11 @@ class DeadLetterQueues:
 
 
 class DeadLetterRedrives:
-    """Keeps the `Redrives` port with SQS's own move tasks, one at a time per queue.
+    """Implements the `Redrives` port with SQS's message move tasks, one at a time per queue.
 
-    `arns` holds for each name the queue of the dead letters and the lane that they go back to. The lane is always
-    named: of dead letters that were sent to their queue, and not moved there by SQS, it would not know where they came
-    from.
+    `arns` maps each name to the ARNs of the dead-letter queue and of the lane that its messages return to. The lane is
+    always named: SQS does not know the source of dead letters that were sent to their queue instead of moved there by
+    SQS.
     """
 
     def __init__(self, client: SQSClient, arns: Mapping[str, tuple[str, str]]) -> None:
@@ -131,7 +131,8 @@ class DeadLetterRedrives:
                     SourceArn=source, DestinationArn=destination, MaxNumberOfMessagesPerSecond=per_second
                 )
         except ClientError as error:
-            # A task runs already: another operator's, or this call's own, started by an attempt whose answer was lost.
+            # A task is already running: another operator's, or this call's own, started by an attempt whose answer was
+            # lost.
             running = self.latest(queue) if code_of(error).endswith("UnsupportedOperation") else None
             if running is None or running.status.is_over:
                 raise
@@ -143,14 +144,14 @@ class DeadLetterRedrives:
             with retryable("cancelling the move of dead letters"):
                 self._client.cancel_message_move_task(TaskHandle=redrive.handle)
         except ClientError as error:
-            # Only what runs can be cancelled; this has come to its end meanwhile.
+            # Only a running task can be cancelled; this one has ended meanwhile.
             latest = self.latest(redrive.queue)
             if latest is None or latest.status is RedriveStatus.RUNNING:
                 raise error from None
 
 
 class DeadLetterArchive:
-    """Keeps the `Archive` port with a bucket."""
+    """Implements the `Archive` port with a bucket."""
 
     def __init__(self, client: S3Client, bucket_name: str) -> None:
         self._client = client

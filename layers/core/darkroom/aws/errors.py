@@ -1,4 +1,4 @@
-"""Which answers of AWS mean "try again": everything else is a bug or a decision of ours and goes through."""
+"""Decides which AWS errors mean "try again"; every other error is a bug or a decision of ours and propagates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from botocore.parsers import ResponseParserError
 
 from darkroom.domain.errors import Retryable
 
-# The service has no room for the call now, or not in time: by the names that botocore's standard retry mode knows
-# (botocore/retries/standard.py) and those that the models of S3, DynamoDB, SQS and Step Functions have beside them.
+# The service has no capacity for the call now, or not in time: the codes that botocore's standard retry mode knows
+# (botocore/retries/standard.py), and those that the models of S3, DynamoDB, SQS and Step Functions add.
 _OVERLOADED = frozenset(
     {
         "BandwidthLimitExceeded",
@@ -38,7 +38,7 @@ _OVERLOADED = frozenset(
     }
 )
 
-# The service is well, and somebody else is in the middle of a write of the same key.
+# The service is healthy, and another write of the same key is in progress.
 _CONTENDED = frozenset(
     {
         # S3, 409: another conditional write of the key is under way, "upload the object again"
@@ -51,18 +51,18 @@ _CONTENDED = frozenset(
     }
 )
 
-# The request was whole when it left: its checksum was taken from the bytes at hand.
+# The request was intact when it left: its checksum was computed from the bytes in memory.
 _DAMAGED_ON_THE_WAY = frozenset({"BadDigest", "IncompleteBody"})
 
-# The clock or the credentials of this execution environment are out of date: another one's are not. DynamoDB answers a
-# skewed clock by InvalidSignatureException, as it does a wrong key, so that one stays a bug.
+# The clock or the credentials of this execution environment are out of date; another environment's are not. DynamoDB
+# answers InvalidSignatureException for a skewed clock and for a wrong key alike, so that one stays a bug.
 _ENVIRONMENT_OUT_OF_DATE = frozenset(
     {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed"}
 )
 
 _PASSING = _OVERLOADED | _CONTENDED | _DAMAGED_ON_THE_WAY | _ENVIRONMENT_OUT_OF_DATE
 
-# No connection, no answer in time, half an answer, or one that was damaged on the way.
+# No connection, no answer in time, half an answer, or one that was damaged in transit.
 _NO_ANSWER = (BotoConnectionError, HTTPClientError, IncompleteReadError, FlexibleChecksumError, ResponseParserError)
 
 
@@ -77,12 +77,12 @@ def is_passing(error: Exception) -> bool:
 
 
 def is_passing_code(code: str) -> bool:
-    """Whether an error of that code says nothing against trying again."""
+    """Whether an error with that code is transient."""
     return code in _PASSING
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether the service, or the way to it, is not up to any call now: what is no fault of this call's."""
+    """Whether the service, or the way to it, cannot serve any call now, so that the fault is not this call's."""
     if not isinstance(error, ClientError):
         return isinstance(error, _NO_ANSWER)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -95,7 +95,7 @@ def is_outage(error: Exception) -> bool:
 
 @contextmanager
 def retryable(doing: str) -> Iterator[None]:
-    """Turns passing failures of AWS calls inside the block into Retryable; `doing` says what failed."""
+    """Turns transient failures of AWS calls inside the block into Retryable; `doing` says what failed."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The objects in which images wait, in S3, and what wakes them: one Step Functions execution each."""
+"""The objects in which images wait, in S3, and what wakes them: one Step Functions execution per batch."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
 _NAMES = 10
-"""Names that are tried for one batch: each is used up by an execution that failed or was stopped."""
+"""How many names are tried for one batch: an execution that failed or was stopped uses up its name."""
 
 _SERVES = frozenset({"RUNNING", "PENDING_REDRIVE", "SUCCEEDED"})
-"""Executions that have woken the batch or will."""
+"""The statuses of executions that have woken the batch or will."""
 
 
 class HoldsBucket:
-    """Keeps the `Holds` port with a bucket."""
+    """Implements the `Holds` port with a bucket."""
 
     def __init__(self, client: S3Client, bucket_name: str) -> None:
         self._client = client
@@ -59,7 +59,7 @@ class HoldsBucket:
 
 
 class HoldExecutions:
-    """Keeps the `WakeUps` port with executions of `hold_batch`."""
+    """Implements the `WakeUps` port with executions of `hold_batch`."""
 
     def __init__(self, client: SFNClient, state_machine_arn: str) -> None:
         self._client = client
@@ -73,7 +73,7 @@ class HoldExecutions:
             own = name if number == 0 else f"{name}-{number}"
             try:
                 with retryable("setting a batch to wake"):
-                    # The same name and input again is no error while the first runs
+                    # Repeating the same name and input is no error while the first execution runs
                     # (https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html).
                     self._client.start_execution(stateMachineArn=self._state_machine_arn, name=own, input=document)
                 return
@@ -85,7 +85,7 @@ class HoldExecutions:
         raise Retryable(f"{_NAMES} executions of {name} have ended badly")
 
     def _serves(self, name: str) -> bool:
-        """Whether the execution of that name has woken its batch or will: one that failed or was stopped does not."""
+        """Whether the execution with that name has woken its batch or will: one that failed or was stopped does not."""
         arn = f"{self._state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
         with retryable("looking at an execution"):
             return self._client.describe_execution(executionArn=arn)["status"] in _SERVES

@@ -1,4 +1,4 @@
-"""Originals and outputs in S3: each key is written once, under If-None-Match, with its SHA-256 checked by S3."""
+"""Originals and outputs in S3: each key is written once, with If-None-Match, and S3 checks its SHA-256."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 PRESIGNED_URL_SECONDS = 900
-"""How long a variant's address works; no longer than the function's role credentials live (hours)."""
+"""How long a variant's URL works; less than the lifetime of the function's role credentials (hours)."""
 
 
 class OriginalsBucket:
-    """Keeps the `Originals` port with a versioned bucket."""
+    """Implements the `Originals` port with a versioned bucket."""
 
     def __init__(self, client: S3Client, bucket_name: str) -> None:
         self._client = client
@@ -40,7 +40,7 @@ class OriginalsBucket:
                     Bucket=self._bucket_name, Key=original_key(image_id), VersionId=version_id
                 )
             except ClientError as error:
-                # A missing bucket, or a denied call, is a mistake of the deployment: that stays a bug.
+                # A missing bucket or a denied call is a mistake in the deployment: it stays a bug.
                 if code_of(error) not in ("NoSuchKey", "NoSuchVersion"):
                     raise
                 raise OriginalMissing(f"{original_key(image_id)} has no version {version_id}") from error
@@ -59,7 +59,7 @@ class OriginalsBucket:
 
 
 class OutputsBucket:
-    """Keeps the `Outputs` port."""
+    """Implements the `Outputs` port."""
 
     def __init__(self, client: S3Client, bucket_name: str) -> None:
         self._client = client
@@ -77,7 +77,7 @@ class OutputsBucket:
                 if code_of(error) != "404":
                     raise
                 return False
-        # What somebody else has put there may have no such checksum: then nobody knows what it is.
+        # An object that somebody else put there may lack this checksum: then its content is unknown.
         checksum = head.get("ChecksumSHA256")
         return (head["ContentLength"], checksum) == (variant.size_bytes, _base64_of(variant.sha256))
 
@@ -101,7 +101,7 @@ class OutputsBucket:
 
 
 def original_key(image_id: str) -> str:
-    """Where an image's original lies."""
+    """The key of an image's original."""
     return f"originals/{image_id}"
 
 

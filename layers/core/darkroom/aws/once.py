@@ -1,4 +1,4 @@
-"""Work done once, remembered by Powertools idempotency in a DynamoDB table."""
+"""Remembers finished work, with Powertools idempotency in a DynamoDB table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REMEMBERED_SECONDS = 15 * 24 * 3600
 
 
 class PowertoolsOnce:
-    """Keeps the `Once` port."""
+    """Implements the `Once` port."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._layer = DynamoDBPersistenceLayer(table_name=table_name, boto3_client=client)
@@ -31,9 +31,9 @@ class PowertoolsOnce:
         )
 
     def register(self, context: LambdaContext) -> None:
-        """Bounds the lease on unfinished work by the invocation with that context: a worker that dies leaves it until
-        its own deadline (https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/#lambda-timeouts).
-        """
+        """Bounds the lease on unfinished work by the invocation with that context: a worker that dies keeps it only
+        until its own deadline
+        (https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/#lambda-timeouts)."""
         self._config.register_lambda_context(context)
 
     def __call__(self, key: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -56,9 +56,9 @@ class PowertoolsOnce:
         try:
             result: dict[str, Any] = remembered(key=key)
             return result
-        except Exception as error:  # whatever it is: in use, out of reach, denied, or a record that nobody can read
+        except Exception as error:  # whatever it is: in use, unreachable, denied, or a record that cannot be read
             trouble = error
-        # What came of the work is what counts, also where it could not be written down.
+        # The result of the work is what counts, even if it could not be recorded.
         match ended:
             case [Exception() as failure]:
                 raise failure

@@ -1,4 +1,4 @@
-"""The originals' bucket with all its versions: what lies there, hidden and removed by the thousand."""
+"""The originals' bucket with all its versions: lists, hides and removes them by the thousand."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 _PREFIX = original_key("")
 
 _OF_THE_SERVICE = {"InternalError": 500, "ServiceUnavailable": 503}
-"""What S3 says of one object in an answer that is a 200 as a whole, and would say by its status alone elsewhere."""
+"""S3's error codes for one object in a batch answer that is 200 as a whole, and the statuses that they have
+elsewhere."""
 
 
 class OriginalVersionsBucket:
-    """Keeps the `OriginalVersions` port with a versioned bucket."""
+    """Implements the `OriginalVersions` port with a versioned bucket."""
 
     def __init__(self, client: S3Client, bucket_name: str) -> None:
         self._client = client
@@ -30,7 +31,7 @@ class OriginalVersionsBucket:
 
     def page(self, after: tuple[str, str] | None) -> VersionPage:
         key_marker, version_marker = after or ("", "")
-        # S3 refuses a version to go on from without its key; the empty ones say "from the first".
+        # S3 refuses a version marker without its key; empty ones mean "from the first".
         places: dict[str, Any] = {"KeyMarker": key_marker, "VersionIdMarker": version_marker}
         with retryable("listing the originals"):
             answer: Any = self._client.list_object_versions(
@@ -40,7 +41,7 @@ class OriginalVersionsBucket:
         versions += _versions(answer.get("DeleteMarkers", ()), is_marker=True)
         goes_on = answer.get("IsTruncated", False)
         return VersionPage(
-            versions=tuple(sorted(versions, key=lambda version: version.key.encode())),  # as S3 has them
+            versions=tuple(sorted(versions, key=lambda version: version.key.encode())),  # in S3's order
             next=(answer["NextKeyMarker"], answer.get("NextVersionIdMarker", "")) if goes_on else None,
         )
 

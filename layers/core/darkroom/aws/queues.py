@@ -1,4 +1,4 @@
-"""The lanes, and the queue of what is to be held, in SQS."""
+"""The lanes and the hold queue, in SQS."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _BATCH = 10
 """The most messages that one call sends."""
 
 _IN_THE_LANE: Sequence[Any] = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-"""What waits and what is in hand. SQS counts roughly, and a minute behind where much comes at once
+"""Waiting and in-flight messages. SQS's counts are approximate, and a minute late after a burst
 (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html)."""
 
 _SENDINGS = 3
-"""How often the entries of a batch that SQS reports as failed are sent again before the rest is left."""
+"""How often the entries of a batch that SQS reports as failed are sent before the rest is given up."""
 
 
 class LaneQueues:
-    """Keeps the `Lanes` port with one standard queue a lane."""
+    """Implements the `Lanes` port with one standard queue per lane."""
 
     def __init__(self, client: SQSClient, queue_urls: Mapping[str, str]) -> None:
         self._client = client
@@ -57,7 +57,7 @@ class LaneQueues:
 
 
 class LaneDepths:
-    """Keeps the `Depths` port with the lanes' queues."""
+    """Implements the `Depths` port with the lanes' queues."""
 
     def __init__(self, client: SQSClient, queue_urls: Mapping[str, str]) -> None:
         self._client = client
@@ -70,7 +70,7 @@ class LaneDepths:
 
 
 class SqsHoldQueue:
-    """Keeps the `HoldQueue` port with a standard queue."""
+    """Implements the `HoldQueue` port with a standard queue."""
 
     def __init__(self, client: SQSClient, queue_url: str) -> None:
         self._client = client
@@ -89,7 +89,7 @@ class SqsHoldQueue:
 
 
 class SqsUploadQueue:
-    """Keeps the `UploadQueue` port with a standard queue."""
+    """Implements the `UploadQueue` port with a standard queue."""
 
     def __init__(self, client: SQSClient, queue_url: str) -> None:
         self._client = client
@@ -104,13 +104,13 @@ class SqsUploadQueue:
             )
 
     def postponed(self, receipt_handle: str, seconds: int) -> None:
-        """Lets received notification come back after `seconds`. Raises Retryable where it comes back by itself."""
+        """Makes a received notification come back after `seconds`. Raises Retryable if it comes back by itself."""
         change_visibility(self._client, self._queue_url, receipt_handle, seconds)
 
 
 def _send_all(client: SQSClient, queue_url: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
-    """Sends messages ten at a time; returns what may not be sent, by its place. Once a queue cannot answer, what
-    follows is not tried: each call waits for seconds."""
+    """Sends messages ten at a time; returns those that may not have been sent, by their index. Once a queue does not
+    answer, the rest is not tried: each call waits for seconds."""
     unsent: dict[int, Exception] = {}
     for batch in batched(enumerate(messages), _BATCH, strict=False):
         unavailable = next((error for error in unsent.values() if isinstance(error, Retryable)), None)
@@ -152,10 +152,10 @@ def _send_batch(
 
 
 def change_visibility(client: SQSClient, queue_url: str, receipt_handle: str, seconds: int) -> None:
-    """Lets a received message come back after `seconds`: retry by visibility keeps its receive count.
+    """Makes a received message come back after `seconds`: a retry by visibility keeps its receive count.
 
-    Raises Retryable where the queue cannot answer or does not know the receipt (any more); nothing is lost then: the
-    message comes back after the queue's own timeout.
+    Raises Retryable if the queue cannot answer or no longer knows the receipt. Nothing is lost then: the message comes
+    back after the queue's own timeout.
     """
     with retryable("changing a message's visibility"):
         try:

@@ -1,4 +1,5 @@
-"""When each lane is reserved for releases: one item a lane, changed by one conditional write, and one a large batch."""
+"""The times that releases have reserved in each lane: one item per lane, changed by one conditional write, and one per
+large batch."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
 _TRIES = 5
-"""A lane may become free, or busy, between the two writes of one try; five times in a row it does not."""
+"""A lane may become free, or busy, between the two writes of one try; not five times in a row."""
 
 _FORGET_AFTER_SECONDS = 30 * 24 * 3600
-"""A release that failed is repeated for hours, and by an operator as long as its dead letter lives: 14 days."""
+"""A failed release is retried for hours, and by an operator for as long as its dead letter lives: 14 days."""
 
 
 class ReservationsTable:
-    """Keeps the `Reservations` port with a DynamoDB table."""
+    """Implements the `Reservations` port with a DynamoDB table."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
@@ -31,7 +32,8 @@ class ReservationsTable:
 
     def reserve(self, lane: str, *, not_before: Milliseconds, milliseconds: int) -> Milliseconds:
         for _ in range(_TRIES):
-            # Many releases may begin in the same second: behind others it is a counter, which nobody loses a race for.
+            # Many releases may begin in the same second: while a lane is busy this is a counter, on which no write
+            # loses a race.
             ends_at = self._update(
                 lane, "ADD busy_until :length", "busy_until > :not_before", not_before=not_before, length=milliseconds
             )
@@ -54,7 +56,7 @@ class ReservationsTable:
 
     def note_window(self, key: str, window: ReleaseWindow) -> None:
         item: dict[str, AttributeValueTypeDef] = {
-            "lane": {"S": key},  # no lane is called like a batch
+            "lane": {"S": key},  # no lane has a name like a batch's
             "position": {"N": str(window.position)},
             "begins_at": {"N": str(window.begins_at)},
             "is_of_all_left": {"BOOL": window.is_of_all_left},
@@ -76,7 +78,7 @@ class ReservationsTable:
         )
 
     def _update(self, lane: str, expression: str, condition: str, **values: int) -> Milliseconds | None:
-        """When the lane is free after the update, or None where the condition did not hold."""
+        """When the lane is free after the update, or None if the condition did not hold."""
         try:
             with retryable("reserving a lane"):
                 answer = self._client.update_item(

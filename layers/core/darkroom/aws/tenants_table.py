@@ -1,4 +1,4 @@
-"""The Tenants table: one item a tenant and one an API key, each found by what a credential says."""
+"""The Tenants table: one item per tenant and one per API key, each found by what a credential states."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _deserialize = TypeDeserializer().deserialize
 
 
 class TenantsTable:
-    """Keeps the `Tenants` port with one DynamoDB table."""
+    """Implements the `Tenants` port with one DynamoDB table."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
@@ -115,7 +115,7 @@ class TenantsTable:
         return {"id": {"S": item_id}, **item}
 
     def _update(self, item_id: str, expression: str, *, names: dict[str, str], values: Item) -> Item | None:
-        """The item after the update, or None where there is none. To repeat it changes nothing."""
+        """Returns the item after the update, or None if there is none. Repeating it changes nothing."""
         with_values: Any = {"ExpressionAttributeValues": values} if values else {}
         try:
             with retryable("changing the tenants"):

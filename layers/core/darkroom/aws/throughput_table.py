@@ -1,4 +1,4 @@
-"""The throughput: one item a lane and minute, to which its workers add what they did."""
+"""The Throughput table: one item per lane and minute, to which its workers add what they did."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 _MINUTE, _DAY = 60_000, 24 * 3600 * 1000
 
 LATEST_MINUTES = 5
-"""How many minutes are read at once: with fewer than 20 images in all of them the lane has hardly worked."""
+"""How many minutes are read at once: if all of them together have fewer than 20 images, the lane has hardly worked."""
 
 
 class ThroughputTable:
-    """Keeps the `Throughput` port with a DynamoDB table."""
+    """Implements the `Throughput` port with a DynamoDB table."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
@@ -31,7 +31,7 @@ class ThroughputTable:
             self._client.update_item(
                 TableName=self._table_name,
                 Key={"lane": {"S": lane}, "minute": {"N": str(minute)}},
-                # The name `minute` is reserved in expressions, and not used in any of these.
+                # The name `minute` is reserved in expressions, but not used in any of these.
                 UpdateExpression="ADD settled :settled, busy_milliseconds :busy SET forget_at = :forget_at",
                 ExpressionAttributeValues={
                     ":settled": {"N": str(work.settled)},
@@ -50,7 +50,7 @@ class ThroughputTable:
                 ScanIndexForward=False,
                 Limit=LATEST_MINUTES,
             )
-        # A minute of another version's is one minute less to go by, and no reason to turn an upload away.
+        # A minute that another version wrote is just one minute less of data, and no reason to turn an upload away.
         return [
             Work(settled=int(item["settled"]["N"]), busy_milliseconds=int(item["busy_milliseconds"]["N"]))
             for item in answer["Items"]

@@ -1,4 +1,4 @@
-"""The token buckets: one item a tenant that has asked lately, changed by conditional writes, nearly always one."""
+"""The token buckets: one item per tenant with recent requests, changed by conditional writes, nearly always one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _WRITES = 6
 _REMEMBERED_TENANTS = 10_000
 
 _FORGET_AFTER_SECONDS = 3600
-"""A bucket whose instant has passed is a full one, and as good as none."""
+"""A bucket whose instant has passed is full, which a missing one is too."""
 
 
 class TokenBucketsTable:
-    """Keeps the `TokenBuckets` port with a DynamoDB table."""
+    """Implements the `TokenBuckets` port with a DynamoDB table."""
 
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
@@ -33,14 +33,14 @@ class TokenBucketsTable:
 
     def take(self, tenant_id: str, allowance: Allowance, now: Microseconds) -> Take:
         interval, latest = interval_of(allowance), latest_tat(allowance, now)
-        # Past any instant that this write can leave behind.
+        # Later than any instant that this write can leave behind.
         forget_at = (latest + interval) // 1_000_000 + _FORGET_AFTER_SECONDS
         values = {":interval": interval, ":now": now, ":forget_at": forget_at}
-        # Which of the two writes will do: where this process knows no better, that of a tenant who asks now and then.
+        # Predicts which of the two writes will succeed: without other knowledge, that of a tenant with few requests.
         is_in_use = self._stood.get(tenant_id, 0) > now
         for _ in range(_WRITES):
             if is_in_use:
-                # Of many requests at once all add to it, and none loses a race for it.
+                # Concurrent requests all add to it, and none loses a race.
                 stood = self._update(
                     tenant_id,
                     "SET tat = tat + :interval, forget_at = :forget_at",
@@ -63,14 +63,14 @@ class TokenBucketsTable:
 
     def _remember(self, tenant_id: str, take: Take) -> Take:
         if len(self._stood) >= _REMEMBERED_TENANTS:
-            self._stood.clear()  # what is forgotten costs one write more
+            self._stood.clear()  # what is forgotten costs one more write
         self._stood[tenant_id] = take.tat
         return take
 
     def _update(
         self, tenant_id: str, expression: str, condition: str, values: dict[str, int]
     ) -> Take | Microseconds | None:
-        """The token that was taken; or, where the condition did not hold, the instant that stood there, if any."""
+        """Returns the token that was taken; or, if the condition did not hold, the stored instant, if any."""
         try:
             with retryable("taking a token"):
                 answer = self._client.update_item(

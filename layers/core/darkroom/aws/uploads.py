@@ -1,4 +1,4 @@
-"""Where clients upload what is too large for a request: a bucket that takes what presigned forms allow."""
+"""The bucket for uploads that are too large for a request: it accepts what presigned forms allow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class UploadsBucket:
-    """Keeps the `Uploads` port with a bucket."""
+    """Implements the `Uploads` port with a bucket."""
 
     def __init__(self, client: S3Client, bucket_name: str) -> None:
         self._client = client
@@ -26,9 +26,9 @@ class UploadsBucket:
     def form_for(
         self, image_id: str, *, sha256: str, size_bytes: int, media_type: str, seconds: int, now: Milliseconds
     ) -> UploadForm:
-        # S3 computes the checksum of what it is sent and refuses what has another (BadDigest); a field of the form
-        # stands for the header of PutObject (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTObjectPOST.html), and
-        # a condition of the policy makes sure that it is there with this value
+        # S3 computes the checksum of what it receives and refuses another one (BadDigest). A field of the form takes
+        # the place of PutObject's header (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTObjectPOST.html), and a
+        # condition of the policy requires the field with this value
         # (https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTConstructPolicy.html).
         fields = {
             "Content-Type": media_type,
@@ -44,7 +44,7 @@ class UploadsBucket:
             ],
             ExpiresIn=seconds,
         )
-        # The policy counts from a moment after `now`, in whole seconds.
+        # The policy's expiry counts from a moment after `now`, in whole seconds.
         return UploadForm(url=presigned["url"], fields=presigned["fields"], expires_at=(now // 1000 + seconds) * 1000)
 
     def size_bytes(self, image_id: str) -> int | None:

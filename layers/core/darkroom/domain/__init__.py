@@ -1,1 +1,1 @@
-"""What Darkroom decides, without AWS, environment, clock or network: values in, values out."""
+"""Darkroom's decisions, without AWS, environment, clock or network: values in, values out."""

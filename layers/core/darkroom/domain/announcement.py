@@ -1,4 +1,4 @@
-"""What a client says of a file before it uploads it: how big, which bytes, and what is to become of it."""
+"""What a client announces about a file before it uploads it: its size, its hash, and how to develop it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 
 @dataclass(frozen=True, kw_only=True)
 class Announcement:
-    """An upload to come: nothing but these bytes will be taken for it. What type they are is seen when they are here;
-    `media_type` is only what they are stored as until then."""
+    """A future upload: only these bytes will be accepted for it. Their type is detected when they arrive; `media_type`
+    is only the type they are stored with until then."""
 
     size_bytes: int
     sha256: str
@@ -23,6 +23,6 @@ class Announcement:
 
     @property
     def asked_for(self) -> str:
-        """What makes two announcements of the same bytes the same. It is no other request's: a key under which bytes
-        were announced must not be answered as if it had brought them."""
+        """What makes two announcements of the same bytes the same. It differs from every other kind of request: a key
+        that announced bytes must not be answered as if it had sent them."""
         return f"upload\0{self.order.asked_for}{self.timetable.asked_for}"

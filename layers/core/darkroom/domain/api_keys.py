@@ -1,4 +1,4 @@
-"""API keys, `dr_<id>_<secret>`: the id names a key in logs, the secret opens, and its end gives typos away."""
+"""API keys, `dr_<id>_<secret>`: the id names a key in logs, the secret authenticates, and a checksum detects typos."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MAX_LABEL_CHARACTERS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey:
-    """A key as it is stored: `digest` recognises it, and nothing here gives it away. `label` is what its owner calls
-    it; one with `revoked_at` opens nothing any more."""
+    """A key as it is stored: `digest` recognises it, and nothing here reveals it. `label` is its owner's name for it; a
+    key with `revoked_at` no longer opens anything."""
 
     key_id: str
     tenant_id: str
@@ -46,7 +46,7 @@ class ApiKey:
 
 
 def key_from_bits(random_bits: bytes) -> str:
-    """The key that 25 random bytes make. Raises ValueError for any other number of them."""
+    """The key made from 25 random bytes. Raises ValueError for any other number of them."""
     if len(random_bits) != RANDOM_BYTES:
         raise ValueError(f"a key is made from {RANDOM_BYTES} bytes, not {len(random_bits)}")
     key_id = digits_of(int.from_bytes(random_bits[:_ID_BYTES]), _ID_DIGITS)
@@ -59,7 +59,7 @@ def _check(text: str) -> str:
 
 
 def key_id_of(text: str) -> str | None:
-    """The id of a key, or None for what is no whole key: something else, a part of one, or one with a typo."""
+    """The id of a key, or None for anything but a whole key: another text, part of a key, or one with a typo."""
     found = _KEY.fullmatch(text)
     return found["id"] if found is not None and found["check"] == _check(found["checked"]) else None
 
@@ -70,15 +70,16 @@ def is_key_id(text: str) -> bool:
 
 
 def digest_of(key: str) -> str:
-    """What is stored in place of a key.
+    """The digest that is stored in place of a key.
 
-    One round of SHA-256: slow hashes protect what people think up. Nobody tries out 160 random bits, however quickly.
+    One round of SHA-256 suffices: slow hashes protect passwords that people invent. Nobody can try out 160 random bits,
+    however fast the hash.
     """
     return hashlib.sha256(b"darkroom api key v1\0" + key.encode()).hexdigest()
 
 
 def opens(key: str, stored: ApiKey | None) -> bool:
-    """Whether `key` is the one that is stored. It takes as long where none is, and wherever the digests part."""
+    """Whether `key` is the stored one. It takes the same time if none is stored, and wherever the digests differ."""
     digest = _NO_DIGEST if stored is None else stored.digest
     return hmac.compare_digest(digest_of(key), digest) and stored is not None
 

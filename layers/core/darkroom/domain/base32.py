@@ -1,4 +1,4 @@
-"""Crockford's base32 in lower case: digits that can be read aloud, and sort as the numbers that they stand for."""
+"""Crockford's base32 in lower case: digits that can be read aloud, and that sort like the numbers they represent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DIGIT = "[0-9a-hjkmnp-tv-z]"
 
 
 def digits_of(number: int, count: int) -> str:
-    """The number in `count` digits, the most significant one first; what does not fit into them is cut off."""
+    """The number in `count` digits, most significant first; excess digits are cut off."""
     digits = []
     for _ in range(count):
         number, digit = divmod(number, 32)

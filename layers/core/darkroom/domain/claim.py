@@ -1,4 +1,4 @@
-"""What a delivery of a message may do with its image's row: claim it, end it, or leave it alone."""
+"""Decides what a delivery of a message may do with its image's row: claim it, end it, or leave it alone."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from darkroom.domain.retry import MAX_ATTEMPTS
 from darkroom.domain.transitions import expire, give_up, transition
 
 REMEMBERED_ATTEMPTS = 10
-"""Attempts that a row describes: those of its last two runs."""
+"""How many attempts a row describes: those of its last two runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NothingToDo:
-    """A delivery that has no work left: it is acknowledged, and never recorded as done."""
+    """A delivery without work left: it is acknowledged, and never recorded as done."""
 
     reason: Literal["stale", "terminal", "too_early", "leased", "backing_off"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A delivery that won its image: `image` is the row as the claim leaves it."""
+    """A delivery that won its image: `image` is the row after the claim."""
 
     image: Image
 
 
 @dataclass(frozen=True, kw_only=True)
 class GiveUp:
-    """The attempts ran out: `image` is the row as `failed` leaves it."""
+    """The attempts ran out: `image` is the row, now `failed`."""
 
     image: Image
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expire:
-    """Its time is over before it was begun: `image` is the row as `expired` leaves it."""
+    """It expired before it was begun: `image` is the row, now `expired`."""
 
     image: Image
 
 
 @dataclass(frozen=True, kw_only=True)
 class TooEarly:
-    """A delivery before the image's time, by clocks that differ or by hand: its message must come back then."""
+    """A delivery before the image's time, because clocks differ or somebody sent it by hand: its message must come back
+    at that time."""
 
     process_at: Milliseconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Redriven:
-    """A dead letter that was moved back to its lane although its run has ended: `image` owes its dead letter once
-    more."""
+    """A dead letter that was moved back to its lane although its run has ended: `image` owes its dead letter again."""
 
     image: Image
 
@@ -69,14 +69,14 @@ def claim(
     not_before: Milliseconds,
     due_at: Milliseconds,
 ) -> Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo:
-    """What a delivery of `message` may do with the row as it stands.
+    """Decides what a delivery of `message` may do with the current row.
 
-    Allowed from `scheduled` and `pending` once `process_at` has come, unless `expires_at` has too, and from
-    `processing` once the lease has lapsed; after the first attempt only once the row's `not_before` has come, because
-    a copy of the message may come at any time; always only for the schedule that the row carries now. A message of an
-    earlier run is as good as one of this run: what a replay moves back from the dead letters is one.
+    A claim is allowed from `scheduled` and `pending` once `process_at` has come, unless `expires_at` has too, and from
+    `processing` once the lease has lapsed; after the first attempt only once the row's `not_before` has come, because a
+    copy of the message may come at any time; and always only for the row's current schedule. A message of an earlier
+    run counts like one of this run, because a replay moves such messages back from the dead letters.
 
-    `not_before` is when the attempt after this one may begin, should this one's worker be lost.
+    `not_before` is when the attempt after this one may begin if this one's worker dies.
     """
     if (message.tenant_id, message.lane, message.schedule) != (image.tenant_id, image.lane, image.schedule):
         return NothingToDo(reason="stale")

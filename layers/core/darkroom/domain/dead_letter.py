@@ -1,4 +1,5 @@
-"""Dead letters: what each says of itself, what its image's row says of it, and how a given-up image starts anew."""
+"""Dead letters: what each says about itself, what its image's row says about it, and how a given-up image starts
+again."""
 
 from __future__ import annotations
 
@@ -15,33 +16,33 @@ from darkroom.domain.message import Message
 from darkroom.domain.transitions import replay
 
 RETENTION_SECONDS = 14 * 24 * 3600
-"""How long SQS keeps a dead letter, counted from when its message was first sent; it allows no more."""
+"""How long SQS keeps a dead letter, counted from when its message was first sent; this is SQS's maximum."""
 
 ARCHIVED_FROM_SECONDS = 12 * 24 * 3600
-"""The age from which a dead letter is copied to the archive: every run of two days may fail but one."""
+"""The age from which a dead letter is copied to the archive: of the runs in two days, all but one may fail."""
 
 
 class Verdict(StrEnum):
-    """What a dead letter is worth, by its image's row."""
+    """What an operator can do with a dead letter, according to its image's row."""
 
     FAILED = "failed"
     """The run that it describes was given up: it can be replayed."""
     WORKING = "working"
-    """Its image is unfinished and still looked after: the row, not the dead letter, will see to it."""
+    """Its image is unfinished and still in progress: the row takes care of it, and the dead letter is not needed."""
     SETTLED = "settled"
     """Its image has ended otherwise, was deleted or has been replayed since: it can be dropped."""
     UNKNOWN = "unknown"
     """There is no such image."""
     BATCH = "batch"
-    """It describes a batch of scheduled images whose release was given up: moved back, it has the batch wake again."""
+    """It describes a batch of scheduled images whose release was given up: moving it back wakes the batch again."""
     UNREADABLE = "unreadable"
-    """It is no message of ours, or one of a newer version."""
+    """It is not a Darkroom message, or a newer version's."""
     UNREADABLE_ROW = "unreadable_row"
-    """Its image's row is of a newer version: what the dead letter is worth, that version can tell."""
+    """Its image's row was written by a newer version: only that version can tell the verdict."""
 
 
 def verdict_of(message: Message | None, image: Image | None) -> Verdict:
-    """What a dead letter is worth; `message` is None where its body could not be read."""
+    """The verdict on a dead letter; `message` is None if its body could not be read."""
     if message is None:
         return Verdict.UNREADABLE
     if image is None:
@@ -49,46 +50,46 @@ def verdict_of(message: Message | None, image: Image | None) -> Verdict:
     if image.is_deleted or message.run < image.run:
         return Verdict.SETTLED
     if image.status is Status.FAILED:
-        # A refusal has no dead letter of its own: one that lies here was made by deliveries before it.
+        # A refusal makes no dead letter: the one here comes from earlier deliveries.
         return Verdict.SETTLED if is_refused(image) else Verdict.FAILED
     return Verdict.SETTLED if image.status.is_terminal else Verdict.WORKING
 
 
 def is_refused(image: Image) -> bool:
-    """Whether the image failed by its own bytes, which no further attempt can change. What waits for an operator has a
-    dead letter, and a refusal has none."""
+    """Whether the image failed because of its own bytes, which no further attempt can change. An image that waits for
+    an operator has a dead letter, and a refused one has none."""
     return image.error is not None and not image.error.retryable and image.dead_letter is None
 
 
 def why_settled(message: Message, image: Image) -> str:
-    """Why a dead letter that stands `settled` is of no use any more."""
+    """Why a dead letter with the verdict `settled` is no longer needed."""
     if image.is_deleted:
         return "its image was deleted"
     if message.run < image.run:
-        return f"its image was begun anew since: run {image.run} is {image.status}"
+        return f"its image has started again since: run {image.run} is {image.status}"
     if image.status is Status.FAILED and image.error is not None:
         return f"its image was refused ({image.error.code})"
     return f"its image is {image.status}"
 
 
 def why_not_replayable(image: Image | None) -> str | None:
-    """Why an image cannot be replayed, or None where it can."""
+    """Why an image cannot be replayed, or None if it can."""
     if image is None:
         return "There is no image with this id."
     if image.is_deleted:
         return "Its client has deleted it: there is nothing left to develop."
     if image.status is not Status.FAILED:
-        return f"It is {image.status}, in run {image.run}: only an image that has failed can be replayed."
+        return f"It is {image.status}, in run {image.run}: only a failed image can be replayed."
     if image.error is not None and is_refused(image):
         return (
             f"It was refused ({image.error.code}: {image.error.message}) Its bytes would be refused again: "
-            "its client has to send another file."
+            "its client must send another file."
         )
     return None
 
 
 def reopened(image: Image, *, now: Milliseconds, message_at: Milliseconds) -> Image:
-    """The given-up image once more, whose message comes to its lane at `message_at`: the sweeper waits for that."""
+    """The given-up image, reopened; its message reaches its lane at `message_at`, and the sweeper waits until then."""
     return replace(
         replay(image, now=now),
         enqueued_at=message_at,
@@ -97,8 +98,8 @@ def reopened(image: Image, *, now: Milliseconds, message_at: Milliseconds) -> Im
 
 
 def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
-    """Why a run of an image (its latest, unless told) ended so, as JSON: its cause, every attempt that the row
-    remembers of it, and where to look. Of an earlier run the row knows the attempts alone."""
+    """Explains as JSON why a run of an image (by default its latest) ended so: its cause, every attempt of it that the
+    row still has, and where to look. For an earlier run the row has only the attempts."""
     run = image.run if run is None else run
     attempts = [attempt for attempt in image.attempts if attempt.run == run]
     lost = [attempt for attempt in attempts if attempt.ended_at is None]
@@ -123,7 +124,7 @@ def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
 
 
 def explanation_in(text: str | None) -> dict[str, Any] | None:
-    """The explanation that a dead letter carries, or None where it has none that can be read."""
+    """The explanation that a dead letter carries, or None without a readable one."""
     try:
         explanation = json.loads(text or "null")
     except ValueError:
@@ -153,7 +154,7 @@ def _told(attempt: Attempt) -> dict[str, Any]:
 
 
 class RedriveStatus(StrEnum):
-    """How a move of a whole queue of dead letters stands."""
+    """The state of a redrive of a whole dead-letter queue."""
 
     RUNNING = "RUNNING"
     CANCELLING = "CANCELLING"
@@ -163,15 +164,15 @@ class RedriveStatus(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether it moves nothing more."""
+        """Whether it has stopped moving messages."""
         return self not in (RedriveStatus.RUNNING, RedriveStatus.CANCELLING)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Redrive:
-    """A move of all dead letters of a queue back to their lane, which goes on without whoever started it.
+    """A redrive of all dead letters of a queue to their lane, which continues without the process that started it.
 
-    `handle` is what it is cancelled by, known only while it runs; `to_move` is None until SQS has counted.
+    `handle` is needed to cancel it, and known only while it runs; `to_move` is None until SQS has counted.
     """
 
     queue: str

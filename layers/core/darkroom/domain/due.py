@@ -1,4 +1,4 @@
-"""What the sweeper does with an image that is due: the outbox relay, the reaper of dead workers and the undertaker."""
+"""Decides what the sweeper does with a due image: outbox relay, reaper of dead workers, and undertaker."""
 
 from __future__ import annotations
 
@@ -16,47 +16,48 @@ MAX_PAUSE_SECONDS = 3600
 """The longest pause between two looks at one image."""
 
 LAST_MESSAGE_SECONDS = 900
-"""When the last message of a given-up run has come to its end, whoever died holding it: after its visibility, twice."""
+"""When the last message of a given-up run is certainly gone, even if its worker died: after its visibility timeout,
+twice."""
 
 REMOVAL_GRACE_SECONDS = 1800
-"""How long after a withdrawal a worker may still write: its function's timeout, and clocks that are minutes apart."""
+"""How long after a withdrawal a worker may still write: its function's timeout, plus clocks that are minutes apart."""
 
 TOMBSTONE_SECONDS = 60 * 24 * 3600
-"""How long a tombstone outlives its image: 4 days in a lane, 14 as a dead letter, and as long again after a replay."""
+"""How long a tombstone outlives its image: 4 days in a lane, 14 as a dead letter, and the same again after a replay."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rescue:
-    """Its message is sent again: `image` is the row with the next look pushed out."""
+    """Its message is sent again: `image` is the row with the next look postponed."""
 
     image: Image
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wait:
-    """Its message waits its turn behind others: `image` is the row with the next look pushed out."""
+    """Its message waits behind others: `image` is the row with the next look postponed."""
 
     image: Image
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceDeadLetter:
-    """Its dead letter must be made sure of: `image` is the row with the next look pushed out."""
+    """The sweeper must make sure of its dead letter: `image` is the row with the next look postponed."""
 
     image: Image
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remove:
-    """Its objects must go: `image` is the row once they are gone, with one more look or none."""
+    """Its objects must be removed: `image` is the row after that, with one more look or none."""
 
     image: Image
 
 
 @dataclass(frozen=True, kw_only=True)
 class LookForUpload:
-    """Its upload should be here by now: `came` is the row where it is, and somebody is reminded of it; `never_came` the
-    row where it is not."""
+    """Its upload should have arrived by now: `came` is the row if it has, and a reminder is sent; `never_came` is the
+    row if it has not."""
 
     came: Image
     never_came: Image
@@ -73,11 +74,11 @@ def look_at_due(
     releasing_until: Milliseconds,
     service: Mapping[str, Lane],
 ) -> Duty:
-    """What a due row asks for; `backlog` is how many messages wait in its lane, `releasing_until` how long releases
-    have reserved it, and `service` what each lane is deployed with.
+    """Decides what a due row needs. `backlog` is the number of messages that wait in its lane, `releasing_until` is
+    when the lane's reservations for releases end, and `service` is each lane's deployed configuration.
 
     Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
-    duplicates stay few. Sweeps are not attempts.
+    duplicates stay rare. Sweeps do not count as attempts.
     """
     if image.due_at is None or image.due_at > now:
         return NothingToDo(reason="too_early")
@@ -94,7 +95,8 @@ def look_at_due(
         came = replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image))
         return LookForUpload(came=came, never_came=never_came(image, now=now))
     if image.process_at is not None and image.process_at > now:
-        # Its message could not be sent when it was scheduled or moved. The next look is the one that every image gets.
+        # Its message could not be sent when it was scheduled or rescheduled. The next look is the usual first look of
+        # every image.
         after_its_time = service[image.lane].first_look_at(image.process_at)
         later = replace(image, due_at=_no_later(after_its_time, image), enqueued_at=image.process_at, rescues=0)
         return Rescue(image=later)
@@ -103,10 +105,10 @@ def look_at_due(
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))
     if image.not_before is not None and image.not_before > now:
-        # A message that came before could begin nothing.
+        # A message that came earlier could not begin anything.
         return Wait(image=replace(image, due_at=_no_later(image.not_before, image)))
     if image.status is Status.SCHEDULED and image.enqueued_at is not None and releasing_until > now:
-        # Its turn may be yet to come: nobody overtakes releases that are paced for the lane's sake.
+        # Its window may be yet to come: no image overtakes releases that are paced to protect the lane.
         look_at = min(releasing_until + SWEEP_INTERVAL_SECONDS * 1000, now + MAX_PAUSE_SECONDS * 1000)
         return Wait(image=replace(image, due_at=_no_later(look_at, image)))
     if (
@@ -120,13 +122,14 @@ def look_at_due(
 
 
 def _no_later(look_at: Milliseconds, image: Image) -> Milliseconds:
-    """What is not begun is looked at when it expires; what is begun no longer can."""
+    """An image that was not begun is looked at when it expires; a begun one no longer expires."""
     begun = image.status is Status.PROCESSING
     return look_at if image.expires_at is None or begun else min(look_at, image.expires_at)
 
 
 def dead_letter_placed(image: Image, *, now: Milliseconds) -> Image:
-    """The image whose dead letter was made sure of: looked at once more when no other can come, and then no more."""
+    """The image after its dead letter was made sure of: looked at once more when no other dead letter can come, and
+    then no more."""
     if image.dead_letter is DeadLetterState.OWED:
         return replace(image, dead_letter=DeadLetterState.PLACED, due_at=now + LAST_MESSAGE_SECONDS * 1000, rescues=0)
     return replace(image, dead_letter=DeadLetterState.KEPT, due_at=None, rescues=0)
@@ -138,8 +141,8 @@ def _pushed_out(image: Image, now: Milliseconds) -> Image:
 
 
 def _wait_explained_seconds(image: Image, now: Milliseconds, backlog: int, lane: Lane) -> float:
-    """How much longer a message sent at `enqueued_at` may well wait: what is before it, by the rate that its lane
-    surely keeps (Little's law), less what it has waited."""
+    """How much longer a message sent at `enqueued_at` may plausibly wait: the backlog in front of it divided by the
+    rate that its lane certainly keeps (Little's law), less the time that it has waited."""
     if image.enqueued_at is None or not backlog:
         return 0.0
     return backlog / lane.drain_floor_per_second - (now - image.enqueued_at) / 1000

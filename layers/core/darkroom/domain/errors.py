@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class Retryable(Exception):
-    """Something outside failed and may work later: try the same work again, lose nothing.
+    """Something outside failed and may work later: try the same work again; nothing is lost.
 
     Raised for throttling, timeouts, unavailable services and another worker's lease; never for the image's own fault.
-    `retry_after_seconds` is how long it makes no sense to try, as far as that is known.
+    `retry_after_seconds` is how long a retry is pointless, as far as that is known.
     """
 
     def __init__(self, message: str = "", *, retry_after_seconds: int = 0) -> None:
@@ -29,7 +29,7 @@ class Rejected(Exception):
 
 class NeedsOperator(Exception):
     """Only an operator can help this image: end its run now, with one dead letter, and do not try again. Another
-    attempt would find the same, and its client can do nothing about it.
+    attempt would have the same result, and the client can do nothing about it.
 
     `code` and `message` are what the client is told, as in Rejected.
     """
@@ -41,9 +41,10 @@ class NeedsOperator(Exception):
 
 
 class TurnedAway(Exception):
-    """Nothing is wrong with the request, there is too much now: send the same again after `retry_after_seconds`.
+    """Nothing is wrong with the request, but there is too much load now: send the same again after
+    `retry_after_seconds`.
 
-    `code` says whose too much it is: `too_many_requests` (the tenant's own) or `overloaded` (everybody's).
+    `code` says whose load: `too_many_requests` (the tenant's own) or `overloaded` (everybody's).
     """
 
     def __init__(self, code: str, message: str, *, retry_after_seconds: int) -> None:
@@ -55,7 +56,7 @@ class TurnedAway(Exception):
 
 # Any other exception is a bug: the work is retried, and after the last attempt the image is `failed` with INTERNAL.
 INTERNAL = "internal"
-"""The `error.code` of an image whose processing kept failing for reasons that are not the image's."""
+"""The `error.code` of an image whose processing kept failing for reasons other than the image."""
 
 EXPIRED = "expired"
 """The `error.code` of an image whose `expires_at` came before a worker did."""
@@ -64,7 +65,7 @@ WORKER_LOST = "worker_lost"
 """The `error.code` of an image whose workers died (timeout, memory kill) until the attempts ran out."""
 
 ORIGINAL_MISSING = "original_missing"
-"""The `error.code` of an image whose original is no longer in its bucket: somebody has removed it."""
+"""The `error.code` of an image whose original was removed from its bucket."""
 
 NEVER_UPLOADED = "never_uploaded"
 """The `error.code` of an image whose upload was announced and never came."""

@@ -10,7 +10,7 @@ from darkroom.domain.base32 import DIGIT, digits_of
 _LENGTH = 26  # 26 digits of 5 bits hold 128 bits; the first digit carries 3 bits, so it is 0-7.
 
 IMAGE_ID_PATTERN = rf"[0-7]{DIGIT}{{{_LENGTH - 1}}}"
-"""The pattern that every image id matches. An id is checked against it before it touches a key or an expression."""
+"""The pattern of every image id. An id is checked against it before it is used in a key or an expression."""
 
 _IMAGE_ID = re.compile(IMAGE_ID_PATTERN)
 
@@ -26,12 +26,12 @@ def is_image_id(text: str) -> bool:
 
 
 def is_idempotency_key(text: str) -> bool:
-    """Whether `text` may be used as an `Idempotency-Key`."""
+    """Whether `text` is a valid `Idempotency-Key`."""
     return _IDEMPOTENCY_KEY.fullmatch(text) is not None
 
 
 def image_id_from_bits(random_bits: bytes) -> str:
-    """The id that 16 bytes stand for.
+    """The id that 16 bytes encode.
 
     Raises ValueError for any other number of bytes.
     """
@@ -41,9 +41,9 @@ def image_id_from_bits(random_bits: bytes) -> str:
 
 
 def image_id_for_key(tenant_id: str, idempotency_key: str) -> str:
-    """The one id that a tenant's `Idempotency-Key` stands for: the first 128 bits of a SHA-256 over both.
+    """The one id of a tenant's `Idempotency-Key`: the first 128 bits of a SHA-256 over both.
 
-    The tenant's length is part of what is hashed, so that no other pair of tenant and key gives the same input.
+    The tenant's length is hashed too, so that no other pair of tenant and key gives the same input.
     """
     tenant = tenant_id.encode()
     digest = hashlib.sha256(b"darkroom image id v1\0" + len(tenant).to_bytes(4) + tenant + idempotency_key.encode())

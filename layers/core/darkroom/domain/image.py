@@ -1,4 +1,4 @@
-"""An image's row: its states, and what each field of it says."""
+"""An image's row: its states, and the meaning of each field."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from darkroom.domain.recipes import Recipe
 
 DUE_SHARDS = 16
-"""Partitions of the due index: each takes 1,000 writes per second, so that 16 hold any rate one account reaches."""
+"""Partitions of the due index: each takes 1,000 writes per second, so 16 suffice for any rate that one account
+reaches."""
 
 
 class Status(StrEnum):
-    """Where an image stands. An id without a row is unknown, never `pending`."""
+    """An image's state. An id without a row is unknown, never `pending`."""
 
     AWAITING_UPLOAD = "awaiting_upload"
     SCHEDULED = "scheduled"
@@ -40,8 +41,8 @@ TERMINAL = frozenset({Status.DONE, Status.FAILED, Status.CANCELLED, Status.EXPIR
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The original as it was accepted: one version of one object, known by its bytes. Of an upload that is yet to come
-    it is what its client has stated, and `version_id` is empty."""
+    """The original as it was accepted: one version of one object, identified by its bytes. For a future upload it is
+    what the client announced, and `version_id` is empty."""
 
     version_id: str
     sha256: str
@@ -51,7 +52,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One finished output: where it lies and what its bytes are."""
+    """One finished output: its key, and what its bytes are."""
 
     name: str
     width: int
@@ -64,7 +65,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Why an image ended `failed`: a stable code, a sentence, and whether the same bytes may yet succeed."""
+    """Why an image ended `failed`: a stable code, a sentence, and whether the same bytes may still succeed."""
 
     code: str
     message: str
@@ -73,7 +74,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """What went wrong in an attempt, for the operator: the exception's type, what it says, and the end of its stack."""
+    """What went wrong in an attempt, for the operator: the exception's type, its message, and the end of its stack."""
 
     error_type: str
     message: str
@@ -82,7 +83,7 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One claim of the image: who worked on it, and what came of it. One that never ended lost its worker."""
+    """One claim of the image: who worked on it, and the result. An attempt that never ended lost its worker."""
 
     run: int
     number: int
@@ -95,8 +96,8 @@ class Attempt:
 class DeadLetterState(StrEnum):
     """How far a given-up run has come to its one dead letter.
 
-    `placed`: it lies in its queue, but the run's last message may yet join it there, by a worker that died before it
-    could acknowledge it; `kept`: that time is over, and there is one.
+    `placed`: it is in its queue, but the run's last message may still join it there, if its worker died before
+    acknowledging it; `kept`: that time is over, and there is exactly one.
     """
 
     OWED = "owed"
@@ -106,17 +107,17 @@ class DeadLetterState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """One row of the Images table: the truth about an image. Queues and leases only remind somebody to look at it.
+    """One row of the Images table: the truth about an image. Queues and leases only remind a worker to look at it.
 
     (`status`, `run`, `attempt`) is the fence: a write that expects another triple has lost its race. `schedule` counts
-    the changes of `process_at`, `version` counts all writes. `due_at` is when somebody must look again: a terminal
+    the changes of `process_at`, `version` counts all writes. `due_at` is when the sweeper must look again: a terminal
     image has one only while its dead letter or the removal of its objects is owed. `waiting_since` is what an
-    unfinished image's service level counts from, and `enqueued_at` when its latest message came to be in the lane, None
-    where it could not be sent. `not_before` is when the next attempt may begin, whichever message asks for it: after a
-    failed attempt when its backoff is over, and while one is under way when its lease and the backoff are. `claimed_by`
-    names the one delivery that holds the lease; `attempts` describes the latest ones. `preset` is None where the client
-    sent a recipe of its own. A row with `deleted_at` is a tombstone, which the table forgets by itself at `forget_at`,
-    in seconds because DynamoDB's expiry wants them.
+    unfinished image's service level counts from, and `enqueued_at` when its latest message reached the lane, None if it
+    could not be sent. `not_before` is when the next attempt may begin, whichever message asks for it: after a failed
+    attempt, when its backoff is over; during an attempt, when its lease and the backoff are over. `claimed_by` names
+    the one delivery that holds the lease; `attempts` describes the latest ones. `preset` is None if the client sent its
+    own recipe. A row with `deleted_at` is a tombstone, which the table deletes by itself at `forget_at`, in seconds
+    because DynamoDB's TTL requires them.
     """
 
     image_id: str
@@ -154,22 +155,22 @@ class Image:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether its client has withdrawn it: nothing of it is shown or developed any more."""
+        """Whether its client has withdrawn it: it is no longer shown or developed."""
         return self.deleted_at is not None
 
     @property
     def has_original(self) -> bool:
-        """Whether its bytes are here; an upload that was announced has none until it comes."""
+        """Whether its bytes are here; an announced upload has none until it arrives."""
         return self.source.version_id != ""
 
     @property
     def waiting_shard(self) -> str | None:
-        """The partition of the waiting index that lists this image, or None where nobody waits for it."""
+        """The partition of the waiting index that lists this image, or None if nobody waits for it."""
         return None if self.waiting_since is None else waiting_shard_of(self.lane, due_shard_of(self.image_id))
 
     @property
     def due_shard(self) -> str | None:
-        """The partition of the due index that lists this image, or None where nobody needs to look again."""
+        """The partition of the due index that lists this image, or None if it needs no further look."""
         return None if self.due_at is None else due_shard_of(self.image_id)
 
 
@@ -182,23 +183,23 @@ DUE_SHARD_NAMES = tuple(f"{shard:02d}" for shard in range(DUE_SHARDS))
 
 
 def waiting_shard_of(lane: str, shard: str) -> str:
-    """The partition of the waiting index for a lane's images of one shard: it is sorted by `waiting_since`."""
+    """The partition of the waiting index for a lane's images in one shard: it is sorted by `waiting_since`."""
     return f"{lane}#{shard}"
 
 
 def has_expired(image: Image, now: Milliseconds) -> bool:
-    """Whether nobody wants the image any more, and no worker has begun it."""
+    """Whether the image expired before a worker began it."""
     unbegun = (Status.AWAITING_UPLOAD, Status.SCHEDULED, Status.PENDING)
     return image.status in unbegun and image.expires_at is not None and image.expires_at <= now
 
 
 def message_for(image: Image) -> Message:
-    """The message that asks for `image` to be processed as it stands now."""
+    """The message that asks for `image` to be processed in its current state."""
     return Message(
         image_id=image.image_id, tenant_id=image.tenant_id, lane=image.lane, run=image.run, schedule=image.schedule
     )
 
 
 def lease_lapsed(image: Image, now: Milliseconds) -> bool:
-    """Whether whoever held the image may work on it no longer."""
+    """Whether the worker that claimed the image may no longer work on it."""
     return image.lease_until is None or image.lease_until < now

@@ -1,4 +1,4 @@
-"""Instants as people and clients read them."""
+"""Instants in the forms that people and clients read."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def rfc3339(instant: Milliseconds | None) -> str | None:
 
 
 def timestamp(instant: Milliseconds) -> str:
-    """An instant as a state machine waits for it, in RFC 3339. Its Wait state cuts milliseconds off, so it must be a
-    whole second: raises ValueError for any other."""
+    """An instant in RFC 3339 for a state machine's Wait state. That truncates milliseconds, so it must be a whole
+    second: raises ValueError for any other."""
     if instant % 1000:
         raise ValueError(f"{instant} is no whole second")
     return datetime.fromtimestamp(instant // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

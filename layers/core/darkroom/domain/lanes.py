@@ -1,4 +1,4 @@
-"""The lanes that work travels in: each has a queue of its own and a service level."""
+"""The lanes that work travels in: each has its own queue and service level."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ COSTLIEST_PHOTO_SECONDS = 5.0
 """How long a worker is busy with a photo and the costliest recipe."""
 
 USUAL_PHOTO_SECONDS = 0.25
-"""How long it is with a photo and the preset `standard`."""
+"""How long a worker is busy with a photo and the preset `standard`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """One queue's service level, for the images of tenants of those `tiers`. `sla_seconds` is the p99 from acceptance
-    to a terminal state; `effort` is how long its encoders may look for smaller files where a recipe does not say;
-    `concurrency` is how many workers it has at most, unless its stack was deployed with another number, and each takes
-    up to `batch_size` images at once."""
+    """One queue's service level, for the images of tenants with those `tiers`. `sla_seconds` is the p99 from acceptance
+    to a terminal state; `effort` is how long its encoders may look for smaller files if a recipe does not say;
+    `concurrency` is its most workers, unless its stack was deployed with another number, and each takes up to
+    `batch_size` images at once."""
 
     name: str
     tiers: frozenset[Tier]
@@ -32,18 +32,18 @@ class Lane:
 
     @property
     def drain_floor_per_second(self) -> float:
-        """The rate of images that its workers keep even where every one takes the costliest recipe."""
+        """The rate of images that its workers keep even if every image has the costliest recipe."""
         return self.concurrency / COSTLIEST_PHOTO_SECONDS
 
     def first_look_at(self, begins_at: Milliseconds) -> Milliseconds:
-        """When the sweeper first looks at an image that could be begun at `begins_at`: after twice the service level,
-        by which its own message has brought it to an end unless something was lost."""
+        """When the sweeper first looks at an image that could begin at `begins_at`: after twice the service level, by
+        when its own message has finished it unless something was lost."""
         return begins_at + 2 * self.sla_seconds * 1000
 
     @property
     def release_per_second(self) -> float:
-        """How many scheduled images of the same time may come to it, so that live ones have room: half of what its
-        workers do with usual photos."""
+        """How many scheduled images of the same time may reach it per second, so that live ones have room: half of what
+        its workers do with usual photos."""
         return self.concurrency / USUAL_PHOTO_SECONDS / 2
 
 
@@ -51,14 +51,14 @@ _ROWS = [
     Lane(name="fast", tiers=frozenset({Tier.PAID}), sla_seconds=30, effort="fast", concurrency=20, batch_size=1),
     Lane(name="slow", tiers=frozenset({Tier.FREE}), sla_seconds=600, effort="balanced", concurrency=10, batch_size=2),
 ]
-"""Another lane is another row, and an entry in the template's list of lanes: docs/changing.md#a-lane."""
+"""A new lane needs another row, and an entry in the template's list of lanes: docs/changing.md#a-lane."""
 
 LANES = {lane.name: lane for lane in _ROWS}
 FAST, SLOW = LANES["fast"], LANES["slow"]
 
 
 def lanes_with(concurrency: Mapping[str, int]) -> Mapping[str, Lane]:
-    """The lanes, each with as many workers as it was deployed with."""
+    """The lanes, each with its deployed number of workers."""
     return {name: replace(lane, concurrency=concurrency[name]) for name, lane in LANES.items()}
 
 

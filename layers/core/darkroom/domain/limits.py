@@ -1,4 +1,4 @@
-"""How big and how odd an original may be: what its header is held to before a pixel is decoded."""
+"""How large and unusual an original may be: limits on its header, checked before a pixel is decoded."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal
 type InputFormat = Literal["jpeg", "png", "webp", "gif", "avif", "heic"]
 
 STANDARD_INPUT_FORMATS: frozenset[InputFormat] = frozenset({"jpeg", "png", "webp", "gif"})
-"""What is always accepted. AVIF and HEIC come by setting only: their decoders are younger and slower."""
+"""The formats that are always accepted. AVIF and HEIC need a setting: their decoders are younger and slower."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The bounds of an original. Whatever exceeds one is refused by its header, with a code of its own."""
+    """The limits of an original. A file that exceeds one is refused by its header, with that limit's code."""
 
     input_formats: frozenset[InputFormat] = field(default=STANDARD_INPUT_FORMATS)
     max_bytes: int = 25_000_000

@@ -8,15 +8,15 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 
 MAX_PAGE_IMAGES = 100
-"""How many images a page has at most: as many rows as DynamoDB reads in one batch."""
+"""The most images of a page: as many rows as DynamoDB reads in one batch."""
 
 LISTED_STATUSES = tuple(status for status in Status if status is not Status.CANCELLED)
-"""What a listed image can be. One that was withdrawn, whatever it was, is in the list no more."""
+"""The statuses of listed images. A withdrawn image is no longer in the list, whatever its status was."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """Where in a list an image stands: by when it was accepted, and by its id among those of one millisecond."""
+    """An image's place in a list: its time of acceptance, and its id among those of one millisecond."""
 
     created_at: Milliseconds
     image_id: str
@@ -24,7 +24,7 @@ class Cursor:
 
 @dataclass(frozen=True, kw_only=True)
 class ListQuery:
-    """Which images a client wants to see: at most `limit`, of these statuses (None: of any), that come `after` a cursor
+    """Which images a client wants to see: at most `limit`, with these statuses (None: any), that come `after` a cursor
     (None: from the newest on)."""
 
     limit: int
@@ -32,5 +32,5 @@ class ListQuery:
     after: Cursor | None = None
 
     def fits(self, image: Image) -> bool:
-        """Whether the image is one of them, wherever it stands."""
+        """Whether the image is one of them, wherever it is in the list."""
         return not image.is_deleted and (self.statuses is None or image.status in self.statuses)

@@ -1,4 +1,5 @@
-"""Who is turned away while a lane has more to do than it can in time, and when it makes sense to come back."""
+"""Decides which requests are turned away while a lane has more work than it can finish in time, and when to come
+back."""
 
 from __future__ import annotations
 
@@ -10,20 +11,19 @@ from darkroom.domain.lanes import Lane
 from darkroom.domain.tenants import Tier
 
 ENOUGH_IMAGES = 20
-"""The least that a rate is taken from: single photos differ by a factor of twenty."""
+"""The fewest images that a rate is derived from: single photos differ by a factor of twenty."""
 
 LOOK_SECONDS = 5
-"""How long a process takes a lane's backlog for what it was when it looked."""
+"""How long a process relies on its last look at a lane's backlog."""
 
 LOOK_SHARE = 0.02
-"""A process that has let in that much of the high-water mark since looks again before those seconds are over: then many
-processes at once cannot let in several times what the lane can do."""
+"""A process that has accepted this share of the high-water mark since its last look looks again before those seconds
+are over: otherwise many concurrent processes could accept several times the lane's capacity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What workers did in a while: how many messages they were done with, and how long they were busy, those that
-    failed included."""
+    """What workers did in some time: how many messages they settled, and how long they were busy, failures included."""
 
     settled: int
     busy_milliseconds: int
@@ -38,11 +38,11 @@ NO_WORK = Work(settled=0, busy_milliseconds=0)
 
 
 def drain_per_second(lane: Lane, minutes: Iterable[Work]) -> float:
-    """The rate at which the lane works off what waits in it while all of its workers are busy: their number by the time
-    that each took for an image (Little's law), in the latest minutes that together had enough of them.
+    """The rate at which the lane works off its backlog while all of its workers are busy: their number divided by the
+    time that each took per image (Little's law), in the latest minutes that together had enough images.
 
-    `minutes` come newest first, and each is only looked at where those before it did not suffice. Where all of them do
-    not, it is the rate that the lane surely keeps.
+    `minutes` come newest first, and each is only used if those before it did not suffice. If all of them do not, the
+    result is the rate that the lane certainly keeps.
     """
     done = NO_WORK
     for minute in minutes:
@@ -59,20 +59,20 @@ def high_water_mark(lane: Lane, drain: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Accept:
-    """There is room for it."""
+    """The lane has room for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shed:
-    """There is none: what waits now will have been worked off after `retry_after_seconds`."""
+    """The lane has no room: the present backlog will be worked off after `retry_after_seconds`."""
 
     retry_after_seconds: int
 
 
 def decide(*, lane: Lane, tier: Tier, backlog: int, drain: float, begins_in_seconds: float = 0.0) -> Accept | Shed:
-    """Whether an image may come to a lane with that backlog, which drains at that rate.
+    """Decides whether a lane with that backlog and that drain rate accepts an image.
 
-    What is to begin only when this backlog has been worked off (`begins_in_seconds`) takes no part in it.
+    An image that begins only when this backlog has been worked off (`begins_in_seconds`) does not count against it.
     """
     if backlog < tier.backlog_share * high_water_mark(lane, drain):
         return Accept()

@@ -1,4 +1,4 @@
-"""The media type of an image by its first bytes: what a client calls a file is never believed."""
+"""Detects the media type of an image from its first bytes: a client's name for a file is never believed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import InputFormat
 
 SNIFF_BYTES = 128
-"""How many leading bytes are looked at: room for the longest signature and for 28 brands of an ISO media file."""
+"""How many leading bytes are examined: enough for the longest signature and for 28 brands of an ISO media file."""
 
 MEDIA_TYPES: dict[InputFormat, str] = {
     "jpeg": "image/jpeg",
@@ -30,7 +30,7 @@ _NAMES: dict[InputFormat, str] = {
 
 
 def input_format_of(head: bytes) -> InputFormat | None:
-    """The format that a file with these first bytes has, or None where it is no image that can ever be developed.
+    """The format of a file with these first bytes, or None if it is no image that can ever be developed.
 
     The signatures are those of the WHATWG MIME Sniffing Standard, section 6.1
     (https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern).
@@ -66,7 +66,7 @@ def accepted_media_type(head: bytes, input_formats: frozenset[InputFormat]) -> s
 
 
 def names_of(formats: Iterable[InputFormat]) -> str:
-    """Formats as a sentence names them: "JPEG, PNG, WebP or GIF"."""
+    """Formats as a phrase: "JPEG, PNG, WebP or GIF"."""
     wanted = set(formats)
     *names, last = [name for input_format, name in _NAMES.items() if input_format in wanted]
     return f"{', '.join(names)} or {last}" if names else last
@@ -87,14 +87,14 @@ _FORMAT_OF_BRAND: dict[bytes, InputFormat] = {
 
 
 def _brands(head: bytes) -> list[bytes]:
-    """The brands of an ISO media file (ISO/IEC 14496-12, section 4.3), the major one first; none of any other file.
+    """The brands of an ISO media file (ISO/IEC 14496-12, section 4.3), the major one first; none for any other file.
 
-    Many phones call a photo by the general `mif1` and name its coding only among the compatible brands.
+    Many phones give a photo the general major brand `mif1` and name its coding only among the compatible brands.
     """
     if head[4:8] != b"ftyp":
         return []
     end = min(int.from_bytes(head[:4]), len(head))
-    places = [8, *range(16, end - 3, 4)]  # the minor version stands between
+    places = [8, *range(16, end - 3, 4)]  # the minor version is in between
     return [head[place : place + 4] for place in places]
 
 
@@ -115,7 +115,7 @@ def name_of_unsupported(head: bytes) -> str:
     try:
         head.decode()
     except UnicodeDecodeError as error:
-        # A character cut in two at the end of the head is still text.
+        # A character cut in two at the end of the head still means text.
         return "text" if error.start >= len(head) - 3 and len(head) == SNIFF_BYTES else "of an unknown type"
     return "text"
 
@@ -132,5 +132,5 @@ _UNSUPPORTED = {
     b"\xff\x0a": "a JPEG XL image",
     b"\x00\x00\x00\x0cJXL": "a JPEG XL image",
     b"PK\x03\x04": "a ZIP archive",
-    b"--": "a form that is not called one: curl -F file=@photo.jpg sends it as multipart/form-data",
+    b"--": "a form without a form's Content-Type: curl -F file=@photo.jpg sends it as multipart/form-data",
 }

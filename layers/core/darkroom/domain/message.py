@@ -18,17 +18,17 @@ from darkroom.domain.ids import IMAGE_ID_PATTERN
 
 
 class Message(BaseModel):
-    """What a lane's queue carries: far under 4 KB, and worth nothing unless it fits its image row.
+    """What a lane's queue carries: far under 4 KB, and meaningless unless it matches its image row.
 
-    `run` and `schedule` say which run and schedule of the image it was sent for: a message of an older one is stale.
-    `process_at` is when the image is due, where it must be held until then: in a lane no message has it.
+    `run` and `schedule` are the run and schedule of the image that it was sent for: a message with an older one is
+    stale. `process_at` is when the image is due, if it must be held until then: messages in a lane have none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     v: Literal[1] = 1
     image_id: Annotated[str, StringConstraints(pattern=rf"^{IMAGE_ID_PATTERN}$")]
-    tenant_id: Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]  # its MessageGroupId: SQS takes no others
+    tenant_id: Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]  # its MessageGroupId: SQS accepts no others
     lane: Annotated[str, StringConstraints(min_length=1, max_length=32)]
     run: Annotated[int, Field(ge=1)]
     schedule: Annotated[int, Field(ge=0)]
@@ -36,16 +36,16 @@ class Message(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Versions that know no process_at read what is in the lanes too.
+        # Versions that do not know process_at read the lanes' messages too.
         return {name: value for name, value in dump(self).items() if value is not None}
 
 
 class UnreadableMessage(ValueError):
-    """A queue message that is not a version 1 message; it stays in the queue until it is a dead letter."""
+    """A queue message that is not a version 1 message; it stays in the queue until it becomes a dead letter."""
 
 
 def read_message(body: str) -> Message:
-    """The message that a queue record's body holds. Raises UnreadableMessage, naming the field that is wrong."""
+    """The message in a queue record's body. Raises UnreadableMessage, naming the invalid field."""
     try:
         return Message.model_validate_json(body)
     except ValidationError as error:

@@ -15,7 +15,7 @@ from darkroom.domain.written_recipes import recipe_from_json
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to be made: a recipe, the preset that it is from (if any), and the words in which it was asked for."""
+    """What to make: a recipe, its preset (if any), and how the client asked for it."""
 
     recipe: Recipe
     preset: str | None
@@ -23,8 +23,8 @@ class Order:
 
 
 def order_of(*, preset: str | None, variants: str | None, recipe: str | None) -> Order:
-    """The order that a request's parameters come to: `variants` are names of the preset's variants, parted by commas;
-    `recipe` is a recipe of the client's own, in JSON, instead of a preset.
+    """The order that a request's parameters make: `variants` are names of the preset's variants, comma-separated;
+    `recipe` is the client's own recipe, in JSON, instead of a preset.
 
     Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`).
     """
@@ -32,7 +32,7 @@ def order_of(*, preset: str | None, variants: str | None, recipe: str | None) ->
         if preset is not None or variants is not None:
             raise Rejected(
                 "conflicting_parameters",
-                "A recipe says all there is to make: send either recipe, or preset with or without variants.",
+                "A recipe is complete by itself: send either recipe, or preset with or without variants.",
             )
         own = recipe_from_json(recipe)
         return Order(recipe=own, preset=None, asked_for=f"recipe:{own.digest()}")
@@ -48,20 +48,20 @@ def fingerprint_of(sha256: str, asked_for: str) -> str:
     """What makes two requests under one key the same: the bytes and what was asked for.
 
     A preset and its variants count by their names, so that an edited preset does not turn a client's retry into a
-    conflict; a recipe of the client's own counts by what it says.
+    conflict; a client's own recipe counts by its content.
     """
     return hashlib.sha256(f"v1\0{sha256}\0{asked_for}".encode()).hexdigest()
 
 
 def check_idempotency_key(key: str | None) -> None:
-    """Raises Rejected (`invalid_idempotency_key`) for one that cannot be used."""
+    """Raises Rejected (`invalid_idempotency_key`) for an invalid key."""
     if key is not None and not is_idempotency_key(key):
         raise Rejected("invalid_idempotency_key", "An Idempotency-Key is 1 to 255 printable ASCII characters.")
 
 
 def check_repeats(image: Image, fingerprint: str) -> None:
-    """Whether a request under the image's key repeats the one that made it. Raises Rejected (`idempotency_key_reused`,
-    `image_deleted`) where it does not, or where there is nothing left to tell."""
+    """Checks that a request under the image's key repeats the one that made it. Raises Rejected
+    (`idempotency_key_reused`, `image_deleted`) if it does not, or if there is nothing left to report."""
     if image.fingerprint != fingerprint:
         raise key_reused()
     if image.is_deleted and image.status is not Status.CANCELLED:
@@ -71,9 +71,9 @@ def check_repeats(image: Image, fingerprint: str) -> None:
 
 
 def key_reused() -> Rejected:
-    """The refusal of a key that stands for something else."""
+    """The refusal of a key that was used for something else."""
     return Rejected(
         "idempotency_key_reused",
-        "This Idempotency-Key was used with another photo, preset or recipe, or for another way of sending it. "
+        "This Idempotency-Key was used with another photo, preset, recipe or time, or in another kind of request. "
         "Use a new key for a new upload.",
     )

@@ -1,4 +1,4 @@
-"""Days and hours as a place's clocks cut them: where summer time begins or ends, a day has 23 or 25 hours."""
+"""Days and hours by local clocks: when summer time begins or ends, a day has 23 or 25 hours."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Period:
 
 
 def local_time(instant: Milliseconds, zone: tzinfo) -> datetime:
-    """What a clock in `zone` shows at that instant."""
+    """The time that a clock in `zone` shows at that instant."""
     return (_EPOCH + instant * _MILLISECOND).astimezone(zone)
 
 
 def instant_of(local: datetime) -> Milliseconds:
-    """The instant at which its zone's clocks show `local`; the first of them where they show it twice. What they skip
-    in spring counts on from before the gap: 02:30 is 03:30."""
+    """The instant at which its zone's clocks show `local`; the first if they show it twice. A time that they skip in
+    spring counts on from before the gap: 02:30 is 03:30."""
     return (local.replace(fold=0).astimezone(UTC) - _EPOCH) // _MILLISECOND
 
 
 def day_period(day: date, zone: tzinfo) -> Period:
-    """That day from its first instant on, also where its clocks skip midnight. Raises OverflowError for the last day of
+    """That day from its first instant on, even if its clocks skip midnight. Raises OverflowError for the last day of
     the calendar."""
     return Period(starts_at=_midnight(day, zone), ends_at=_midnight(day + _DAY, zone))
 
 
 def hour_periods(day: date, zone: tzinfo) -> tuple[Period, ...]:
-    """The hours of that day: 24, or 23 or 25; the last is shorter where clocks are set by half an hour. Raises
+    """The hours of that day: 24, or 23 or 25; the last is shorter if clocks change by half an hour. Raises
     OverflowError as `day_period` does."""
     whole = day_period(day, zone)
     starts = range(whole.starts_at, whole.ends_at, _HOUR_MILLISECONDS)
@@ -50,8 +50,7 @@ def hour_periods(day: date, zone: tzinfo) -> tuple[Period, ...]:
 
 
 def days_later(instant: Milliseconds, days: int, zone: tzinfo) -> Milliseconds:
-    """The same time of the day in `zone`, so many days later, or earlier. Raises OverflowError where the calendar
-    ends."""
+    """The same time of day in `zone`, that many days later, or earlier. Raises OverflowError if the calendar ends."""
     return instant_of(local_time(instant, zone) + days * _DAY)
 
 

@@ -1,4 +1,4 @@
-"""The presets: recipes with a name. Edit one, deploy, and what is submitted from then on is developed by it."""
+"""The presets: recipes with a name. An edited preset takes effect, once deployed, for images submitted from then on."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ _PRESETS: dict[str, list[dict[str, Any]]] = {
         {"name": "avif", "width": 512, "height": 512, "fit": "cover", "gravity": _FACE, "format": "avif"},
     ],
 }
-"""What each field means, and its default, stands at `VariantSpec`."""
+"""`VariantSpec` explains each field and its default."""
 
 
 class InvalidPreset(ValueError):
-    """A preset is no recipe: nothing starts until it is corrected. The message names the preset and the field."""
+    """A preset is not a valid recipe: nothing starts until it is corrected. The message names the preset and the
+    field."""
 
 
 def presets_from(written: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Recipe]:
-    """The presets in plain data: for each name its variants. Raises InvalidPreset."""
+    """The presets in plain data: the variants of each name. Raises InvalidPreset."""
     presets = {}
     for name, variants in written.items():
         try:
@@ -49,7 +50,7 @@ PRESETS: dict[str, Recipe] = presets_from(_PRESETS)
 
 
 def preset_named(name: str) -> Recipe:
-    """The recipe of the preset `name`. Raises Rejected (`unknown_preset`), naming those there are."""
+    """The recipe of the preset `name`. Raises Rejected (`unknown_preset`), naming the known ones."""
     try:
         return PRESETS[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""The event of one turn of a release: what an execution of `hold_batch` carries from one turn to the next."""
+"""The event of one window of a release: what an execution of `hold_batch` carries from one window to the next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from darkroom.domain.instants import Milliseconds
 
 
 class ReleaseEvent(BaseModel):
-    """The batch's key, the place in it to go on from, and since when the batch is let go (None: not yet)."""
+    """The batch's key, the position to continue from, and since when the batch is being released (None: not yet)."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 

@@ -1,14 +1,14 @@
-"""When a failed attempt is tried again: exponential backoff with jitter over a floor, as a value."""
+"""When a failed attempt is retried: exponential backoff with jitter over a floor, as a value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MAX_ATTEMPTS = 5
-"""Attempts that one run of an image has."""
+"""The attempts of one run of an image."""
 
 MAX_RECEIVES = 5
-"""Receives that one message has, the `maxReceiveCount` of every lane; not every receive comes to an attempt."""
+"""The receives of one message, the `maxReceiveCount` of every lane; not every receive becomes an attempt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class RetryPolicy:
     def delay_seconds(self, attempt: int, unit_random: float) -> int:
         """Whole seconds to wait after the failed `attempt` (1 is the first); `unit_random` is in [0, 1).
 
-        Raises ValueError where either is out of its range.
+        Raises ValueError if either is out of range.
         """
         if attempt < 1:
             raise ValueError(f"attempts are counted from 1, not {attempt}")
@@ -39,14 +39,14 @@ class RetryPolicy:
 
 
 OUTAGE = RetryPolicy(floor_seconds=120.0)
-"""For deliveries that come to nothing because a service does not answer, by their receive count: 2, 4, 8, 10 minutes,
-up to 15 with jitter, so that the five receives of a message span more than twenty."""
+"""For deliveries that fail because a service does not answer, by their receive count: 2, 4, 8, 10 minutes, up to 15
+with jitter, so that the five receives of a message span more than twenty."""
 
 
 def returns_in(delay_seconds: int, *, receive_count: int) -> int | None:
-    """After how many seconds a received message must come back whose work is not done; None where it may go.
+    """After how many seconds a received message with unfinished work must come back; None if it may go.
 
-    After its last receive it would come back as a dead letter, of work that is not to be given up. It may go: its row
-    is due for a look until the work is done, and the sweeper sends another.
+    After its last receive it would become a dead letter, although its work is not given up. Such a message may go: its
+    row is due for a look until the work is done, and the sweeper sends another.
     """
     return delay_seconds if receive_count < MAX_RECEIVES else None

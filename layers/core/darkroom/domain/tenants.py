@@ -1,4 +1,4 @@
-"""Tenants: on whose behalf a request acts, in which lane their images travel, and how much they may ask for."""
+"""Tenants: on whose behalf a request acts, which lane their images travel in, and how much they may ask for."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Self
 from darkroom.domain.instants import Milliseconds
 
 TENANT_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:|@-]{0,127}"
-"""1 to 128 letters, digits and `. _ : | @ -`, a letter or digit first: what identity providers call their subjects, and
-what SQS takes as a message group."""
+"""1 to 128 letters, digits and `. _ : | @ -`, a letter or digit first: the form of identity providers' subjects, and
+what SQS accepts as a message group."""
 
 _TENANT_ID = re.compile(TENANT_ID_PATTERN)
 
@@ -20,31 +20,31 @@ DEFAULT_TENANT = "default"
 """The tenant of every caller whose credential names none: SigV4, and the local stack without credentials."""
 
 AUTHORIZER_CACHE_SECONDS = 60
-"""How long the gateway remembers what an API key opens: what is suspended or revoked is in force by then."""
+"""How long the gateway caches an API key's authorization: a suspension or revocation takes effect within this time."""
 
 MAX_REQUESTS_PER_SECOND, MAX_BURST = 10_000, 100_000
-"""The most that a tenant can be allowed: more than one API of an account is."""
+"""The most that a tenant can be allowed: more than one account's API can take."""
 
 
 def is_tenant_id(text: str) -> bool:
-    """Whether `text` may name a tenant."""
+    """Whether `text` is a valid tenant id."""
     return _TENANT_ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance:
-    """How much a tenant may ask for: so many requests a second on average, and `burst` of them at once."""
+    """How much a tenant may ask for: that many requests per second on average, and `burst` of them at once."""
 
     requests_per_second: int
     burst: int
 
 
 class Tier(StrEnum):
-    """What a tenant pays for; lanes.py says which lane it takes.
+    """What a tenant pays for; lanes.py maps it to a lane.
 
-    Each row says what its tenants may ask for where nothing else was agreed with them, and how much of a lane's
-    high-water mark the backlog may take before they are turned away: those that pay nothing go first, and a tier
-    between the two would have 0.8.
+    Each row has the allowance of its tenants unless another was agreed, and the share of a lane's high-water mark that
+    the backlog may reach before they are turned away: tenants that pay nothing go first, and a tier between the two
+    would have 0.8.
     """
 
     FREE = "free", Allowance(requests_per_second=10, burst=50), 0.5
@@ -54,7 +54,7 @@ class Tier(StrEnum):
     backlog_share: float
 
     def __new__(cls, name: str, allowance: Allowance, backlog_share: float) -> Self:
-        """A string by which the tier is stored and named."""
+        """The string that the tier is stored as, and named by."""
         tier = str.__new__(cls, name)
         tier._value_ = name
         tier.allowance, tier.backlog_share = allowance, backlog_share
@@ -62,7 +62,7 @@ class Tier(StrEnum):
 
 
 def tier_named(name: str) -> Tier:
-    """The tier by which a tenant is stored. Raises ValueError where there is none of that name."""
+    """The tier with that stored name. Raises ValueError if there is none."""
     return Tier(name)  # type: ignore[call-arg]  # a look-up, which mypy takes for a call of __new__
 
 
@@ -75,7 +75,7 @@ class TenantState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant:
-    """One tenant's row. `requests_per_second` and `burst` are None where those of its tier hold."""
+    """One tenant's row. `requests_per_second` and `burst` are None if its tier's apply."""
 
     tenant_id: str
     tier: Tier
@@ -95,8 +95,8 @@ class Tenant:
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who sent a request, by its credential alone; `key_id` names the API key, where it was one. `allowance` is None
-    where no credential tells tenants apart: there is nobody to be fair to."""
+    """Who sent a request, by its credential alone; `key_id` names the API key, if it was one. `allowance` is None if no
+    credential tells tenants apart: then there is nobody to be fair to."""
 
     tenant_id: str
     tier: Tier
@@ -109,8 +109,8 @@ NOBODY_IN_PARTICULAR = Caller(tenant_id=DEFAULT_TENANT, tier=Tier.FREE, allowanc
 
 
 def context_of(caller: Caller) -> dict[str, Any]:
-    """What the authorizer of API keys hands on, through the gateway, to the functions behind it. Raises ValueError for
-    a caller without an allowance, who has no key either."""
+    """What the authorizer of API keys passes, through the gateway, to the functions behind it. Raises ValueError for a
+    caller without an allowance, who has no key either."""
     if caller.allowance is None:
         raise ValueError(f"{caller.tenant_id} is a tenant by no key")
     return {
@@ -123,7 +123,7 @@ def context_of(caller: Caller) -> dict[str, Any]:
 
 
 def caller_from(context: Mapping[str, Any]) -> Caller:
-    """The caller that `context_of` has written down. Raises KeyError and ValueError for anything else: a bug."""
+    """The caller that `context_of` wrote. Raises KeyError and ValueError for anything else: a bug."""
     return Caller(
         tenant_id=context["tenant_id"],
         tier=tier_named(context["tier"]),

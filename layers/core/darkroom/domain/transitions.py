@@ -1,4 +1,4 @@
-"""The one table of allowed transitions, and every decision to move an image's row along it but a worker's claim."""
+"""The one table of allowed transitions, and every decision to change an image's row by it, except a worker's claim."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ SWEEP_INTERVAL_SECONDS = 60
 """The sweeper's period."""
 
 UPLOAD_SECONDS = 300
-"""How long after it was announced an upload may begin."""
+"""How long after its announcement an upload may begin."""
 
 ARRIVAL_GRACE_SECONDS = 600
-"""How long after that it is waited for: 25 MB at 0.4 Mbit/s take eight minutes, and the notification of it may take
-one."""
+"""How much longer it is awaited: 25 MB at 0.4 Mbit/s take eight minutes, and its notification may take one."""
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     # The upload arrived (now or for later), was withdrawn, was refused, or never came.
     Status.AWAITING_UPLOAD: frozenset(
         {Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
     ),
-    # It was moved, or moved to now; its time came and a worker claimed it; the client no longer wants it.
+    # It was rescheduled, or rescheduled to now; its time came and a worker claimed it; the client no longer wants it.
     Status.SCHEDULED: frozenset(
         {Status.SCHEDULED, Status.PENDING, Status.PROCESSING, Status.CANCELLED, Status.EXPIRED}
     ),
     # A worker claimed it, the client no longer wants it, or its attempts ran out while it waited.
     Status.PENDING: frozenset({Status.PROCESSING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}),
-    # Finished, refused, put back for another attempt, or claimed anew after its worker died.
+    # Finished, refused, put back for another attempt, or claimed again after its worker died.
     Status.PROCESSING: frozenset({Status.PROCESSING, Status.PENDING, Status.DONE, Status.FAILED, Status.CANCELLED}),
-    # Only an operator leaves a terminal state, by a replay or a redo: run + 1, attempts from 0.
+    # Only an operator leaves a terminal state, with a replay or a redo: run + 1, attempts from 0.
     Status.FAILED: frozenset({Status.PENDING}),
     Status.DONE: frozenset({Status.PENDING}),
     Status.CANCELLED: frozenset(),
@@ -46,11 +45,12 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 
 
 class TransitionRefused(RuntimeError):
-    """Code asked for a transition that the table does not have: a bug, never an input's fault."""
+    """Code asked for a transition that the table does not have: always a bug, never the input's fault."""
 
 
 def transition(image: Image, status: Status, **changes: Any) -> Image:
-    """The row at its next status, with all that ends with a run where one does. Raises TransitionRefused."""
+    """The row with its next status, and without the fields that end with a run if one does. Raises
+    TransitionRefused."""
     is_next_run = changes.get("run") == image.run + 1
     if status not in TRANSITIONS[image.status] or is_next_run != image.status.is_terminal:
         raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
@@ -80,8 +80,8 @@ def accept(
     process_at: Milliseconds | None = None,
     expires_at: Milliseconds | None = None,
 ) -> Image:
-    """The row of an upload that was just stored: `pending`, or `scheduled` where its time is yet to come; due for
-    its lane's first look after that."""
+    """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
+    lane's first look after that."""
     begins_at = process_at or now
     return Image(
         image_id=image_id,
@@ -118,7 +118,7 @@ def await_upload(accepted: Image, *, now: Milliseconds) -> Image:
 
 
 def renew_upload(image: Image, *, now: Milliseconds) -> Image:
-    """The awaited image whose client has asked again where to upload it: it has as long as at first."""
+    """The awaited image after its client asked again for a form: it has the full time again."""
     return replace(image, due_at=_upload_is_over_at(now, image.expires_at), rescues=0)
 
 
@@ -127,7 +127,7 @@ def _upload_is_over_at(now: Milliseconds, expires_at: Milliseconds | None) -> Mi
 
 
 def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
-    """The awaited image with its original: `pending`, or `scheduled` where its time is yet to come, as if it had been
+    """The awaited image with its original: `pending`, or `scheduled` if its time is yet to come, as if it had been
     accepted now."""
     is_ahead = image.process_at is not None and image.process_at > now
     begins_at = max(image.process_at or now, now)
@@ -143,7 +143,7 @@ def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
 
 
 def never_came(image: Image, *, now: Milliseconds) -> Image:
-    """The awaited image that nobody has uploaded: `expired`."""
+    """The awaited image whose upload never came: `expired`."""
     failure = Failure(
         code=NEVER_UPLOADED,
         message="It was not uploaded in time. Announce it again, with a new Idempotency-Key.",
@@ -159,7 +159,7 @@ def _before_expiry(look_at: Milliseconds, expires_at: Milliseconds | None) -> Mi
 def reschedule(
     image: Image, *, process_at: Milliseconds | None, expires_at: Milliseconds | None, now: Milliseconds
 ) -> Image:
-    """The scheduled image at another time, None for now: whatever reminded of the time before is void.
+    """The scheduled image at another time, None for now: every message for the previous time becomes void.
 
     Raises TransitionRefused for one that is not `scheduled`.
     """
@@ -181,14 +181,14 @@ def expire(image: Image, *, now: Milliseconds) -> Image:
     """The image that was not begun in time: `expired`."""
     failure = Failure(
         code=EXPIRED,
-        message="Its expires_at came before it could be developed. Nothing of it is wrong: send it again.",
+        message="Its expires_at came before it could be developed. The photo itself is fine: send it again.",
         retryable=False,
     )
     return transition(image, Status.EXPIRED, error=failure, completed_at=now)
 
 
 def _ended(image: Image, now: Milliseconds, cause: Cause | None) -> tuple[Attempt, ...]:
-    """The attempts with the latest one ended. One that a dead worker left stays without an end."""
+    """The attempts with the latest one ended. An attempt of a dead worker stays without an end."""
     *earlier, latest = image.attempts or (None,)
     if latest is None or latest.ended_at is not None:
         return image.attempts
@@ -217,21 +217,22 @@ def complete(
 
 
 def reject(image: Image, *, code: str, message: str, now: Milliseconds) -> Image:
-    """The claimed or awaited image whose bytes can never be developed: `failed` at once, and its owner is told why."""
+    """The claimed or awaited image whose bytes can never be developed: `failed` at once, with the reason for its
+    owner."""
     failure = Failure(code=code, message=message, retryable=False)
     return transition(image, Status.FAILED, error=failure, completed_at=now, attempts=_ended(image, now, None))
 
 
 def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> Image:
-    """The image whose attempts ran out: `internal` where the last one ended, by `cause` or by an earlier write's, and
-    `worker_lost` where a worker died holding it.
+    """The image whose attempts ran out: `internal` if the last one ended, by `cause` or by an earlier write's, and
+    `worker_lost` if a worker died during it.
 
-    It is due at once, for the sweeper to make sure of its one dead letter.
+    It is due at once, so that the sweeper makes sure of its one dead letter.
     """
     if cause is None and image.status is Status.PROCESSING:
         failure = Failure(
             code=WORKER_LOST,
-            message=f"The worker that developed this image died in the last of {MAX_ATTEMPTS} attempts. "
+            message=f"The worker that was developing this image died in the last of {MAX_ATTEMPTS} attempts. "
             "The operator has been alerted.",
             retryable=True,
         )
@@ -268,10 +269,10 @@ def _failed_with_dead_letter(image: Image, failure: Failure, attempts: tuple[Att
 def put_back(
     image: Image, *, now: Milliseconds, delay_seconds: int, cause: Cause, message_returns: bool = True
 ) -> Image:
-    """The claimed image after an attempt that failed: `pending`, due a minute after its message comes back. No message
-    begins another attempt before the delay is over.
+    """The claimed image after a failed attempt: `pending`, due a minute after its message comes back. No message begins
+    another attempt before the delay is over.
 
-    Where the message does not come back, the sweeper sends another when the delay is over.
+    If the message does not come back, the sweeper sends another when the delay is over.
     """
     comes_back_at = now + delay_seconds * 1000
     return transition(
@@ -289,18 +290,18 @@ def put_back(
 
 
 def replay(image: Image, *, now: Milliseconds) -> Image:
-    """The failed image once more, from its first attempt: only an operator asks for that.
+    """The failed image reopened with its first attempt ahead: only an operator asks for that.
 
-    Its message is sent by whoever replays it; should that fail, the sweeper sends it.
+    The replay sends its message; if that fails, the sweeper sends it.
     """
     return _next_run(image, Status.FAILED, now=now)
 
 
 def redo(image: Image, *, now: Milliseconds) -> Image:
-    """The done image once more, as `replay` has it of a failed one: only an operator asks for that.
+    """The done image reopened, as `replay` does with a failed one: only an operator asks for that.
 
-    Its variants, with their placeholder and notices, stay until a run has made others. Its `expires_at` goes: it was
-    developed in time.
+    Its variants, with their placeholder and notices, stay until a run has made others. Its `expires_at` is cleared: it
+    was developed in time.
     """
     return replace(_next_run(image, Status.DONE, now=now), expires_at=None)
 
@@ -324,9 +325,9 @@ def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
 
 
 def delete(image: Image, *, now: Milliseconds) -> Image:
-    """The image as its client's withdrawal leaves it: a tombstone, `cancelled` where it was unfinished.
+    """The image after its client's withdrawal: a tombstone, `cancelled` if it was unfinished.
 
-    It is due at once, for the sweeper to remove its objects. One that was deleted before stays as it is.
+    It is due at once, so that the sweeper removes its objects. An image that was deleted before stays as it is.
     """
     if image.is_deleted:
         return image
@@ -344,5 +345,5 @@ def delete(image: Image, *, now: Milliseconds) -> Image:
 
 
 def due_now(image: Image, *, now: Milliseconds) -> Image:
-    """The image whose message could not be sent: due at once, for the sweeper to send it."""
+    """The image whose message could not be sent: due at once, so that the sweeper sends it."""
     return replace(image, due_at=now, enqueued_at=None)

@@ -1,4 +1,4 @@
-"""The notification that an upload has come: S3's event, or the reminder that stands in for one that was lost."""
+"""The notification that an upload has come: S3's event, or the reminder that replaces a lost one."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from darkroom.domain.message import Message, UnreadableMessage, read_message
 from darkroom.domain.retry import RetryPolicy, returns_in
 
 LANE = "upload"
-"""What the queue of this notification is called beside the lanes."""
+"""The queue of these notifications, named like a lane."""
 
-# S3 percent-encodes the keys in its events; of ours that concerns the slash at most
+# S3 percent-encodes the keys in its events; in ours that affects at most the slash
 # (https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html).
 _ENCODED_KEY = re.compile(rf"uploads(?:/|%2[Ff])({IMAGE_ID_PATTERN})")
 
 
 def upload_key(image_id: str) -> str:
-    """Where an image's upload arrives."""
+    """The key of an image's upload."""
     return f"uploads/{image_id}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UploadNotification:
-    """The images whose uploads may be here. A reminder is the sweeper's, who sends another if this one comes to
-    nothing; an event of S3 comes once."""
+    """The images whose uploads may be here. The sweeper sends a reminder, and another if this one fails; S3 sends an
+    event once."""
 
     image_ids: tuple[str, ...]
     is_reminder: bool = False
@@ -36,8 +36,8 @@ class UploadNotification:
 
 @dataclass(frozen=True, kw_only=True)
 class Returns:
-    """UploadNotification that could not be settled comes back: `in_seconds` from now, or where that is None by itself,
-    after its queue's visibility timeout."""
+    """A notification that could not be settled comes back: `in_seconds` from now, or, if that is None, by itself after
+    its queue's visibility timeout."""
 
     in_seconds: int | None
 
@@ -45,11 +45,11 @@ class Returns:
 def when_news_returns(
     failure: Exception, *, receive_count: int, is_reminder: bool, unit_random: float
 ) -> Returns | None:
-    """What becomes of received notification after `failure`; None where it may go.
+    """When a received notification comes back after `failure`; None if it may go.
 
-    After an outage it comes back, but not as a dead letter of an upload that has nothing wrong with it: the row is due
-    for a look, and the sweeper finds what has come. What tripped a bug comes back by itself and ends as a dead letter:
-    one for each event of S3, and none for the sweeper's reminders, of which more come.
+    After an outage it comes back, but never as a dead letter, because its upload is fine: the row is due for a look,
+    and the sweeper finds what has come. One that hit a bug comes back by itself and ends as a dead letter: one for each
+    event of S3, and none for the sweeper's reminders, of which more come.
     """
     if isinstance(failure, Retryable):
         delay_seconds = RetryPolicy().delay_seconds(receive_count, unit_random)
@@ -73,20 +73,20 @@ class _Record(BaseModel):
 
 
 class _Event(BaseModel):
-    """As much of S3's event as counts here; what else is in it differs from version to version."""
+    """The parts of S3's event that matter here; the rest differs from version to version."""
 
     Records: tuple[_Record, ...]
 
 
 class _TestEvent(BaseModel):
-    """What S3 sends when a queue is set up to hear of a bucket, to see whether it may."""
+    """What S3 sends when a bucket's notifications are set up, to test whether it may."""
 
     Service: str
     Event: str
 
 
 def read_notification(body: str) -> UploadNotification:
-    """The notification in a message's body; of no image where S3 only tries the queue, or where other objects came.
+    """The notification in a message's body; without images if S3 only tests the queue, or if other objects came.
 
     Raises UnreadableMessage.
     """
@@ -101,8 +101,8 @@ def read_notification(body: str) -> UploadNotification:
 
 
 def read_dead_letter(body: str) -> Message:
-    """The message of a dead letter. S3's event of an upload counts as one that its image's first run was sent for,
-    whoever's it is. Raises UnreadableMessage."""
+    """The message of a dead letter. S3's event of an upload counts as a message for its image's first run, whoever owns
+    it. Raises UnreadableMessage."""
     try:
         return read_message(body)
     except UnreadableMessage:
@@ -114,7 +114,7 @@ def read_dead_letter(body: str) -> Message:
 
 
 NOBODY = "-"
-"""The tenant of a dead letter that does not say whose it is."""
+"""The tenant of a dead letter that does not name one."""
 
 
 def _read[Form: BaseModel](form: type[Form], body: str) -> Form | None:
