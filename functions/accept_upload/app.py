@@ -13,7 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom import wiring
 from darkroom.domain.errors import Retryable
-from darkroom.domain.upload_notification import read_notification, when_news_returns
+from darkroom.domain.upload_notification import read_notification, when_notification_returns
 from darkroom.operations.accept_upload import accept_upload
 from darkroom.telemetry import entry_point, logger, metrics, tracer
 
@@ -42,7 +42,7 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
             _accept_all(notification.image_ids)
     except Exception as failure:
         _report(failure)
-        returns = when_news_returns(
+        returns = when_notification_returns(
             failure, receive_count=receive_count, is_reminder=is_reminder, unit_random=random.random()
         )
         if returns is None:

@@ -17,7 +17,7 @@ from darkroom.http.requests import json_body
 from darkroom.http.responses import json_response
 from darkroom.http.router import AnswerMetrics
 from darkroom.http.routes import PATCH_IMAGE
-from darkroom.http.timetables import read_move
+from darkroom.http.timetables import read_reschedule
 from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.telemetry import entry_point, logger
 
@@ -28,7 +28,9 @@ app = create_app(within=wiring.within, counted=AnswerMetrics(served="ImagesResch
 @handles(app, PATCH_IMAGE, protected(edge.rate_limit))
 def patch(image_id: str) -> Response[str]:
     caller = caller_of(app)
-    image = reschedule_image(ports, image_id, read_move(json_body(app)), tenant_id=caller.tenant_id, tier=caller.tier)
+    image = reschedule_image(
+        ports, image_id, read_reschedule(json_body(app)), tenant_id=caller.tenant_id, tier=caller.tier
+    )
     logger.info("moved", extra={"image_id": image_id, "schedule": image.schedule})
     return json_response(HTTPStatus.OK, status_document(image, edge.outputs.url_of))
 

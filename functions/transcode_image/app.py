@@ -121,7 +121,7 @@ def _report_throughput(lambda_context: LambdaContext) -> None:
         with wiring.within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
             reported = report_throughput(worker.throughput, counter)
     except Exception:  # the deliveries are settled: raising would bring all of them back
-        logger.exception("the throughput report could not be reported")
+        logger.exception("the throughput could not be reported")
         return
     for lane, work in reported.items():
         drain = ports.service[lane].concurrency * work.settled * 1000 / work.busy_milliseconds

@@ -371,7 +371,7 @@ def test_a_throughput_that_cannot_be_handed_in_brings_no_delivery_back(
     transcode_image.counter.count("slow", is_settled=True, busy_milliseconds=9_000)
     post(submit_image, query="variants=thumb")
     assert call(transcode_image, received(aws.slow_queue_url)) == {"batchItemFailures": []}
-    assert "the throughput report could not be reported" in caplog.messages
+    assert "the throughput could not be reported" in caplog.messages
 
 
 def test_an_adapter_turns_throttling_into_what_is_worth_repeating(aws: Aws) -> None:

@@ -14,7 +14,7 @@ from darkroom.domain.upload_notification import (
     read_dead_letter,
     read_notification,
     upload_key,
-    when_news_returns,
+    when_notification_returns,
 )
 from tests.unit.test_image import awaiting
 
@@ -114,5 +114,5 @@ def test_what_names_no_image_or_several_is_no_dead_letter(body: str) -> None:
 def test_news_that_could_not_be_settled_returns_but_for_what_the_sweeper_sees_to(
     failure: Exception, receive_count: int, is_reminder: bool, returns: Returns | None
 ) -> None:
-    asked = when_news_returns(failure, receive_count=receive_count, is_reminder=is_reminder, unit_random=0.5)
+    asked = when_notification_returns(failure, receive_count=receive_count, is_reminder=is_reminder, unit_random=0.5)
     assert asked == returns

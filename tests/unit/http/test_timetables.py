@@ -8,7 +8,7 @@ import pytest
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.schedule import Timetable
-from darkroom.http.timetables import MAX_RESCHEDULE_BYTES, read_move, read_timetable
+from darkroom.http.timetables import MAX_RESCHEDULE_BYTES, read_reschedule, read_timetable
 
 DAY = 24 * 3600 * 1000
 
@@ -93,8 +93,8 @@ def test_an_instant_and_a_delay_exclude_each_other() -> None:
 
 
 def test_a_move_says_when_as_an_upload_does() -> None:
-    assert read_move(b'{"delay": "PT1H"}') == read_timetable(delay="PT1H")
-    assert read_move(b"{}") == Timetable()
+    assert read_reschedule(b'{"delay": "PT1H"}') == read_timetable(delay="PT1H")
+    assert read_reschedule(b"{}") == Timetable()
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_a_move_says_when_as_an_upload_does() -> None:
 )
 def test_what_is_no_object_of_strings_is_no_move(body: bytes) -> None:
     with pytest.raises(Rejected) as refusal:
-        read_move(body)
+        read_reschedule(body)
     assert code_of(refusal) == "invalid_schedule"
 
 
 def test_a_move_of_too_many_bytes_is_refused() -> None:
     body = json.dumps({"delay": "PT1H"}).encode()
-    assert read_move(body.ljust(MAX_RESCHEDULE_BYTES)) == read_timetable(delay="PT1H")
+    assert read_reschedule(body.ljust(MAX_RESCHEDULE_BYTES)) == read_timetable(delay="PT1H")
     with pytest.raises(Rejected):
-        read_move(body.ljust(MAX_RESCHEDULE_BYTES + 1))
+        read_reschedule(body.ljust(MAX_RESCHEDULE_BYTES + 1))

@@ -47,10 +47,10 @@ class ReservationsTable:
                 )
             if ends_at is not None:
                 return ends_at - milliseconds
-        raise Retryable(f"the calendar of the lane {lane} changed under every attempt")
+        raise Retryable(f"the reservations of the lane {lane} changed under every attempt")
 
     def busy_until(self, lane: str) -> Milliseconds:
-        with retryable("reading the calendar"):
+        with retryable("reading the reservations"):
             answer = self._client.get_item(TableName=self._table_name, Key={"lane": {"S": lane}}, ConsistentRead=True)
         return int(answer.get("Item", {}).get("busy_until", {}).get("N", "0"))
 

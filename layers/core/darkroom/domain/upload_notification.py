@@ -42,7 +42,7 @@ class Returns:
     in_seconds: int | None
 
 
-def when_news_returns(
+def when_notification_returns(
     failure: Exception, *, receive_count: int, is_reminder: bool, unit_random: float
 ) -> Returns | None:
     """When a received notification comes back after `failure`; None if it may go.

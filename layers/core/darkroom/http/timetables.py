@@ -50,7 +50,7 @@ def read_timetable(
     )
 
 
-def read_move(body: bytes) -> Timetable:
+def read_reschedule(body: bytes) -> Timetable:
     """Returns the times in the JSON of a request to reschedule an image. Raises Rejected (`invalid_schedule`, and as
     above)."""
     try:
