@@ -35,7 +35,7 @@ _EPILOG = """[bold]A first photo[/bold]
 [bold]Environment[/bold]
 
   DARKROOM_URL, DARKROOM_API_KEY      [dim]defaults of --url and --api-key[/dim]
-  DARKROOM_STATE_DIR                  [dim]the local stack's state, instead of .darkroom[/dim]
+  DARKROOM_STATE_DIR                  [dim]where the local stack's state is[/dim]
 
 [bold]Exit status[/bold]
 

@@ -37,8 +37,9 @@ EPILOG = """[bold]Examples[/bold]
 
 [bold]How long an image takes[/bold]
 
-  In a deployed stack it is the number of workers divided by the metric DrainPerSecond;
-  a photo with the preset standard takes about a quarter of a second."""
+  In a deployed stack: the number of workers, divided by the metric
+  DrainPerSecond. A photo with the preset standard takes about a quarter of a
+  second."""
 
 
 def command(
@@ -69,7 +70,10 @@ def command(
         WORKER_MEMORY_MB
     ),
 ) -> None:
-    """Calculate workers, high-water marks, timeouts and a month's cost, and print the template's parameters."""
+    """Calculate the workers that a load needs, and what a month costs.
+
+    It also prints high-water marks, timeouts and the template's parameters.
+    """
     try:
         demand = Demand(
             per_second=rate,

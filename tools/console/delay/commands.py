@@ -13,8 +13,8 @@ from darkroom.domain.lanes import LANES
 
 _HELP = """Scheduled images: list them, reschedule them or withdraw them.
 
-Commands on single images use the API and act at once. Commands on a whole day
-use the stack's own table, and only say what they would do until you add
+Commands on single images use the API and act at once. Commands on a whole
+day use the stack's own table, and only say what they would do until you add
 [bold]--yes[/bold]. You can interrupt all of them and run them again.
 """
 
@@ -205,9 +205,9 @@ def reschedule(
 ) -> None:
     """Move scheduled images to another time.
 
-    Use ID... with --to or --delay; or --day with --by, which moves every image of
-    that day that has not been begun, each once, even if you run it again. An image
-    whose expires_at is before its new time stays where it is.
+    Use ID... with --to or --delay; or --day with --by, which moves every image
+    of that day that has not been begun, each once, even if you run it again. An
+    image whose expires_at is before its new time stays where it is.
     """
     ids = arguments or []
     if not _is_a_day(

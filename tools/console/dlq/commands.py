@@ -146,10 +146,10 @@ def list_(
 ) -> None:
     """List what was given up, and why.
 
-    It prints one line per run of an image; the last column counts the run's dead
-    letters. Verdicts: failed can be replayed, settled can be dropped, working needs
-    nothing, a batch of scheduled images can be woken again; unknown and unreadable
-    do not belong to this stack.
+    It prints one line per run of an image; the last column counts the run's
+    dead letters. Verdicts: failed can be replayed, settled can be dropped,
+    working needs nothing, a batch of scheduled images can be woken again;
+    unknown and unreadable do not belong to this stack.
     """
     from console.dlq import work  # noqa: PLC0415
 

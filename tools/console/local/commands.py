@@ -86,12 +86,13 @@ def up(
         ),
     ] = None,
 ) -> None:
-    """Start the stack: emulator, sam build, sam deploy. It serves until Ctrl-C, which stops everything.
+    """Start the stack: emulator, sam build, sam deploy.
 
+    It serves until Ctrl-C, which stops everything.
     The exit status is 0 only if every step succeeded.
 
-      ./darkroom local up --develop photo.jpg              start, develop a photo, keep serving (`make run`)
-      ./darkroom local up --develop photo.jpg --then-exit  the same, but stop after the photo (`make demo`)
+      ./darkroom local up --develop photo.jpg              as `make run`
+      ./darkroom local up --develop photo.jpg --then-exit  as `make demo`
     """
     out, state = display.output(), State.current()
     well, serving = True, False
@@ -129,7 +130,10 @@ def up(
 
 @app.command()
 def deploy() -> None:
-    """Build and deploy to the running stack: an edited handler, preset, layer or template is live in seconds."""
+    """Build and deploy to the running stack.
+
+    An edited handler, preset, layer or template is live in seconds.
+    """
     out, state = display.output(), State.current()
     began = time.monotonic()
     with Interrupts() as interrupts:
@@ -147,7 +151,10 @@ def deploy() -> None:
 
 @app.command()
 def down() -> None:
-    """Stop the running stack, from another terminal or a script. It is not an error if none is running."""
+    """Stop the running stack, from another terminal or a script.
+
+    It is not an error if none is running.
+    """
     out = display.output()
     display.line(out, "Stopped." if stop(State.current()) else "No local stack is running.")
 

@@ -33,11 +33,13 @@ def invoke(
         ),
     ] = None,
 ) -> None:
-    """Run one deployed function with an event, in a container, on the tables and buckets of the running stack.
+    """Run one deployed function with an event, in a container.
 
-    This is `sam local invoke`, which needs a Docker engine. The function's log goes to standard error, its response to
-    standard output; the exit status is 1 if it failed. It runs the code that was deployed last: after an edit, run
-    `./darkroom local deploy`.
+    It uses the tables and buckets of the running stack. This is `sam local
+    invoke`, which needs a Docker engine. The function's log goes to standard
+    error, its response to standard output; the exit status is 1 if it failed. It
+    runs the code that was deployed last: after an edit, run `./darkroom local
+    deploy`.
 
       ./darkroom local invoke submit_image
       ./darkroom local invoke read_image --event my-event.json

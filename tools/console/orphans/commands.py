@@ -10,11 +10,11 @@ from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from console.terminal.durations import seconds_of
 
-_HELP = """Originals without a row: a request stored one and died before it wrote the row.
+_HELP = """Originals without a row: their request died before it wrote one.
 
-Nobody can ask for them, nothing else removes them, and they cost storage. Each
-command lists the whole bucket and reads every row. You can interrupt both
-commands and run them again.
+Nobody can ask for them, nothing else removes them, and they cost storage.
+Each command lists the whole bucket and reads every row. You can interrupt
+both commands and run them again.
 """
 
 _EPILOG = """[bold]Examples[/bold]

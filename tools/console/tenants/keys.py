@@ -12,20 +12,20 @@ from darkroom.domain.api_keys import MAX_LABEL_CHARACTERS, is_key_id, key_id_of
 
 _HELP = """API keys, [bold]dr_<id>_<secret>[/bold]: a tenant calls the API with one.
 
-A key is shown only once, when it is created. The stack keeps a hash of it, and
-lists and logs show its id.
+A key is shown only once, when it is created. The stack keeps a hash of it,
+and lists and logs show its id.
 """
 
 _EPILOG = """[bold]A key[/bold]
 
-  ./darkroom keys create acme --label ci         [dim]prints the key and nothing else[/dim]
-  export DARKROOM_API_KEY=dr_...                 [dim]what darkroom upload --url sends[/dim]
-  curl -H "Authorization: Bearer dr_..." ...     [dim]the same with curl[/dim]
+  ./darkroom keys create acme --label ci      [dim]prints only the key[/dim]
+  export DARKROOM_API_KEY=dr_...              [dim]for darkroom upload --url[/dim]
+  curl -H "Authorization: Bearer dr_..." ...  [dim]the same with curl[/dim]
 
 [bold]Replace a key[/bold]
 
-  ./darkroom keys create acme                    [dim]a tenant may have several[/dim]
-  ./darkroom keys revoke ID                      [dim]when nobody uses the old one any more[/dim]"""
+  ./darkroom keys create acme                 [dim]a tenant may have several[/dim]
+  ./darkroom keys revoke ID                   [dim]once the old one is unused[/dim]"""
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
