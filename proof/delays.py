@@ -43,7 +43,7 @@ from darkroom.operations.hold_images import hold_images
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.release_images import Ports as ReleasePorts
 from darkroom.operations.release_images import release_images
-from darkroom.operations.reschedule_image import Ports as MovePorts
+from darkroom.operations.reschedule_image import Ports as ReschedulePorts
 from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
@@ -403,7 +403,7 @@ class Simulation:
         """A client's PATCH, repeated until it is answered."""
 
         def once() -> None:
-            ports = MovePorts(
+            ports = ReschedulePorts(
                 images=self.struck_rows,
                 lanes=self.struck_lanes,
                 hold_queue=self.struck_hold_queue,

@@ -15,7 +15,7 @@ from darkroom.http.timetables import read_timetable
 from darkroom.operations.list_scheduled import Ports as ListScheduledPorts
 from darkroom.operations.list_scheduled import Selection, ids_in_order
 from darkroom.operations.reschedule_scheduled import LOOK_SECONDS, reschedule_scheduled
-from darkroom.operations.reschedule_scheduled import Ports as MoveScheduledPorts
+from darkroom.operations.reschedule_scheduled import Ports as RescheduleScheduledPorts
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
@@ -39,7 +39,7 @@ class _Day:
     def move(self, fault: Fault, *, index_is_behind: bool = False) -> None:
         world = self.world
         images = Wrapped("images", world.images, fault)
-        ports = MoveScheduledPorts(
+        ports = RescheduleScheduledPorts(
             images=images,
             lanes=Wrapped("lanes", world.lanes, fault),
             hold_queue=Wrapped("hold queue", world.hold_queue, fault),

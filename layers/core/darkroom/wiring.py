@@ -196,7 +196,7 @@ class LaneWorker:
 def transcode_image() -> tuple[darkroom.operations.transcode_image.Ports, LaneWorker]:
     """The ports of `transcode_image`, from the function's environment, and what its handler needs around it."""
     from darkroom.aws.once import PowertoolsOnce
-    from darkroom.operations.report_throughput import Ports as TimesheetPorts
+    from darkroom.operations.report_throughput import Ports as ThroughputPorts
     from darkroom.operations.transcode_image import Ports
 
     settings = TranscodeImageSettings.read()
@@ -220,7 +220,7 @@ def transcode_image() -> tuple[darkroom.operations.transcode_image.Ports, LaneWo
     return ports, LaneWorker(
         sqs=clients.sqs_client(),
         queue_urls=settings.queue_urls,
-        throughput=TimesheetPorts(throughput=throughput, clock=clock),
+        throughput=ThroughputPorts(throughput=throughput, clock=clock),
         register=once.register,
     )
 

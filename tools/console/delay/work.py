@@ -25,7 +25,7 @@ from darkroom.operations.cancel_scheduled import Ports as CancelPorts
 from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
 from darkroom.operations.list_scheduled import Ports as ListPorts
 from darkroom.operations.pace import Pace
-from darkroom.operations.reschedule_scheduled import Ports as MovePorts
+from darkroom.operations.reschedule_scheduled import Ports as ReschedulePorts
 from darkroom.operations.reschedule_scheduled import reschedule_scheduled
 from darkroom.ports import UnreadableRow
 
@@ -88,7 +88,7 @@ def reschedule(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool)
         whither=f" to {day}, to the same time of the day ({choice.zone or 'UTC'})",
         options=f" --by {days}d",
     )
-    ports = MovePorts(images=stack.images, lanes=stack.lanes, hold_queue=stack.hold_queue, clock=stack.clock)
+    ports = ReschedulePorts(images=stack.images, lanes=stack.lanes, hold_queue=stack.hold_queue, clock=stack.clock)
 
     def act(image_id: str) -> bool:
         return reschedule_scheduled(ports, image_id, selection, lambda at: days_later(at, days, zone))
