@@ -2,8 +2,8 @@
 
 Usage: python -m checks.compare_templates OLD NEW    (git show main:template.yaml > build/old.yaml)
 
-Prints what differs and exits with 1. What has no order for CloudFormation has none here: the members of an object, what
-a resource depends on, and the parts of a policy's statement.
+Prints the differences and exits with 1 if there are any. Order is ignored where CloudFormation ignores it: the members
+of an object, the resources that a resource depends on, and the parts of a policy statement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SECTIONS = ("Parameters", "Rules", "Conditions", "Resources", "Outputs")
 
 
 def differences(old: Template, new: Template) -> Iterator[str]:
-    """Each place at which two expanded templates differ, as a line."""
+    """One line for each place where two expanded templates differ."""
     for section in SECTIONS:
         before, after = old.get(section, {}), new.get(section, {})
         yield from (f"{section}: {name} is gone" for name in sorted(before.keys() - after.keys()))
@@ -38,13 +38,13 @@ def _differing(before: Any, after: Any, place: str) -> Iterator[str]:
             for number, (one, other) in enumerate(zip(before, after, strict=True)):
                 yield from _differing(one, other, f"{place}[{number}]")
         case _:
-            # 1 is True in Python, and "1" is not 1 in a template that is only read.
+            # In Python True == 1, and in a template that is only parsed "1" != 1.
             if (type(before), before) != (type(after), after):
                 yield f"{place}: {_shown(before)} → {_shown(after)}"
 
 
 class _Nothing:
-    """What is not there at all."""
+    """Stands for a missing value."""
 
 
 _NOTHING = _Nothing()
@@ -55,7 +55,7 @@ def _shown(value: Any) -> str:
 
 
 def _ordered(value: Any, key: str = "") -> Any:
-    """With one spelling for what CloudFormation reads the same way."""
+    """Return the value in one spelling, so that values that mean the same to CloudFormation compare equal."""
     match value:
         case {"Fn::GetAtt": str(text)}:
             return {"Fn::GetAtt": text.split(".", 1)}
@@ -72,14 +72,14 @@ def _ordered(value: Any, key: str = "") -> Any:
 
 
 def _sorted(value: Any, name: str) -> Any:
-    """A list whose order means nothing, of which a single value is the short form."""
+    """Return a list whose order does not matter; a single value is its short form."""
     if name not in ("Action", "Resource", "DependsOn"):
         return _ordered(value)
     return sorted(map(_ordered, value if isinstance(value, list) else [value]), key=_shown)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare two files; 1 where they differ."""
+    """Compare two files; return 1 if they differ."""
     if len(arguments) != 2:
         print(__doc__)
         return 2

@@ -1,6 +1,6 @@
 """template.yaml as CloudFormation deploys it: loops written out by cfn-lint, then expanded by SAM's own translator.
 
-Whatever reads the template reads it here, so that a resource in a loop is a resource like any other.
+All code that reads the template reads it through this module, so a resource in a loop looks like any other resource.
 
 Usage: python -m checks.expand_template [TEMPLATE] > build/template.expanded.json
 """
@@ -30,14 +30,14 @@ type Template = dict[str, Any]
 
 
 class _NoManagedPolicies:
-    """The template names no managed policy, so no account is asked for them."""
+    """No managed policies: the template names none, so there is no need to ask an account for them."""
 
     def load(self) -> dict[str, str]:
         return {}
 
 
 def raw_template() -> Template:
-    """The file itself, loops written out, with CloudFormation's tags as their long forms."""
+    """The file itself, with its loops expanded and CloudFormation's tags in their long forms."""
     return copy.deepcopy(_raw())
 
 
@@ -47,14 +47,14 @@ def _raw() -> Template:
 
 
 def without_loops(path: Path) -> Template:
-    """A template after `AWS::LanguageExtensions`: each `Fn::ForEach` is written out, and what mappings say stands where
-    it is used. Raises ValueError where that cannot be done."""
+    """A template after `AWS::LanguageExtensions`: each `Fn::ForEach` is expanded and each mapping lookup is replaced by
+    its value. Raises ValueError if that is not possible."""
     template: Template = yaml_parse(path.read_text())
     transforms = template.get("Transform", [])
     if LANGUAGE_EXTENSIONS not in transforms:
         return template
     written_out = _written_out(path)
-    for section in ("Resources", "Outputs"):  # cfn-lint also puts conditions in an order of its own
+    for section in ("Resources", "Outputs"):  # cfn-lint also reorders conditions
         template[section] = _filled_in(written_out.get(section, {}))
     template.pop("Mappings", None)
     template["Transform"] = [name for name in transforms if name != LANGUAGE_EXTENSIONS]
@@ -62,8 +62,8 @@ def without_loops(path: Path) -> Template:
 
 
 def _written_out(path: Path) -> Template:
-    """What cfn-lint makes of the loops. Importing it takes three seconds, so that is kept for as long as the file stays
-    the same."""
+    """The loops as cfn-lint expands them. Importing cfn-lint takes three seconds, so the result is cached until the
+    file changes."""
     text = path.read_text()
     kept = ROOT / "build" / "templates" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
     if not kept.exists():
@@ -82,7 +82,7 @@ def _written_out(path: Path) -> Template:
 
 
 def _filled_in(value: Any) -> Any:
-    """With each variable of an `Fn::Sub` that a mapping or a loop gave in the text itself, as CloudFormation has it."""
+    """Each `Fn::Sub` variable that comes from a mapping or a loop, put into the text itself, as CloudFormation does."""
     match value:
         case {"Fn::Sub": [str(text), dict(variables)]} if None not in (known := [*map(_in_text, variables.values())]):
             for name, it in zip(variables, known, strict=True):
@@ -97,7 +97,7 @@ def _filled_in(value: Any) -> Any:
 
 
 def _in_text(value: Any) -> str | None:
-    """A variable of an `Fn::Sub` as its text may say it."""
+    """A value of an `Fn::Sub` variable as it appears in the text."""
     match value:
         case str():
             return value
@@ -113,11 +113,11 @@ def _in_text(value: Any) -> str | None:
 def _expanded(path: Path, environment: str, access: str) -> Template:
     parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
     template = without_loops(path)
-    for resource in template["Resources"].values():  # as `sam package` leaves them
+    for resource in template["Resources"].values():  # as `sam package` writes them
         for name in ("CodeUri", "ContentUri"):
             if name in resource.get("Properties", {}):
                 resource["Properties"][name] = "s3://bucket/key"
-        if "DefinitionUri" in resource.get("Properties", {}):  # in it, so that its checkers see it
+        if "DefinitionUri" in resource.get("Properties", {}):  # inline, so that linters see it
             definition = ROOT / resource["Properties"].pop("DefinitionUri")
             resource["Properties"]["Definition"] = yaml_parse(definition.read_text())
     with _nobodys_aws():
@@ -127,7 +127,7 @@ def _expanded(path: Path, environment: str, access: str) -> Template:
 
 @contextmanager
 def _nobodys_aws() -> Iterator[None]:
-    """The translator asks botocore for a partition: it gets a region's, and none of the developer's own settings."""
+    """Give the translator, which asks botocore for a partition, a region and none of the developer's own settings."""
     ambient = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     for name in ambient:
         del os.environ[name]
@@ -140,7 +140,7 @@ def _nobodys_aws() -> Iterator[None]:
 
 
 def expanded_template(environment: str = "prod", access: str = "iam", *, path: Path = TEMPLATE) -> Template:
-    """The expanded template, with its conditions still in it."""
+    """The expanded template, with its conditions unresolved."""
     return copy.deepcopy(_expanded(path, environment, access))
 
 
@@ -154,7 +154,7 @@ def resources(kind: str) -> dict[str, Template]:
 
 
 def http_api(access: str) -> Template:
-    """The API's definition, its routes with their integrations, as it is deployed with this `Access`."""
+    """The API's definition as it is deployed with this `Access`: its routes and their integrations."""
     definition: Template = _decided(expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"], access)
     return definition
 
@@ -175,7 +175,7 @@ def _holds(condition: Any, access: str) -> bool:
     match condition:
         case {"Fn::Equals": [{"Ref": "Access"}, value]}:
             return bool(value == access)
-        case {"Fn::Equals": [{"Fn::Join": ["", {"Ref": name}]}, value]}:  # a list that nobody has filled
+        case {"Fn::Equals": [{"Fn::Join": ["", {"Ref": name}]}, value]}:  # an empty list
             return bool(raw_template()["Parameters"][name]["Default"] == value)
         case {"Fn::Not": [inner]}:
             return not _holds(inner, access)
@@ -184,7 +184,7 @@ def _holds(condition: Any, access: str) -> bool:
 
 
 def referred(value: Any) -> str | None:
-    """The logical id that a Ref or a GetAtt leads to."""
+    """The logical id that a Ref or a GetAtt refers to."""
     match value:
         case {"Ref": str(name)}:
             return name

@@ -1,8 +1,8 @@
-"""Initialises each built function from its own artifact and layers alone, with Lambda's runtime client, and times it.
+"""Initialises each built function from only its own artifact and layers, with Lambda's runtime client, and times it.
 
-The emulator, the tests and the development environment all have more on their paths than a function has on AWS, so that
-a package which is missing from a bundle shows only here. The real handler is loaded by AWS's runtime interface emulator
-(it ships with SAM CLI) and runtime client; the invocation that makes it load is not awaited.
+The emulator, the tests and the development environment all have more on their paths than a function has on AWS, so a
+package that is missing from a bundle shows up only here. AWS's runtime interface emulator (it ships with SAM CLI) and
+runtime client load the real handler. The invocation that triggers the load is not awaited.
 
     python -m checks.initialise_functions [--template BUILT_TEMPLATE] [--runs 5] [--report build/reports/init.json]
 """
@@ -41,11 +41,11 @@ _INIT_TIMEOUT_SECONDS = 60
 # "Deployment package (.zip file archive) size … 250 MB (unzipped)", layers included.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 _UNPACKED_LIMIT_BYTES = 250 * 1024 * 1024
-# The discard port: a handler that begins its work before it is ended reaches nothing.
+# The discard port: a handler that starts working before it is stopped reaches nothing.
 _NOWHERE = "http://127.0.0.1:9"
 _STATUS = re.compile(r"INIT RTDONE\(status: (\w+)")
 _DURATION = re.compile(r"INIT REPORT\(durationMs: ([\d.]+)")
-# What a reference in a function's environment becomes on AWS, where the name alone would be no plausible value.
+# What a reference in a function's environment resolves to on AWS, if the bare name would not be a plausible value.
 _PLAUSIBLE = {
     "AWS::SQS::Queue": "https://sqs.us-east-1.amazonaws.com/123456789012/{}",
     "AWS::SNS::Topic": "arn:aws:sns:us-east-1:123456789012:{}",
@@ -55,7 +55,7 @@ _PLAUSIBLE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """A built function: where its code and its layers lie, in the order in which Lambda unpacks them."""
+    """A built function: the paths of its code and its layers, in the order in which Lambda unpacks them."""
 
     name: str
     handler: str
@@ -67,7 +67,7 @@ class Function:
 
     @property
     def unpacked_bytes(self) -> int:
-        """What counts against Lambda's limit."""
+        """The size that counts against Lambda's limit."""
         folders = (self.code, *self.layers)
         return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
 
@@ -81,7 +81,7 @@ class Initialisation:
 
 
 def built_functions(template: Path) -> list[Function]:
-    """The functions of a template that `sam build` made; there is always one."""
+    """The functions of a template that `sam build` made; at least one."""
     document = without_loops(template)
     resources = document["Resources"]
     defaults = document.get("Globals", {}).get("Function", {})
@@ -90,7 +90,7 @@ def built_functions(template: Path) -> list[Function]:
         if resource["Type"] != "AWS::Serverless::Function":
             continue
         own = resource["Properties"]
-        # SAM puts a function's own layers behind those of Globals, and its own variables over them.
+        # SAM appends a function's own layers to those of Globals, and its own variables override theirs.
         # https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
         layers = [*defaults.get("Layers", []), *own.get("Layers", [])]
         variables = {
@@ -132,7 +132,7 @@ def _plausible(value: Any, template: Mapping[str, Any]) -> str:
 
 @contextmanager
 def unpacked_layers(functions: Iterable[Function]) -> Iterator[dict[tuple[Path, ...], Path]]:
-    """Each function's /opt, by its layers: all of them unpacked into one folder, a later one over an earlier one."""
+    """Each function's /opt by its layers: all unpacked into one folder, later layers over earlier ones."""
     with tempfile.TemporaryDirectory(prefix="darkroom-opt-") as scratch:
         folders: dict[tuple[Path, ...], Path] = {}
         for layers in {function.layers for function in functions}:
@@ -144,7 +144,7 @@ def unpacked_layers(functions: Iterable[Function]) -> Iterator[dict[tuple[Path, 
 
 
 def _unpack(layer: Path, opt: Path) -> None:
-    """Put links to the layer's content into `opt`: to whole folders, as far as no earlier layer has the same ones."""
+    """Put links to the layer's content into `opt`: to whole folders if no earlier layer has the same one."""
     for entry in layer.iterdir():
         place = opt / entry.name
         if not (place.is_dir() and entry.is_dir()):
@@ -178,7 +178,7 @@ def initialise(function: Function, opt: Path) -> Initialisation:
     )
     assert emulator.stdout is not None  # noqa: S101 -- it is a pipe
     answers: list[dict[str, Any]] = []
-    # The emulator initialises a function when it is first invoked.
+    # The emulator initialises a function on its first invocation.
     invocation = threading.Thread(target=_invoke, args=(f"http://{entry}", answers), daemon=True)
     invocation.start()
     deadline = threading.Timer(_INIT_TIMEOUT_SECONDS, emulator.kill)
@@ -200,7 +200,7 @@ def initialise(function: Function, opt: Path) -> Initialisation:
         return Initialisation(milliseconds=milliseconds, error=_explain(answers, log))
     finally:
         deadline.cancel()
-        emulator.terminate()  # it ends the runtime
+        emulator.terminate()  # this ends the runtime too
         with suppress(subprocess.TimeoutExpired):
             emulator.wait(5)
         emulator.kill()
@@ -227,16 +227,16 @@ def _invoke(url: str, answers: list[dict[str, Any]]) -> None:
         except urllib.error.HTTPError as failure:
             with suppress(ValueError):
                 answers.append(json.loads(failure.read()))
-        except urllib.error.URLError:  # it does not listen yet
+        except urllib.error.URLError:  # not listening yet
             time.sleep(0.02)
             continue
-        except (OSError, ValueError):  # it was ended while the handler worked: nobody waits for that answer
+        except (OSError, ValueError):  # stopped while the handler ran: the answer is not needed
             pass
         return
 
 
 def _environment(function: Function, opt: Path) -> dict[str, str]:
-    """Lambda's variables, and no address that anything could be sent to.
+    """Lambda's environment variables, with no address that anything could be sent to.
 
     https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
     """
@@ -261,7 +261,7 @@ def _environment(function: Function, opt: Path) -> dict[str, str]:
         "AWS_SESSION_TOKEN": "local",
         "AWS_ENDPOINT_URL": _NOWHERE,
         "AWS_XRAY_SDK_ENABLED": "false",
-        # /var/task and /opt are read-only on Lambda: modules are compiled on every cold start.
+        # /var/task and /opt are read-only on Lambda, so modules are compiled on every cold start.
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "PYTHONPATH": f"{function.code}:{opt}/python/lib/python3.13/site-packages:{opt}/python",
@@ -285,15 +285,15 @@ def _free_ports(count: int) -> list[int]:
 
 @contextmanager
 def built_template() -> Iterator[Path]:
-    """Build the project as `local up` does, beside a stack that may run; nobody else builds there meanwhile.
+    """Build the project as `local up` does, next to a stack that may be running; no other build runs there meanwhile.
 
     Raises CommandFailed.
     """
     state = State(folder=State.current().folder / "checks")
     state.temporary.mkdir(parents=True, exist_ok=True)
     with stack.deploying(state, time.sleep):
-        write_aws_config(state, _NOWHERE)  # `sam build` asks that the profile exists, and calls nobody
-        # Without signal handlers: a Ctrl-C is an exception here, and ends the build too.
+        write_aws_config(state, _NOWHERE)  # `sam build` requires the profile, and calls no service
+        # Without signal handlers: Ctrl-C raises an exception here, and stops the build too.
         yield build(state, interrupts=Interrupts(), show=lambda _: None)
 
 
@@ -340,11 +340,11 @@ def _show(report: Mapping[str, Any]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Initialise every function of the built template; 1 if one does not."""
+    """Initialise every function of the built template; return 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--template", type=Path, help="what `sam build` made; without it, the project is built first")
-    parser.add_argument("--runs", type=int, default=1, help="cold starts of each function; the median is shown")
-    parser.add_argument("--report", type=Path, help="write the result there too, as JSON")
+    parser.add_argument("--runs", type=int, default=1, help="cold starts per function; the median is shown")
+    parser.add_argument("--report", type=Path, help="also write the result to this file, as JSON")
     options = parser.parse_args(arguments)
     with ExitStack() as held:
         try:

@@ -1,4 +1,4 @@
-"""What a benchmark found: a JSON file under build/reports, and one last line that counts its goals."""
+"""The result of a benchmark: a JSON file under build/reports, and a last line that counts its goals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPORTS = ROOT / "build" / "reports"
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """A figure and the limit that it is held to: a floor where `at_least`, a ceiling otherwise."""
+    """A figure and its limit: a lower bound if `at_least`, otherwise an upper bound."""
 
     name: str
     value: float
@@ -25,7 +25,7 @@ class Goal:
 
     @property
     def holds(self) -> bool:
-        """Whether the figure is on the right side of its limit; the limit itself is. A NaN never is."""
+        """Whether the figure is within its limit (inclusive). A NaN never is."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 
@@ -37,13 +37,13 @@ def write_report(
     goals: Sequence[Goal],
     folder: Path = REPORTS,
 ) -> Path:
-    """Write `<folder>/<name>.json`, print each goal that is missed, and then the line `goals: N hold, M miss`."""
+    """Write `<folder>/<name>.json`, and print each missed goal and then the line `goals: N hold, M miss`."""
     document = {
         "commit": commit_of(ROOT),
         "seed": seed,
         "rows": list(rows),
         "goals": [
-            # JSON has no NaN: what could not be measured has no value.
+            # JSON has no NaN: a goal that could not be measured has no value.
             {
                 "name": goal.name,
                 "value": None if isnan(goal.value) else goal.value,
@@ -65,7 +65,7 @@ def write_report(
 
 
 def commit_of(folder: Path) -> str | None:
-    """The commit that `folder` is at, with `+changes` where files differ from it; None outside a repository."""
+    """The commit that `folder` is at, with `+changes` if files differ from it; None outside a repository."""
     head = _git(folder, "rev-parse", "HEAD")
     if head is None:
         return None
@@ -75,6 +75,6 @@ def commit_of(folder: Path) -> str | None:
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    except (subprocess.CalledProcessError, FileNotFoundError):  # no repository, or no git
+    except (subprocess.CalledProcessError, FileNotFoundError):  # not a repository, or no git
         return None
     return done.stdout.strip()

@@ -1,12 +1,12 @@
-"""Runs tiers of tests one after the other and says of each what it ran, how long it took, and what did not run.
+"""Runs tiers of tests one after another, and reports what each ran, how long it took and what did not run.
 
     python -m checks.test_tiers            the quick tiers, in their short form: `make test`
     python -m checks.test_tiers --all      every tier, in its long form: `make test-all`
-    python -m checks.test_tiers --rest     what --all has and the default has not: after `make test`, for CI
+    python -m checks.test_tiers --rest     what --all runs and the default does not: after `make test`, for CI
     python -m checks.test_tiers unit …     some tiers (LONG=1: in their long form)
 
-Writes build/reports/tests.json (tests-all.json, tests-rest.json). A tier that takes longer than its budget misses a
-goal, and fails nothing.
+Writes build/reports/tests.json (tests-all.json, tests-rest.json). A tier that exceeds its time budget misses a goal,
+but does not fail.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from embedded_aws import docker_engine
 ROOT = Path(__file__).parents[2]
 REPORTS = ROOT / "build" / "reports"
 PASSED = ROOT / "build" / "passed"
-"""What passed with which inputs: of the tiers that need not run again before their inputs change."""
+"""The inputs with which each tier last passed, for the tiers that need not run again until their inputs change."""
 
 QUICK_SECONDS = 480
-"""What `make test` may take on two idle cores."""
+"""How long `make test` may take on two idle cores."""
 
 
 class Form(Enum):
-    """How much of a tier runs: `LONG_ONLY` is what the long form has and the short one has not."""
+    """How much of a tier runs: `LONG_ONLY` is the part of the long form that is not in the short one."""
 
     SHORT = "short"
     LONG = "long"
@@ -46,10 +46,10 @@ class Form(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Tier:
-    """A folder of tests, or a command of its own that counts itself in a report.
+    """A folder of tests, or a command that counts its own results in a report.
 
-    `budget_seconds` is what it should take on two idle cores, in its long form `long_seconds`. A tier with `inputs` is
-    not run again while they are as they were when it last passed, but for CI.
+    `budget_seconds` is how long it should take on two idle cores, in its long form `long_seconds`. A tier with `inputs`
+    is skipped while they are the same as when it last passed, except in CI.
     """
 
     name: str
@@ -63,17 +63,17 @@ class Tier:
     command: tuple[str, ...] = ()
 
     def budget(self, form: Form) -> int:
-        """What the tier should take in that form."""
+        """How long the tier should take in that form."""
         return self.budget_seconds if form is Form.SHORT or self.long_seconds is None else self.long_seconds
 
 
-# The cheapest come first: what is wrong is told soon.
+# The cheapest come first, so that failures show early.
 TIERS = (
     Tier(name="unit", budget_seconds=40, is_quick=True),
     Tier(name="engine", budget_seconds=60, is_quick=True),
     Tier(name="contract", budget_seconds=130, is_quick=True),
     Tier(name="simulation", budget_seconds=70, long_seconds=300, is_quick=True),
-    # The tests of one stack run in one worker.
+    # All tests that use one stack run in one worker.
     Tier(name="smoke", budget_seconds=180, is_quick=True, workers=0),
     Tier(name="guards", budget_seconds=270, command=("proof.guards",)),
     Tier(
@@ -86,14 +86,14 @@ TIERS = (
         ),
     ),
     Tier(name="invoke", budget_seconds=180, workers=0, needs_docker=True),
-    # Whatever uses the one shared stack runs in one worker.
+    # All tests that use the one shared stack run in one worker.
     Tier(name="local", budget_seconds=900, distribution="loadgroup"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What one tier came to. `note` says why it did not run whole."""
+    """The result of one tier. `note` says why part of it did not run."""
 
     tier: Tier
     form: Form
@@ -133,7 +133,7 @@ class Outcome:
 
 
 def run(tier: Tier, form: Form) -> Outcome:
-    """Runs one tier, in a process of its own."""
+    """Runs one tier in its own process."""
     print(f"── {tier.name} " + "─" * (100 - len(tier.name)), flush=True)
     in_ci = os.environ.get("CI") == "true"
     digest = digest_of(tier)
@@ -155,7 +155,7 @@ def run(tier: Tier, form: Form) -> Outcome:
     ).returncode
     seconds = time.monotonic() - started
     passed, failed, skipped = counts(report)
-    if exit_status == 5 and note:  # pytest found nothing that it could run
+    if exit_status == 5 and note:  # pytest collected no tests
         exit_status = 0
     if note and in_ci:
         exit_status = exit_status or 1
@@ -189,7 +189,7 @@ def command_of(tier: Tier, form: Form, report: Path) -> list[str]:
 
 
 def digest_of(tier: Tier) -> str:
-    """A hash of the files that the tier's outcome depends on; of a tier without inputs it says nothing."""
+    """A hash of the files that the tier's outcome depends on; empty for a tier without inputs."""
     found = hashlib.sha256()
     for name in tier.inputs:
         path = ROOT / name
@@ -201,7 +201,7 @@ def digest_of(tier: Tier) -> str:
 
 
 def passed_before(tier: Tier, digest: str) -> str | None:
-    """When the tier passed with these inputs, if that is what it did when it last passed."""
+    """When the tier passed with these inputs, if its last run did; otherwise None."""
     file = PASSED / f"{tier.name}.json"
     if not tier.inputs or not file.exists():
         return None
@@ -210,7 +210,7 @@ def passed_before(tier: Tier, digest: str) -> str | None:
 
 
 def remember_passed(tier: Tier, digest: str) -> None:
-    """Notes that the tier passed with these inputs; not if they were edited meanwhile."""
+    """Records that the tier passed with these inputs, unless they were edited meanwhile."""
     if tier.inputs and digest == digest_of(tier):
         PASSED.mkdir(parents=True, exist_ok=True)
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -218,7 +218,7 @@ def remember_passed(tier: Tier, digest: str) -> None:
 
 
 def counts(report: Path) -> tuple[int, int, int]:
-    """How many tests passed, failed and were skipped, by the report that was written of them."""
+    """How many tests passed, failed and were skipped, according to pytest's report."""
     if not report.exists():
         return 0, 0, 0
     suites = ET.parse(report).getroot().iter("testsuite")  # noqa: S314 - the file is our own
@@ -231,7 +231,7 @@ def counts(report: Path) -> tuple[int, int, int]:
 
 
 def left_out(names: Sequence[str], form: Form) -> Iterator[str]:
-    """What `make test` has not run, and how to."""
+    """What `make test` did not run, and how to run it."""
     others = [tier.name for tier in TIERS if tier.name not in names]
     if others:
         yield f"left out: {', '.join(others)} (make test-all runs everything; make test-{others[0]} one of them)"
@@ -241,7 +241,7 @@ def left_out(names: Sequence[str], form: Form) -> Iterator[str]:
 
 
 def write_report(name: str, outcomes: Sequence[Outcome], limit: int | None) -> Path:
-    """Writes what each tier came to, and which budgets were missed."""
+    """Writes the result of each tier, and the missed budgets."""
     seconds = sum(outcome.seconds for outcome in outcomes)
     goals = [
         {
@@ -278,12 +278,12 @@ def write_report(name: str, outcomes: Sequence[Outcome], limit: int | None) -> P
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the tiers that were asked for; the exit status is 0 only where everything that ran is good."""
+    """Runs the requested tiers; the exit status is 0 only if everything that ran passed."""
     parser = argparse.ArgumentParser(prog="python -m checks.test_tiers", description="Runs tiers of tests.")
     known = {tier.name: tier for tier in TIERS}
     parser.add_argument("names", nargs="*", metavar="TIER", help=", ".join(known))
     parser.add_argument("--all", action="store_true", help="every tier, in its long form")
-    parser.add_argument("--rest", action="store_true", help="what --all has and the default has not")
+    parser.add_argument("--rest", action="store_true", help="what --all runs and the default does not")
     chosen = parser.parse_args(arguments)
     if unknown := [name for name in chosen.names if name not in known]:
         parser.error(f"no such tier: {', '.join(unknown)}; there are {', '.join(known)}")

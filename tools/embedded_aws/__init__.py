@@ -1,1 +1,1 @@
-"""The embedded AWS: an emulator, its corrections, the HTTP API's front, and what starts, deploys to and stops them."""
+"""The embedded AWS: an emulator, its corrections, the HTTP API's front end, and what runs it and deploys to it."""

@@ -1,4 +1,4 @@
-"""Builds the template with SAM CLI, reusing what was downloaded but never what somebody edited."""
+"""Builds the template with SAM CLI; reuses downloaded packages, but never an outdated source file."""
 
 import hashlib
 import json
@@ -27,15 +27,15 @@ def build(
     show: Callable[[str], None],
     deployed_layers: Mapping[str, str] | None = None,
 ) -> Path:
-    """Run `sam build` and return the template that it made; raises CommandFailed.
+    """Run `sam build` and return the built template; raises CommandFailed.
 
-    With --cached SAM CLI keeps the packages of each requirements.txt as long as that file stays the same, and copies
-    every source file anew (without `__pycache__`), so that an edit is never hidden. `deployed_layers`, by logical id,
-    are not built: the template refers to the S3 URIs given.
+    With --cached, SAM CLI keeps the packages of each requirements.txt until that file changes, and copies every source
+    file again (without `__pycache__`), so an edit is never missed. `deployed_layers`, by logical id, are not built: the
+    template refers to the given S3 URIs.
     """
     prepare_sam(state)
     deployed_layers = deployed_layers or {}
-    # SAM CLI forgets what it downloaded for a layer that a build leaves out: such a build has a folder of its own.
+    # SAM CLI drops the downloads of a layer that a build leaves out, so such a build has its own folder.
     folder = state.sam / "partial" if deployed_layers else state.sam
     output = folder / "build"
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def build(
 
 @contextmanager
 def _downloads_never_half(folder: Path) -> Iterator[None]:
-    """Forget what SAM CLI downloaded if that was interrupted: it would take half a folder for whole."""
+    """Delete SAM CLI's downloads if they were interrupted: it would take half a folder for a complete one."""
     lists = [file for name in ("functions", "layers") for file in (paths.ROOT / name).rglob("requirements.txt")]
     known, wanted = folder / "downloaded", fingerprint(sorted(lists))
     if not known.exists():
@@ -78,7 +78,7 @@ def _downloads_never_half(folder: Path) -> Iterator[None]:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """What changes when one of the files does, or its path."""
+    """A fingerprint that changes when one of the files or its path changes."""
     digest = hashlib.sha256()
     for file in files:
         content = file.read_bytes()
@@ -87,8 +87,8 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 
 def sam_options(**parameters: str) -> list[str]:
-    """What `sam build` and `sam deploy` share: the `local` environment, for the architecture of this machine, and with
-    template parameters other than samconfig.toml's."""
+    """The arguments that `sam build` and `sam deploy` share: the `local` environment, this machine's architecture, and
+    the template parameters that differ from samconfig.toml's."""
     options = ["--config-file", str(paths.SAMCONFIG), "--config-env", "local"]
     configured = tomllib.loads(paths.SAMCONFIG.read_text())["local"]["global"]["parameters"]["parameter_overrides"]
     usual = dict(parameter.split("=", 1) for parameter in configured)
@@ -99,7 +99,7 @@ def sam_options(**parameters: str) -> list[str]:
 
 
 def sam_environment(state: State) -> dict[str, str]:
-    """What SAM CLI needs beside a clean environment: its own home, no telemetry, a quick eye on the deployment."""
+    """What SAM CLI needs in addition to a clean environment: its own home, no telemetry, frequent deployment polls."""
     return child_environment(
         state,
         __SAM_CLI_APP_DIR=str(state.sam / "home"),
@@ -110,7 +110,7 @@ def sam_environment(state: State) -> dict[str, str]:
 
 
 def prepare_sam(state: State) -> None:
-    """Make SAM CLI's home, and tell it that it asked for a newer version just now: it is pinned."""
+    """Create SAM CLI's home, and record that it just checked for a newer version: its version is pinned."""
     home = state.sam / "home"
     home.mkdir(parents=True, exist_ok=True)
     (home / "metadata.json").write_text(json.dumps({"lastVersionCheck": time.time(), "telemetryEnabled": False}))

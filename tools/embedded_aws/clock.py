@@ -1,7 +1,7 @@
 """The local stack's clock: this machine's, until it is moved ahead for the emulator and all its functions at once.
 
-libfaketime, which is loaded before the C library, adds what a file says to the time of day; time that only passes
-(CLOCK_MONOTONIC, by which sleeps and timeouts are measured) stays as it is.
+libfaketime, which is loaded before the C library, adds an offset from a file to the time of day. The monotonic clock
+(CLOCK_MONOTONIC, which sleeps and timeouts use) is unchanged.
 https://github.com/wolfcw/libfaketime/blob/master/README
 """
 
@@ -10,21 +10,21 @@ import platform
 from pathlib import Path
 
 LONGEST_WARP_SECONDS = 366 * 86_400
-"""The furthest that the clock is moved at once: a little more than the longest delay."""
+"""The furthest that the clock can be moved at once: a little more than the longest delay."""
 
 SETTLE_SECONDS = 2.0
-"""How long after a move a process may still go by the time before: libfaketime reads the file once a second."""
+"""How long after a move a process may still use the old time: libfaketime reads the file once a second."""
 
 _FILE = "FAKETIME_TIMESTAMP_FILE"
 VARIABLES = ("LD_PRELOAD", _FILE, "FAKETIME_CACHE_DURATION", "FAKETIME_DISABLE_SHM", "DONT_FAKE_MONOTONIC")
-"""The environment variables that a process needs so that its clock moves with the others'."""
+"""The environment variables that make a process's clock move with the others'."""
 
 _ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 _ELF_MACHINE_BYTES = slice(18, 20)
 
 
 def variables(python: Path, file: Path) -> dict[str, str]:
-    """What to start the emulator with, by the interpreter of its environment: nothing where its clock cannot move."""
+    """The variables to start the emulator with, which use the library of its environment; empty if it cannot move."""
     library = _library(python)
     if library is None:
         return {}
@@ -38,7 +38,7 @@ def variables(python: Path, file: Path) -> dict[str, str]:
 
 
 def obstacle(python: Path) -> str | None:
-    """Why no clock can be moved here, or None where it can."""
+    """Why the clock cannot be moved here, or None if it can."""
     if _library(python) is not None:
         return None
     return (
@@ -48,14 +48,14 @@ def obstacle(python: Path) -> str | None:
 
 
 def set_ahead(file: Path, seconds: int) -> None:
-    """Let every clock that goes by `file` be that far ahead of this machine's."""
+    """Set every clock that follows `file` that far ahead of this machine's."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_text(f"{seconds:+d}\n")
     unfinished.replace(file)
 
 
 def seconds_ahead(file: Path) -> int:
-    """How far ahead of this machine's the clocks are; 0 where nobody has moved them."""
+    """How far ahead of this machine's the clocks are; 0 if they have not been moved."""
     try:
         return int(file.read_text())
     except FileNotFoundError:
@@ -63,7 +63,8 @@ def seconds_ahead(file: Path) -> int:
 
 
 def _library(python: Path) -> Path | None:
-    """The library, if this machine can load it: of one for another processor the loader would complain for ever."""
+    """The library, if this machine can load it: for one built for another processor, the loader prints an error each
+    time."""
     for found in (python.parent.parent / "lib").glob(
         "python3*/site-packages/libfaketime/vendor/*/src/libfaketime.so.1"
     ):

@@ -1,10 +1,10 @@
-"""How a refusal by a service reads in the events of a stack."""
+"""How a service's refusal appears in the events of a stack."""
 
 from uuid import uuid4
 
 
 def refusal(service: str, message: str) -> ValueError:
-    """Return the error with which a resource's handler reports that the service refused its request.
+    """Return the error with which a resource handler reports that the service refused its request.
 
     https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-test-contract-errors.html
     """

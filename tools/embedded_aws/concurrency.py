@@ -1,4 +1,4 @@
-"""How many invocations run at once on this machine, and which processes run them."""
+"""How many invocations run at once on this machine, and the processes that run them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -14,15 +14,15 @@ _PROCESS_BYTES = 128 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """The most invocations at once: of one function, and of all functions together."""
+    """The maximum number of concurrent invocations: of one function, and of all functions together."""
 
     function: int
     account: int
 
 
 def bounds_of(*, cores: int, memory_bytes: int, function: int | None = None) -> Bounds:
-    """Return the bounds of a machine: 8 invocations of a function for each core, as far as a quarter of the memory
-    holds their processes; for all functions together half of the memory. `function` replaces the first.
+    """Return the bounds of a machine: 8 invocations of a function per core, limited to the processes that fit into a
+    quarter of the memory; for all functions together, half of the memory. `function` replaces the first.
     """
     processes = memory_bytes // _PROCESS_BYTES
     if function is None:
@@ -31,14 +31,14 @@ def bounds_of(*, cores: int, memory_bytes: int, function: int | None = None) -> 
 
 
 def share(wanted: int, *, wanted_together: int, bound: int) -> int:
-    """Return how many of a function's `bound` a mapping gets that wants so many, next to the function's others."""
+    """Return how much of a function's `bound` a mapping gets if it wants so many, next to the function's others."""
     if wanted_together <= bound:
         return wanted
     return min(bound, max(1, wanted * bound // wanted_together))
 
 
 def pauses(first_seconds: float, longest_seconds: float) -> Iterator[float]:
-    """Yield pauses, each twice the one before, up to the longest."""
+    """Yield pauses that double each time, up to the longest."""
     pause_seconds = first_seconds
     while True:
         yield pause_seconds
@@ -53,10 +53,10 @@ class Process(Protocol):
 
 
 class Pool[P: Process]:
-    """The processes of all functions: the warmest is used again, an idle one goes when it is old or makes room.
+    """The processes of all functions: the most recently used is reused; an idle one ends when it is old or makes room.
 
-    It makes nobody wait. There are `most` processes or fewer as long as fewer than that are in use, which is for those
-    who take them to see to.
+    It never blocks. It keeps at most `most` processes as long as fewer than that are in use, which callers have to
+    ensure.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Pool[P: Process]:
         with self._lock:
             idle = _idle(self._processes.get(key, []))
             if idle:
-                # The last one used, so that those that nobody needs become old.
+                # The most recently used, so that surplus processes get old.
                 taken = max(idle, key=_last_used)
                 taken.in_use = True
                 return taken, False
@@ -91,13 +91,13 @@ class Pool[P: Process]:
         return made, True
 
     def give_back(self, process: P, *, now: float) -> None:
-        """Let a process be used again."""
+        """Return a process, so that it can be reused."""
         with self._lock:
             process.in_use = False
             process.last_used = now
 
     def discard(self, process: P) -> None:
-        """Forget a process that cannot be used again."""
+        """Drop a process that cannot be reused."""
         with self._lock:
             ended = self._remove([process])
         self._end(ended)

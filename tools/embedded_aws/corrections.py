@@ -1,4 +1,4 @@
-"""Brings the emulator to AWS's behaviour: shims restore what AWS does, guards refuse what AWS refuses."""
+"""Corrects the emulator to behave like AWS: shims restore what AWS does, guards refuse what AWS refuses."""
 
 import importlib
 from collections.abc import Collection, Iterator
@@ -11,7 +11,7 @@ NAMES = (*SHIMS, *GUARDS)
 
 
 def apply_corrections(emulator: Emulator, without: Collection[str] = ()) -> None:
-    """Apply every shim and guard but those named in `without`, in the order of their registries."""
+    """Apply every shim and guard except those named in `without`, in the order of their registries."""
     for module_name in _modules(without):
         importlib.import_module(module_name).apply(emulator)
 

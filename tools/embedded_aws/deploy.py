@@ -1,4 +1,4 @@
-"""Deploys what was built into the emulator with SAM CLI, and says in a few lines why a deployment failed."""
+"""Deploys the build to the emulator with SAM CLI, and summarises in a few lines why a deployment failed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 # CloudFormation neither updates nor replaces a stack whose creation or deletion failed: it has to be deleted first.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 _STUCK = frozenset({"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"})
-# These tell only that another resource failed first.
+# These only say that another resource failed first.
 _CONSEQUENCES = ("Resource creation cancelled", "Resource update cancelled")
-# Any well-formed id that names no image. Our function answers it with a problem document, API Gateway never does.
+# Any well-formed id of no image. Our function answers it with a problem document; API Gateway never does.
 _PROBE = "/images/00000000000000000000000000/status"
 _PROBLEM = "application/problem+json"
 _PROBE_ATTEMPTS = 3
-_PROBE_TIMEOUT_SECONDS = 30  # API Gateway waits no longer for a function either
-# A stop waits for the call under way, so that no call may take long.
+_PROBE_TIMEOUT_SECONDS = 30  # API Gateway's own limit for a function
+# Stopping waits for the call in progress, so no call may take long.
 _CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
 
 
@@ -64,10 +64,10 @@ def deploy(
 
 
 def await_answer(api_url: str, interrupts: Interrupts, api_key: str | None = None) -> None:
-    """Ask for an image that does not exist until our function says so; raises ApiSilent."""
+    """Request an image that does not exist until our function answers that; raises ApiSilent."""
     headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
     probe = urllib.request.Request(api_url + _PROBE, headers=headers)  # noqa: S310 -- always http
-    # Straight to the loopback address: a proxy that the machine may have is none of its business.
+    # Directly to the loopback address, ignoring any proxy of the machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     answer = "no answer"
     for _ in range(_PROBE_ATTEMPTS):
@@ -97,7 +97,7 @@ def _status(cloudformation: CloudFormationClient) -> str | None:
     try:
         (stack,) = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
     except ClientError as error:
-        if error.response["Error"]["Code"] == "ValidationError":  # CloudFormation's way to say that there is none
+        if error.response["Error"]["Code"] == "ValidationError":  # how CloudFormation says that it does not exist
             return None
         raise
     return None if stack["StackStatus"] == "DELETE_COMPLETE" else stack["StackStatus"]
@@ -112,7 +112,7 @@ def _events(cloudformation: CloudFormationClient) -> list[StackEventTypeDef]:
 
 
 def _reasons(events: Sequence[StackEventTypeDef]) -> list[str]:
-    """What failed first comes first; CloudFormation lists the newest first."""
+    """The events with the first failure first; CloudFormation lists the newest first."""
     return [
         f"{event['LogicalResourceId']} ({event['ResourceType']}): {event['ResourceStatusReason']}"
         for event in reversed(events)

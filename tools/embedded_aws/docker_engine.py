@@ -1,4 +1,4 @@
-"""The Docker engine that answers, by way of the `docker` command."""
+"""The running Docker engine, through the `docker` command."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ class NoDockerEngine(Exception):
 
 
 def host() -> str:
-    """Where the engine answers, as DOCKER_HOST says it; raises NoDockerEngine.
+    """The engine's address, as DOCKER_HOST would give it; raises NoDockerEngine.
 
-    SAM CLI knows DOCKER_HOST and the default socket, but not the contexts of the `docker` command: so we resolve those.
+    SAM CLI knows DOCKER_HOST and the default socket, but not the contexts of the `docker` command, so we resolve those.
     """
     advice = 'Start Docker, or as root on Debian and Ubuntu: eval "$(tools/setup/docker_engine.sh start)"'
     if shutil.which("docker") is None:
@@ -36,6 +36,6 @@ def bridge_address() -> str:
 
 
 def docker(*arguments: str) -> str:
-    """What a `docker` command prints; raises CalledProcessError."""
+    """The output of a `docker` command; raises CalledProcessError."""
     command = ["docker", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS).stdout

@@ -1,4 +1,4 @@
-"""What the corrections know of the emulator that they correct."""
+"""What the corrections know about the emulator that they correct."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,11 +7,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Emulator:
-    """The running emulator: where it answers, and how it runs functions."""
+    """The running emulator: its address, and how it runs functions."""
 
     gateway_url: str
     function_python: Path
     data_dir: Path
-    clock: Mapping[str, str] = field(default_factory=dict)  # what functions need, so that their clocks move with it
-    concurrency: int | None = None  # of each function; None leaves it to the machine
-    idle_seconds: float = 300  # after which a function's process is ended
+    clock: Mapping[str, str] = field(default_factory=dict)  # variables that make functions' clocks move with it
+    concurrency: int | None = None  # per function; None: derived from the machine
+    idle_seconds: float = 300  # after which a function's process is stopped

@@ -1,4 +1,4 @@
-"""The environment variables of the local stack's processes: an explicit list, which no ambient AWS setting is on."""
+"""The environment variables of the local stack's processes: an explicit list, without any ambient AWS setting."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from embedded_aws.paths import State
 PROFILE = "darkroom-local"
 REGION = "us-east-1"
 
-# What a process needs from the machine: who and where it is, how it speaks, and how pip and uv reach their index.
+# What a process needs from the machine: user, paths, locale, and how pip and uv reach their index.
 _KEPT = frozenset(
     {
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ",
@@ -26,7 +26,7 @@ _LOOPBACK = "127.0.0.1,localhost"
 
 
 def child_environment(state: State, ambient: Mapping[str, str] | None = None, **further: str) -> dict[str, str]:
-    """The whole environment of a child process; its AWS settings lead to the local stack and nowhere else."""
+    """The whole environment of a child process; its AWS settings point to the local stack and nowhere else."""
     ambient = os.environ if ambient is None else ambient
     kept = {name: value for name, value in ambient.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
     without_proxy = ",".join(filter(None, [ambient.get("no_proxy") or ambient.get("NO_PROXY"), _LOOPBACK]))
@@ -35,7 +35,7 @@ def child_environment(state: State, ambient: Mapping[str, str] | None = None, **
         "NO_PROXY": without_proxy,
         "no_proxy": without_proxy,
         "TMPDIR": str(state.temporary),
-        # Compiled modules spare SAM CLI two thirds of its start; here they litter neither tools/ nor an environment.
+        # Compiled modules save SAM CLI two thirds of its start; here they litter neither tools/ nor an environment.
         "PYTHONPYCACHEPREFIX": str(paths.BYTECODE),
         **aws_settings(state),
         **further,
@@ -43,7 +43,7 @@ def child_environment(state: State, ambient: Mapping[str, str] | None = None, **
 
 
 def aws_settings(state: State) -> dict[str, str]:
-    """The AWS settings that lead to the local stack: a profile in a file of its own, and no other credentials."""
+    """The AWS settings that point to the local stack: a profile in a separate file, and no other credentials."""
     return {
         "AWS_CONFIG_FILE": str(state.aws_config),
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -53,7 +53,7 @@ def aws_settings(state: State) -> dict[str, str]:
 
 
 def write_aws_config(state: State, endpoint_url: str) -> None:
-    """Define the profile to which samconfig.toml's `local` environment deploys; without this file it does not exist."""
+    """Define the profile to which samconfig.toml's `local` environment deploys; it exists only in this file."""
     state.aws_config.parent.mkdir(parents=True, exist_ok=True)
     unfinished = state.aws_config.with_suffix(f".{os.getpid()}")
     unfinished.write_text(
@@ -75,10 +75,10 @@ def enter(state: State) -> None:
 
 
 def with_first_on_path(environment: Mapping[str, str], *folders: Path) -> dict[str, str]:
-    """The environment with `folders` searched before anything else."""
+    """The environment with `folders` first on the search path."""
     return {**environment, "PATH": os.pathsep.join([*map(str, folders), environment.get("PATH", os.defpath)])}
 
 
 def interpreter_folder() -> Path:
-    """The folder of a `python3.13` that has pip, whatever Python the machine has: SAM CLI's own."""
+    """The folder of a `python3.13` with pip, whatever Python the machine has: that of SAM CLI's environment."""
     return paths.SAM.parent

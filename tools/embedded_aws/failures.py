@@ -1,4 +1,4 @@
-"""What can go wrong with the local stack, by what its user should look at."""
+"""What can go wrong with the local stack, grouped by what its user should look at."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +9,11 @@ class AlreadyRunning(Exception):
 
 
 class NotRunning(Exception):
-    """No stack runs in this state folder, or it does not serve yet."""
+    """No stack runs in this state folder, or it is not serving yet."""
 
 
 class CommandFailed(Exception):
-    """A command ended with a status other than 0; its output is in `log`."""
+    """A command exited with a status other than 0; its output is in `log`."""
 
     def __init__(self, name: str, exit_status: int, log: Path) -> None:
         super().__init__(f"{name} failed with status {exit_status}.")

@@ -1,4 +1,4 @@
-"""Makes the key with which the local stack's own commands come in, where its API asks for keys."""
+"""Creates the API key for the local stack's own commands, if its API requires keys."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from darkroom.ports import Tenants
 from embedded_aws.failures import ApiSilent
 from embedded_aws.processes import Interrupts
 
-# A stop waits for the call under way, so that no call may take long; a machine that is busy needs several.
+# Stopping waits for the call in progress, so no call may take long; on a busy machine it takes several.
 _CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
 _TRIES = 20
 _PAUSE_SECONDS = 0.5
 
 
 def make_first_key(table_name: str, interrupts: Interrupts) -> str:
-    """A key of the tenant `default`, whose images take the slow lane as they do where nobody is asked for a key.
+    """Create a key of the tenant `default`, whose images use the slow lane, as they do if no keys are required.
 
-    Raises ApiSilent where the table does not answer, and Interrupted.
+    Raises ApiSilent if the table does not answer, and Interrupted.
     """
     return first_key(TenantsTable(boto3.client("dynamodb", config=_CLIENT), table_name), interrupts)
 
 
 def first_key(tenants: Tenants, interrupts: Interrupts) -> str:
-    """The same, in these tenants. A try whose answer is lost leaves a key that nobody knows."""
+    """The same, for these tenants. A try whose answer is lost leaves a key that nobody knows."""
     trouble = ""
     for _ in range(_TRIES):
         try:

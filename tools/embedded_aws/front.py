@@ -1,4 +1,4 @@
-"""Serves the deployed HTTP API at the root of a port of its own, exactly as its `$default` stage does on AWS."""
+"""Serves the deployed HTTP API at the root of its own port, exactly as its `$default` stage does on AWS."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ MAXIMUM_PAYLOAD_BYTES = 10 * 1024 * 1024
 # (RFC 6585, section 5) in the gateway's own form.
 MAXIMUM_HEAD_BYTES = 10_240
 
-# RFC 9110, section 7.6.1: these speak about one connection and are never passed on.
+# RFC 9110, section 7.6.1: these describe one connection and are never forwarded.
 _HOP_BY_HOP = frozenset(
     [
         "connection",
@@ -74,16 +74,16 @@ async def _live(receive: Receive, send: Send) -> None:
 
 
 def _head_bytes(scope: Scope) -> int:
-    """The size of the request line and all headers' values."""
+    """The size of the request line and of all headers' values."""
     path, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
     line = f"{scope['method']}  HTTP/1.1\r\n".encode() + path + (b"?" + query if query else b"")
     return len(line) + sum(len(value) for _, value in scope["headers"])
 
 
 async def _read_body(receive: Receive) -> bytes | None:
-    """Read the whole body; None when it is more than API Gateway takes.
+    """Read the whole body; None if it is more than API Gateway accepts.
 
-    What is too much is read all the same, since a client that is still sending would see a reset instead of the answer.
+    The excess is read too, since a client that is still sending would see a reset instead of the answer.
     """
     chunks, size, more = [], 0, True
     while more:
@@ -122,13 +122,13 @@ async def _answer(scope: Scope, body: bytes) -> Answer:
             )
             return int(status), headers, content or b""
         except Exception:
-            # API Gateway says no more than this about a response of the function that it cannot use.
+            # API Gateway says no more than this about a function's response that it cannot use.
             _logger.exception("The function's response to %s %s cannot be used", scope["method"], scope["path"])
             return _message(500, "Internal Server Error")
 
 
 def _deployed_api(api_gateway: Any) -> tuple[str, str, str] | None:
-    """The account, region and id of the HTTP API with a `$default` stage; of several, the one made last."""
+    """The account, region and id of the HTTP API with a `$default` stage; of several, the most recently created."""
     return next(
         (
             key
@@ -140,7 +140,7 @@ def _deployed_api(api_gateway: Any) -> tuple[str, str, str] | None:
 
 
 def _event_headers(scope: Scope) -> dict[str, str]:
-    """The headers that the function sees: the client's end-to-end ones and those that API Gateway adds.
+    """The headers that the function sees: the client's end-to-end headers and those that API Gateway adds.
 
     https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
     """

@@ -1,10 +1,10 @@
-"""Runs one command and lets nothing of it outlive it: neither when it ends, nor when its starter says so or dies.
+"""Runs one command and kills everything it started: when it ends, or when its starter asks for it or dies.
 
 Usage: python -I -S guardian.py STARTER_PID GRACE_SECONDS COMMAND…
 
-Stands between the supervisor and each command that it starts. SIGTERM, or the starter's death however violent, ends
-the command (SIGTERM, then SIGKILL after the grace); then whatever the command itself had started is killed. Only the
-standard library, so that it starts in a moment.
+Runs between the supervisor and each command that it starts. SIGTERM, or the starter's death of any kind, ends the
+command (SIGTERM, then SIGKILL after the grace period); then everything that the command itself started is killed. It
+uses only the standard library, so that it starts fast.
 """
 
 import ctypes
@@ -23,12 +23,12 @@ _LEFTOVERS_SECONDS = 2.0
 
 
 def main() -> int:
-    """Run the command; the answer is its exit status as a shell gives it."""
+    """Run the command; return its exit status as a shell reports it."""
     starter, grace_seconds, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    # Orphans of the command become children of this process, so that none is lost from sight.
+    # Orphans of the command become children of this process, so that it can find them all.
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != starter:
         return 1
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _await_end(child: int, grace_seconds: float) -> int:
-    """Wait until the command has ended by itself, or end it when told to."""
+    """Wait until the command ends on its own, or end it when told to."""
     deadline: float | None = None
     while True:
         if deadline is None:
@@ -70,7 +70,7 @@ def _await_end(child: int, grace_seconds: float) -> int:
 def _kill_leftovers() -> None:
     """Kill this process's children until none is left; a killed child's own children become ours and are next."""
     deadline = time.monotonic() + _LEFTOVERS_SECONDS
-    with suppress(ChildProcessError):  # raised once there is no child
+    with suppress(ChildProcessError):  # raised when no child is left
         while time.monotonic() < deadline:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
                 for child in _children():
@@ -84,7 +84,7 @@ def _children() -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with suppress(OSError):
-                # proc(5): "pid (name) state ppid …", and a name may hold anything.
+                # proc(5): "pid (name) state ppid …"; a name may contain anything.
                 if int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1]) == own:
                     children.append(int(entry.name))
     return children

@@ -1,10 +1,10 @@
-"""Builds a stand-in for AWS's Lambda base image from this machine's own Python, so that no image registry is needed.
+"""Builds a substitute for AWS's Lambda base image from this machine's own Python, so that no image registry is needed.
 
-The layout is that of public.ecr.aws/lambda/python:3.13 wherever SAM CLI, the runtime client or a function can tell:
-Python in /var/lang, the runtime client in /var/runtime, a shell with which SAM CLI adds its emulator and the layers.
-Two things differ. There is no boto3 in /var/runtime, although AWS's image has one: our functions bring a pinned boto3
-in a layer, and had they forgotten it, it should be missing here rather than differ there. And below it all is this
-machine's libc.
+Its layout is that of public.ecr.aws/lambda/python:3.13 as far as SAM CLI, the runtime client or a function can tell:
+Python in /var/lang, the runtime client in /var/runtime, and a shell with which SAM CLI adds its emulator and the
+layers. Two things differ. There is no boto3 in /var/runtime, although AWS's image has one: our functions bring a pinned
+boto3 in a layer, and if that were forgotten, it should be missing here rather than be another version. And the image
+uses this machine's libc.
 """
 
 import hashlib
@@ -28,14 +28,14 @@ from embedded_aws.docker_engine import NoDockerEngine
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 _LABEL = "darkroom.stand-in"
 
-# SAM CLI's Dockerfile moves, copies and removes what it adds; the others serve who looks around in a container.
+# SAM CLI's Dockerfile moves, copies and removes what it adds; the other commands are for looking around in a container.
 _COMMANDS = ("sh", "mv", "cp", "rm", "chmod", "mkdir", "ls", "cat", "env")
-# What a manylinux wheel may expect of the machine (PEP 600), where Amazon Linux has it too.
+# What a manylinux wheel may expect of the machine (PEP 600), if Amazon Linux has it too.
 _EXPECTED_LIBRARIES = (
     *("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libresolv.so.2"),
     *("libnss_dns.so.2", "libnss_files.so.2", "libgcc_s.so.1", "libstdc++.so.6", "libz.so.1"),
 )
-# Parts of a Python installation that no function uses, and that are most of its size.
+# Parts of a Python installation that no function uses and that make up most of its size.
 _LEFT_OUT = frozenset({"ensurepip", "idlelib", "site-packages", "test", "tkinter", "turtledemo"})
 _LEFT_OUT_SUFFIXES = (".a", ".o", ".opt-1.pyc", ".opt-2.pyc")
 _LEFT_OUT_MODULES = ("_tkinter.", "_test", "_xxtest", "xxlimited", "xxsubtype")
@@ -69,12 +69,12 @@ _CERTIFICATES = (
 
 
 class ImageNotBuilt(Exception):
-    """The stand-in could not be made; the message says why."""
+    """The image could not be built; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Runtime:
-    """The interpreter in which functions run, with the runtime client beside it."""
+    """The interpreter that runs functions, with the runtime client next to it."""
 
     prefix: Path
     version: str
@@ -83,14 +83,14 @@ class _Runtime:
 
 
 def host_architecture() -> str:
-    """This machine's architecture by the name that Lambda gives it."""
+    """This machine's architecture, by Lambda's name for it."""
     return _ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
 def ensure(python: Path = paths.FUNCTION_PYTHON) -> str:
-    """Make the stand-in unless it exists and nothing that goes into it changed; return its name.
+    """Build the image unless it exists and its inputs are unchanged; return its name.
 
-    It gets AWS's name too where no image of AWS's has it, because that is the one that `sam local invoke` asks for.
+    It also gets AWS's name if no image of AWS's has it, because `sam local invoke` asks for that name.
     """
     docker_engine.host()
     runtime = _runtime(python)
@@ -104,9 +104,9 @@ def ensure(python: Path = paths.FUNCTION_PYTHON) -> str:
 
 
 def prune() -> None:
-    """Remove what is left of earlier invocations: containers that an interrupt left, images that newer ones replaced.
+    """Remove leftovers of earlier invocations: containers after an interrupt, and images that newer ones replaced.
 
-    Each such image would keep some hundred megabytes.
+    Each such image would take up some hundred megabytes.
     """
     for kind in ("container", "image"):
         docker_engine.docker(kind, "prune", "--force", "--filter", f"label={_LABEL}")
@@ -166,7 +166,7 @@ def _import(runtime: _Runtime, name: str) -> None:
 
 
 def _root_file_system(runtime: _Runtime) -> dict[str, Path | str]:
-    """Every file of the image: where it lies, and the file of this machine or the text that it is."""
+    """Every file of the image: its path, and the file of this machine or the text that it contains."""
     root: dict[str, Path | str] = dict(_FILES)
     root["var/runtime/bootstrap"] = _BOOTSTRAP.format(version=runtime.version)
     root["lambda-entrypoint.sh"] = _ENTRYPOINT
@@ -182,23 +182,23 @@ def _root_file_system(runtime: _Runtime) -> dict[str, Path | str]:
 
     dynamic = [file for path, file in root.items() if isinstance(file, Path) and (".so" in path or "bin/" in path)]
     needed = set(_needed_libraries(dynamic))
-    # glibc keeps its parts side by side; a library of the compiler may lie next door.
+    # glibc keeps its parts in one folder; a compiler's library may be in another.
     folders = sorted({library.parent for library in needed})
     needed.update(folder / name for folder in folders for name in _EXPECTED_LIBRARIES if (folder / name).exists())
     for library in needed:
-        # libpython moves with Python, where this Python was built to have one.
+        # libpython moves with Python, if this Python was built with one.
         inside = library.is_relative_to(runtime.prefix)
         root[f"var/lang/{library.relative_to(runtime.prefix)}" if inside else str(library).lstrip("/")] = library
     return root
 
 
 def _tree(source: Path, base: Path, below: str) -> Iterator[tuple[str, Path]]:
-    """The files at or below `source`, at the place in the image that they have under `base` here."""
+    """The files at or below `source`, at their paths in the image, which `base` here maps to."""
     if source.is_file():
         yield f"{below}/{source.relative_to(base)}", source
         return
     for folder, folders, files in os.walk(source):
-        # Only Python's own tree has parts to leave out: a package may well call one of its folders `test`.
+        # Only Python's own tree has parts to leave out: a package may well have a folder named `test`.
         # config-3.13-*/ is what a C compiler needs to embed Python.
         folders[:] = [
             name for name in folders if source == base or not (name in _LEFT_OUT or name.startswith("config-"))
@@ -210,7 +210,7 @@ def _tree(source: Path, base: Path, below: str) -> Iterator[tuple[str, Path]]:
 
 
 def _needed_libraries(files: Iterable[Path]) -> Iterator[Path]:
-    """The shared libraries of this machine, the loader among them, that these files ask for (ldd(1))."""
+    """The shared libraries of this machine that these files need, the loader included (ldd(1))."""
     listing = subprocess.run(["ldd", *files], check=False, capture_output=True).stdout.decode()
     for line in listing.splitlines():
         if "not found" in line:
@@ -223,7 +223,7 @@ def _needed_libraries(files: Iterable[Path]) -> Iterator[Path]:
 
 
 def _write_tar(stream: IO[bytes], root: Mapping[str, Path | str]) -> None:
-    """Everything belongs to root and may be read by all; links are replaced by what they lead to."""
+    """Make everything owned by root and readable by all, and replace links by their targets."""
     with tarfile.open(fileobj=stream, mode="w|", dereference=True) as archive:
         for folder in (*_FOLDERS, "tmp"):
             entry = tarfile.TarInfo(folder)
@@ -238,13 +238,13 @@ def _write_tar(stream: IO[bytes], root: Mapping[str, Path | str]) -> None:
             else:
                 facts = content.stat()
                 entry.size, entry.mode = facts.st_size, 0o755 if facts.st_mode & stat.S_IXUSR else 0o644
-                entry.mtime = int(facts.st_mtime)  # by which Python knows a compiled module from a stale one
+                entry.mtime = int(facts.st_mtime)  # by which Python recognises a stale compiled module
                 with content.open("rb") as file:
                     archive.addfile(entry, file)
 
 
 def _label(image: str) -> str | None:
-    """The fingerprint of a stand-in, "" where no such image exists, None for an image that is not ours."""
+    """The fingerprint of an image: "" if none exists, None for an image that is not ours."""
     wanted = f'{{{{with .Config}}}}{{{{index .Labels "{_LABEL}"}}}}{{{{end}}}}'
     try:
         label = docker_engine.docker("image", "inspect", "--format", wanted, image)
@@ -254,7 +254,7 @@ def _label(image: str) -> str | None:
 
 
 def main() -> int:
-    """Make the image if need be and print its name."""
+    """Build the image if necessary and print its name."""
     try:
         print(ensure())  # noqa: T201
     except (NoDockerEngine, ImageNotBuilt) as error:

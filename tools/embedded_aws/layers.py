@@ -1,6 +1,6 @@
-"""Remembers which layers the emulator holds, so that a redeployment builds and uploads only what has changed.
+"""Remembers which layers the emulator has, so that a redeployment builds and uploads only what changed.
 
-Copying, packing and comparing 66 MB of third-party packages takes most of a deployment, and they hardly ever change.
+Copying, packing and comparing 66 MB of third-party packages takes most of a deployment, and they rarely change.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """What layers are built from, at one moment: the folder of each, and what says how to build it."""
+    """The inputs of the layers at one moment: the folder of each, and the files that define its build."""
 
     instructions: str
     folders: dict[str, str]
 
     @classmethod
     def now(cls) -> Sources:
-        """Fingerprints of the files as they are."""
+        """Fingerprints of the files as they are now."""
         pins = [paths.ROOT / name for name in (".python-version", "requirements/sam.txt")]
         folders = [folder for folder in (paths.ROOT / "layers").iterdir() if folder.is_dir()]
         return cls(
@@ -42,7 +42,7 @@ class Sources:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedLayer:
-    """A layer, the state of the folder that it was built from, and where its archive lies in the emulator's S3."""
+    """A layer, the fingerprint of the folder it was built from, and the URI of its archive in the emulator's S3."""
 
     folder: str
     fingerprint: str
@@ -51,14 +51,14 @@ class DeployedLayer:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedLayers:
-    """The layers that the emulator holds, by logical id."""
+    """The layers that the emulator has, by logical id."""
 
     instructions: str
     layers: dict[str, DeployedLayer]
 
     @classmethod
     def read(cls, state: State) -> DeployedLayers:
-        """What the last deployment left; nothing before the first."""
+        """The layers of the last deployment; none before the first."""
         try:
             document = json.loads(state.deployed_layers.read_bytes())
         except FileNotFoundError:
@@ -67,7 +67,7 @@ class DeployedLayers:
         return cls(instructions=document["instructions"], layers=layers)
 
     def unchanged(self, sources: Sources) -> dict[str, str]:
-        """The S3 URIs of those that a build would make again just as they are."""
+        """The S3 URIs of the layers that a build would only make again."""
         if self.instructions != sources.instructions:
             return {}
         return {
@@ -77,8 +77,8 @@ class DeployedLayers:
         }
 
     def write_after(self, state: State, sources: Sources, built_template: Path) -> None:
-        """Add what was built from `sources` and is deployed now."""
-        # SAM CLI notes beside the build's folder which layer it built from where.
+        """Add the layers that were built from `sources` and are now deployed."""
+        # Next to the build's folder SAM CLI records which layer it built from which folder.
         built = tomllib.loads((built_template.parent.parent / "build.toml").read_text())["layer_build_definitions"]
         resources = _deployed_template()["Resources"]
         layers = {name: layer for name, layer in self.layers.items() if name in self.unchanged(sources)}

@@ -1,4 +1,4 @@
-"""Runs `sam local invoke` on the local stack: a real function, in a container, with the stack's tables and buckets."""
+"""Runs `sam local invoke` against the local stack: a real function in a container, with the stack's tables, buckets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TEMPLATE, _VARIABLES = "template.json", "variables.json"
 _CHUNK_BYTES = 65_536
 _INTERRUPTED_SAM_SECONDS = 3
 _CONTAINER = "SAM_CONTAINER_ID: "
-# SAM CLI's last words on Python 3.13, when it is done and lets go of the engine: they tell nobody anything.
+# SAM CLI's last output on Python 3.13, when it closes its connection to the engine: of no use to anybody.
 _NOISE = "Exception ignored in: <urllib3.response.HTTPResponse"
 
 
@@ -49,7 +49,7 @@ class NotReachable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the function returned, or why it did not."""
+    """The function's return value, or why there is none."""
 
     payload: Any
     error: str | None = None
@@ -61,9 +61,9 @@ def logical_id(function: str) -> str:
 
 
 def invoke(state: State, function: str, event: Path) -> Answer:
-    """Invoke a function of the running stack with the event of a file; what it logs goes to standard error.
+    """Invoke a function of the running stack with the event in a file; its log goes to standard error.
 
-    The code is what was deployed last. It runs in AWS's base image where the engine has that, else in our stand-in.
+    The code is that of the last deployment. It runs in AWS's base image if the engine has it, otherwise in our own.
     Raises NotRunning, UnknownFunction, NoDockerEngine, ImageNotBuilt or NotReachable.
     """
     serving = stack.running(state)
@@ -84,7 +84,7 @@ def invoke(state: State, function: str, event: Path) -> Answer:
 
 
 def _variables(running: RunningStack, name: str) -> dict[str, str]:
-    """The environment that the deployed function has: the real names of its tables, buckets and queues."""
+    """The deployed function's environment: the real names of its tables, buckets and queues."""
     functions = running.physical_ids("AWS::Lambda::Function")
     if name not in functions:
         known = ", ".join(sorted(folder_name(other) for other in functions))
@@ -94,17 +94,17 @@ def _variables(running: RunningStack, name: str) -> dict[str, str]:
 
 
 def _write_project(scratch: Path, running: RunningStack, name: str, variables: Mapping[str, str]) -> None:
-    """The template that was deployed, with the function's code and layers beside it, and every variable declared.
+    """The deployed template, with the functions' code and layers next to it and every variable declared.
 
-    SAM CLI passes on only variables that the template declares, and ours declares no AWS_ENDPOINT_URL: the functions do
-    not know that they run locally. See "Environment variables file" in SAM's guide to `sam local invoke`.
+    SAM CLI passes on only variables that the template declares, and ours declares no AWS_ENDPOINT_URL, because
+    functions do not know that they run locally. See "Environment variables file" in SAM's guide to `sam local invoke`.
     """
     deployed = running.client("cloudformation").get_template(StackName=running.name, TemplateStage="Original")[
         "TemplateBody"
     ]
     template = yaml.safe_load(str(deployed))  # SAM CLI deploys the long form of CloudFormation's functions: plain YAML
     for resource_id, resource in list(template["Resources"].items()):
-        if resource_id.startswith("Fn::ForEach::"):  # SAM CLI writes it out; no function and no layer is in one
+        if resource_id.startswith("Fn::ForEach::"):  # SAM CLI expands it; it contains no function or layer
             continue
         properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::Serverless::LayerVersion":
@@ -160,7 +160,7 @@ def _sam_local_invoke(state: State, name: str, event: Path, scratch: Path, docke
             sam.wait(_INTERRUPTED_SAM_SECONDS)
         sam.kill()
         for container in containers:
-            with suppress(subprocess.CalledProcessError):  # SAM CLI removed it
+            with suppress(subprocess.CalledProcessError):  # SAM CLI has removed it
                 docker_engine.docker("rm", "--force", container)
         raise
     return read_answer(output, sam.returncode)
@@ -178,7 +178,7 @@ def _pass_on(logs: IO[str], containers: list[str]) -> None:
 
 
 def read_answer(output: str, exit_status: int) -> Answer:
-    """What SAM CLI's output means: it exits with 0 also when the function failed or timed out."""
+    """Interpret SAM CLI's output: it exits with 0 even if the function failed or timed out."""
     if exit_status != 0:
         return Answer(payload=None, error=f"sam local invoke failed with status {exit_status}: it says why above.")
     try:
@@ -193,11 +193,11 @@ def read_answer(output: str, exit_status: int) -> Answer:
 
 @contextmanager
 def _relay(endpoint_url: str) -> Iterator[str]:
-    """Let containers reach the emulator, which listens on the loopback address alone; yields its address for them.
+    """Let containers reach the emulator, which listens only on the loopback address; yields its address for them.
 
-    `--docker-network host` is no way: SAM CLI leaves the container on the bridge all the same. So the bridge's own
-    address on this machine, which only containers see, gets a port for as long as the function runs. A URL that the
-    function presigns leads there too, and ends with it.
+    `--docker-network host` does not help: SAM CLI still connects the container to the bridge. So for as long as the
+    function runs, a port is open on the bridge's address on this machine, which only containers see. URLs that the
+    function presigns use it too, and stop working with it.
     """
     emulator = urlsplit(endpoint_url)
     gateway = docker_engine.bridge_address()
@@ -229,7 +229,7 @@ def _accept(listener: socket.socket, emulator: tuple[str, int]) -> None:
 
 
 def _forward(client: socket.socket, emulator: tuple[str, int]) -> None:
-    """Pass bytes both ways until either side closes: HTTP needs no half-closed connections."""
+    """Copy bytes both ways until either side closes: HTTP needs no half-closed connections."""
     with client, suppress(OSError), socket.create_connection(emulator) as server:
         opposite = {client: server, server: client}
         while True:
@@ -243,7 +243,7 @@ def _forward(client: socket.socket, emulator: tuple[str, int]) -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """SAM CLI names its image by the layers' names alone: two checkouts would swap layers under each other."""
+    """An image name of our own: SAM CLI's depends only on the layers' names, so two checkouts would mix up layers."""
     with Path(tempfile.gettempdir(), f"darkroom-invoke-{os.getuid()}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Reads what the functions of the running stack log, from the emulator's CloudWatch Logs."""
+"""Reads the logs of the running stack's functions from the emulator's CloudWatch Logs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
 
 _SUFFIX = "Function"
-# An event may become readable after a later one: look back this far and leave out what was seen.
+# An event may become readable after a later one: read this far back again and skip what was seen.
 _OVERLAP_MILLISECONDS = 5_000
 
 IMPATIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
-"""For clients whose user may want to stop them at any moment."""
+"""For clients whose user may stop them at any moment."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class LogEvent:
-    """One line that a function logged; `function` is its folder's name."""
+    """One line of a function's log; `function` is the name of its folder."""
 
     timestamp_milliseconds: int
     function: str = field(compare=False)
@@ -33,7 +33,7 @@ class LogEvent:
 
 
 def log_groups(stack: RunningStack) -> dict[str, str]:
-    """The log group of every function, by the name of the function's folder (SubmitImageFunction: submit_image)."""
+    """The log group of each function, by the name of the function's folder (SubmitImageFunction: submit_image)."""
     functions = stack.client("lambda")
     groups = {}
     for logical_id, name in stack.physical_ids("AWS::Lambda::Function").items():
@@ -43,13 +43,13 @@ def log_groups(stack: RunningStack) -> dict[str, str]:
 
 
 def folder_name(logical_id: str) -> str:
-    """SubmitImageFunction → submit_image; a folder's name stays as it is."""
+    """SubmitImageFunction → submit_image; a folder's name is returned unchanged."""
     words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in logical_id.removesuffix(_SUFFIX))
     return words.removeprefix("_").replace("-", "_")
 
 
 class LogReader:
-    """Reads log groups again and again and gives each event once."""
+    """Polls log groups and returns each event once."""
 
     def __init__(self, stack: RunningStack, groups: Iterable[tuple[str, str]]) -> None:
         self._logs: CloudWatchLogsClient = stack.client("logs")
@@ -58,7 +58,7 @@ class LogReader:
         self._seen: set[str] = set()
 
     def read(self) -> list[LogEvent]:
-        """The events that were not read before, oldest first."""
+        """The events that have not been read before, oldest first."""
         began_milliseconds = int(time.time() * 1000)
         events = sorted(event for function, group in self._groups for event in self._new(function, group))
         self._since_milliseconds = began_milliseconds - _OVERLAP_MILLISECONDS
@@ -71,7 +71,7 @@ class LogReader:
         try:
             for page in pages:
                 for event in page["events"]:
-                    # MiniStack gives events no id.
+                    # MiniStack's events have no ids.
                     identity = event.get("eventId") or f"{event['timestamp']} {group} {event['message']}"
                     if identity not in self._seen:
                         self._seen.add(identity)
@@ -79,6 +79,6 @@ class LogReader:
                             timestamp_milliseconds=event["timestamp"], function=function, message=event["message"]
                         )
         except ClientError as error:
-            # Lambda makes a log group when a function first logs, unless the template did.
+            # Lambda creates a log group when a function first logs, unless the template created it.
             if error.response["Error"]["Code"] != "ResourceNotFoundException":
                 raise

@@ -1,4 +1,4 @@
-"""The one door to MiniStack, which publishes no types: shims and guards replace its parts here."""
+"""The only access to MiniStack, which publishes no types: shims and guards replace its parts through this module."""
 
 import importlib
 from collections.abc import Callable
@@ -11,7 +11,7 @@ def internals(name: str) -> Any:
 
 
 def replace(module: Any, attribute: str, build: Callable[[Any], Any]) -> None:
-    """Put `build(original)` in the place of a module's attribute."""
+    """Replace a module's attribute by `build(original)`."""
     if not hasattr(module, attribute):
         raise AttributeError(
             f"{module.__name__} has no '{attribute}' any more: MiniStack changed. "
@@ -21,6 +21,6 @@ def replace(module: Any, attribute: str, build: Callable[[Any], Any]) -> None:
 
 
 def replace_resource_handler(resource_type: str, action: str, build: Callable[[Any], Any]) -> None:
-    """Put `build(original)` in the place of what CloudFormation does to `create`, `update` or `delete` a resource."""
+    """Replace the function with which CloudFormation handles `create`, `update` or `delete` by `build(original)`."""
     handlers = internals("services.cloudformation.provisioners")._RESOURCE_HANDLERS[resource_type]
     handlers[action] = build(handlers[action])

@@ -1,4 +1,4 @@
-"""Where the local stack keeps its files: environments in the checkout, what changes in a state folder."""
+"""The paths of the local stack: environments belong to the checkout, everything that changes is in a state folder."""
 
 import os
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ SAMCONFIG = ROOT / "samconfig.toml"
 TOOLS = ROOT / "tools"
 SETUP = TOOLS / "setup" / "environments.sh"
 
-# The environments and the compiled modules belong to the checkout: every stack of it uses the same ones.
+# The environments and the compiled modules belong to the checkout: all of its stacks use the same ones.
 _VENVS = ROOT / ".darkroom" / "venvs"
 EMULATOR_PYTHON = _VENVS / "emulator" / "bin" / "python"
 FUNCTION_PYTHON = _VENVS / "runtime" / "bin" / "python"
@@ -22,48 +22,48 @@ BYTECODE = ROOT / ".darkroom" / "bytecode"
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """The folder of one local stack: what survives it (logs, the build's cache) and what goes with it (`session`)."""
+    """The folder of one local stack: what outlives it (logs, the build's cache) and what does not (`session`)."""
 
     folder: Path
 
     @classmethod
     def current(cls) -> "State":
-        """The one that this process is told to use."""
+        """The one that this process should use."""
         return cls(folder=state_folder(os.environ))
 
     @property
     def stack_file(self) -> Path:
-        """Says where the running stack answers; there only while one runs."""
+        """Contains the address of the running stack; exists only while one runs."""
         return record_file(self.folder)
 
     @property
     def lock(self) -> Path:
-        """Held by the one supervisor of this folder, and holding its process id."""
+        """Locked by the one supervisor of this folder; contains its process id."""
         return self.folder / "run" / "lock"
 
     @property
     def deploy_lock(self) -> Path:
-        """Held while something is built or deployed."""
+        """Locked while something is built or deployed."""
         return self.folder / "run" / "deploy.lock"
 
     @property
     def session(self) -> Path:
-        """Whatever lives only as long as the stack: the emulator's data and everybody's temporary files."""
+        """Everything that lives only as long as the stack: the emulator's data and all temporary files."""
         return self.folder / "run" / "session"
 
     @property
     def ready_file(self) -> Path:
-        """Written by the emulator once it answers."""
+        """Written by the emulator when it is ready."""
         return self.session / "ready.json"
 
     @property
     def emulator_data(self) -> Path:
-        """Objects, queues' files, function workers."""
+        """Objects, queue files, function workers."""
         return self.session / "emulator"
 
     @property
     def clock(self) -> Path:
-        """Says how far ahead of this machine's the stack's clock is."""
+        """Contains how far the stack's clock is ahead of this machine's."""
         return self.session / "clock"
 
     @property
@@ -73,25 +73,25 @@ class State:
 
     @property
     def aws_config(self) -> Path:
-        """The only place in which the AWS profile of the local stack exists."""
+        """The only file that defines the AWS profile of the local stack."""
         return self.folder / "aws" / "config"
 
     @property
     def sam(self) -> Path:
-        """What SAM CLI downloads and builds; it downloads into `.aws-sam` of the folder in which it runs."""
+        """SAM CLI's downloads and builds; it downloads into `.aws-sam` of the folder in which it runs."""
         return self.folder / "sam"
 
     @property
     def deployed_layers(self) -> Path:
-        """Remembers which layers the emulator holds; gone with it."""
+        """Records which layers the emulator has; removed with it."""
         return self.session / "layers.json"
 
     @property
     def logs(self) -> Path:
-        """One file a step, of the last run."""
+        """The last run's logs, one file per step."""
         return self.folder / "logs"
 
     @property
     def developed(self) -> Path:
-        """Where `--develop` puts the variants."""
+        """The variants that `--develop` writes."""
         return self.folder / "developed"

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their supervisor, and signals that stop it in an orderly way."""
+"""Child processes that never outlive their supervisor, and signals that stop the supervisor cleanly."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ _TAIL_BYTES = 16_384
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody asked the stack to stop."""
+    """The stack was asked to stop."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.strsignal(number))
@@ -27,9 +27,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """Turns SIGINT, SIGTERM and SIGHUP into one request to stop, noticed where the program waits.
+    """Turns SIGINT, SIGTERM and SIGHUP into one request to stop, which is checked where the program waits.
 
-    No exception comes out of the blue, so that a second Ctrl-C cannot break the tidying up that the first one began.
+    No exception is raised at an arbitrary place, so a second Ctrl-C cannot break the clean-up that the first one began.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The handlers stay: what is left of the process is its exit, and nobody needs to interrupt that.
+        # The handlers stay installed: only the exit is left, and nothing needs to interrupt that.
         self._raising = False
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
@@ -53,12 +53,12 @@ class Interrupts:
             raise Interrupted(number)
 
     def check(self) -> None:
-        """Raise Interrupted if a stop was asked for."""
+        """Raise Interrupted if a stop was requested."""
         if self._number is not None:
             raise Interrupted(self._number)
 
     def pause(self, seconds: float) -> None:
-        """Sleep, or raise Interrupted as soon as a stop is asked for."""
+        """Sleep, or raise Interrupted as soon as a stop is requested."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             self.check()
@@ -67,7 +67,7 @@ class Interrupts:
 
     @contextmanager
     def raised_at_once(self) -> Iterator[None]:
-        """Within this block the first signal raises Interrupted wherever the program is: for code that never asks."""
+        """In this block the first signal raises Interrupted immediately: for code that never checks."""
         self._raising = True
         try:
             self.check()
@@ -77,9 +77,9 @@ class Interrupts:
 
 
 class Child:
-    """A command in a process group of its own: a terminal's Ctrl-C reaches the supervisor alone, which then ends it.
+    """A command in its own process group: a terminal's Ctrl-C reaches only the supervisor, which then ends the command.
 
-    To be started from the main thread: Linux's parent-death signal watches the thread that forked (prctl(2)).
+    Must be started from the main thread: Linux's parent-death signal watches the thread that forked (prctl(2)).
     """
 
     def __init__(
@@ -108,16 +108,16 @@ class Child:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it runs."""
+        """None while it is running."""
         return self._process.poll()
 
     def stop(self) -> None:
-        """End the command and all that it started; returns when they are gone."""
+        """End the command and everything that it started; returns when they are gone."""
         self._process.terminate()
         try:
             self._process.wait(self._grace_seconds + 2)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # and with it, by the parent-death signal, the command
+            self._process.kill()  # the parent-death signal then ends the command too
             self._process.wait()
 
     def __enter__(self) -> Self:

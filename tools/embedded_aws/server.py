@@ -1,4 +1,4 @@
-"""Serves the embedded AWS: MiniStack and its corrections on one port, the HTTP API deployed to it on another.
+"""Serves the embedded AWS: MiniStack and its corrections on one port, the deployed HTTP API on another.
 
 Usage: python -m embedded_aws.server --ready-file FILE --data-dir DIR --function-python PATH
 """
@@ -56,9 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m embedded_aws.server", description=__doc__.partition("\n")[0])
     parser.add_argument("--ready-file", type=Path, required=True, help="written once both ports answer, as JSON")
-    parser.add_argument(
-        "--data-dir", type=Path, required=True, help="everything that the emulator writes lies under it"
-    )
+    parser.add_argument("--data-dir", type=Path, required=True, help="everything that the emulator writes goes here")
     parser.add_argument("--function-python", type=Path, required=True, help="the interpreter that runs functions")
     parser.add_argument("--gateway-port", type=int, default=0, help="the port of AWS's services (default: a free one)")
     parser.add_argument(
@@ -73,7 +71,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--idle-seconds", type=float, default=300, metavar="S", help="end a function's process that idles for so long"
     )
-    parser.add_argument("--stock", action="store_true", help="MiniStack as it is, without a shim or guard")
+    parser.add_argument("--stock", action="store_true", help="unmodified MiniStack, without shims and guards")
     parser.add_argument("--without", action="append", default=[], choices=NAMES, metavar="NAME", help="leave one out")
     return parser.parse_args(arguments)
 
@@ -98,14 +96,14 @@ def _url(listener: socket.socket) -> str:
 
 
 def _isolate_environment(emulator: Emulator, *, port: int, enforce_iam: bool) -> None:
-    """Leave MiniStack nothing of the machine's environment, and nothing to open beside our two ports.
+    """Hide the machine's environment from MiniStack, and keep it from opening any ports but our two.
 
-    MiniStack reads most of this when it is imported, so that none of it may be imported before.
+    MiniStack reads most of this when it is imported, so no part of it may be imported earlier.
     """
     for folder in ("tmp", "s3"):
         (emulator.data_dir / folder).mkdir(parents=True, exist_ok=True)
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LOG_LEVEL") if name in os.environ}
-    # The one key that MiniStack takes for the account's root where it checks signatures; otherwise any will do.
+    # The one key that MiniStack accepts as the account's root when it checks signatures; otherwise any key works.
     root = "local" if enforce_iam else "test"
     os.environ.clear()
     os.environ.update(
@@ -161,13 +159,13 @@ async def _announce(ready_file: Path, gateway: socket.socket, api: socket.socket
 
 
 def _await_answer(url: str) -> None:
-    # The socket listens already, so that one request waits for the server behind it. 503 is an answer too.
+    # The socket is already listening, so one request waits for the server behind it. 503 is an answer too.
     with suppress(urllib.error.HTTPError), urllib.request.urlopen(url, timeout=30):  # noqa: S310  # Our own port.
         pass
 
 
 def _end(*_: object) -> None:
-    """End the functions' processes and then this one: nothing outlives it, so that there is nothing to wait for."""
+    """End the functions' processes and then this one: nothing outlives it, so there is nothing to wait for."""
     pools = list(internals("core.lambda_runtime")._workers.values())
     for process in [worker._proc for pool in pools for worker in pool if worker._proc]:
         process.kill()

@@ -1,4 +1,4 @@
-"""The one stack of a state folder: the lock that says it runs, `stack.json` that says where, and the way to stop it."""
+"""The one stack of a state folder: the lock that shows it runs, `stack.json` with its address, and how to stop it."""
 
 import fcntl
 import os
@@ -25,7 +25,7 @@ def held(state: State) -> Iterator[None]:
     """Hold the lock, so that this is the only stack of the state folder; raises AlreadyRunning."""
     state.lock.parent.mkdir(parents=True, exist_ok=True)
     with state.lock.open("a+") as file:
-        deadline = time.monotonic() + _LOCK_SECONDS  # readers hold it for an instant to see whether anybody does
+        deadline = time.monotonic() + _LOCK_SECONDS  # readers take it for an instant to see whether it is held
         while not _taken(file):
             if time.monotonic() > deadline:
                 raise AlreadyRunning(
@@ -44,7 +44,7 @@ def held(state: State) -> Iterator[None]:
 
 @contextmanager
 def deploying(state: State, pause: Callable[[float], None]) -> Iterator[None]:
-    """Wait for whoever builds or deploys, and keep others from it meanwhile."""
+    """Wait for any other build or deployment, and exclude others meanwhile."""
     state.deploy_lock.parent.mkdir(parents=True, exist_ok=True)
     with state.deploy_lock.open("a+") as file:
         while not _taken(file):
@@ -64,13 +64,13 @@ def supervisor(state: State) -> int | None:
 
 
 def withdraw(state: State) -> None:
-    """Remove stack.json, and what a writer that was killed left beside it."""
+    """Remove stack.json, and the partial file of a writer that was killed."""
     for file in [state.stack_file, *state.folder.glob(f"{state.stack_file.name}.*")]:
         file.unlink(missing_ok=True)
 
 
 def running(state: State) -> StackRecord:
-    """The stack that serves now; raises NotRunning, also for a stack.json whose writer was killed."""
+    """The stack that is serving; raises NotRunning, also for a stack.json whose writer was killed."""
     if supervisor(state) is None:
         raise NotRunning("No local stack runs. Start one with `make run`, or with `./darkroom local up`.")
     try:
@@ -82,7 +82,7 @@ def running(state: State) -> StackRecord:
 
 
 def stop(state: State) -> bool:
-    """Stop the stack, by force if it must be; False if none ran."""
+    """Stop the stack, by force if necessary; False if none was running."""
     process = supervisor(state)
     if process is None:
         return False

@@ -1,4 +1,4 @@
-"""Starts the local stack step by step, and takes all of it away again however it ends."""
+"""Starts the local stack step by step, and removes all of it again however it ends."""
 
 import json
 import shutil
@@ -17,14 +17,14 @@ from embedded_aws.paths import State
 from embedded_aws.processes import Child, Interrupts, run
 from stacks.record import StackRecord, write_record
 
-# Opens a step by its name; what it gives shows a line about how the step is getting on.
+# Opens a step by its name; the result shows a line about the step's progress.
 Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 
 KEYS = "keys"
-"""The value of the template's `Access` that takes a key."""
+"""The value of the template's `Access` that requires keys."""
 
 CHOSEN = ("Access", "Encryption")
-"""The template's parameters that may be chosen here; a redeployment finds them in the outputs."""
+"""The template parameters that can be chosen here; a redeployment finds them in the outputs."""
 
 _POLL_SECONDS = 0.02
 _SERVE_SECONDS = 0.2
@@ -32,7 +32,7 @@ _SERVE_SECONDS = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Emulator:
-    """The embedded AWS, as a process that answers."""
+    """The embedded AWS as a running process."""
 
     gateway_url: str
     front_url: str
@@ -51,9 +51,9 @@ def local_stack(
 ) -> Iterator[tuple[StackRecord, Emulator]]:
     """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures.
 
-    `parameters` are the template's, as far as they are not samconfig.toml's: with `Access` = KEYS the stack's own key
-    is in stack.json. With `enforce_iam` each function may do what its role allows. Of each function `concurrency`
-    invocations run at once; None leaves it to the machine.
+    `parameters` are those of the template that differ from samconfig.toml's: with `Access` = KEYS the stack's own key
+    is in stack.json. With `enforce_iam` each function may do only what its role allows. `concurrency` is how many
+    invocations of each function run at once; None derives it from the machine.
     """
     with stack.held(state), _session(state):
         with step("environments") as show:
@@ -73,17 +73,17 @@ def local_stack(
 
 
 def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> StackRecord:
-    """Build and deploy into the stack that runs; raises Interrupted and any of the failures."""
+    """Build and deploy to the running stack; raises Interrupted and any of the failures."""
     serving = stack.running(state)
     parameters = {name: serving.outputs[name] for name in CHOSEN}
     serving = _build_and_deploy(state, serving, parameters, interrupts, step)
-    stack.running(state)  # a stack that stopped meanwhile must not be announced again
+    stack.running(state)  # a stack that has stopped meanwhile must not be announced again
     write_record(state.stack_file, serving)
     return serving
 
 
 def serve(emulator: Emulator, interrupts: Interrupts) -> None:
-    """Wait until a stop is asked for (Interrupted) or the emulator ends by itself (CommandFailed)."""
+    """Wait until a stop is requested (Interrupted) or the emulator exits on its own (CommandFailed)."""
     while emulator.child.exit_status is None:
         interrupts.pause(_SERVE_SECONDS)
     raise CommandFailed("the emulator", emulator.child.exit_status, emulator.child.log)
@@ -93,7 +93,7 @@ def _build_and_deploy(
     state: State, serving: StackRecord, parameters: Mapping[str, str], interrupts: Interrupts, step: Step
 ) -> StackRecord:
     with stack.deploying(state, interrupts.pause):
-        # Looked at before the build reads the files, so that an edit meanwhile counts as one after it.
+        # Before the build reads the files, so that an edit meanwhile counts as one after it.
         sources, deployed = Sources.now(), DeployedLayers.read(state)
         with step("build") as show:
             unchanged = deployed.unchanged(sources)
@@ -123,7 +123,7 @@ def _make_environments(state: State, interrupts: Interrupts, show: Callable[[str
 
 @contextmanager
 def _session(state: State) -> Iterator[None]:
-    """A folder for what lives no longer than the stack; one that a killed supervisor left behind goes first."""
+    """A folder for files that live only as long as the stack; removes one that a killed supervisor left behind."""
     stack.withdraw(state)
     shutil.rmtree(state.session, ignore_errors=True)
     state.temporary.mkdir(parents=True)
@@ -135,7 +135,7 @@ def _session(state: State) -> Iterator[None]:
 
 @contextmanager
 def _published(state: State) -> Iterator[None]:
-    """Nothing leads to the stack once it begins to stop: neither stack.json nor the profile."""
+    """Remove the ways to the stack as soon as it begins to stop: stack.json and the profile."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Redrives the clock of the stack that runs, and makes sure that it has moved."""
+"""Moves the clock of the running stack, and makes sure that it has moved."""
 
 import email.utils
 import urllib.request
@@ -12,12 +12,12 @@ from embedded_aws.processes import Interrupts
 _ATTEMPTS = 20
 _PAUSE_SECONDS = 0.5
 _TIMEOUT_SECONDS = 10
-# The clock that is asked cuts to whole seconds.
+# The clock's answer is cut to whole seconds.
 _TOLERANCE = timedelta(seconds=2)
 
 
 def warp(state: State, seconds: int, *, interrupts: Interrupts) -> datetime:
-    """Redrive the clock ahead by that much, and return what it says once everybody goes by it.
+    """Move the clock ahead by that much, and return its time once every process follows it.
 
     Nothing is deployed meanwhile. Raises NotRunning, ClockFixed and Interrupted.
     """
@@ -40,12 +40,12 @@ def warp(state: State, seconds: int, *, interrupts: Interrupts) -> datetime:
 
 
 def now(state: State) -> datetime:
-    """What the clock of the running stack says, to a second. Raises NotRunning and ClockFixed."""
+    """The running stack's clock, to the second. Raises NotRunning and ClockFixed."""
     return _told_by(stack.running(state).aws_endpoint_url)
 
 
 def _told_by(gateway_url: str) -> datetime:
-    # Straight to the loopback address: a proxy that the machine may have is none of its business.
+    # Directly to the loopback address, ignoring any proxy of the machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{gateway_url}/_ministack/health", timeout=_TIMEOUT_SECONDS) as answer:

@@ -1,1 +1,1 @@
-"""A stack that runs: where the local one says it is, the one handle on it, and clients that reach no other."""
+"""A running stack: the local one's record, the one handle on it, and clients that reach nothing else."""

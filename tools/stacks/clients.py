@@ -1,4 +1,4 @@
-"""SDK clients of the emulator, which take nothing from this machine's AWS configuration and send it nowhere."""
+"""SDK clients of the emulator, which read nothing from this machine's AWS configuration and send it nowhere."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import botocore.session
 from botocore.config import Config
 
 _EMULATORS_OWN = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-"""The emulator takes any, and these are nobody's."""
+"""The emulator accepts any credentials; these belong to nobody."""
 
 
 def of_role(lent: Mapping[str, Any]) -> dict[str, str]:
-    """The credentials that STS lends for a role, as `isolated_clients` takes them."""
+    """The credentials that STS issues for a role, in the form that `isolated_clients` takes."""
     return {
         "aws_access_key_id": lent["AccessKeyId"],
         "aws_secret_access_key": lent["SecretAccessKey"],
@@ -27,16 +27,16 @@ def of_role(lent: Mapping[str, Any]) -> dict[str, str]:
 def isolated_clients(
     endpoint_url: str, region: str, *, config: Config | None = None, credentials: Mapping[str, str] | None = None
 ) -> Callable[[str], Any]:
-    """Makes clients by the name of a service, one of each; `credentials` are a role's (`of_role`)."""
-    # No profile, whatever the environment says: by its name one of the configuration would be asked for.
+    """Creates clients by service name, one per service; `credentials` are a role's (`of_role`)."""
+    # No profile, whatever the environment says: boto3 would look up its name in the configuration.
     of_nobody = {"profile": None, "config_file": os.devnull, "credentials_file": os.devnull}
     core = botocore.session.Session({name: (None, None, value, None) for name, value in of_nobody.items()})
     session: Any = boto3.session.Session(botocore_session=core, region_name=region, **(credentials or _EMULATORS_OWN))
-    # No proxy, no address and no variant of AWS's own that this machine is set to; links signed as AWS signs them.
+    # No proxy, endpoint or endpoint variant that this machine has set for AWS; presigned links use AWS's signature.
     alone: dict[str, Any] = {"proxies": {}, "ignore_configured_endpoint_urls": True}
     alone |= {"use_fips_endpoint": False, "use_dualstack_endpoint": False}
     clients: dict[str, Any] = {}
-    lock = threading.Lock()  # threads may share clients, but not the session that makes them
+    lock = threading.Lock()  # threads may share clients, but not the session that creates them
 
     def client(service: str) -> Any:
         with lock:

@@ -1,4 +1,4 @@
-"""`stack.json`, in which the local stack says where it answers, for as long as it serves."""
+"""`stack.json`, in which the local stack records its addresses, for as long as it serves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VERSION = 1
 
 
 class AnotherVersion(ValueError):
-    """The file is another version's of Darkroom."""
+    """The file was written by another version of Darkroom."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,19 +30,19 @@ class StackRecord:
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
-    """Where the local stack of this checkout keeps its state: DARKROOM_STATE_DIR (tests run further stacks of one
-    checkout), or else .darkroom."""
+    """The state folder of this checkout's local stack: DARKROOM_STATE_DIR (tests run further stacks of one checkout),
+    or .darkroom by default."""
     moved = environment.get("DARKROOM_STATE_DIR")
     return Path(moved).absolute() if moved else _ROOT / ".darkroom"
 
 
 def record_file(state: Path) -> Path:
-    """The file of a state folder; there only while a stack runs."""
+    """The file of a state folder; it exists only while a stack runs."""
     return state / "stack.json"
 
 
 def read_record(file: Path) -> StackRecord:
-    """Raises FileNotFoundError where no stack serves, AnotherVersion, and ValueError for what is no such file."""
+    """Raises FileNotFoundError if no stack serves, AnotherVersion, and ValueError for any other file."""
     document = json.loads(file.read_bytes())
     if not isinstance(document, dict) or document.pop("version", None) != _VERSION:
         raise AnotherVersion(f"{file} is of another version of Darkroom")
@@ -53,7 +53,7 @@ def read_record(file: Path) -> StackRecord:
 
 
 def write_record(file: Path, record: StackRecord) -> None:
-    """So that no reader ever sees half of it."""
+    """Write it atomically: no reader ever sees half of it."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_text(json.dumps({"version": _VERSION, **asdict(record)}, indent=2) + "\n")
     unfinished.replace(file)

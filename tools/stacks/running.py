@@ -1,4 +1,4 @@
-"""The one handle on a running stack: what it consists of, and clients to ask it with."""
+"""The one handle on a running stack: its resources, and clients to query it with."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stacks.record import StackRecord, read_record, record_file
 
 
 class NoSuchResource(LookupError):
-    """The stack has no resource of that logical id."""
+    """The stack has no resource with that logical id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunningStack:
-    """A stack as CloudFormation knows it, here or on AWS. It is asked once, so that a handle is for as long as nobody
-    deploys."""
+    """A stack as CloudFormation knows it, here or on AWS. CloudFormation is asked once, so a handle is valid until the
+    next deployment."""
 
     name: str
     region: str
@@ -39,16 +39,16 @@ class RunningStack:
 
     @cached_property
     def parameters(self) -> Mapping[str, str]:
-        """With what it was deployed."""
+        """The parameters with which it was deployed."""
         (stack,) = self.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
         return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
 
     def physical_ids(self, resource_type: str) -> dict[str, str]:
-        """What the resources of a type are called where they run, by their logical ids."""
+        """The physical ids of all resources of a type, by their logical ids."""
         return {name: its for name, (kind, its) in self.resources.items() if kind == resource_type and its}
 
     def physical_id(self, logical_id: str) -> str:
-        """What a resource of the template is called where it runs. Raises NoSuchResource."""
+        """The physical id of a resource of the template. Raises NoSuchResource."""
         _, physical_id = self.resources.get(logical_id, ("", ""))
         if not physical_id:
             raise NoSuchResource(f"The stack {self.name} has no {logical_id}")
@@ -66,13 +66,13 @@ def recorded_stack(record: StackRecord, *, config: Config | None = None) -> Runn
 
 @dataclass(frozen=True, kw_only=True)
 class LocalStack:
-    """The local stack of a state folder, whichever runs when it is asked."""
+    """The local stack of a state folder: whichever runs at the time of the call."""
 
     state: Path
 
     @property
     def record(self) -> StackRecord:
-        """What it says of itself. Raises FileNotFoundError where none runs."""
+        """The stack's record. Raises FileNotFoundError if none runs."""
         return self._now[0]
 
     @property
@@ -91,7 +91,7 @@ class LocalStack:
         return self.record.outputs
 
     def output(self, name: str) -> str:
-        """One of them."""
+        """One of the outputs."""
         return self.outputs[name]
 
     def client(self, service: str) -> Any:
@@ -99,7 +99,7 @@ class LocalStack:
         return self.running.client(service)
 
     def physical_id(self, logical_id: str) -> str:
-        """What a resource of the template is called where it runs."""
+        """The physical id of a resource of the template."""
         return self.running.physical_id(logical_id)
 
     @property
@@ -110,6 +110,6 @@ class LocalStack:
 
 @lru_cache(maxsize=64)
 def _recorded(file: Path, written_at: int) -> tuple[StackRecord, RunningStack]:
-    """Each start and each deployment writes the file anew."""
+    """When the file was last written: each start and each deployment writes it anew."""
     record = read_record(file)
     return record, recorded_stack(record)

@@ -1,9 +1,9 @@
-"""Fails the whole batch where a function's report of failed items cannot be understood.
+"""Fails the whole batch if a function's report of failed items is invalid.
 
 Gap: MiniStack skips what it does not understand in such a report and deletes the messages as if they had been
 processed.
-AWS: an invalid response, and an item identifier that is empty, null, misspelt or of no message of the batch, are a
-complete failure; an empty report is a complete success.
+AWS: an invalid response is a complete failure, and so is an item identifier that is empty, null, misspelt or not of the
+batch; an empty report is a complete success.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html (Success and failure conditions)
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
-# The identifiers of the batch that this thread's invocation is about; None where nobody reports failed items.
+# The item identifiers of the batch of this thread's invocation; None if the mapping does not report failed items.
 _batch: ContextVar[frozenset[str] | None] = ContextVar("batch_of_messages", default=None)
 
 
 def apply(emulator: Emulator) -> None:
-    """Check the function's answer to each batch of a mapping with ReportBatchItemFailures."""
+    """Check the function's response to each batch of a mapping with ReportBatchItemFailures."""
     lambda_service = internals("services.lambda_svc")
     replace(lambda_service, "_run_sqs_batch", _remember_batch)
     replace(lambda_service, "_execute_function", _check_report)
@@ -46,14 +46,14 @@ def _check_report(execute: Any) -> Any:
         if not is_understood(response, batch):
             message = f"The function's report of batch item failures is invalid: {response!r:.300}"
             return {**result, "error": True, "body": {"errorType": "InvalidBatchResponse", "errorMessage": message}}
-        # MiniStack trips over a null list, which AWS takes for an empty one.
+        # MiniStack fails on a null list, which AWS treats as empty.
         return result if response and response.get("batchItemFailures") else {**result, "body": {}}
 
     return execute_function
 
 
 def is_understood(response: Any, batch: Collection[str]) -> bool:
-    """Return whether a response names no failed items, or messages of the batch only."""
+    """Return whether a response names no failed items, or only messages of the batch."""
     if response is None:
         return True
     if not isinstance(response, dict):

@@ -1,13 +1,13 @@
-"""Refuses a file that is uploaded by a form and has another checksum than the form states.
+"""Refuses a file that is uploaded by a form if its checksum differs from the form's.
 
-Gap: MiniStack holds a form to its policy (key, size, content type, time), and passes over the checksum in it.
-AWS: parameters that PUT takes as headers POST takes as fields of the form; and an object whose checksum does not match
+Gap: MiniStack enforces a form's policy (key, size, content type, time), but ignores the checksum in it.
+AWS: what PUT takes as headers, POST takes as form fields; an object whose checksum does not match
 `x-amz-checksum-sha256` is not stored: BadDigest (400).
 https://docs.aws.amazon.com/AmazonS3/latest/API/RESTObjectPOST.html
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html
 
-What still differs from AWS: the signature of a form is not checked (MiniStack checks it with AUTH=true alone), and the
-checksum is not kept with the object.
+What still differs from AWS: the signature of a form is not checked (MiniStack does so only with AUTH=true), and the
+checksum is not stored with the object.
 """
 
 from contextvars import ContextVar
@@ -16,12 +16,12 @@ from typing import Any
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
-# The file of the form that is being judged.
+# The file of the form that is being checked.
 _file: ContextVar[bytes | None] = ContextVar("file_of_form", default=None)
 
 
 def apply(emulator: Emulator) -> None:
-    """Check the file of every signed form, once its policy has been."""
+    """Check the file of every signed form, after its policy."""
     s3 = internals("services.s3")
     replace(s3, "_post_object", _remember_file)
     replace(s3, "_enforce_signed_post_policy", _check_file)

@@ -1,6 +1,6 @@
-"""Refuses to invoke a function with an event that is larger than Lambda takes.
+"""Refuses to invoke a function with an event that is larger than Lambda accepts.
 
-Gap: MiniStack hands a function an event of any size.
+Gap: MiniStack passes events of any size to a function.
 AWS: 6 MB for a synchronous invocation, 1 MB for an asynchronous one; more is a RequestEntityTooLargeException (413).
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html (Errors)

@@ -1,7 +1,7 @@
-"""Refuses a message that asks for a delay of more than 15 minutes.
+"""Refuses a message with a delay of more than 15 minutes.
 
-Gap: MiniStack takes any `DelaySeconds` of a message (it does check the queue's attribute of that name).
-AWS: valid values are 0 to 900; SendMessage answers InvalidParameterValue, a batch fails that entry alone.
+Gap: MiniStack accepts any `DelaySeconds` of a message (it does check the queue attribute of that name).
+AWS: valid values are 0 to 900; SendMessage answers InvalidParameterValue, a batch fails only that entry.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatchRequestEntry.html
 """
@@ -15,7 +15,7 @@ MAXIMUM_DELAY_SECONDS = 900
 
 
 def apply(emulator: Emulator) -> None:
-    """Check the delay of every message that is sent, whether alone, in a batch or by another service."""
+    """Check the delay of every message that is sent: alone, in a batch or by another service."""
     sqs = internals("services.sqs")
     replace(sqs, "_act_send_message", _check_delay)
     sqs._HANDLERS["SendMessage"] = sqs._act_send_message

@@ -2,8 +2,8 @@
 
 Gap: MiniStack accepts a queue whose messages become visible again while the function still runs, and batches of any
 size.
-AWS: answers InvalidParameterValueException where the queue's visibility timeout is below the function's timeout,
-where a batch of more than 10 has no batching window, and where a FIFO queue has a batch of more than 10 or a window.
+AWS: answers InvalidParameterValueException if the queue's visibility timeout is below the function's timeout, if a
+batch of more than 10 has no batching window, or if a FIFO queue has a batch of more than 10 or a window.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html (BatchSize)
 """
@@ -20,7 +20,7 @@ _BATCH_WITHOUT_WINDOW = 10
 
 
 def apply(emulator: Emulator) -> None:
-    """Check a mapping wherever one is created or updated, by a request or by a stack."""
+    """Check each mapping that a request or a stack creates or updates."""
     lambda_service = internals("services.lambda_svc")
     replace(lambda_service, "_create_esm", _check_request)
     replace(lambda_service, "_update_esm", _check_update_request)
@@ -63,13 +63,13 @@ def _check_resource_at(position: int) -> Any:
 def _reason_to_refuse(mapping: Mapping[str, Any]) -> str | None:
     queue = internals("services.sqs")._queue_by_arn(mapping.get("EventSourceArn", ""))
     if queue is None:
-        return None  # Another kind of source, or one that MiniStack itself reports as missing.
+        return None  # Another kind of source, or a missing one, which MiniStack itself reports.
     batch_size = int(mapping.get("BatchSize") or _BATCH_WITHOUT_WINDOW)
     window_seconds = int(mapping.get("MaximumBatchingWindowInSeconds") or 0)
     if queue["is_fifo"] and window_seconds:
         return "Batching window is not supported for FIFO queues"
     if queue["is_fifo"] and batch_size > _BATCH_WITHOUT_WINDOW:
-        # AWS documents the limit, not the wording.
+        # AWS documents the limit, but not the wording.
         return f"Batch size must be between 1 and {_BATCH_WITHOUT_WINDOW} for FIFO queues"
     if batch_size > _BATCH_WITHOUT_WINDOW and not window_seconds:
         return (

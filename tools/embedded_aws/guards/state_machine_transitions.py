@@ -1,4 +1,4 @@
-"""Refuses a state machine in which a transition leads to a state that does not exist.
+"""Refuses a state machine with a transition to a state that does not exist.
 
 Gap: MiniStack creates it, and an execution fails when it gets there.
 AWS: CreateStateMachine and UpdateStateMachine answer InvalidDefinition and name each such transition.
@@ -16,8 +16,8 @@ from embedded_aws.ministack_internals import internals, replace, replace_resourc
 
 
 def apply(emulator: Emulator) -> None:
-    """Check a definition wherever a state machine gets one, by a request or by a stack."""
-    # MiniStack's requests run this check, and a stack's update does; what it returns becomes an InvalidDefinition.
+    """Check each definition that a request or a stack gives a state machine."""
+    # MiniStack runs this check for requests and for stack updates; its result becomes an InvalidDefinition.
     replace(internals("services.stepfunctions"), "_validate_definition_jsonata", _check_definition)
     replace_resource_handler("AWS::StepFunctions::StateMachine", "create", _check_resource)
 
@@ -40,7 +40,7 @@ def _reason_to_refuse(definition: Any) -> str | None:
     try:
         machine = json.loads(definition or "")
     except (TypeError, ValueError):
-        return None  # MiniStack's own checks judge what is not JSON.
+        return None  # MiniStack's own checks handle anything that is not JSON.
     findings = [
         f"MISSING_TRANSITION_TARGET: Missing 'Next' target: {target} at {location}"
         for target, location in dangling_transitions(machine, "")
@@ -49,7 +49,7 @@ def _reason_to_refuse(definition: Any) -> str | None:
 
 
 def dangling_transitions(machine: Mapping[str, Any], location: str) -> Iterator[tuple[str, str]]:
-    """Find the transitions of a machine, and of those within its states, that lead nowhere."""
+    """Find transitions to missing states, in the machine and in the machines nested in its states."""
     states: Mapping[str, Any] = machine.get("States") or {}
     targets = [(machine.get("StartAt"), f"{location}/StartAt")]
     for name, state in states.items():

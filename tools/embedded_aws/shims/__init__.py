@@ -10,7 +10,7 @@ SHIMS = (
     "receipt_handles",
     "dead_letter_redrive",
     "queue_metrics",
-    "queue_atomicity",  # its lock encloses what the shims of SQS before it do
+    "queue_atomicity",  # its lock must enclose what the SQS shims before it do
     "batching_window",
     "mapping_concurrency",
     "state_machine_yaml",
@@ -21,7 +21,7 @@ SHIMS = (
     "function_metrics",
     "execution_metrics",
     "http_api_metrics",
-    "secure_transport",  # these four matter only where IAM is evaluated
+    "secure_transport",  # these four matter only when IAM is evaluated
     "requested_permissions",
     "customer_keys",
     "stack_encryption",

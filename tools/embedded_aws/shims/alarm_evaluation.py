@@ -1,25 +1,25 @@
-"""Evaluates alarms by themselves, as CloudWatch does, and tells their actions' topics of every change.
+"""Evaluates alarms periodically, as CloudWatch does, and notifies their actions' topics of every change.
 
-Gap: MiniStack evaluates an alarm only when somebody puts metric data or the alarm, over all dimensions of the metric's
-name, as one datum of all periods; it knows neither DatapointsToAlarm nor missing data, and no OK without data.
-AWS: an alarm is evaluated once a minute, over the metric with exactly its dimensions (and unit, where it names one),
-in one datapoint a period. Its notification is a JSON document; its history says what changed and what was done.
+Gap: MiniStack evaluates an alarm only when metric data or the alarm is put, over all dimensions of the metric's name,
+as one datum across all periods. It supports neither DatapointsToAlarm nor missing data, and no OK without data.
+AWS: an alarm is evaluated once a minute, over the metric with exactly its dimensions (and unit, if it names one), with
+one datapoint per period. Its notification is a JSON document; its history says what changed and what was done.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
 
-Periods are as long here as they say and lie as on AWS, on whole multiples of their length. So that nobody has to wait
-for the end of one, alarms are evaluated every second, and the period that is not over yet counts
+Periods have their real length here and are aligned as on AWS, to whole multiples of their length. So that nobody has to
+wait for the end of one, alarms are evaluated every second, and the unfinished period counts
 - with the statistics Sum and SampleCount only if it exceeds the alarm's limit, which no further data can undo; and
-- with other statistics always. Where such an alarm looks at one period only, every change of its state ends a period,
-  and so the first datum that does not breach clears it. Were AWS's clock a little ahead or behind, it would put these
-  data into other periods too.
-A count (Sum, SampleCount) that no longer breaches clears its alarm when its period is over, as on AWS.
+- with other statistics always. If such an alarm looks at only one period, every change of its state ends a period, so
+  the first datum that does not breach clears it. With AWS's clock a little ahead or behind, these data would fall into
+  different periods too.
+A count (Sum, SampleCount) that no longer breaches clears its alarm at the end of its period, as on AWS.
 
 What still differs from AWS: an alarm may clear and fire again within one period. The evaluation range is two periods
-longer than EvaluationPeriods; AWS documents that it is longer, and five for three in an example. Percentiles count
-however few their samples are, and no other extended statistic is known: such an alarm, one of metric math and one of
-an anomaly band stays as it is. Actions other than SNS topics are not executed.
+longer than EvaluationPeriods; AWS documents that it is longer, and gives five for three as an example. Percentiles
+count however few samples there are, and other extended statistics are not supported: an alarm on one of those, on
+metric math or on an anomaly band keeps its state. Only SNS topics are executed as actions.
 """
 
 import functools
@@ -60,21 +60,21 @@ _ACTIONS: dict[State, str] = {
 }
 
 _logger = logging.getLogger(__name__)
-# The evaluation that runs by itself and those that MiniStack starts on a request follow one another.
+# The periodic evaluation and those that MiniStack starts on a request run one after another.
 _evaluating = threading.RLock()
-# When each alarm changed its state, by its ARN, as far back as its evaluation reaches.
+# When each alarm changed its state, by its ARN, as far back as its evaluation looks.
 _changes: dict[str, list[float]] = {}
 
 
 def apply(emulator: Emulator) -> None:
-    """Replace MiniStack's evaluation and notification, and evaluate all alarms again and again."""
+    """Replace MiniStack's evaluation and notification, and evaluate all alarms periodically."""
     cloudwatch = internals("services.cloudwatch")
     replace(cloudwatch, "_evaluate_alarm", lambda _: _evaluate)
     replace(cloudwatch, "_dispatch_alarm_actions", lambda _: _act)
     every(INTERVAL_SECONDS, _evaluate_all, name="alarm-evaluation")
 
 
-# ── What an alarm says, without CloudWatch's stores ──────────────────────────────────────────────────────────────────
+# ── The rules of an alarm, without CloudWatch's stores ───────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +95,13 @@ class Rule:
         return self.datapoints_to_alarm or self.evaluation_periods
 
     def breaches(self, value: float) -> bool:
-        """Whether a value is beyond the threshold."""
+        """Whether a value breaches the threshold."""
         return _COMPARISONS[self.comparison][0](value, self.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Datapoint:
-    """The statistic of one period's data, or None where there are none."""
+    """The statistic of one period's data, or None if there are none."""
 
     begins_at: float
     value: float | None
@@ -110,7 +110,7 @@ class Datapoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The state that an evaluation finds, why, and the datapoints that it rests on, newest first."""
+    """The result of an evaluation: the state, the reason, and the datapoints it is based on, newest first."""
 
     state: State
     reason: str
@@ -118,7 +118,7 @@ class Verdict:
 
 
 def periods(rule: Rule, *, now: float, changes: Sequence[float]) -> list[tuple[float, float]]:
-    """Return where the periods to look at begin and end, newest first: the unfinished one and all that may count.
+    """Return the start and end of each period to look at, newest first: the unfinished one and all that may count.
 
     >>> rule = Rule(statistic="Maximum", period_seconds=60, evaluation_periods=1, datapoints_to_alarm=None,
     ...             comparison="GreaterThanThreshold", threshold=0, missing_data="missing")
@@ -137,7 +137,7 @@ def periods(rule: Rule, *, now: float, changes: Sequence[float]) -> list[tuple[f
 
 
 def evaluate(rule: Rule, datapoints: Sequence[Datapoint]) -> Verdict | None:
-    """Return what the datapoints of `periods` say, or None where the alarm keeps its state."""
+    """Return the result for the datapoints of `periods`, or None if the alarm keeps its state."""
     considered = datapoints if _counts_before_its_end(rule, datapoints[0]) else datapoints[1:]
     range_seconds = rule.period_seconds * (rule.evaluation_periods + FURTHER_PERIODS)
     considered = [point for point in considered if point.begins_at > considered[0].begins_at - range_seconds]
@@ -154,7 +154,7 @@ def evaluate(rule: Rule, datapoints: Sequence[Datapoint]) -> Verdict | None:
     elif rule.missing_data == "ignore":
         return None
     else:
-        # Data that only breach are not enough while the alarm could still see others: the oldest has to be old enough.
+        # Breaching data are not enough while the alarm could still see other data: the oldest has to be old enough.
         is_old_enough = bool(existing) and considered.index(existing[-1]) + 1 >= rule.needed
         state = "ALARM" if is_old_enough else "INSUFFICIENT_DATA"
     return Verdict(state=state, reason=_reason(rule, state, existing, missing), evaluated=existing)
@@ -172,7 +172,7 @@ def _breaches(rule: Rule, point: Datapoint) -> bool:
     return point.value is not None and rule.breaches(point.value)
 
 
-# ── How CloudWatch words it ──────────────────────────────────────────────────────────────────────────────────────────
+# ── CloudWatch's wording ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _reason(rule: Rule, state: State, existing: Sequence[Datapoint], missing: int) -> str:
@@ -262,7 +262,7 @@ def _datapoints_of(alarm: Mapping[str, Any], rule: Rule, spans: Sequence[tuple[f
     cloudwatch = internals("services.cloudwatch")
     dimensions = cloudwatch._dims_key(cloudwatch._dims_from_list(alarm.get("Dimensions") or []))
     bucket = cloudwatch._metrics.get((alarm["Namespace"], alarm["MetricName"], dimensions)) or []
-    # Data come nearly in the order of their timestamps, so that most of the past need not be looked at.
+    # Data arrive nearly in the order of their timestamps, so most old data need not be looked at.
     oldest = spans[-1][0] - _DISORDER_SECONDS
     recent = itertools.takewhile(lambda datum: datum["Timestamp"] >= oldest, reversed(list(bucket)))
     data = [datum for datum in recent if not alarm.get("Unit") or datum["Unit"] == alarm["Unit"]]
@@ -315,7 +315,7 @@ def _reason_data(alarm: Mapping[str, Any], rule: Rule, verdict: Verdict, now: fl
 
 
 def _act(alarm: Mapping[str, Any], old_state: State, new_state: State, reason: str) -> None:
-    """Tell the topics of the new state's actions, and write into the alarm's history that they were told."""
+    """Notify the topics of the new state's actions, and record that in the alarm's history."""
     cloudwatch, responses = internals("services.cloudwatch"), internals("core.responses")
     if not alarm.get("ActionsEnabled", True):
         return
@@ -325,7 +325,7 @@ def _act(alarm: Mapping[str, Any], old_state: State, new_state: State, reason: s
     sns, source = internals("services.sns"), (alarm["AlarmArn"], responses.get_account_id())
     for action in filter(cloudwatch._is_sns_action_arn, alarm.get(_ACTIONS[new_state]) or []):
         if not sns.topic_policy_allows(action, "cloudwatch.amazonaws.com", *source):
-            continue  # only where IAM is evaluated: everybody may otherwise
+            continue  # only if IAM is evaluated: otherwise everybody may
         sns._fanout(action, responses.new_uuid(), message, subject)
         cloudwatch._history_entries().append(
             {

@@ -1,4 +1,4 @@
-"""Work that the shims do by themselves, beside the requests, in the accounts and regions that have something to do."""
+"""Work that the shims do in the background, in the accounts and regions that have something to do."""
 
 import logging
 import threading
@@ -13,7 +13,7 @@ _logger = logging.getLogger(__name__)
 
 
 def every(seconds: float, work: Callable[[], None], *, name: str) -> None:
-    """Do the work again and again, from now on; what goes wrong is logged and tried again."""
+    """Do the work periodically from now on; failures are logged and the work is tried again."""
 
     def repeat() -> None:
         while True:

@@ -1,13 +1,13 @@
-"""Gathers a queue's messages into batches as large, and for as long, as an event source mapping asks for.
+"""Gathers a queue's messages into batches as large as, and for as long as, an event source mapping specifies.
 
-Gap: MiniStack hands a function ten messages at most, and those that there are at once, whatever the mapping says.
-AWS: with a MaximumBatchingWindowInSeconds, Lambda invokes the function when the window is over, counted from the first
-message, when BatchSize messages (10,000 at most) are gathered, or when the event would be over 6 MB.
+Gap: MiniStack passes a function at most ten messages, only those available at once, whatever the mapping says.
+AWS: with a MaximumBatchingWindowInSeconds, Lambda invokes the function when the window ends, counted from the first
+message, when BatchSize messages (10,000 at most) are gathered, or when the event would exceed 6 MB.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventsourcemapping.html#invocation-eventsourcemapping-batching
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 
-What still differs from AWS: messages stay visible while they are gathered; there their visibility timeout has begun.
-A large queue comes in one batch at a time; there several pollers gather next to each other, each its own.
+What still differs from AWS: messages stay visible while they are gathered; on AWS their visibility timeout has begun.
+A large queue is processed one batch at a time; on AWS several pollers each gather their own in parallel.
 """
 
 import time
@@ -19,12 +19,12 @@ from embedded_aws.ministack_internals import internals, replace
 from embedded_aws.shims.queue_actions import queues_lock
 
 _LARGEST_EVENT_BYTES = 6 * 1024 * 1024
-# What a record says beside the message's body and attributes: handle, ids, digests, times, ARNs, and their names.
+# What a record contains besides the message's body and attributes: handle, ids, digests, times, ARNs and their names.
 _RECORD_BYTES = 1000
 
 
 def apply(emulator: Emulator) -> None:
-    """Receive for a mapping with a window only once its batch is whole."""
+    """For a mapping with a window, receive only when the batch is complete."""
     replace(internals("services.sqs"), "_receive_messages_for_esm", _gather)
 
 

@@ -1,15 +1,15 @@
-"""Asks for the customer's key where IAM is evaluated and a bucket, a queue or a table is encrypted with one.
+"""Checks permission for the customer's key when IAM is evaluated and a bucket, queue or table is encrypted with one.
 
-Gap: MiniStack remembers which key a store has, and asks nobody whether they may use it.
-AWS: S3, SQS and DynamoDB call KMS in the name of whoever calls them, and fail where that one has no right to the key;
-a service that calls in its own name needs the key's policy to name it.
+Gap: MiniStack records which key a store has, but checks nobody's permission to use it.
+AWS: S3, SQS and DynamoDB call KMS on behalf of their caller, and fail if the caller may not use the key; a service that
+calls in its own name must be named in the key's policy.
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html (Permissions)
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
 
-What still differs from AWS: nothing is encrypted. KMS is asked each time, as if no data key were ever cached, and for
-objects that do not exist too. The error is the store's own, about its own action. Log groups ask nobody.
+What still differs from AWS: nothing is encrypted. KMS is asked every time, as if no data key were ever cached, and also
+for objects that do not exist. The error is the store's own, about its own action. Log groups check nobody.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ _ROW_ACTIONS = ("Item", "Query", "Scan", "WriteItem")
 
 
 def apply(emulator: Emulator) -> None:
-    """Evaluate the use of the key after that of the store."""
+    """Evaluate the permission for the key after that for the store."""
     replace(internals("core.iam_evaluator"), "enforce", _with_the_key)
     replace(internals("services.sqs"), "queue_policy_allows", lambda allows: _for_services(allows, _key_of_queue))
     replace(internals("services.sns"), "topic_policy_allows", lambda allows: _for_services(allows, _key_of_topic))
@@ -45,7 +45,7 @@ def _with_the_key(enforce: Any) -> Any:
             if denied or key is None:
                 break
             context = {"kms:ViaService": f"{service}.{region}.amazonaws.com"}
-            # Whoever asks has been told by now; a form's request, which is signed in its fields, counts as nobody's.
+            # The caller is known by now; a form request, whose signature is in its fields, counts as anonymous.
             anonymous = internals("core.iam_evaluator")._anonymous
             token = anonymous.set(False)
             try:

@@ -1,19 +1,19 @@
 """Redrives dead letters back: StartMessageMoveTask, ListMessageMoveTasks and CancelMessageMoveTask.
 
 Gap: MiniStack answers all three with InvalidAction.
-AWS: a task moves what is visible in a dead-letter queue to one queue, or each message back to the queue that it came
-from; one task at a time runs for a source. A moved message is a new one: another id, sent now, never received. Its
-body, attributes and group stay.
+AWS: a task moves the visible messages of a dead-letter queue to one queue, or each message back to the queue that it
+came from; only one task at a time runs for a source. A moved message is a new one: a new id, a new sent time, no
+receives. Its body, attributes and group stay.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CancelMessageMoveTask.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/troubleshooting-dlq-redrive.html
 
-What still differs from AWS: a task without MaxNumberOfMessagesPerSecond moves 500 a second from its start on, and its
-counts are exact at once. It stops at the first message whose source nobody knows, one that was sent to the dead-letter
-queue directly. The wording of the refusals of a rate, of an equal destination, of another kind of queue and of the
-cancellation of a task that has ended is not documented.
+What still differs from AWS: a task without MaxNumberOfMessagesPerSecond moves 500 per second from its start, and its
+counts are exact at once. It stops at the first message whose source is unknown, that is, one that was sent to the
+dead-letter queue directly. AWS does not document the wording of the refusals of a rate, of an equal destination, of
+another kind of queue and of the cancellation of a task that has ended.
 """
 
 import base64
@@ -37,7 +37,7 @@ MAXIMUM_RESULTS = 10
 
 @dataclass(kw_only=True)
 class MoveTask:
-    """A task that moves messages, as its thread carries it on; every reader and writer holds the queues' lock."""
+    """A task that moves messages, run by its thread; every reader and writer holds the queues' lock."""
 
     source_arn: str
     destination_arn: str | None
@@ -52,7 +52,7 @@ class MoveTask:
 
     @property
     def handle(self) -> str:
-        """What names the task to its caller."""
+        """The handle that the caller gets."""
         return base64.b64encode(json.dumps({"taskId": self.task_id, "sourceArn": self.source_arn}).encode()).decode()
 
     @property
@@ -76,7 +76,7 @@ class MoveTask:
         return {name: value for name, value in members.items() if value is not None}
 
 
-# The tasks of each source queue, which its ARN names across accounts and regions, oldest first.
+# The tasks of each source queue by its ARN, which is unique across accounts and regions; oldest first.
 _tasks: dict[str, list[MoveTask]] = {}
 
 
@@ -109,7 +109,7 @@ def _start(request: Mapping[str, Any], _: str) -> dict[str, Any]:
             destination_arn=destination_arn or None,
             per_second=per_second,
             to_move=len(_visible(source)),
-            # A task is known by its source and start: no two of a source start at once.
+            # A task is identified by its source and start: no two of a source start at once.
             started_at=max(int(time.time() * 1000), *(earlier.started_at + 1 for earlier in tasks), 0),
         )
         tasks.append(task)

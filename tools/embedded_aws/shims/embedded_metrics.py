@@ -1,13 +1,13 @@
-"""Extracts the metrics that functions write into their logs in the embedded metric format.
+"""Extracts the metrics that functions write to their logs in the embedded metric format.
 
 Gap: MiniStack stores such lines and emits no metric.
-AWS: CloudWatch Logs extracts them from log events: every metric once for each of the directive's sets of dimensions,
-with its unit, a list as so many values, at the document's timestamp.
+AWS: CloudWatch Logs extracts them from log events: each metric once per dimension set of the directive, with its unit,
+a list as that many values, at the document's timestamp.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 
-What still differs from AWS: every log event is looked through, whether a function wrote it or PutLogEvents with or
-without the header `x-amzn-logs-format`. A document that breaks the format is passed over without the metrics of the
-namespace AWS/Logs that count such, and the directive's StorageResolution is ignored.
+What still differs from AWS: every log event is scanned, whether a function wrote it or PutLogEvents with or without the
+header `x-amzn-logs-format`. A document that violates the format is skipped without the metrics of the namespace
+AWS/Logs that count such documents, and the directive's StorageResolution is ignored.
 """
 
 import json
@@ -37,11 +37,11 @@ class EmbeddedMetric:
 
 
 class BreaksTheFormat(Exception):
-    """A document that is meant to have metrics does not follow the specification."""
+    """A document that should contain metrics does not follow the specification."""
 
 
 def apply(emulator: Emulator) -> None:
-    """Look through every log event that is stored."""
+    """Scan every log event that is stored."""
     replace(internals("services.cloudwatch_logs"), "_append_log_events", _extract)
 
 
@@ -67,8 +67,8 @@ def _extract(append: Any) -> Any:
 
 
 def embedded_metrics(message: str, *, now_ms: int) -> list[EmbeddedMetric]:
-    """Return the metrics of a log event; none where it has none, or breaks the format."""
-    # Lambda may put a time and a request id before the document.
+    """Return the metrics of a log event; none if it has none or violates the format."""
+    # Lambda may prefix the document with a time and a request id.
     _, brace, rest = message.partition("{")
     if '"CloudWatchMetrics"' not in rest:
         return []

@@ -1,11 +1,11 @@
-"""Emits how the executions of state machines begin and end.
+"""Emits metrics of how the executions of state machines begin and end.
 
-Gap: MiniStack emits no metric of Step Functions.
-AWS: counts executions that were started, succeeded, failed, were aborted or timed out, in the namespace AWS/States with
-the dimension StateMachineArn.
+Gap: MiniStack emits no metrics of Step Functions.
+AWS: counts executions that started, succeeded, failed, were aborted or timed out, in the namespace AWS/States with the
+dimension StateMachineArn.
 https://docs.aws.amazon.com/step-functions/latest/dg/procedure-cw-metrics.html
 
-What still differs from AWS: there are no metrics of activities, of integrations, or of how long anything took.
+What still differs from AWS: there are no metrics of activities, of integrations, or of durations.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _METRICS = {
 
 
 def apply(emulator: Emulator) -> None:
-    """Emit wherever an execution's status changes."""
+    """Emit a metric whenever an execution's status changes."""
     replace(internals("services.stepfunctions"), "_emit_execution_status_event", _count)
 
 

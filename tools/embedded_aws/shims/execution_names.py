@@ -1,11 +1,11 @@
-"""Answers a StartExecution that is repeated while its execution runs as the first one was answered.
+"""Answers a StartExecution that is repeated while its execution runs with the first answer.
 
-Gap: MiniStack answers ExecutionAlreadyExists to every name that there is.
+Gap: MiniStack answers ExecutionAlreadyExists to every existing name.
 AWS: "StartExecution is idempotent for STANDARD workflows": with the same name and input as a running execution "the
 call succeeds and returns the same response as the original request"; otherwise it answers ExecutionAlreadyExists.
 https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 
-What still differs from AWS: a name is free again there 90 days after its execution has ended; here never.
+What still differs from AWS: on AWS a name is free again 90 days after its execution has ended; here never.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from embedded_aws.ministack_internals import internals, replace
 
 
 def apply(emulator: Emulator) -> None:
-    """Look for a running execution of the same name and input before one is started."""
+    """Before an execution starts, look for a running one with the same name and input."""
     replace(internals("services.stepfunctions"), "_start_execution", _idempotent)
 
 

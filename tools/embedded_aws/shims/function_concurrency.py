@@ -1,19 +1,19 @@
-"""Bounds how many invocations of a function run at once, and ends the processes that nobody needs.
+"""Limits how many invocations of a function run at once, and ends idle processes.
 
-Gap: MiniStack bounds all functions together by half of the memory at 21 MB an invocation, hundreds on a laptop, and one
-function only by PutFunctionConcurrency: a template's ReservedConcurrentExecutions is dropped. It keeps one process of
-each version of each function for ever.
-AWS: an account has a quota of concurrent executions, a function at most what is reserved for it. What is beyond either
-is refused: `Invoke` answers 429 TooManyRequestsException, and nothing waits. An execution counts until it ends, whoever
-still waits for it. Execution environments that are idle for some minutes are ended.
+Gap: MiniStack limits all functions together to half of the memory at 21 MB per invocation, hundreds on a laptop, and a
+single function only by PutFunctionConcurrency: a template's ReservedConcurrentExecutions is dropped. It keeps one
+process of each version of each function for ever.
+AWS: an account has a quota of concurrent executions, a function at most its reservation. Anything above either is
+refused: `Invoke` answers 429 TooManyRequestsException, and nothing waits. An execution counts until it ends, whether or
+not its caller still waits. Execution environments that are idle for some minutes are ended.
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-concurrency.html
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 
 What still differs from AWS: the quota is this machine's (`embedded_aws.concurrency`), not 1,000, and every function
-without a reservation has one of its own, so that no function takes all of it from the others. Where the event source
-mappings of a function want more together than it may have, each gets its part of it and receives no more messages
-than that: on AWS's quota they would not be throttled either.
+without a reservation has its own, so no function takes all of it from the others. If the event source mappings of a
+function together want more than it may have, each gets its share and receives no more messages than that: on AWS's
+quota they would not be throttled either.
 """
 
 import os
@@ -33,14 +33,14 @@ lambda_service = internals("services.lambda_svc")
 
 
 def apply(emulator: Emulator) -> None:
-    """Bound the executions where MiniStack counts them, and its processes where it takes and returns them."""
+    """Limit the executions where MiniStack counts them, and its processes where it takes and returns them."""
     bounds = bounds_of(
         cores=os.process_cpu_count() or 1,
         memory_bytes=lambda_service._memory_budget_bytes(),
         function=emulator.concurrency,
     )
     _bound(bounds)
-    # Whoever takes a worker holds a slot of the account, so that one of the others is idle where all slots' are there.
+    # Taking a worker requires a slot of the account, so if all slots' workers exist, one of the others is idle.
     pool = Pool(lambda_runtime._workers, lambda_runtime._lock, most=bounds.account, end=lambda_runtime.kill_workers)
     _use(pool)
     background.every(
@@ -55,7 +55,7 @@ def apply(emulator: Emulator) -> None:
 def _bound(bounds: Bounds) -> None:
     def reserved_or_bound(reserved_concurrency: Any) -> Any:
         def bound_of(function: Any, config: dict[str, Any]) -> int:
-            # As it is now: what is tried again carries the function as it was when it was asked for.
+            # The current version: a retry carries the function as it was when it was requested.
             current = lambda_service._functions.get(config["FunctionName"]) or function
             reserved = reserved_concurrency(current, config)
             return bounds.function if reserved is None else int(reserved)
@@ -80,7 +80,7 @@ def _use(pool: Pool[Any]) -> None:
             return
         process = worker._proc
         if process is None or process.poll() is not None:
-            pool.discard(worker)  # used last, it would be the next one's, who would wait for it to start again
+            pool.discard(worker)  # as the last used it would be reused next, and would have to start again
         else:
             pool.give_back(worker, now=time.monotonic())
 

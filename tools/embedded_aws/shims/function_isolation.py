@@ -1,20 +1,20 @@
-"""Runs each Python function by AWS's own runtime client, on an interpreter of its own and in Lambda's environment.
+"""Runs each Python function with AWS's own runtime client, on a separate interpreter and in Lambda's environment.
 
 Gap: MiniStack runs functions on its own interpreter, in its own environment: its site-packages mask what a bundle
-lacks, its variables leak in, layers come before the function's code, an exception kills the process and loses its
+lacks, its variables leak in, layers come before the function's code, and an exception kills the process and loses its
 type.
-AWS: the runtime client (awslambdaric) imports the handler, and a function sees its code, then its layers, then the
-runtime; the variables that AWS defines and its own; and nothing of the machine.
+AWS: the runtime client (awslambdaric) imports the handler. A function sees its code, then its layers, then the runtime;
+the variables that AWS defines and its own; and nothing of the machine.
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html (Defined runtime environment variables)
 https://docs.aws.amazon.com/lambda/latest/dg/python-package.html (Dependency search path)
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 
 What still differs from AWS:
 - Layers are merged, later over earlier, into one folder as on AWS, but that folder is not named /opt. It is on the
-  search paths of Python, programs and libraries at /opt's places; only code that spells out "/opt" misses it.
-- AWS_ENDPOINT_URL leads the SDK to the emulator, unless the function's configuration sets its own.
-- HOME and TMPDIR lie in a folder of the execution environment, so that neither the developer's ~/.aws nor /tmp is
-  seen.
+  search paths of Python, programs and libraries in /opt's place; only code that spells out "/opt" misses it.
+- AWS_ENDPOINT_URL points the SDK to the emulator, unless the function's configuration sets its own.
+- HOME and TMPDIR are in a folder of the execution environment, so functions see neither the developer's ~/.aws nor
+  /tmp.
 - Memory, /tmp's size and a read-only file system are not enforced.
 """
 
@@ -44,8 +44,8 @@ from typing import Any
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
-# Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel ends together with the thread
-# that started it (prctl PR_SET_PDEATHSIG, SIGKILL): a function never outlives an emulator that was killed.
+# Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel kills when the thread that
+# started it ends (prctl PR_SET_PDEATHSIG, SIGKILL): a function never outlives an emulator that was killed.
 _START = """
 import ctypes, os, runpy, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -74,7 +74,7 @@ def apply(emulator: Emulator) -> None:
             packages=Packages(folder),
             gateway_url=emulator.gateway_url,
             clock=emulator.clock,
-            # To the kernel, the thread that starts a process is its parent: this one lives as long as the server.
+            # To the kernel, the thread that starts a process is its parent: this thread lives as long as the server.
             starter=ThreadPoolExecutor(max_workers=1, thread_name_prefix="function-starter"),
         ),
     )
@@ -101,14 +101,14 @@ def _is_python(config: dict[str, Any]) -> bool:
 
 
 class Packages:
-    """The unpacked code and layers, one folder for each distinct content, shared by the workers that run it."""
+    """The unpacked code and layers, one folder per distinct content, shared by the workers that run it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
 
     def unpack(self, archives: Sequence[bytes]) -> Path:
-        """Return a folder in which the archives lie over each other, the last one on top."""
+        """Return a folder with the archives unpacked over each other, the last one on top."""
         digest = hashlib.sha256(b"".join(hashlib.sha256(archive).digest() for archive in archives)).hexdigest()
         target = self._folder / digest[:32]
         with self._lock:
@@ -124,7 +124,7 @@ class Packages:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings:
-    """What every worker needs beside its function's configuration."""
+    """What every worker needs besides its function's configuration."""
 
     python: str
     packages: Packages
@@ -143,12 +143,12 @@ class InitializationFailed(Exception):
 
 
 class RuntimeApiServer(socketserver.ThreadingTCPServer):
-    """The Runtime API of one execution environment, on a port of its own."""
+    """The Runtime API of one execution environment, on its own port."""
 
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: the client's end of the connection goes whenever an execution environment ends."""
+        """Log nothing: the client's end of the connection closes whenever an execution environment ends."""
 
 
 class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack publishes no types.
@@ -161,7 +161,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
     def invoke(self, *arguments: Any, **options: Any) -> Any:
         """Run one invocation; a handler that cannot be imported fails it with the runtime client's own error.
 
-        Whatever MiniStack sees raised here, it ends all processes of the function for.
+        If anything is raised here, MiniStack ends all processes of the function.
         """
         try:
             return super().invoke(*arguments, **options)
@@ -225,11 +225,11 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
 
     def _build_handler_class(self, generation: int, pending: Any) -> Any:
         handler = super()._build_handler_class(generation, pending)
-        # One packet for an answer's head and body: two of them wait for each other (Nagle and delayed acknowledgement).
+        # One packet for head and body of an answer: two would wait for each other (Nagle and delayed acknowledgement).
         return type("RuntimeApiHandler", (handler,), {"wbufsize": -1, "disable_nagle_algorithm": True})
 
     def _drain_stderr_bounded(self, first_line_wait: float = 0.001, **_: float) -> Any:
-        # The client flushes every line before it posts its response: what belongs to it is in the pipe by now.
+        # The client flushes every line before it posts its response, so all of its output is in the pipe by now.
         deadline = time.monotonic() + _LOG_DRAIN_SECONDS
         while self._unread_log_bytes() and time.monotonic() < deadline:
             time.sleep(0.0005)
@@ -237,7 +237,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
 
     def _unread_log_bytes(self) -> int:
         unread = array.array("i", [0])
-        # Where the process is gone already, its pipe is too.
+        # If the process is already gone, its pipe is too.
         with suppress(AttributeError, ValueError, OSError):
             fcntl.ioctl(self._proc.stdout.fileno(), termios.FIONREAD, unread)
         return unread[0]
@@ -273,7 +273,7 @@ def _layer_search_path(config: dict[str, Any], opt: Path) -> list[str]:
 
 
 def _unreserved_variables(task_root: Path, opt: Path) -> dict[str, str]:
-    """What Lambda defines and a function's configuration may change."""
+    """Variables that Lambda defines and a function's configuration may change."""
     return {
         "LANG": "en_US.UTF-8",
         "TZ": ":UTC",
@@ -285,7 +285,7 @@ def _unreserved_variables(task_root: Path, opt: Path) -> dict[str, str]:
 
 
 def _reserved_variables(config: dict[str, Any], region: str, task_root: Path, *, port: int) -> dict[str, str]:
-    """What Lambda defines and nobody may change."""
+    """Variables that Lambda defines and nobody may change."""
     version = config.get("Version", "$LATEST")
     logging = config.get("LoggingConfig") or {}
     log_stream = f"{time.strftime('%Y/%m/%d', time.gmtime())}/[{version}]{secrets.token_hex(16)}"

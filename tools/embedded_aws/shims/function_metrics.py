@@ -1,13 +1,13 @@
-"""Emits the metrics of every invocation of a function, whoever asked for it.
+"""Emits the metrics of every invocation of a function, whoever requested it.
 
-Gap: MiniStack emits them for direct invocations only, not for those by queues, schedules and APIs, and counts a
+Gap: MiniStack emits them only for direct invocations, not for those by queues, schedules and APIs, and counts a
 throttled request twice, as an invocation and as a throttle.
 AWS: every invocation counts, a throttled request only as a throttle. The namespace is AWS/Lambda, the dimension
 FunctionName.
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
 
 What still differs from AWS: there are no metrics by version or alias or over all functions. Duration is that of the
-whole invocation, a cold start included, in whole milliseconds.
+whole invocation, including a cold start, in whole milliseconds.
 """
 
 import time
@@ -21,7 +21,7 @@ NAMESPACE = "AWS/Lambda"
 
 
 def apply(emulator: Emulator) -> None:
-    """Emit where every invocation passes, and nowhere else."""
+    """Emit in the one place that every invocation passes, and nowhere else."""
     lambda_service = internals("services.lambda_svc")
     replace(lambda_service, "_emit_lambda_metrics", lambda _: lambda *arguments, **options: None)
     replace(lambda_service, "_acquire_execution_slot", _emit_throttle)

@@ -1,14 +1,14 @@
-"""Creates the routes, authorizers and CORS configuration of an HTTP API that is defined by its OpenAPI `Body`.
+"""Creates the routes, authorizers and CORS configuration of an HTTP API from its OpenAPI `Body`.
 
 Gap: MiniStack drops the `Body` of `AWS::ApiGatewayV2::Api`, which is all that `AWS::Serverless::HttpApi` expands to;
 the stack succeeds and every route answers 404.
-AWS: the body is imported when the API is created and imported again when it is updated, under the same API id.
+AWS: the body is imported when the API is created, and again when it is updated, under the same API id.
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-open-api.html
 https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-swagger-extensions.html
 https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-swagger-extensions-authorizer.html
 
-What still differs from AWS: a function may be invoked as an authorizer without the permission that it takes there
-(tests/unit/test_template.py holds it), and a token without `exp` never expires.
+What still differs from AWS: a function may be invoked as an authorizer without the permission that AWS requires
+(tests/unit/test_template.py checks that it is there), and a token without `exp` never expires.
 """
 
 import json
@@ -23,7 +23,7 @@ _RESOURCE_TYPE = "AWS::ApiGatewayV2::Api"
 _METHODS = {name: name.upper() for name in ("get", "put", "post", "delete", "options", "head", "patch", "trace")}
 _METHODS["x-amazon-apigateway-any-method"] = "ANY"
 
-# What the extension's types are called where authorizers are resources, and what a route that uses one is called.
+# The names of the extension's types where authorizers are resources, and the type of a route that uses one.
 _AUTHORIZER_TYPES = {"request": "REQUEST", "jwt": "JWT"}
 _AUTHORIZATION_TYPES = {"REQUEST": "CUSTOM", "JWT": "JWT"}
 
@@ -39,7 +39,7 @@ class ImportedRoute:
 
 
 def apply(emulator: Emulator) -> None:
-    """Import the body wherever CloudFormation creates or updates an HTTP API."""
+    """Import the body whenever CloudFormation creates or updates an HTTP API."""
     replace_resource_handler(_RESOURCE_TYPE, "create", _create_with_body)
     replace_resource_handler(_RESOURCE_TYPE, "update", _update_with_body)
 
@@ -47,7 +47,7 @@ def apply(emulator: Emulator) -> None:
 def _create_with_body(create: Any) -> Any:
     def create_api(logical_id: str, properties: dict[str, Any], stack_name: str) -> Any:
         body = properties.get("Body") or {}
-        routes = list(imported_routes(body))  # Refuses a body that cannot be imported before anything is made of it.
+        routes = list(imported_routes(body))  # Refuses an invalid body before anything is created.
         api_id, attributes = create(logical_id, _with_imported_properties(properties, body), stack_name)
         _reconcile_routes(api_id, [], routes, _reconcile_authorizers(api_id, body))
         return api_id, attributes
@@ -80,7 +80,7 @@ def _update_with_body(update: Any) -> Any:
 
 
 def imported_routes(body: Mapping[str, Any]) -> Iterator[ImportedRoute]:
-    """Read the routes that API Gateway makes of an OpenAPI body."""
+    """Read the routes that API Gateway creates from an OpenAPI body."""
     schemes = _security_schemes(body)
     for path, operations in (body.get("paths") or {}).items():
         for name, method in _METHODS.items():
@@ -101,7 +101,7 @@ def imported_routes(body: Mapping[str, Any]) -> Iterator[ImportedRoute]:
 
 
 def imported_authorizers(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Read the authorizers that API Gateway makes of an OpenAPI body's security schemes."""
+    """Read the authorizers that API Gateway creates from an OpenAPI body's security schemes."""
     for name, scheme in _security_schemes(body).items():
         extension = scheme.get("x-amazon-apigateway-authorizer")
         kind = _AUTHORIZER_TYPES.get(str((extension or {}).get("type", "")).lower())
@@ -117,7 +117,7 @@ def imported_authorizers(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "authorizerCredentialsArn": extension.get("authorizerCredentials"),
         }
         kept = ("authorizerUri", "authorizerPayloadFormatVersion", "enableSimpleResponses", "jwtConfiguration")
-        # CloudFormation may hand numbers over as text.
+        # CloudFormation may pass numbers as text.
         numbers = {"authorizerResultTtlInSeconds": int(extension.get("authorizerResultTtlInSeconds", 300))}
         copied = {option: extension[option] for option in kept if option in extension}
         yield {option: value for option, value in {**renamed, **numbers, **copied}.items() if value is not None}
@@ -139,7 +139,7 @@ def _authorization(route_key: str, security: Any, schemes: Mapping[str, Any]) ->
     kind = str(scheme.get("x-amazon-apigateway-authorizer", {}).get("type", "")).lower()
     if not others and kind in _AUTHORIZER_TYPES:
         return _AUTHORIZATION_TYPES[_AUTHORIZER_TYPES[kind]], name
-    # An authorizer that is silently skipped would open the route.
+    # Silently skipping an authorizer would open the route.
     raise ValueError(
         f"Route '{route_key}' requires the security scheme '{', '.join(required)}', and the embedded AWS knows only "
         "one a route: x-amazon-apigateway-authtype awsSigv4, or x-amazon-apigateway-authorizer of type request or jwt. "
@@ -179,7 +179,7 @@ def _with_imported_properties(properties: dict[str, Any], body: Mapping[str, Any
 
 
 def _reconcile_authorizers(api_id: str, body: Mapping[str, Any]) -> dict[str, str]:
-    """Make the API's authorizers those of the body; returns their ids by name. One that stays keeps its id."""
+    """Make the API's authorizers match the body; return their ids by name. An unchanged one keeps its id."""
     api_gateway = internals("services.apigateway")
     existing = {
         (authorizer["name"], authorizer["authorizerType"]): authorizer["authorizerId"]

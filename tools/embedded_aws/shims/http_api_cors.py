@@ -1,10 +1,10 @@
-"""Answers CORS preflights as an HTTP API does, and routes OPTIONS like any other method where CORS is not configured.
+"""Answers CORS preflights as an HTTP API does, and routes OPTIONS like any other method if CORS is not configured.
 
-Gap: MiniStack answers every OPTIONS request itself, with 403 where the API has no CORS configuration or the origin is
-not allowed, reads the configuration of a raw `AWS::ApiGatewayV2::Api` only in lower camel case, and where every origin
-is allowed adds CORS headers to all answers.
+Gap: MiniStack answers every OPTIONS request itself: with 403 if the API has no CORS configuration or the origin is not
+allowed. It reads the configuration of a raw `AWS::ApiGatewayV2::Api` only in lower camel case, and adds CORS headers to
+all answers if every origin is allowed.
 AWS: with a CORS configuration the gateway answers the preflight with 204, and an origin that is not allowed gets no
-CORS headers; without one OPTIONS is an ordinary request, whose route decides. "To return CORS headers, your request
+CORS headers; without one, OPTIONS is an ordinary request, and its route decides. "To return CORS headers, your request
 must contain an origin header."
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html
 """
@@ -15,7 +15,7 @@ from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace, replace_resource_handler
 
 # MiniStack compares the method with "OPTIONS" before it looks up a route. A trailing space gets a request past that
-# comparison; the two functions that go on to read the method strip it again.
+# comparison; the two functions that read the method afterwards strip it again.
 _ROUTED_OPTIONS = "OPTIONS "
 
 _API = "AWS::ApiGatewayV2::Api"

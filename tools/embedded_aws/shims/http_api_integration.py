@@ -1,11 +1,11 @@
-"""Hands requests to the function, and the function's failures to the client, as an HTTP API's Lambda integration does.
+"""Passes requests to the function, and its failures to the client, as an HTTP API's Lambda integration does.
 
-Gap: MiniStack hands over events of any size, leaves null path parameters and raw cookies in them, waits without end,
-and answers a function that failed with 502 and the function's own error.
-AWS: an event above the 6 MB of a synchronous invocation is answered with 413 and the function is not invoked; a
+Gap: MiniStack passes events of any size, leaves null path parameters and raw cookies in them, waits without limit, and
+answers with 502 and the function's own error if the function failed.
+AWS: an event above the 6 MB of a synchronous invocation is answered with 413, and the function is not invoked; a
 function that failed is a 500 {"message":"Internal Server Error"}; one that is throttled, or takes longer than the
-integration's timeout (30 s at most), is a 503 {"message":"Service Unavailable"}. The guides say of a throttled one no
-more than that API Gateway makes a 5xx of what the Lambda API rejects, and does not invoke again; 503 is what is seen.
+integration's timeout (30 s at most), is a 503 {"message":"Service Unavailable"}. About a throttled function the guides
+say only that API Gateway turns a rejection by the Lambda API into a 5xx and does not invoke again; 503 is observed.
 https://docs.aws.amazon.com/lambda/latest/dg/services-apigateway-errors.html
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-troubleshooting-lambda.html
@@ -22,8 +22,8 @@ from embedded_aws.ministack_internals import internals, replace
 
 MAXIMUM_EVENT_BYTES = 6 * 1024 * 1024
 
-# The timeout of the integration that the current request has reached. MiniStack invokes authorizers and the routes of
-# WebSockets through the same function as integrations; those have none, and stay as they are.
+# The timeout of the current request's integration. MiniStack invokes authorizers and WebSocket routes through the same
+# function as integrations; those have no such timeout and are unchanged.
 _timeout_seconds: ContextVar[float | None] = ContextVar("integration_timeout_seconds", default=None)
 
 

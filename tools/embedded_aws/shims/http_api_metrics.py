@@ -1,11 +1,11 @@
-"""Emits the metrics of HTTP APIs: how many requests, how many failed on which side, and how long they took.
+"""Emits the metrics of HTTP APIs: how many requests, how many client and server errors, and how long they took.
 
-Gap: MiniStack emits no metric of API Gateway.
-AWS: every request is a datum of each metric, the errors' 0 or 1, with the dimension ApiId and with ApiId and Stage.
+Gap: MiniStack emits no metrics of API Gateway.
+AWS: every request is a datum of each metric (0 or 1 for errors), with the dimension ApiId and with ApiId and Stage.
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-metrics.html
 
 What still differs from AWS: IntegrationLatency, DataProcessed and the metrics of single routes are not emitted.
-Requests that the local front refuses itself, because their API or body is none, do not count.
+Requests that the local front end itself refuses, because there is no such API or the body is invalid, do not count.
 """
 
 import time
@@ -19,7 +19,7 @@ NAMESPACE = "AWS/ApiGateway"
 
 
 def apply(emulator: Emulator) -> None:
-    """Look at every answer of an API."""
+    """Watch every answer of an API."""
     replace(internals("services.apigateway"), "_handle_execute_in_scope", _emit)
 
 

@@ -1,9 +1,9 @@
-"""Takes the concurrency of an event source mapping from a parameter of the stack.
+"""Lets a stack parameter set the concurrency of an event source mapping.
 
-Gap: MiniStack keeps what a template's `Ref` of a parameter gives, which is text, and then fails to compare it with a
-number whenever it polls: no message of the queue is ever handed on.
-AWS: a parameter's value becomes a string where it is used, also that of type Number, and CloudFormation turns it into
-what the property is; `MaximumConcurrency` is an integer.
+Gap: MiniStack keeps the value of a template's `Ref` to a parameter, which is text, and fails to compare it with a
+number whenever it polls: no message of the queue is ever passed on.
+AWS: a parameter's value is a string where it is used, even if its type is Number, and CloudFormation converts it to the
+property's type; `MaximumConcurrency` is an integer.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-section-structure.html
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-lambda-eventsourcemapping-scalingconfig.html
 """
@@ -17,7 +17,7 @@ _MAPPING = "AWS::Lambda::EventSourceMapping"
 
 
 def apply(emulator: Emulator) -> None:
-    """Make it a number wherever a stack makes or changes a mapping."""
+    """Convert it to a number whenever a stack creates or updates a mapping."""
     replace_resource_handler(_MAPPING, "create", _creating)
     replace_resource_handler(_MAPPING, "update", _updating)
 

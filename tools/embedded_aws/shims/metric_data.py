@@ -1,4 +1,4 @@
-"""How the shims put data into CloudWatch: few of them, however much happens."""
+"""How the shims put data into CloudWatch: with few data, however much happens."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ _putting = threading.RLock()
 
 
 def observe(namespace: str, metric: str, dimensions: Mapping[str, str], value: float, unit: str = "Count") -> None:
-    """Put a value that was seen once; equal ones of a minute share a datum, as PutMetricData's Values and Counts do."""
+    """Put a value observed once; equal values of a minute share a datum, like PutMetricData's Values and Counts."""
     with _putting:
         data, now = _data(namespace, metric, dimensions), time.time()
         for datum in _of_this_minute(data, now):
@@ -24,16 +24,16 @@ def observe(namespace: str, metric: str, dimensions: Mapping[str, str], value: f
 
 
 def measure(namespace: str, metric: str, dimensions: Mapping[str, str], level: float, unit: str = "Count") -> None:
-    """Put a level: the one datum of this minute is the latest."""
+    """Put a level: the minute's one datum is the latest value."""
     with _putting:
         data, now = _data(namespace, metric, dimensions), time.time()
         outdated = len(list(_of_this_minute(data, now)))
-        # In one step: whoever reads meanwhile sees one level or the other.
+        # In one step: a concurrent reader sees one level or the other.
         data[len(data) - outdated :] = [_datum(now, level, unit, dimensions)]
 
 
 def count(namespace: str, metric: str, dimensions: Mapping[str, str], number: int) -> None:
-    """Add to a number: the one datum of this minute is the sum so far."""
+    """Add to a number: the minute's one datum is the sum so far."""
     with _putting:
         so_far = sum(datum["Value"] for datum in _of_this_minute(_data(namespace, metric, dimensions), time.time()))
         measure(namespace, metric, dimensions, so_far + number)

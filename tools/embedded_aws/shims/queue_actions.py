@@ -1,4 +1,4 @@
-"""What the shims of SQS share: its errors, its lock, and the one way to replace what it does on a request."""
+"""What the SQS shims share: its errors, its lock, and the one way to replace an action."""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from embedded_aws.ministack_internals import internals, replace
 
 
 def replace_action(action: str, build: Callable[[Any], Any]) -> None:
-    """Put `build(original)` in the place of an action of SQS, for requests and for MiniStack's own calls."""
+    """Replace an action of SQS by `build(original)`, for requests and for MiniStack's own calls."""
     sqs = internals("services.sqs")
     name = sqs._HANDLERS[action].__name__
     replace(sqs, name, lambda original: functools.wraps(original)(build(original)))

@@ -1,12 +1,12 @@
-"""Keeps a queue's messages whole while several threads send, receive and delete.
+"""Keeps a queue's messages consistent while several threads send, receive and delete.
 
 Gap: MiniStack serves requests in one thread and polls for functions in another, and both rewrite a queue's list of
-messages without a lock that they share: a message sent meanwhile is lost, and a deleted one is there again.
-AWS: a message that SendMessage has answered for is stored redundantly, and kept until it is deleted or too old.
+messages without a shared lock: a message sent meanwhile is lost, and a deleted one reappears.
+AWS: once SendMessage has answered, a message is stored redundantly and kept until it is deleted or too old.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-basic-architecture.html
 
-What still differs from AWS: a standard queue there may deliver a message twice, out of order or after its deletion.
-Here it never does by itself, so a test that wants duplicates has to send them.
+What still differs from AWS: there a standard queue may deliver a message twice, out of order or after its deletion.
+Here it never does so itself, so a test that wants duplicates has to send them.
 """
 
 import functools
@@ -35,7 +35,7 @@ _DELIVERIES = {
 
 
 def apply(emulator: Emulator) -> None:
-    """Let whatever changes a queue's messages hold one lock, which a thread may take again."""
+    """Hold one reentrant lock in everything that changes a queue's messages."""
     sqs = internals("services.sqs")
     lock = threading.RLock()
     replace(sqs, "_queues_lock", lambda _: lock)

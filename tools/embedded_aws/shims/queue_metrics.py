@@ -1,18 +1,18 @@
-"""Emits the metrics of queues: what lies in each, how old it is, and what was sent, received and deleted.
+"""Emits the metrics of queues: how many messages are in each, how old they are, and how many come and go.
 
-Gap: MiniStack emits no metric of SQS.
-AWS: SQS emits them once a minute in the namespace AWS/SQS with the dimension QueueName. A dead letter's age counts
-from its move; a message that was received three times no longer counts for ApproximateAgeOfOldestMessage, whether it
-has a dead-letter queue or not.
+Gap: MiniStack emits no metrics of SQS.
+AWS: SQS emits them once a minute in the namespace AWS/SQS with the dimension QueueName. A dead letter's age counts from
+its move; a message that was received three times no longer counts for ApproximateAgeOfOldestMessage, with or without a
+dead-letter queue.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html
 
-A queue is measured every second and has one datum a minute, as on AWS; until the minute is over the datum is brought
-up to date. So whoever asks sees now what AWS would show in a minute, and never more data than AWS would have.
+A queue is measured every second and has one datum per minute, as on AWS; the datum is updated until the minute is over.
+So a reader sees now what AWS would show in a minute, and never more data than AWS would have.
 
-What still differs from AWS: queues that nobody uses are measured too, without the delay of up to 15 minutes after a
-queue was idle. An empty queue's oldest message is 0 seconds old. A dead letter's receives before its move do not
-count; AWS leaves it open. NumberOfMessagesSent knows nothing of what SNS, S3 and EventBridge deliver.
+What still differs from AWS: unused queues are measured too, without the delay of up to 15 minutes after a queue was
+idle. An empty queue's oldest message is 0 seconds old. A dead letter's receives before its move do not count; AWS does
+not document it. NumberOfMessagesSent does not include what SNS, S3 and EventBridge deliver.
 """
 
 import json
@@ -32,12 +32,12 @@ INTERVAL_SECONDS = 1
 RECEIVES_THAT_HIDE_AN_AGE = 3
 
 _SENT, _RECEIVED, _DELETED = "NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted"
-# What happened since the last measurement, by the queue's ARN and the metric's name.
+# Events since the last measurement, by the queue's ARN and the metric's name.
 _happened: Counter[tuple[str, str]] = Counter()
 
 
 def apply(emulator: Emulator) -> None:
-    """Count what happens to messages, and measure every queue again and again."""
+    """Count what happens to messages, and measure every queue periodically."""
     sqs = internals("services.sqs")
     replace(sqs, "_dlq_sweep", _mark_moved)
     replace(sqs, "_collect_msgs", _count_received)
@@ -123,7 +123,7 @@ def _measure(queue: Any) -> None:
 
 
 def oldest_age_seconds(messages: list[dict[str, Any]], *, now: float) -> float:
-    """Return how long the oldest message has been in its queue, of those that count for it."""
+    """Return how long the oldest message has been in its queue, among those that count for it."""
     ages = [
         now - message.get("moved_at", message["sent_at"])
         for message in messages

@@ -1,14 +1,14 @@
-"""Takes a receipt handle for what it is after its message was received again or deleted, or is visible again.
+"""Keeps a receipt handle valid after its message was received again, deleted or made visible again.
 
-Gap: MiniStack forgets a receipt handle with the next receive and with the deletion, and calls it invalid from then on;
-it changes the visibility of messages that are not in flight.
-AWS: deleting by an outdated handle succeeds, though the message may stay, and so does deleting once more, which makes
-a repeated DeleteMessage harmless. Visibility can be changed only while the message is in flight.
+Gap: MiniStack forgets a receipt handle at the next receive and at the deletion, and calls it invalid from then on; it
+also changes the visibility of messages that are not in flight.
+AWS: deleting by an outdated handle succeeds, though the message may stay, and so does deleting again, which makes a
+repeated DeleteMessage harmless. Visibility can be changed only while the message is in flight.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
 
-What still differs from AWS: by an outdated handle nothing is ever deleted here, where AWS leaves it open. Receipt
-handles survive no queue of another name, and can be read: they name the queue and the message.
+What still differs from AWS: deleting by an outdated handle never deletes anything here; AWS leaves it open. Receipt
+handles do not survive a renamed queue, and are readable: they name the queue and the message.
 """
 
 import base64
@@ -25,7 +25,7 @@ _INVALID = "ReceiptHandleIsInvalid"
 
 
 def apply(emulator: Emulator) -> None:
-    """Give out handles that can be recognised, and recognise them."""
+    """Issue handles that can be recognised, and recognise them."""
     replace(internals("services.sqs"), "_collect_msgs", _give_recognisable_handles)
     replace_action("DeleteMessage", _delete)
     replace_action("DeleteMessageBatch", _delete_batch)
@@ -109,7 +109,7 @@ def _change_visibility_batch(change: Any) -> Any:
 
 
 def _reason_to_refuse(queue: Any, handle: str) -> str | None:
-    """Say why the visibility of this handle's message cannot change; a handle of nobody is MiniStack's to refuse."""
+    """Explain why the visibility of this handle's message cannot change; MiniStack itself refuses unknown handles."""
     in_flight = {message["receipt_handle"] for message in queue["messages"] if message["visible_at"] > time.time()}
     if handle in in_flight or not _is_of_queue(handle, queue):
         return None

@@ -1,9 +1,9 @@
-"""Asks for the permissions that AWS asks for, where SQS is sent a batch and where a log group is written to.
+"""Checks the permissions that AWS checks for batches of SQS messages and for writes to log groups.
 
-Gap: MiniStack asks for `sqs:SendMessageBatch`, which no policy can name; and for log groups by an ARN without the `:*`
-that policies name them by.
-AWS: SendMessageBatch, DeleteMessageBatch and ChangeMessageVisibilityBatch need the permission of the action that they
-repeat. A log group is named with `:*` at its end, for every action but those of tags.
+Gap: MiniStack checks `sqs:SendMessageBatch`, which no policy can name; and it checks log groups by an ARN without the
+`:*` with which policies name them.
+AWS: SendMessageBatch, DeleteMessageBatch and ChangeMessageVisibilityBatch need the permission of the single action. A
+log group's ARN ends with `:*`, for every action except those on tags.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-api-permissions-reference.html
 https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_LogGroup.html (arn)
 """
@@ -17,7 +17,7 @@ _BATCH = "Batch"
 
 
 def apply(emulator: Emulator) -> None:
-    """Name the permission of a batch by its single action, and log groups as policies do."""
+    """Use the single action's permission for a batch, and name log groups as policies do."""
     actions = internals("core.iam_actions")
     replace(actions, "extract_iam_action", _by_single_action)
     replace(actions, "extract_resource_arn", _by_whole_group)

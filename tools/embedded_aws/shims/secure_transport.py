@@ -1,12 +1,12 @@
-"""Takes the loopback for TLS, which it stands in for, so that policies that ask for TLS can be deployed as they are.
+"""Treats plain http on the loopback as TLS, so that policies that require TLS can be deployed unchanged.
 
-Gap: MiniStack is spoken to in plain http, and says so to the policies that it evaluates: `aws:SecureTransport` is
-false, in its own services' deliveries too. A bucket that refuses plain http then refuses everybody.
-AWS: SDKs speak https to it, and `aws:SecureTransport` says whether the request came by TLS.
+Gap: MiniStack is reached by plain http, and says so to the policies that it evaluates: `aws:SecureTransport` is false,
+also in its own services' deliveries. A bucket that refuses plain http then refuses everybody.
+AWS: SDKs use https, and `aws:SecureTransport` says whether the request came by TLS.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-securetransport
 
-What still differs from AWS: a request counts as one in plain http where it says so itself, by `X-Forwarded-Proto:
-http`, as a proxy that ends TLS would say it. What a service delivers by itself has the key, as true; on AWS, none.
+What still differs from AWS: a request counts as plain http only if it says so itself, with `X-Forwarded-Proto: http`,
+as a proxy that terminates TLS would. For a service's own deliveries the key is true; on AWS it does not exist.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ _HEADER = b"x-forwarded-proto"
 
 
 def apply(emulator: Emulator) -> None:
-    """Say https of every request that does not say what it is, and of MiniStack's own deliveries."""
+    """Report https for every request that does not say otherwise, and for MiniStack's own deliveries."""
     if internals("app").AUTH:
         replace(internals("app"), "app", _by_tls)
         replace(

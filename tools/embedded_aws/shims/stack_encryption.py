@@ -1,8 +1,8 @@
 """Encrypts the buckets and tables of a stack as its template says.
 
-Gap: MiniStack takes BucketEncryption and SSESpecification for comments when a stack makes a bucket or a table, and of
-an update of SSESpecification only that there was one.
-AWS: they say whether, and by which key of KMS, everything in them is encrypted.
+Gap: MiniStack ignores BucketEncryption and SSESpecification when a stack creates a bucket or a table, and on an update
+of SSESpecification notes only that there was one.
+AWS: they say whether everything in them is encrypted, and by which KMS key.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-s3-bucket-bucketencryption.html
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-dynamodb-table-ssespecification.html
 """
@@ -19,7 +19,7 @@ _BUCKET, _TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::Table"
 
 
 def apply(emulator: Emulator) -> None:
-    """Tell the stores wherever a stack makes or changes one."""
+    """Tell the stores whenever a stack creates or changes one."""
     for resource_type, encrypt in ((_BUCKET, _encrypt_bucket), (_TABLE, _encrypt_table)):
         replace_resource_handler(resource_type, "create", partial(_creating, encrypt))
         replace_resource_handler(resource_type, "update", partial(_updating, encrypt))
@@ -66,6 +66,6 @@ def _encrypt_bucket(name: str, properties: dict[str, Any]) -> None:
 def _encrypt_table(name: str, properties: dict[str, Any]) -> None:
     dynamodb = internals("services.dynamodb")
     said = properties.get("SSESpecification")
-    # In a template it is called SSEEnabled, in the API Enabled.
+    # A template calls it SSEEnabled, the API Enabled.
     specification = said and {**said, "Enabled": said["SSEEnabled"]}
     dynamodb._tables[name]["SSEDescription"] = dynamodb._sse_description_from_spec(specification)

@@ -1,7 +1,7 @@
-"""Takes a state machine's definition from a YAML file.
+"""Accepts a state machine definition in a YAML file.
 
-Gap: MiniStack keeps the text of a definition in S3 as it is, and every execution of one in YAML fails.
-AWS: "The state machine definition must be a JSON or YAML file."; the state machine holds it as JSON.
+Gap: MiniStack keeps the text of a definition in S3 as it is, and every execution of a YAML definition fails.
+AWS: "The state machine definition must be a JSON or YAML file."; the state machine stores it as JSON.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-stepfunctions-statemachine-s3location.html
 """
 
@@ -16,7 +16,7 @@ from embedded_aws.ministack_internals import internals, replace
 
 
 def apply(emulator: Emulator) -> None:
-    """Translate wherever a stack's resource gets its definition."""
+    """Translate the definition whenever a stack's resource gets one."""
     replace(internals("services.cloudformation.provisioners"), "_sfn_definition", _in_json)
 
 

@@ -1,20 +1,20 @@
-"""Does with an invocation that is throttled what the service that asked for it does.
+"""Handles a throttled invocation as the service that requested it does.
 
-Gap: MiniStack counts a throttled event as a failed attempt, so that it is lost after three seconds, and an event of a
-rule at once; it leaves a throttled batch of messages in flight until their visibility timeout; to a state machine the
-error is Lambda.Unknown.
-AWS: an asynchronous invocation that is throttled goes back to Lambda's queue and is tried again "for up to 6 hours by
-default", after 1 second at first and 5 minutes at most, and this is none of its attempts; EventBridge invokes
-functions asynchronously. A throttled batch is tried again "unless the message's remaining visibility timeout is less
-than the destination function's configured timeout"; then it returns to its queue. In a state machine the error is
+Gap: MiniStack counts a throttled event as a failed attempt, so it is lost after three seconds, and an event of a rule
+at once; it leaves a throttled batch of messages in flight until their visibility timeout; to a state machine the error
+is Lambda.Unknown.
+AWS: a throttled asynchronous invocation goes back to Lambda's queue and is retried "for up to 6 hours by default",
+after 1 second at first and 5 minutes at most, without counting as an attempt; EventBridge invokes functions
+asynchronously. A throttled batch is retried "unless the message's remaining visibility timeout is less than the
+destination function's configured timeout"; then it returns to its queue. In a state machine the error is
 Lambda.TooManyRequestsException.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-targets.html
 https://docs.aws.amazon.com/step-functions/latest/dg/bp-lambda-serviceexception.html
 
-What still differs from AWS: a topic's message to a function is not tried again. While a mapping's batch is tried again,
-its other batches do not slow down. What is tried again runs the code of its first try.
+What still differs from AWS: a topic's message to a function is not retried. While a mapping's batch is retried, its
+other batches do not slow down. A retry runs the code of the first try.
 """
 
 import json
@@ -38,19 +38,19 @@ lambda_service = internals("services.lambda_svc")
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """Until when an invocation is tried again, by the stack's clock, and after which pauses."""
+    """Until when an invocation is retried, by the stack's clock, and after which pauses."""
 
     until: float
     first_pause_seconds: float
     longest_pause_seconds: float
 
 
-# Of whatever invokes a function in this context; None where the throttle is the caller's own concern.
+# The policy of the service that invokes a function in this context; None if the caller handles the throttle itself.
 _patience: ContextVar[Patience | None] = ContextVar("patience_with_throttles", default=None)
 
 
 def apply(emulator: Emulator) -> None:
-    """Be patient where AWS is, and name the error where it is not."""
+    """Retry where AWS does, and name the error where it does not."""
     replace(lambda_service, "_execute_function", _execute_patiently)
     replace(lambda_service, "invoke_async_with_retry", _queue_event)
     replace(lambda_service, "_run_sqs_batch", _keep_batch)
@@ -63,7 +63,7 @@ def _execute_patiently(execute: Any) -> Any:
         patience = _patience.get()
         if patience is None:
             return execute(function, event)
-        # What MiniStack runs within, perhaps this very function in another scope, is not patient once more.
+        # MiniStack's own code in here, perhaps this very function in another scope, must not retry again.
         with _with_patience(None):
             result = execute(function, event)
             for pause_seconds in pauses(patience.first_pause_seconds, patience.longest_pause_seconds):
@@ -92,7 +92,7 @@ def _queue_event(invoke: Any) -> Any:
         configured = function.get("event_invoke_config") or latest or {}
         age_seconds = int(configured.get("MaximumEventAgeInSeconds", _LONGEST_EVENT_AGE_SECONDS))
         patience = Patience(until=time.time() + age_seconds, first_pause_seconds=1, longest_pause_seconds=300)
-        with _with_patience(patience):  # the thread that this starts takes it over
+        with _with_patience(patience):  # the thread that this starts inherits it
             return invoke(function, event)
 
     return invoke_asynchronously

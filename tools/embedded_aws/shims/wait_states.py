@@ -1,12 +1,12 @@
-"""Lets a state machine wait until its time has come by the clock, however the clock gets there.
+"""Makes a Wait state end by the clock, however the clock gets there.
 
-Gap: MiniStack works out how long a wait will be when it begins, and sleeps for so long; the local stack's clock may be
+Gap: MiniStack computes the length of a wait when it begins, and sleeps for that long; the local stack's clock may be
 moved ahead meanwhile (`darkroom local warp`).
-AWS: a Wait state goes on at its Timestamp, or when its Seconds have passed.
+AWS: a Wait state ends at its Timestamp, or when its Seconds have passed.
 https://docs.aws.amazon.com/step-functions/latest/dg/state-wait.html
 
 What still differs from AWS: a wait ends up to half a second late. Between retries MiniStack waits a minute at most,
-without jitter, and overlooks MaxDelaySeconds.
+without jitter, and ignores MaxDelaySeconds.
 """
 
 import time
@@ -20,7 +20,7 @@ _LOOK_SECONDS = 0.5
 
 
 def apply(emulator: Emulator) -> None:
-    """Look at the clock again and again, in place of one long sleep."""
+    """Poll the clock instead of one long sleep."""
     service = internals("services.stepfunctions")
     replace(service, "_scaled_sleep", lambda _: _sleep)
     replace(service, "_sleep_until", lambda _: _sleep_until)
