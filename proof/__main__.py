@@ -1,11 +1,11 @@
-"""Runs every part of the proof, one after the other, and counts their goals together.
+"""Runs every part of the proof, one after another, and counts their goals together.
 
     make prove                         all of `PARTS`, from crashes to guards: samples, 25 minutes on two cores
     LONG=1 make prove                  all of them with the published counts, every pair of faults and every guard
     python -m proof PART …             some of them
 
-Each part prints its own table and writes build/reports/<part>.json; build/reports/prove.json has all of them. Exits
-with 1 where a part failed or an invariant was broken.
+Each part prints its own table and writes build/reports/<part>.json; build/reports/prove.json combines them. Exits with
+1 if a part failed or an invariant was broken.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PARTS = {
 
 
 DEFAULT_SECONDS = 1500
-"""What all parts should take at their default counts on two idle cores."""
+"""How long all parts together should take with their default counts on two idle cores."""
 
 _SAMPLED_GUARDS = ("--every", "5")
-"""Every guard is a tier of `make test-all`; without LONG=1 the proof takes a sample of them."""
+"""`make test-all` tries every guard; without LONG=1 the proof takes a sample of them."""
 
 
 def main(names: list[str]) -> int:
-    """Runs the named parts, or all; returns the exit status."""
+    """Runs the named parts, or all of them; returns the exit status."""
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         print(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}", file=sys.stderr)

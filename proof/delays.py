@@ -2,11 +2,11 @@
 
     python -m proof.delays [--images 50000] [--days 30] [--pace 1] [--seed S]
 
-Clients schedule, move, cancel and let expire; processes die before, in the midst of and after what they do; messages
-come twice; calls are throttled and clocks differ by seconds. Every event of the hold queue has messages in it that are
-bad, batches are damaged, and some were written by a version that has one lane more. Prints how often everything
-happened and what was broken.
-Exits with 1 where a promise was broken or something never happened.
+Clients schedule, reschedule, cancel and let expire; processes die before, during and after what they do; messages are
+delivered twice; calls are throttled and clocks differ by seconds. Every event of the hold queue contains bad messages,
+batches are damaged, and some were written by a version that has one more lane. Prints how often everything happened and
+which promises were broken.
+Exits with 1 if a promise was broken or something never happened.
 """
 
 from __future__ import annotations
@@ -66,39 +66,39 @@ from proof.fakes.stores import (
 )
 
 START: Milliseconds = 1_798_675_200_000 - 40 * 24 * 3600 * 1000
-"""Forty days before the end of 2026, so that the year's end and, with 364 days, every DST change are in it."""
+"""Forty days before the end of 2026, so that the end of the year and, with 364 days, every DST change are included."""
 
 DAY = 24 * 3600
 LATEST_SECONDS = 60
-"""How much later than its time an image may come to its lane; or than its turn, where the lane's pace makes it wait."""
+"""How much later than its time an image may reach its lane; or than its turn, if the lane's pace makes it wait."""
 
 HOLD_BATCH = 7_000
-"""What one event of the hold queue brings: 6 MB of records."""
+"""The size of one event of the hold queue: 6 MB of records."""
 
 HOLD_WINDOW_SECONDS = 60
 HOLD_VISIBILITY_SECONDS = 360
 BAD_RETURNS = 2
-"""How often a bad message comes again: 49 times by the template, of which two show as much."""
+"""How often a bad message returns: 49 times by the template; two are enough to show it."""
 
 DEAD_LETTER_SECONDS = 600
-"""How soon an operator moves the dead letter of a batch back that was given up, without having mended anything."""
+"""How soon an operator moves the dead letter of a given-up batch back, without having repaired anything."""
 
 RELEASE_TRIES = 12
-"""How often an execution repeats a release that failed for a reason of its own."""
+"""How often an execution retries a release that failed for a reason of its own."""
 
 NEWER_LANE = "newer"
-"""A lane that a later version has: what it has written is read by this one, after a rollback."""
+"""A lane of a later version: after a rollback, this version reads what that one has written."""
 
 ENOUGH_BROKEN = 1_000
-"""From so many broken promises on the simulation ends: what fails for ever comes again for ever."""
+"""The simulation ends after so many broken promises: what fails permanently returns for ever."""
 
 RESCUED_SECONDS = 2 * 60
-"""How much later than it is due for a look a sweep may send an image that was in a damaged batch."""
+"""How long after its due time a sweep may send an image that was in a damaged batch."""
 
 LANE_VISIBILITY_SECONDS = 360
 SKEW_MILLISECONDS = 3_000
 ALLOWANCE_SECONDS = 2 * SKEW_MILLISECONDS / 1000 + 1
-"""Two workers after each other may find that it is not time yet, each by its own clock."""
+"""Two workers in a row may find that it is too early, each by its own clock."""
 
 
 class Died(BaseException):
@@ -107,8 +107,8 @@ class Died(BaseException):
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A message of the hold queue: `bad` says what is bad about it, and is empty where it is good. One that fails comes
-    again `returns` times at most."""
+    """A message of the hold queue: `bad` says what is bad about it, and is empty for a good one. One that fails returns
+    at most `returns` times."""
 
     body: str
     bad: str = ""
@@ -127,7 +127,7 @@ BAD_FOR: dict[str, type[Exception]] = {
 
 @dataclass(order=True)
 class Event:
-    """Something that happens at an instant; of two at the same the earlier made comes first."""
+    """Something that happens at an instant; of two at the same instant the one created earlier comes first."""
 
     at: Milliseconds
     number: int
@@ -136,7 +136,7 @@ class Event:
 
 @dataclass
 class Trouble:
-    """Strikes calls by chance: one dies before or after, is throttled, or its answer is lost."""
+    """Strikes calls at random: the process dies before or after one, it is throttled, or its answer is lost."""
 
     chance: random.Random
     rate: float
@@ -144,7 +144,7 @@ class Trouble:
     off: bool = False
 
     def around(self, call: Callable[[], Any]) -> Any:
-        """What the call answers, unless something befalls it."""
+        """The call's answer, unless a fault strikes it."""
         if self.off or self.chance.random() >= self.rate:
             return call()
         mode = self.chance.choice(("dies before", "dies after", "throttled", "answer lost"))
@@ -189,7 +189,7 @@ class StruckImages(_Struck):
 
 
 class Rows(FakeImages):
-    """Rows that tell the simulation when somebody has to look at them, so that it need not look for them."""
+    """Rows that tell the simulation when they are due for a look, so that it need not search for them."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
@@ -252,7 +252,7 @@ class Holding(FakeHoldQueue):
 
 
 class Objects(FakeHolds):
-    """Batches, and when each was written last. Some are damaged as they lie there: `whole` has what they said."""
+    """Batches, and when each was last written. Some are damaged in storage: `whole` has the undamaged ones."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
@@ -268,14 +268,14 @@ class Objects(FakeHolds):
         if simulation.chance.random() < simulation.damages:
             simulation.counts["batches damaged"] += 1
             self.whole[key] = dumped
-            if simulation.chance.random() < 0.25:  # in gzip's header, which no checksum covers: only the key tells it
+            if simulation.chance.random() < 0.25:  # in gzip's header, which no checksum covers: only the key reveals it
                 self.objects[key] = dumped[:4] + simulation.chance.randbytes(6) + dumped[10:]
             else:
                 self.objects[key] = damaged(dumped, simulation.chance)
 
 
 class Wakings(FakeWakeUps):
-    """Executions: each wakes its batch, and tries again where that fails."""
+    """Executions: each wakes its batch, and retries if that fails."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
@@ -291,7 +291,7 @@ class Wakings(FakeWakeUps):
 
 @dataclass(kw_only=True)
 class Simulation:
-    """A delay plane and its clients. `trouble_rate` is the chance that a call is struck."""
+    """A delay plane and its clients. `trouble_rate` is the chance that a fault strikes a call."""
 
     seed: int
     images: int
@@ -334,18 +334,18 @@ class Simulation:
     # ── Time ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def at(self, instant: Milliseconds, happen: Callable[[], None]) -> None:
-        """Lets something happen at an instant, or now where that has passed."""
+        """Schedules something for an instant, or for now if that has passed."""
         self._made += 1
         heapq.heappush(self._events, Event(max(instant, self.now), self._made, happen))
 
     def clock(self) -> Milliseconds:
-        """A process's clock: seconds off, either way."""
+        """A process's clock: off by seconds, either way."""
         return self.now + self._skew
 
     _skew = 0
 
     def run(self) -> None:
-        """Everything, to the end; or until so much is broken that there may be none."""
+        """Plays everything to the end, or until so much is broken that there may be no end."""
         for number in range(self.images):
             self.at(START + self.chance.randrange(self.days * DAY * 1000), lambda number=number: self.arrive(number))  # type: ignore[misc]
         while self._events:
@@ -360,13 +360,13 @@ class Simulation:
     # ── Clients ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def delay_seconds(self) -> float:
-        """From a second to 364 days, as many short ones as long ones; some at the same instants as others'."""
+        """From a second to 364 days, short ones as likely as long ones; some at the same instants as others'."""
         return min(364 * DAY, 10 ** self.chance.uniform(0, 7.498))
 
     def arrive(self, number: int) -> None:
         """A client's upload, once its row is written: the promise."""
         process_at: Milliseconds = self.now + int(self.delay_seconds() * 1000)
-        if self.chance.random() < 0.3:  # nine o'clock, for many
+        if self.chance.random() < 0.3:  # many choose nine o'clock
             process_at = min(-(-process_at // (DAY * 1000)) * DAY * 1000 + 9 * 3600 * 1000, START + 394 * DAY * 1000)
             process_at = min(process_at, self.now + 363 * DAY * 1000)
         expires_at = process_at + self.chance.choice((1_000, 3_600_000)) if self.chance.random() < 0.05 else None
@@ -386,7 +386,7 @@ class Simulation:
             self._plan_change(image.image_id)
 
     def _plan_change(self, image_id: str) -> None:
-        """A move, there and back perhaps, or a withdrawal; many in the last seconds."""
+        """A change of its time, perhaps there and back, or a withdrawal; many in the last seconds."""
         left = max(1, self.wanted[image_id] - self.now)
         at = self.wanted[image_id] - self.chance.choice((500, 2_000, 60_000, 400_000, left, left // 2))
         match self.chance.choice(("move", "move", "there and back", "withdraw")):
@@ -465,14 +465,14 @@ class Simulation:
         enqueue_in_time(ports, image)
 
     def into_hold(self, records: Sequence[Record]) -> None:
-        """Messages that come to the hold queue, which is drained within its window."""
+        """Messages reach the hold queue, which is drained within its window."""
         self.hold_queue.waiting += records
         if self._drains_at is None or self._drains_at < self.now:
             self._drains_at = self.now + HOLD_WINDOW_SECONDS * 1000
             self.at(self._drains_at, self.drain)
 
     def drain(self) -> None:
-        """One event of the hold queue; what was not settled comes again after its visibility."""
+        """One event of the hold queue; what was not settled returns after its visibility timeout."""
         records, self.hold_queue.waiting = self.hold_queue.waiting[:HOLD_BATCH], self.hold_queue.waiting[HOLD_BATCH:]
         if self.hold_queue.waiting:
             self.at(self.now, self.drain)
@@ -513,7 +513,7 @@ class Simulation:
             self.at(self.now + HOLD_VISIBILITY_SECONDS * 1000, lambda: self.into_hold(again))
 
     def _judge(self, record: Record, error: BaseException | None) -> None:
-        """Whether the message came to what it had to: a good one is settled, and a bad one fails for what it is."""
+        """Whether the message had the right result: a good one is settled, and a bad one fails for its own reason."""
         if isinstance(error, Died | Retryable):
             return
         if not record.bad:
@@ -548,18 +548,18 @@ class Simulation:
             case "an unknown lane":
                 message["lane"] = "nowhere"
             case _:
-                # Of a batch that is gone, unless one is known to be damaged.
+                # Of a missing batch, unless one is known to be damaged.
                 key = self.chance.choice([*self.holds.whole] or [f"holds/x/{'0' * 40}.json.gz"])
                 return self._letter(key)
         return Record(body=json.dumps(message), bad=bad, returns=BAD_RETURNS)
 
     def _message_of_a_newer_version(self) -> Record:
-        """A scheduled image in a lane that this version does not know: whoever wakes its batch leaves it out."""
+        """A scheduled image in a lane that this version does not know: the release of its batch leaves it out."""
         self._made += 1
         process_at = self.now + int(max(3_600, self.delay_seconds()) * 1000)
         image = accepted_image(image_id=f"7{self._made:025d}", now=self.now, process_at=process_at)
         image = replace(image, lane=NEWER_LANE)
-        self.rows.rows[image.image_id] = image  # its sweeper is of that version too
+        self.rows.rows[image.image_id] = image  # the sweeper for it is of that version too
         message = message_for(image).model_copy(update={"process_at": process_at})
         return Record(body=message.model_dump_json(), returns=0)  # this version could do nothing with it
 
@@ -568,7 +568,7 @@ class Simulation:
         return Record(body=json.dumps(letter), bad="a damaged batch", returns=BAD_RETURNS)
 
     def release(self, key: str, position: int, begins_at: Milliseconds | None = None, tries: int = 0) -> None:
-        """A turn of an execution: it invokes the function again where that fails, a little later each time."""
+        """One step of an execution: if the function fails, it is invoked again, a little later each time."""
         try:
             released = release_images(
                 ReleasePorts(
@@ -611,7 +611,7 @@ class Simulation:
             self.at(released.wake_at, lambda: self.release(key, released.position, released.begins_at))
 
     def _give_up(self, key: str) -> None:
-        """One dead letter, which an operator moves back; the images are the sweeper's."""
+        """One dead letter, which an operator moves back; the sweeper takes care of its images."""
         self.counts["batches given up"] += 1
         if key in self.holds.whole:
             entries = read_batch(self.holds.whole[key]).entries
@@ -657,7 +657,7 @@ class Simulation:
         else:
             self.latest_seconds = max(self.latest_seconds, late)
             self._begins[image.lane].append((process_at, self.now, image_id))
-        # A worker knows the time by its own clock, which is seconds off.
+        # A worker reads its own clock, which is seconds off.
         self._hold(early * 1000 <= SKEW_MILLISECONDS, "early", image_id, early)
         self._hold(process_at == self.wanted[image_id], "another time's", image_id, self.wanted[image_id])
         self._hold(image_id not in self.withdrawn, "released after its withdrawal", image_id, "")
@@ -665,8 +665,8 @@ class Simulation:
         self.rows.change(image, complete(image, (), notices=(), now=self.now))
 
     def _begin_rescued(self, image: Image, late: float) -> None:
-        """What was in a damaged batch comes by the sweeper, which looks for it at twice its lane's service level, and
-        waits for releases that have reserved the lane."""
+        """The images of a damaged batch are sent by the sweeper, which looks for them after twice their lane's service
+        level, and waits for releases that have reserved the lane."""
         self.counts["rescued from damaged batches"] += 1
         self.latest_rescued_seconds[image.lane] = max(self.latest_rescued_seconds[image.lane], round(late))
         allowed = LANES[image.lane].first_look_at(0) / 1000 + RESCUED_SECONDS + ALLOWANCE_SECONDS
@@ -674,7 +674,7 @@ class Simulation:
         self._hold(late <= max(allowed, reserved + allowed), "rescued late", image.image_id, late)
 
     def look_in_time(self, row: Image) -> None:
-        """Sweeps come every minute; those at which nothing is due are left out."""
+        """Sweeps run every minute; those at which nothing is due are left out."""
         if row.due_at is None:
             return
         minute = max(-(-row.due_at // 60_000), self.now // 60_000 + 1) * 60_000
@@ -684,7 +684,7 @@ class Simulation:
         self._to_look_at[minute].add(row.image_id)
 
     def sweep(self, minute: Milliseconds) -> None:
-        """What the sweeper does for what is due."""
+        """What the sweeper does with the due images."""
         rows = (self.rows.get(image_id) for image_id in self._to_look_at.pop(minute))
         self.rows.due_now = [
             Due(row.due_at, row.image_id)
@@ -719,8 +719,8 @@ class Simulation:
                 continue
             self.counts[f"ended {image.status}"] += 1
             self._hold(image.status.is_terminal, "lost", image.image_id, image.status)
-        # An object whose writer died before its waking was set holds no promise: its images came again in another one.
-        # So it is with one that was written once more after it was released.
+        # An object whose writer died before it set the wake-up carries no promise: its images were delivered again in
+        # another object. The same holds for one that was written again after its release.
         woken = dict(self.wake_ups.wakings.values())
         promised = {key for key, at in self.holds.put_at.items() if at <= woken.get(key, 0)}
         self.counts["orphaned objects"] = len(self.holds.objects.keys() - promised)
@@ -728,9 +728,9 @@ class Simulation:
         self._hold(not left, "objects left", "", left[:3])
 
     def _check_lateness(self) -> None:
-        """Late is what begins later than its time, or than a lane that took all messages at its pace, first come first
-        served, would have come to it: nothing can come sooner than the lane is to take it. Where a crash doubles
-        messages the lane takes both."""
+        """An image is late if it begins later than its time, and later than it would in a lane that takes all messages
+        at its pace, first come first served: nothing can begin before the lane can take it. If a crash doubles
+        messages, the lane takes both."""
         for lane, begins in self._begins.items():
             taken_by: dict[Milliseconds, float] = {}
             taken_until, pause = 0.0, 1000 / LANES[lane].release_per_second

@@ -1,8 +1,8 @@
-"""Runs pytest again and again in forks of one process that has imported what the tests import of other people's.
+"""Runs pytest again and again in forks of one process that has imported the third-party packages that tests import.
 
-Started by `proof.guards` in a copy of the repository. Each line of standard input is a JSON list: whether
-bytecode is kept, and pytest's arguments. Each line of the answer is the exit status. The parent imports nothing of the
-repository, so that every fork finds the code as it then is. What pytest prints goes to standard error.
+`proof.guards` starts it in a copy of the repository. Each line of standard input is a JSON list: whether bytecode is
+kept, and pytest's arguments. Each line of the answer is the exit status. The parent imports nothing of the repository,
+so every fork sees the current code. pytest's output goes to standard error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 
 TIMEOUT_SECONDS = 600
 
-# None of them starts a thread, which a fork would lose.
+# None of them starts a thread, which would not survive a fork.
 _PRELOADED = (
     "aws_lambda_powertools.event_handler",
     "aws_lambda_powertools.metrics",
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _status_of(keeps_bytecode: bool, arguments: list[str]) -> int:
-    """pytest's exit status; negative, as of a process, where a signal ended it."""
+    """pytest's exit status; negative, as of a process, if a signal ended it."""
     child = os.fork()
     if child == 0:
         sys.dont_write_bytecode = not keeps_bytecode
@@ -68,13 +68,13 @@ def _status_of(keeps_bytecode: bool, arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> None:
     status = 3  # pytest's own for an internal error
     try:
-        os.setsid()  # what the tests start ends with them
+        os.setsid()  # processes that the tests start end with them
         os.dup2(2, 1)
         os.close(0)
         os.open(os.devnull, os.O_RDONLY)
         import pytest  # noqa: PLC0415 - the parent has imported it, by name
 
-        # The plugins are imported already, and need no rewritten assertions.
+        # The plugins are already imported, and need no rewritten assertions.
         status = pytest.main(["-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments])
     finally:
         sys.stdout.flush()

@@ -1,13 +1,13 @@
-"""Takes each guard of tests/guards.toml out of a copy of the repository and expects the tests that hold it to turn red.
+"""Removes each guard of tests/guards.toml from a copy of the repository and expects its tests to turn red.
 
 A guard is a few lines without which the product looks right until something goes wrong: a fence, a condition, a
-read-back. A test that stays green without them holds nothing. The product has no switch to turn a guard off: the text
+read-back. A test that stays green without them proves nothing. The product has no switch to turn a guard off: the text
 itself is replaced, in a copy.
 
     python -m proof.guards [--jobs 2] [--every N] [NAME …]    (NAME is a part of a guard's name)
 
-Writes build/reports/guards.json. Exits with 1 where a guard was not caught, its text is not in its file exactly once,
-or one of its tests is red already.
+Writes build/reports/guards.json. Exits with 1 if a guard was not caught, its text is not in its file exactly once, or
+one of its tests is already red.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _ALL_PASSED, _SOME_FAILED = 0, 1
 _NO_ANSWER = -1
 _HOUR = 3_600_000_000_000
 _SHARES = 8
-"""In how many parts the tests run with all guards in place: a few more than there are copies."""
+"""Into how many parts the tests are split to run with all guards in place: a few more than there are copies."""
 
 CAUGHT = "caught"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guard:
-    """One guard: the text in `file` that is it, what stands there without it, and the tests that must turn red then."""
+    """One guard: its text in `file`, the replacement without it, and the tests that must then turn red."""
 
     name: str
     file: Path
@@ -63,7 +63,7 @@ class Guard:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """How pytest ended: its exit status, the tests that failed by their node ids, and the end of what it printed."""
+    """How pytest ended: its exit status, the node ids of the failed tests, and the end of its output."""
 
     exit_status: int
     failed: frozenset[str]
@@ -72,7 +72,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What came of a guard's removal: `caught`, or what is wrong and what to do about it."""
+    """The result of a guard's removal: `caught`, or what is wrong and what to do about it."""
 
     guard: Guard
     outcome: str
@@ -100,7 +100,7 @@ def read_guards(root: Path = ROOT) -> list[Guard]:
 
 
 def problem_of(guard: Guard, root: Path = ROOT) -> str | None:
-    """Why a guard cannot be tried, by the files alone; None where it can."""
+    """Why a guard cannot be tried, judging by the files alone; None if it can."""
     path = root / guard.file
     if not path.is_file():
         return f"there is no {guard.file}: bring {GUARDS} up to date"
@@ -126,7 +126,7 @@ def _without(guard: Guard, code: str) -> str:
 
 
 def _exists(test: str, root: Path) -> bool:
-    """Whether a node id's file has its function, or method of its class; parameters are pytest's to find."""
+    """Whether a node id's file has its function, or its class's method; pytest checks parameters."""
     file, *names = test.partition("[")[0].split("::")
     if not names or not (root / file).is_file():
         return False
@@ -152,7 +152,7 @@ def _parsed(path: Path) -> ast.Module:
 
 
 def copy_of(root: Path, target: Path) -> Path:
-    """The files of the repository as they lie there, changed and new ones too and ignored ones not, in `target`; the
+    """Copies the repository's files to `target`, with uncommitted changes and new files but without ignored ones; the
     environments are linked."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -164,7 +164,7 @@ def copy_of(root: Path, target: Path) -> Path:
     for name in filter(None, listed.split("\0")):
         source, destination = root / name, target / name
         if not source.is_symlink() and not source.is_file():
-            continue  # removed, and not yet committed
+            continue  # deleted, and not yet committed
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, destination, follow_symlinks=False)
     if (root / _VENVS).is_dir():
@@ -174,8 +174,8 @@ def copy_of(root: Path, target: Path) -> Path:
 
 
 class Copy:
-    """A copy of the repository, in which one test process after the other is forked from one that has imported boto3,
-    moto and the like: of the time that a removal takes, most would else go into importing them."""
+    """A copy of the repository, in which one test process after another is forked from one that has imported boto3,
+    moto and the like: otherwise importing them would take most of the time of a removal."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -197,7 +197,7 @@ class Copy:
         self._server.communicate()
 
     def run_tests(self, tests: Iterable[str], *, keeps_bytecode: bool = True) -> Run:
-        """Runs the named tests on the code of the copy. Bytecode of code that is changed soon must not be kept."""
+        """Runs the named tests on the copy's code. Bytecode of code that is soon changed must not be kept."""
         report = self.folder / "build" / "removal.xml"
         report.unlink(missing_ok=True)
         before = self._said.stat().st_size
@@ -210,12 +210,12 @@ class Copy:
         return Run(exit_status=status, failed=frozenset(_failed(report)), said=said[-3000:])
 
     def remove(self, guard: Guard) -> Verdict:
-        """Takes the guard out of the copy, runs its tests there and puts the guard back."""
+        """Removes the guard from the copy, runs its tests there and puts the guard back."""
         started = time.monotonic()
         path = self.folder / guard.file
         code, when = path.read_text(), path.stat().st_mtime_ns
         path.write_text(_without(guard, code))
-        os.utime(path, ns=(when, when - _HOUR))  # no bytecode of the file with its guards is taken for its own
+        os.utime(path, ns=(when, when - _HOUR))  # so that bytecode of the file with its guards is never used
         try:
             run = self.run_tests(guard.tests, keeps_bytecode=False)
         finally:
@@ -225,14 +225,14 @@ class Copy:
 
 
 def _environment() -> dict[str, str]:
-    # Relative paths, so that nothing of the repository itself is imported; and bytecode beside its source.
+    # Relative paths, so that nothing is imported from the repository itself; and bytecode next to its source.
     ours = {"PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"}
     others = {name: value for name, value in os.environ.items() if name not in ours}
     return others | {"PYTHONPATH": "tools:layers/core:."}
 
 
 def _failed(report: Path) -> Iterator[str]:
-    """The node ids of the tests that failed, by pytest's own report; an error in a fixture is no failure."""
+    """The node ids of the failed tests, by pytest's own report; an error in a fixture is not a failure."""
     if not report.exists():
         return
     for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314 - the file is our own
@@ -241,7 +241,7 @@ def _failed(report: Path) -> Iterator[str]:
 
 
 def turned_red(test: str, failed: Iterable[str]) -> bool:
-    """Whether a test, by its node id, is among those that failed; any of its parameters will do where none is named."""
+    """Whether a test, by its node id, is among the failed ones; without parameters, any of its cases counts."""
     file, *names = test.split("::")
     *classes, name = names
     case = "::".join([".".join([*Path(file).with_suffix("").parts, *classes]), name])
@@ -249,7 +249,7 @@ def turned_red(test: str, failed: Iterable[str]) -> bool:
 
 
 def outcome_of(guard: Guard, run: Run) -> str:
-    """`caught` where every one of the guard's tests turned red by failing, which is more than not being collected."""
+    """`caught` if every one of the guard's tests turned red by failing, not merely by not being collected."""
     if run.exit_status == _ALL_PASSED:
         return "NOT CAUGHT: its tests are green without it"
     if run.exit_status != _SOME_FAILED:
@@ -259,7 +259,7 @@ def outcome_of(guard: Guard, run: Run) -> str:
 
 
 def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Iterator[Verdict]:
-    """The verdict on each guard, as they come in: first those that cannot be tried, then the others by removal."""
+    """The verdict on each guard, as they arrive: first the guards that cannot be tried, then the others by removal."""
     problems = {guard: problem for guard in guards if (problem := problem_of(guard, root)) is not None}
     yield from (Verdict(guard=guard, outcome=problem) for guard, problem in problems.items())
     ready = [guard for guard in guards if guard not in problems]
@@ -285,14 +285,14 @@ def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Ite
             print(before.said)
         red = {guard: _red_before(guard, before) for guard in ready}
         yield from (Verdict(guard=guard, outcome=why) for guard, why in red.items() if why)
-        # Those of the slower tests first, so that no processor idles at the end.
+        # Guards with slower tests first, so that no processor is idle at the end.
         in_order = sorted((guard for guard, why in red.items() if not why), key=lambda guard: min(guard.tests))
         for done in as_completed(pool.submit(with_a_copy(Copy.remove), guard) for guard in in_order):
             yield done.result()
 
 
 def _together(runs: Iterable[Run]) -> Run:
-    """What the runs come to; of several that did not run, the first."""
+    """The combined result of the runs; if several did not run, the first of those."""
     every = list(runs)
     worst = next((run for run in every if run.exit_status not in (_ALL_PASSED, _SOME_FAILED)), None)
     return Run(
@@ -341,7 +341,7 @@ def _row(verdict: Verdict) -> Mapping[str, object]:
 
 
 def write_junit(file: Path, verdicts: Sequence[Verdict]) -> None:
-    """Writes the verdicts as pytest writes what its tests came to: a guard that is not caught is a failure."""
+    """Writes the verdicts as pytest writes its results: a guard that is not caught is a failure."""
     failed = sum(not verdict.is_caught for verdict in verdicts)
     suite = ET.Element("testsuite", name="guards", tests=str(len(verdicts)), failures=str(failed))
     for verdict in verdicts:
@@ -353,7 +353,7 @@ def write_junit(file: Path, verdicts: Sequence[Verdict]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tries the guards, prints a table and writes the report; 0 only where every one was caught."""
+    """Tries the guards, prints a table and writes the report; returns 0 only if every one was caught."""
     parser = argparse.ArgumentParser(prog="python -m proof.guards", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="a part of a guard's name (default: all guards)")
     parser.add_argument("--jobs", type=int, default=2, help="copies that are tried at once (default: 2)")

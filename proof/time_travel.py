@@ -2,8 +2,9 @@
 
     python -m proof.time_travel [--images N]
 
-One is cancelled, one moved by a day, one moved there and back; a message comes before its time; and `release_images` is
-killed in the middle of its work, twice. Starts a local stack of its own. Exits with 1 where a promise was broken.
+One is cancelled, one rescheduled by a day, one rescheduled there and back; a message comes before its time; and
+`release_images` is killed in the middle of its work, twice. Starts its own local stack. Exits with 1 if a promise was
+broken.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ AHEAD_SECONDS = 2 * 86_400
 DAY_SECONDS = 86_400
 DEATHS = 2
 SENDS_BEFORE_DEATH = 3
-"""Batches of ten that a release sends before it is killed: its images are many more."""
+"""Batches of ten that a release sends before it is killed: it has many more images."""
 
 _CLIENTS = 8
 _PHOTOS = 8
 _REST_SECONDS = 5.0
-"""How long nothing may begin before a look at the rows says that nothing has."""
+"""How long nothing may begin before the rows are checked to show that nothing has."""
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What came of it. `broken` says of each promise that was not kept what is wrong."""
+    """The result. `broken` describes each broken promise."""
 
     outcome: Outcome
     broken: tuple[str, ...]
@@ -59,12 +60,12 @@ class Found:
 
     @property
     def all_broken(self) -> list[str]:
-        """Every promise that was not kept."""
+        """Every broken promise."""
         return [*self.outcome.broken, *self.broken]
 
 
 def travel(stack: Stack, *, images: int, tell: Callable[[str], None] = lambda _: None) -> Found:
-    """Schedule so many images two days ahead, disturb their travel, and go there."""
+    """Schedule so many images two days ahead, disturb them, and go there."""
     samples = photos(_PHOTOS)
     now_answers = upload(stack.api_url, samples, clients=2)
     settle(stack, now_answers, patience_seconds=PATIENCE_SECONDS, sweeping=False)
@@ -101,7 +102,7 @@ def travel(stack: Stack, *, images: int, tell: Callable[[str], None] = lambda _:
     tell("going to their time")
     travel.go_to(travel.process_at)
     due = [answer for answer in answers if answer not in (cancelled, moved)]
-    # As fast as a release lets them begin, and as fast as this machine develops them, whichever is slower.
+    # As fast as a release lets them begin or as this machine develops them, whichever is slower.
     settle(stack, due, patience_seconds=PATIENCE_SECONDS + images, sweeping=False)
     travel.expect(travel.row(moved).status is Status.SCHEDULED, "the moved image begins with the others")
     tell("going a day further, for the one that was moved")
@@ -113,7 +114,7 @@ def travel(stack: Stack, *, images: int, tell: Callable[[str], None] = lambda _:
 
 
 class _Disturbed(TimeTravel):
-    """A travel on which images are cancelled and moved, and messages come before their time."""
+    """A time travel on which images are cancelled and rescheduled, and messages come before their time."""
 
     def __init__(self, *, stack: Stack, process_at: int) -> None:
         super().__init__(stack)

@@ -1,1 +1,1 @@
-"""Two rehearsals of one seed, with poison and without: what it has cost those who have nothing to do with it."""
+"""Two rehearsals of one seed, with and without poison, and what the poison costs images that it was not meant for."""

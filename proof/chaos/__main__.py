@@ -1,26 +1,26 @@
-"""Poison in every queue, row and batch, among kills, pauses and duplicates: it hurts nobody but itself.
+"""Poison in every queue, row and batch, among kills, pauses and duplicates: it harms only itself.
 
     python -m proof.chaos [--images N] [--seed S] [--without kills | pauses | duplicates | poison] …
 
-Starts a local stack of its own and rehearses one plan on it twice: images of both lanes, sent directly, by forms, soon
-and for later, while function processes are killed, the emulator stands still, and clients and queues repeat themselves;
-first without poison, and then with it: messages that no Darkroom wrote in all queues, those of dead letters included,
-damaged batches with executions of their own, rows that cannot be read at the head of every index, and records of work
-that somebody who died had begun.
+Starts its own local stack and rehearses one plan on it twice. Images of both lanes are sent directly, by forms, for
+soon and for later, while function processes are killed, the emulator pauses, and clients and queues repeat themselves.
+The first rehearsal has no poison. The second adds messages that no Darkroom wrote in all queues, dead-letter queues
+included, damaged batches with their own executions, unreadable rows at the head of every index, and records of work
+that a process began before it died.
 
-The product keeps its own time; whenever the stack has come to rest, its clock is moved to whatever happens next, so
-that the six minutes for which a dead worker's message is hidden pass at once. Nothing is moved past an image's time.
+The product keeps its real timing; whenever the stack is at rest, its clock is moved to the next event, so the six
+minutes for which a dead worker's message is hidden pass at once. The clock never skips an image's time.
 
-How much later the poison makes its neighbours: both rehearsals go by the same plan, in which kills hang on images (a
-process dies at a call whose number the seed chooses, in the first event that holds the image) and pauses and poison on
-how many images have been answered, and none on the time of day. Each image's time, from its acceptance (of a form: when
-its file was taken), or from its `process_at`, to `completed_at`, by the stack's own clock, is compared with its own in
-the other rehearsal, and may be longer by a minute. Not compared are those that the poison was meant for (their record
-is stale, their original gone), and those that were hit themselves in either rehearsal: by a process that died while it
-accepted, accepted or developed them, or by an attempt or a delivery that came to nothing while the emulator stood still
-or within half a minute after. The table counts them by reason.
+How much later the poison makes its neighbours: both rehearsals follow the same plan. In it kills are tied to images (a
+process dies at a call whose number the seed chooses, in the first event that contains the image), pauses and poison to
+the number of images that have been answered, and nothing to the time of day. Each image's duration, from its acceptance
+(for a form: when its file was stored) or from its `process_at` to `completed_at`, by the stack's own clock, is compared
+with that in the other rehearsal, and may be longer by a minute. Not compared are the images that the poison was meant
+for (their record is stale, their original gone), and those that were hit themselves in either rehearsal: by a process
+that died while it accepted or developed them, or by an attempt or a delivery that failed during an emulator pause or
+within half a minute after it. The table counts them by reason.
 
-Exits with 1 where a promise was broken.
+Exits with 1 if a promise was broken.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from proof.running.stack import Stack
 STATE = ROOT / "build" / "prove" / "chaos"
 
 WORKERS = 3
-"""Of each lane: so many as two processors can start anew again and again."""
+"""Per lane: as many workers as two processors can restart again and again."""
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What came of the rehearsals, by their names, and of comparing them, where there were two."""
+    """The results of the rehearsals, by name, and of their comparison, if there were two."""
 
     accounts: Mapping[str, Account]
     comparison: Comparison | None
 
     @property
     def broken(self) -> list[str]:
-        """Every promise that was not kept."""
+        """Every broken promise."""
         found = [sentence for account in self.accounts.values() for sentence in account.broken]
         found += [
             f"{name}: no sweep for {account.longest_gap_seconds:.0f} s"
@@ -77,7 +77,7 @@ def rehearse(
     without: frozenset[str] = frozenset(),
     tell: Callable[[str], None] = lambda _: None,
 ) -> Found:
-    """Rehearse the plan of that seed without poison and with it; once where poison is left out altogether."""
+    """Rehearse the plan of that seed without poison and with it; only once if poison is left out altogether."""
     kinds = frozenset(Kind.ALL) - without
     plan = plan_of(images, seed)
     have_workers(stack, WORKERS)
@@ -139,7 +139,7 @@ def _comparison_row(found: Comparison) -> dict[str, Any]:
 
 
 def goals_of(found: Found, *, images: int, without: frozenset[str]) -> list[Goal]:
-    """What the rehearsals are held to, and that they were any."""
+    """The goals of the rehearsals, including that there were any."""
     rows = [_row(name, account) for name, account in found.accounts.items()]
     goals = [
         Goal(name=f"{row['rehearsal']}: {name.replace('_', ' ')}", value=row[name], limit=0, at_least=False)

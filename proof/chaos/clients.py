@@ -1,4 +1,4 @@
-"""Clients of two tenants, one a lane, who send what a plan says, repeat themselves, and never leave off too early."""
+"""Clients of two tenants, one per lane, who follow a plan, repeat themselves, and never give up too early."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proof.running.load import ACCEPTED, CLIENT_PATIENCE_SECONDS, VARIANTS, Phot
 from proof.running.stack import Stack
 
 CLIENTS = 6
-"""Requests under way at once."""
+"""Concurrent requests."""
 
 TENANTS = {FAST.name: ("patron", Tier.PAID), SLOW.name: ("crowd", Tier.FREE)}
 
@@ -29,8 +29,8 @@ _TOO_MANY = 429
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What came of an image's first request, repetitions included: its id, whether it was accepted, how often it was
-    not, and when it was accepted by the stack's clock."""
+    """The result of an image's first request, repetitions included: its id, whether it was accepted, how often it was
+    refused, and when it was accepted by the stack's clock."""
 
     image_id: str
     is_accepted: bool
@@ -44,7 +44,7 @@ class Client:
 
     def __init__(self, stack: Stack, lane: str, *, now: Callable[[], int]) -> None:
         self.tenant, tier = TENANTS[lane]
-        # Allowances are another proof's.
+        # Allowances are the subject of another proof.
         limits = {"requests_per_second": MAX_REQUESTS_PER_SECOND, "burst": MAX_BURST}
         key = stack.key_of_tenant(self.tenant, tier=tier.value, **limits)
         connections = httpx.Limits(max_connections=CLIENTS, max_keepalive_connections=CLIENTS)
@@ -63,14 +63,14 @@ class Client:
         return image_id_for_key(self.tenant, key)
 
     def send(self, sending: Sending, photo: Photo, *, key: str, process_at: int | None) -> Told:
-        """Send an image, again and again where it is worth it, and then as often as its client repeats itself."""
+        """Send an image, retrying while that makes sense, and then as often as its client repeats itself."""
         told = self._persist(sending, photo, key, process_at)
         for _ in range(sending.repetitions if told.is_accepted else 0):
             self._begin(sending, photo, key, process_at)
         return told
 
     def listed(self) -> int | None:
-        """How many images the tenant's list has; None where it is not answered to its end."""
+        """How many images the tenant's list has; None if it could not be read to its end."""
         count, cursor = 0, None
         while True:
             answer = self._http.get("/images", params={"limit": "100"} | ({"cursor": cursor} if cursor else {}))
@@ -82,7 +82,7 @@ class Client:
                 return count
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         self._http.close()
         self._storage.close()
 
@@ -91,7 +91,7 @@ class Client:
         for refused in range(_TRIES if sending.is_repeated else 1):
             status, document = self._begin(sending, photo, key, process_at)
             form = document.get("upload") if sending.way is Way.FORM else None
-            # An announcement that is repeated once its file is there is answered without a form.
+            # An announcement that is repeated after its file arrived is answered without a form.
             if form is not None and not self._fill_in(form, photo):
                 status = 0
             if status in (ACCEPTED, httpx.codes.CREATED):

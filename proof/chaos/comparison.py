@@ -1,4 +1,4 @@
-"""What a rehearsal came to, judged image by image, and how much later each neighbour was than without the poison."""
+"""The result of a rehearsal, judged image by image, and how much later each neighbour was than without the poison."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from darkroom.domain.instants import Milliseconds
 from proof.chaos.poison import DEAD_LETTERS, End, Poison
 
 LATER_SECONDS = 60
-"""How much later than without poison an image may be that has nothing to do with it."""
+"""How much later than without poison an unrelated image may be."""
 
 SWEEP_SECONDS = 60
 
 SWEEPS_APART_SECONDS = 3 * SWEEP_SECONDS
-"""The longest that may lie between two sweeps, as `longest_gap_seconds` counts it: a period, what is left of the one
-before it when the clock is moved, and as much again for a machine that is busy or an emulator that stands still."""
+"""The longest allowed time between two sweeps, as `longest_gap_seconds` counts it: one period, the rest of the previous
+one when the clock is moved, and as much again for a busy machine or a paused emulator."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Life:
-    """How long an image took in one rehearsal: from when it was accepted, or from its time, to its end (None: it has
-    none). `hits` says by what, other than poison, it was struck itself."""
+    """How long an image took in one rehearsal: from its acceptance, or from its time, to its end (None: it did not
+    end).
+    `hits` says what, other than poison, struck it."""
 
     number: int
     began_at: Milliseconds
@@ -34,7 +35,7 @@ class Life:
 
     @property
     def seconds(self) -> float:
-        """How long it took; endless where it has no end."""
+        """How long it took; infinite if it did not end."""
         return float("inf") if self.ended_at is None else (self.ended_at - self.began_at) / 1000
 
 
@@ -42,8 +43,8 @@ class Life:
 class Comparison:
     """How much later the images of one plan were with poison than without.
 
-    `excluded` counts, by reason, those that are not compared; `alike` is by how much those were later that were hit by
-    the same in both rehearsals, which no goal holds to anything: how long they wait is a matter of seconds' luck.
+    `excluded` counts the images that are not compared, by reason; `alike` is how much later those were that the same
+    disturbance hit in both rehearsals. It has no goal, since how long they wait depends on a few seconds' luck.
     """
 
     compared: int
@@ -56,8 +57,8 @@ class Comparison:
 def compare(
     without: Mapping[int, Life], with_poison: Mapping[int, Life], *, limit_seconds: float = LATER_SECONDS
 ) -> Comparison:
-    """Compare each image with itself. Left out are those that the poison was meant for, and those that a kill or a
-    pause has hit themselves in either rehearsal."""
+    """Compare each image with itself. Excluded are those that the poison was meant for, and those that a kill or a
+    pause hit in either rehearsal."""
     excluded: Counter[str] = Counter()
     late, latest, alike, compared = [], 0.0, 0.0, 0
     for number, before in sorted(without.items()):
@@ -85,12 +86,12 @@ def compare(
 
 
 def _later(before: Life, after: Life) -> float:
-    # Without an end it is late, whatever became of it in the other rehearsal.
+    # An image that did not end is late, whatever happened to it in the other rehearsal.
     return float("inf") if after.ended_at is None else after.seconds - before.seconds
 
 
 def written_twice(row: Image, first_seen_version: int | None) -> str | None:
-    """What in a finished row says that it was ended more than once in its run, or worked on after its end."""
+    """What in a finished row shows that it ended more than once in its run, or was worked on after its end."""
     if row.status is not Status.DONE:
         return None
     if first_seen_version is not None and row.version != first_seen_version:
@@ -106,10 +107,10 @@ def written_twice(row: Image, first_seen_version: int | None) -> str | None:
 def problems_of_dead_letters(
     rows: Iterable[Image], explained: Mapping[tuple[str, int], int], raw: Mapping[str, int]
 ) -> list[str]:
-    """What is wrong with the dead letters of these images: `explained` counts those that explain themselves, by image
+    """What is wrong with the dead letters of these images: `explained` counts those that carry an explanation, by image
     and run, and `raw` all others, by image.
 
-    A run that was given up has exactly one that explains itself, and may have raw ones; whatever is done has none.
+    A run that was given up has exactly one with an explanation, and may have raw ones; a done image has none.
     """
     found = []
     for row in rows:
@@ -124,10 +125,9 @@ def problems_of_dead_letters(
 
 
 def astray(poisons: Sequence[Poison], letters: Mapping[str, Collection[str]]) -> list[str]:
-    """The poison that did not end where it should; `dead letters` are the bodies that lie in each queue of dead
-    letters.
+    """The poison that did not end where it should; `dead letters` are the message bodies in each dead-letter queue.
 
-    To be asked when the queues themselves are empty: what is no dead letter is settled then.
+    Call this when the queues themselves are empty: by then every message that is no dead letter is settled.
     """
     found = []
     for poison in poisons:
@@ -146,8 +146,8 @@ def longest_gap_seconds(
 ) -> float:
     """The longest time without a sweep between two instants of the stack's clock.
 
-    `jumps` are by how many seconds that clock was moved ahead, and from when. A schedule fires once after a move
-    however far it was, so that a move counts as a period at most.
+    `jumps` are how many seconds that clock was moved ahead, and when. A schedule fires only once after a move, however
+    far it was, so a move counts as one period at most.
     """
     marks = sorted({since, until, *(sweep for sweep in sweeps if since <= sweep <= until)})
     longest = 0.0
@@ -168,11 +168,11 @@ def next_moment(
     is_gathering: bool = False,
     step_seconds: int | None = None,
 ) -> Milliseconds | None:
-    """Where the clock of a stack at rest is moved to: the next thing that is known to happen, or a step towards what is
-    overdue (None: nothing is). None where nothing is left to happen.
+    """The instant to which the clock of a stack at rest is moved: the next known event, or a step towards what is
+    overdue (None: nothing is). None if nothing is left to happen.
 
-    `instants` are images' times, which nothing skips; `wakes` those of batches, `returns` those of messages that are
-    hidden. `is_gathering` says that the hold queue waits for its window to be over.
+    `instants` are images' times, which are never skipped; `wakes` those of batches, `returns` those of hidden messages.
+    `is_gathering` says that the hold queue is waiting for its window to end.
     """
     moments = [moment for instant in instants for moment in (instant - LEAD_SECONDS * 1000, instant)]
     moments += [wake + 1000 for wake in wakes]
@@ -185,7 +185,7 @@ def next_moment(
 
 
 LEAD_SECONDS = 30
-"""How long before images' time the clock stops, for their messages to be in their lane when it comes."""
+"""How long before images' time the clock stops, so that their messages are in their lane in time."""
 
 WINDOW_SECONDS = 61
-"""The hold queue's window, and a second."""
+"""The hold queue's window, plus a second."""

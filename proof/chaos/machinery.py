@@ -1,4 +1,4 @@
-"""What a rehearsal does to a stack from outside: its clock, its processes, its queues and rows."""
+"""What a rehearsal does to a stack from outside: to its clock, its processes, its queues and rows."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _EMULATOR = b"embedded_aws.server"
 
 
 class Clock:
-    """A stack's clock, and by how much it was moved from when on."""
+    """A stack's clock, and when it was moved by how much."""
 
     def __init__(self, stack: Stack) -> None:
         self._file = Path(str(stack.record.clock_file))
         self.jumps: list[tuple[int, int]] = []
 
     def now(self) -> int:
-        """What it says, in milliseconds."""
+        """The clock's time, in milliseconds."""
         return time.time_ns() // 1_000_000 + clock.seconds_ahead(self._file) * 1000
 
     def go_to(self, instant: int) -> None:
-        """Redrive it ahead, if it is not there yet, and wait until everybody goes by it."""
+        """Move it ahead to then, unless it is there already, and wait until every process follows it."""
         now = self.now()
         seconds = -(-(instant - now) // 1000)
         if seconds > 0:
@@ -57,7 +57,7 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class Death:
-    """A process died of a strike: of which function, for whose sake, working for whom, and when."""
+    """A process that died of a strike: its function, the image that the strike was for, those it served, and when."""
 
     function: str
     token: str
@@ -73,7 +73,7 @@ class Strikes:
         self._count = 0
 
     def lay(self, strike: Strike, token: str) -> None:
-        """Let the process die that is first to work for whatever has that token in it."""
+        """Kill the first process whose event contains that token."""
         self._count += 1
         file = self._folder / f"{strike.function}.{self._count:05d}.json"
         document = {
@@ -87,14 +87,14 @@ class Strikes:
         unfinished.rename(file)
 
     def lift(self) -> int:
-        """Take back those that nobody has come to, and return how many."""
+        """Withdraw the strikes that no process has taken, and return how many."""
         left = list(self._folder.glob("*.json"))
         for file in left:
             file.unlink(missing_ok=True)
         return len(left)
 
     def deaths(self) -> list[Death]:
-        """Who has died so far."""
+        """The deaths so far."""
         found = []
         for file in sorted(self._folder.glob("*.dead")):
             word = json.loads(file.read_bytes())
@@ -109,14 +109,14 @@ class Strikes:
         return found
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Forget all strikes and deaths."""
         for file in self._folder.iterdir():
             file.unlink()
 
 
 @contextmanager
 def struck(stack: Stack, folder: Path) -> Iterator[Strikes]:
-    """Run the functions so that strikes reach them, for the length of the block."""
+    """Within this block, run the functions so that strikes reach them."""
     folder.mkdir(parents=True, exist_ok=True)
     strikes = Strikes(folder)
     strikes.clear()
@@ -138,20 +138,20 @@ def struck(stack: Stack, folder: Path) -> Iterator[Strikes]:
 
 
 def emulator_of(state: Path) -> int:
-    """The process of the emulator whose state lies there."""
+    """The process of the emulator with that state folder."""
     mark = os.fsencode(state.resolve()) + b"/"
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with suppress(OSError):
                 arguments = (entry / "cmdline").read_bytes().split(b"\0")
-                # Its guardian's command names it too, but does not begin with it.
+                # Its guardian's command contains the emulator's too, but does not begin with it.
                 if _EMULATOR in arguments[1:4] and any(argument.startswith(mark) for argument in arguments):
                     return int(entry.name)
     raise RuntimeError(f"no emulator runs for {state}")
 
 
 def pause(process: int, seconds: float) -> None:
-    """Let a process stand still for so long."""
+    """Pause a process for so long."""
     handle = os.pidfd_open(process)
     try:
         signal.pidfd_send_signal(handle, signal.SIGSTOP)
@@ -164,12 +164,12 @@ def pause(process: int, seconds: float) -> None:
 
 
 class _Died(BaseException):
-    """A worker ended in the midst of its work: Powertools, which catches exceptions, gets nothing to catch."""
+    """A worker was killed mid-work; Powertools, which catches exceptions, gets none to catch."""
 
 
 @dataclass(frozen=True)
 class _Context:
-    """As much of an invocation's context as tells until when its worker may run."""
+    """The part of an invocation's context that says until when its worker may run."""
 
     remaining_milliseconds: int
 
@@ -178,13 +178,13 @@ class _Context:
 
 
 class Records:
-    """The memory of work done once, as workers that die leave it: written by the product's own adapter."""
+    """The records of finished or begun work, as dying workers leave them, written by the product's own adapter."""
 
     def __init__(self, stack: Stack) -> None:
         self._client, self._table = stack.client("dynamodb"), stack.output("IdempotencyTableName")
 
     def begin_and_die(self, key: str, *, runs_until: int) -> None:
-        """Leave the record of a worker that may run until that instant and has died."""
+        """Leave the record of a worker that died but may still run until that instant."""
 
         def die() -> dict[str, Any]:
             raise _Died
@@ -193,7 +193,7 @@ class Records:
             self._once(runs_until)(key, die)
 
     def knows(self, key: str) -> bool:
-        """Whether work is remembered under that key: it is the one that workers go by."""
+        """Whether there is a record of work under that key, which is the key that workers use."""
 
         def die() -> dict[str, Any]:
             raise _Died
@@ -205,7 +205,7 @@ class Records:
         return True
 
     def _once(self, runs_until: int) -> Callable[[str, Callable[[], dict[str, Any]]], dict[str, Any]]:
-        # Powertools counts from this machine's clock, which the stack's may be ahead of.
+        # Powertools uses this machine's clock, which the stack's may be ahead of.
         context = _Context(runs_until - time.time_ns() // 1_000_000)
         once = PowertoolsOnce(self._client, self._table)
         once.register(cast("Any", context))
@@ -223,11 +223,11 @@ class Queues:
         self._sqs.send_message(QueueUrl=self._stack.output(queue), MessageBody=body, MessageGroupId=group)
 
     def visible(self, *queues: str) -> int:
-        """How many messages could be received from these."""
+        """How many messages could be received from these queues."""
         return sum(self._stack.messages(queue, "") for queue in queues)
 
     def letters(self, queue: str) -> list[dict[str, Any]]:
-        """All messages of a queue that nobody takes from, which stay as visible as they were."""
+        """All messages of a queue that nobody receives from; they stay as visible as they were."""
         url = self._stack.output(queue)
         found: dict[str, dict[str, Any]] = {}
         while messages := self._sqs.receive_message(
@@ -241,7 +241,7 @@ class Queues:
         return list(found.values())
 
     def give_up_after(self, queue: str, receives: int) -> None:
-        """Have a queue give a message up after so many receives."""
+        """Make a queue move a message to its dead letters after so many receives."""
         url = self._stack.output(queue)
         (policy,) = self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])[
             "Attributes"
@@ -251,5 +251,5 @@ class Queues:
 
 
 def image_id_of(item: Mapping[str, Any]) -> str:
-    """The id of a row's item."""
+    """The id in a row's item."""
     return str(item["image_id"]["S"])

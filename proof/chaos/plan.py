@@ -1,4 +1,4 @@
-"""Whatever befalls each image of a seed, decided before the first is sent: both rehearsals go by the same plan."""
+"""What happens to each image of a seed, decided before the first is sent, so that both rehearsals follow one plan."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from darkroom.domain.lanes import FAST, SLOW
 from proof.running.conditions import ACCEPTOR, HOLDER, RELEASER, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 
 PHOTOS = 12
-"""Distinct photos, each of which is known by what both lanes make of it undisturbed."""
+"""Distinct photos; an image's photo is recognised by what each lane makes of it undisturbed."""
 
 SHORT_DELAY = "PT12S"
-"""A delay that leaves a client the time to repeat itself before the first attempt."""
+"""A delay that gives a client time to repeat itself before the first attempt."""
 
 INSTANTS_SECONDS = (45 * 60, 56 * 60, 8 * 3600)
-"""When scheduled images are due, after the rehearsal's beginning: far enough for all else to be over, in two buckets of
-the release ring, and on an outer ring first."""
+"""When scheduled images are due, after the rehearsal's beginning: late enough for everything else to be over, in two
+slots of the release ring, and on an outer ring first."""
 
 
 SHORT_IMAGES = 100
-"""Plans of fewer have one instant, and nobody who holds images dies: each costs seconds of moving the clock."""
+"""Smaller plans have one instant, and no process that holds images dies: each costs seconds of moving the clock."""
 
 
 class Way(StrEnum):
-    """How an image comes."""
+    """How an image is uploaded."""
 
     DIRECT = "direct"
     SHORTLY = "shortly"
@@ -37,9 +37,9 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Strike:
-    """Where a process of `function` dies: at the call number `call` to AWS (of `operation` alone, where it is named),
-    before it is made or `after` it was answered, in the first invocation whose event holds the image that it is meant
-    for, or in the next one of all."""
+    """Where a process of `function` dies: at its AWS call number `call` (counting only `operation`, if that is given),
+    before the call is made or `after` it was answered, in the first invocation whose event contains the target image,
+    or in the next invocation of any."""
 
     function: str
     call: int
@@ -49,11 +49,11 @@ class Strike:
 
 @dataclass(frozen=True, kw_only=True)
 class Sending:
-    """One image: how it comes, and what befalls it.
+    """One image: how it is uploaded, and what happens to it.
 
     `repetitions` are further requests of its client; `copies_at_once` further messages to the queue that its own went
-    to, sent when it is accepted, and `copies_later` when all are done. One that `is_doomed` loses its original; `stale`
-    says that its work was begun by somebody who died, as only poison does.
+    to, sent when it is accepted, and `copies_later` when all images are done. If it `is_doomed` it loses its original;
+    `stale` says that a process that then died has begun its work, which only poison does.
     """
 
     number: int
@@ -71,13 +71,13 @@ class Sending:
 
     @property
     def is_neighbour(self) -> bool:
-        """Whether it has nothing to do with any poison, and is to be developed in time."""
+        """Whether no poison is aimed at it, so that it must be developed in time."""
         return not self.is_doomed and not self.is_stale
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """The emulator stands still for so long, from the answer to that many images on or from that instant on."""
+    """The emulator pauses for so long, once that many images are answered or from that instant on."""
 
     seconds: float
     at_image: int | None = None
@@ -86,10 +86,10 @@ class Pause:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All that happens in a rehearsal but poison, which has chances of its own.
+    """Everything that happens in a rehearsal except poison, which has its own random choices.
 
-    `strikes` befall the next who works for many at once, from that many answered images on; `releases_struck` are the
-    instants whose releases die.
+    `strikes` hit the next processes that work for many images at once, once that many images are answered;
+    `releases_struck` are the instants whose releases die.
     """
 
     instants_seconds: tuple[int, ...]
@@ -157,7 +157,7 @@ def _sending(chance: random.Random, *, number: int, way: Way, instants: int) -> 
 
 
 def _marks(chance: random.Random, sendings: list[Sending], images: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Who is struck, doomed or meets a stale record: everybody at most one of it."""
+    """Choose which images are struck, doomed or meet a stale record: at most one of these per image."""
 
     def some(count: int, *ways: Way, lane: str | None = None) -> list[int]:
         among = [one.number for one in sendings if one.way in ways and lane in (None, one.lane) and one.number in free]
@@ -170,7 +170,7 @@ def _marks(chance: random.Random, sendings: list[Sending], images: int) -> Itera
         yield number, {"strike": _strike(chance, TRANSCODER, 9)}
     for number in some(max(1, images // 150), Way.DIRECT):
         yield number, {"strike": _strike(chance, ACCEPTOR, 6)}
-    # After its row and before its message, and its client never asks again: the sweeper alone knows of it.
+    # After its row and before its message, and its client never repeats: only the sweeper can find it.
     for number in some(max(1, images // 300), Way.DIRECT, lane=FAST.name):
         strike = Strike(function=ACCEPTOR, call=1, operation="SendMessage")
         yield number, {"strike": strike, "is_repeated": False, "repetitions": 0, "copies_at_once": 0}
@@ -179,7 +179,7 @@ def _marks(chance: random.Random, sendings: list[Sending], images: int) -> Itera
     for number in some(max(1, images // 500), Way.SHORTLY):
         yield number, {"is_doomed": True}
     for number in some(max(2, images // 50), Way.DIRECT):
-        # More than it has attempts, since a copy that meets another's attempt is settled.
+        # More than it has attempts, since a copy that meets another one's attempt is settled.
         yield number, {"is_stale": True, "copies_at_once": 16}
 
 
@@ -188,5 +188,5 @@ def _strike(chance: random.Random, function: str, calls: int) -> Strike:
 
 
 def release_strike(seed: int, number: int) -> Strike:
-    """Where the process dies that makes a release."""
+    """Where the process that makes a release dies."""
     return _strike(random.Random(f"{seed} release {number}"), RELEASER, 5)

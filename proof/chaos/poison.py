@@ -25,7 +25,7 @@ DEAD_LETTERS = {
     HOLD_QUEUE: "HoldDeadLettersUrl",
     UPLOAD_QUEUE: "UploadDeadLettersUrl",
 }
-"""Each queue's dead letters, both by the output that names them."""
+"""Each queue and its dead-letter queue, both by the output that names them."""
 
 IMPOSSIBLE_TIMES = {
     "in 10^30": 10**30,
@@ -50,7 +50,7 @@ DEAD_LETTER, SETTLED = frozenset({End.DEAD_LETTER}), frozenset({End.SETTLED})
 
 @dataclass(frozen=True, kw_only=True)
 class Poison:
-    """One message: in which queue, by the output that names it, and where it may end."""
+    """One message: the queue it is in, by the output that names it, and where it may end."""
 
     name: str
     queue: str
@@ -60,7 +60,7 @@ class Poison:
 
 @dataclass(frozen=True, kw_only=True)
 class DamagedBatch:
-    """An object of the holds bucket that has an execution of its own, which wakes when it is set."""
+    """An object of the holds bucket with its own execution, which wakes at the set time."""
 
     name: str
     key: str
@@ -74,7 +74,7 @@ class DamagedBatch:
 
 
 def poisons(seed: int, *, now: Milliseconds) -> tuple[Poison, ...]:
-    """Poison for every queue, in an order of its own; every body is there once, whatever it is."""
+    """Poison for every queue, in a random order; no two bodies are equal."""
     chance = random.Random(f"{seed} poison")
     made = [
         Poison(name=name, queue=queue, body=body, ends=ends)
@@ -157,8 +157,8 @@ def _for_the_upload_queue(chance: random.Random, now: Milliseconds) -> Iterator[
 
 
 def poison_of_batches(batches: Sequence[DamagedBatch]) -> Iterator[Poison]:
-    """For each damaged batch the dead letter that has it woken, as an operator would by moving it back. What cannot be
-    read is a dead letter again; one that can is set to wake once more, and comes to the same end."""
+    """For each damaged batch the dead letter that wakes it, as if an operator had moved it back. An unreadable batch
+    becomes a dead letter again; a readable one is set to wake once more, and ends the same way."""
     for batch in batches:
         yield Poison(
             name=f"of a batch that is {batch.name}", queue=HOLD_QUEUE, body=_batch_dead_letter(batch.key), ends=ANY_END
@@ -167,7 +167,7 @@ def poison_of_batches(batches: Sequence[DamagedBatch]) -> Iterator[Poison]:
 
 def damaged_batches(seed: int, *, wake_at: Milliseconds, neighbour: Entry | None = None) -> tuple[DamagedBatch, ...]:
     """Objects that are no batches, and batches that cannot be released; `neighbour` is a healthy image's entry that one
-    of them holds beside what cannot go."""
+    of them contains next to what cannot be released."""
     chance = random.Random(f"{seed} batches")
 
     def batch(**changes: Any) -> bytes:
@@ -204,8 +204,8 @@ def damaged_batches(seed: int, *, wake_at: Milliseconds, neighbour: Entry | None
 
 
 def bad_row(item: Mapping[str, Any], *, seed: int, now: Milliseconds, lane: str) -> dict[str, Any]:
-    """A copy of a real row's item that this version cannot read, under another id: a field of its recipe is unknown. It
-    is `pending`, due, and before all others in its partition of the due index and of its lane's waiting index."""
+    """A copy of a real row's item that this version cannot read, under another id: its recipe has an unknown field. It
+    is `pending`, due, and first in its partition of the due index and of its lane's waiting index."""
     chance = random.Random(f"{seed} rows {lane}")
     shard = due_shard_of(item["image_id"]["S"])
     image_id = _image_id(chance)
@@ -244,7 +244,7 @@ def _key(chance: random.Random, now: Milliseconds) -> str:
 
 
 def _key_of(dumped: bytes, wake_at: Milliseconds) -> str:
-    """The key of such an object, however damaged it is: `batch_key` asks for the batch's time alone."""
+    """The key of such an object, however damaged it is: `batch_key` only needs the batch's time."""
     return batch_key(Batch(level=RELEASE.name, wake_at=wake_at, entries=()), dumped)
 
 

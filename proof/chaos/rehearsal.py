@@ -1,4 +1,4 @@
-"""One rehearsal of a plan on a stack: everything is sent and disturbed, time is moved on, and what is left is told."""
+"""One rehearsal of a plan on a stack: send and disturb everything, move time on, and report the result."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ from proof.running.outcome import Evidence, Outcome, Prints, ends_of, outcome_of
 from proof.running.stack import Stack
 
 VISIBILITY_SECONDS = {TRANSCODER: 360, UPLOAD_ACCEPTOR: 360, HOLDER: 420}
-"""How long the queue of a function hides what its process died with."""
+"""How long a function's queue hides the messages that its process died with."""
 
 DEADLINE_AHEAD_SECONDS = 55
-"""How long the worker of a stale record still has: a function's minute, less what it took to come to its work."""
+"""How long the worker of a stale record may still run: a function's minute, less the time until it began its work."""
 
 RECEIVES = 5
-"""What the proof lets the hold queue deliver a message, as all others do. Its own fifty, seven minutes apart, outlast
-every rehearsal."""
+"""How often the proof lets the hold queue deliver a message: as often as all others. Its own fifty deliveries, seven
+minutes apart, would outlast every rehearsal."""
 
 STEP_SECONDS, STEPS, LONGER_STEP_SECONDS = 20, 30, 120
-"""How far the clock is moved towards what is overdue and not known to come; after so many steps, further at a time."""
+"""How far the clock is moved towards something overdue with no known event; after so many steps, further at a time."""
 
 HOPELESS_SECONDS = 25 * 60
-"""How long the clock is moved in steps for an image's sake: the sweeper sends what is overdue after twenty minutes."""
+"""How long the clock is moved in steps for one image: the sweeper sends what is overdue after twenty minutes."""
 
 ROUNDS = 16
-"""How often time is moved on for poison to come to its end: five receives, eight minutes apart, and executions that try
+"""How often time is moved on until the poison has ended: five receives, eight minutes apart, and executions that retry
 for half an hour."""
 
 _ROUND_SECONDS = 8 * 60 + 2
@@ -87,7 +87,7 @@ _BASELINE_PATIENCE_SECONDS = 120
 
 
 class Kind:
-    """What there is besides images: each can be left out."""
+    """The kinds of disturbance besides the images: each can be left out."""
 
     KILLS, PAUSES, DUPLICATES, POISON = "kills", "pauses", "duplicates", "poison"
     ALL = (KILLS, PAUSES, DUPLICATES, POISON)
@@ -95,7 +95,7 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What came of a rehearsal. Its tuples of sentences say what is wrong; `failed` are among the outcome's lost."""
+    """The result of a rehearsal. Its tuples of sentences say what is wrong; `failed` are among the outcome's lost."""
 
     outcome: Outcome
     lives: Mapping[int, Life]
@@ -120,7 +120,7 @@ class Account:
 
     @property
     def broken(self) -> list[str]:
-        """Every promise that was not kept."""
+        """Every broken promise."""
         return [
             *self.outcome.broken,
             *self.doubled,
@@ -133,25 +133,25 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Undisturbed:
-    """What a stack makes of each photo in each lane when it is left alone, and how it remembers such work."""
+    """What a stack makes of each photo in each lane undisturbed, and the key under which it remembers such work."""
 
     photos: Sequence[Photo]
     prints: Prints
     recipes: Mapping[str, str]
 
     def key(self, lane: str, image_id: str) -> str:
-        """By which the work on an image's first run is remembered."""
+        """The key under which the work on an image's first run is remembered."""
         return f"{image_id}#1#{self.recipes[lane]}"
 
 
 def photo_in_lane(lane: str, photo: Photo) -> Photo:
-    """The photo, by a name that says who makes what of it: lanes differ in their encoders' effort."""
+    """The photo, named by photo and lane: lanes differ in their encoders' effort."""
     return Photo(name=f"{lane} {photo.name}", body=photo.body)
 
 
 @dataclass(kw_only=True)
 class Stage:
-    """A stack with its clients, known by what it does undisturbed."""
+    """A stack with its clients, and the outputs it makes undisturbed."""
 
     stack: Stack
     clients: Mapping[str, Client]
@@ -164,7 +164,7 @@ class Stage:
 
 @contextmanager
 def stage_of(stack: Stack, strikes: Strikes) -> Iterator[Stage]:
-    """Get a stack ready, whose functions can be struck."""
+    """Prepare a stack whose functions can be struck."""
     clock, queues = Clock(stack), Queues(stack)
     queues.give_up_after(HOLD_QUEUE, RECEIVES)
     with ExitStack() as ends:
@@ -223,7 +223,7 @@ class _Watch:
 
 
 class Rehearsal:
-    """A plan that is being carried out. `kinds` are what there is besides images."""
+    """A plan in progress. `kinds` are the disturbances."""
 
     def __init__(
         self, stage: Stage, plan: Plan, *, kinds: frozenset[str], tell: Callable[[str], None] = lambda _: None
@@ -248,7 +248,7 @@ class Rehearsal:
     # ── The whole of it ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def perform(self) -> Account:
-        """Carry the plan out, and give the account."""
+        """Carry out the plan, and return the account."""
         started = time.monotonic()
         self._stage.strikes.clear()
         if self._has(Kind.POISON):
@@ -284,7 +284,7 @@ class Rehearsal:
             disturber.join()
 
     def _watch_crowds(self, done: threading.Event) -> None:
-        """Keep lanes' backlogs short, so that waits are the disturbances' and not the machine's."""
+        """Keep lanes' backlogs short, so that waits are due to the disturbances and not to the machine."""
         while not done.wait(0.2):
             for lane, name in LANE_QUEUES.items():
                 if self._queues.visible(name) >= _CROWDED:
@@ -355,7 +355,7 @@ class Rehearsal:
     # ── Disturbing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _disturb(self, done: threading.Event) -> None:
-        """Do what is to be done once so many images are answered: strike, stand still, poison."""
+        """Do whatever is due once so many images are answered: strike, pause, poison."""
         plan, images = self._plan, len(self._plan.sendings)
         events: list[tuple[int, Callable[[], None]]] = []
         if self._has(Kind.KILLS):
@@ -387,7 +387,7 @@ class Rehearsal:
         self._pauses.append((began, self._clock.now() + _RECOVERY_SECONDS * 1000))
 
     def _put(self, poison: Poison) -> None:
-        # In the groups of those who are not to notice it.
+        # In the groups of the images that must not notice it.
         lane = next((lane for lane, name in LANE_QUEUES.items() if name == poison.queue), "slow")
         self._queues.send(poison.queue, poison.body, TENANTS[lane][0])
 
@@ -432,7 +432,7 @@ class Rehearsal:
     # ── Going on ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _drive(self) -> None:
-        """Redrive the clock from event to event, whenever the stack has come to rest, until all images have ended."""
+        """Move the clock from event to event, whenever the stack is at rest, until all images have ended."""
         steps, instants_passed = 0, set[int]()
         while True:
             self._rest()
@@ -468,13 +468,13 @@ class Rehearsal:
             self._stage.strikes.lay(release_strike(self._plan.seed, number), "")
         for one in self._plan.pauses if self._has(Kind.PAUSES) else ():
             if one.at_instant == number:
-                # When its messages show in their lanes.
+                # When its messages become visible in their lanes.
                 self._go_to(self._instants[number])
                 self._pause(one.seconds)
 
     def _go_to(self, instant: int) -> None:
-        """Redrive the clock, and have the sweeper run where a minute has passed: the embedded stack's schedules look at
-        it every ten seconds of this machine's."""
+        """Move the clock, and run the sweeper if a minute has passed: the embedded stack checks its schedules only
+        every ten seconds of this machine's time."""
         self._clock.go_to(instant)
         if self._clock.now() - self._swept_at >= comparison.SWEEP_SECONDS * 1000:
             self._swept_at = self._clock.now()
@@ -484,7 +484,7 @@ class Rehearsal:
         """Wait until no function works and nothing can be received."""
         deadline, calm, before = time.monotonic() + _REST_PATIENCE_SECONDS, 0, -1
         while calm < _REST_LOOKS and time.monotonic() < deadline:
-            # Where others want the processors too, it takes longer for work to show.
+            # If others use the processors too, it takes longer for work to show.
             crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
             time.sleep(_REST_LOOK_SECONDS * min(max(crowd, 1.0), _LONGEST_LOOK))
             now = ticks(self._stack.state, frozenset(STRUCK))
@@ -494,7 +494,7 @@ class Rehearsal:
             calm, before = calm + 1 if is_calm else 0, -1 if now is None else now
 
     def _look(self) -> None:
-        """See who has ended, at which version of its row, and who has not."""
+        """See which images have ended, at which version of their rows, and which have not."""
         wanted = "image_id, #status, version, lane, process_at, created_at, enqueued_at"
         for item in self._stack.items(ProjectionExpression=wanted, ExpressionAttributeNames={"#status": "status"}):
             image_id = image_id_of(item)
@@ -507,7 +507,7 @@ class Rehearsal:
                 self._watch.open[image_id] = item
 
     def _expected(self, now: int) -> tuple[list[int], bool]:
-        """When hidden messages come back that are known of, and whether anybody is overdue of whom nothing is known."""
+        """When known hidden messages return, and whether any image is overdue without a known event."""
         returns, known = [], set[str]()
         for death in self._stage.strikes.deaths():
             if death.function in VISIBILITY_SECONDS:
@@ -528,7 +528,7 @@ class Rehearsal:
         return returns, is_overdue
 
     def _wakes(self) -> list[int]:
-        """When batches wake that are whole."""
+        """When intact batches wake."""
         damaged = {batch.key for batch in self._batches}
         found = []
         for key in self._stack.holds():
@@ -536,7 +536,7 @@ class Rehearsal:
                 day, _, hour = key.split("/")[1].partition("T")
                 try:
                     found.append(round(datetime.fromisoformat(f"{day}T{hour.replace('-', ':')}").timestamp() * 1000))
-                except ValueError:  # of a year that only poison is due in
+                except ValueError:  # a year that only poison has
                     continue
         return [wake_at for wake_at in found if wake_at < self._instants[-1]]
 
@@ -642,7 +642,7 @@ class Rehearsal:
                 yield round(at.timestamp() * 1000), line
 
     def _postponed(self) -> set[str]:
-        """The images whose delivery or attempt came to nothing while the emulator stood still, or soon after."""
+        """The images whose delivery or attempt failed during an emulator pause, or soon after."""
         return {
             line["image_id"]
             for logical_id in ("TranscodeImageLogs", "AcceptUploadLogs")
@@ -658,7 +658,7 @@ class Rehearsal:
 
     def _lives(self, rows: Mapping[str, Image], deaths: Sequence[Death], postponed: set[str]) -> dict[int, Life]:
         killed: dict[str, set[str]] = {}
-        # Whoever waits for a time has time: it loses none with those who hold it and let it go.
+        # A scheduled image has time: it loses none when a process that holds or releases it dies.
         for death in (death for death in deaths if death.function in (UPLOAD_ACCEPTOR, TRANSCODER)):
             for image_id in death.image_ids:
                 killed.setdefault(image_id, set()).add(f"{death.function} was killed")
@@ -725,7 +725,7 @@ class Rehearsal:
         for image_id, put in self._bad_rows.items():
             item = client.get_item(TableName=table, Key={"image_id": {"S": image_id}}, ConsistentRead=True).get("Item")
             changed = sorted(name for name in {*put, *(item or {})} if (item or {}).get(name) != put.get(name))
-            if set(changed) - {"due_at"}:  # its next look alone is postponed
+            if set(changed) - {"due_at"}:  # only its next look is postponed
                 found.append(f"the bad row {image_id} was changed: {', '.join(changed)}")
         return found
 

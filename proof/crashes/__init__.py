@@ -1,1 +1,1 @@
-"""The simulated AWS in which histories of one image are struck by faults, and the exploration of all of them."""
+"""A simulated AWS in which faults strike histories of one image, and the exploration of all of them."""

@@ -1,13 +1,13 @@
-"""Every fault at every call: each HTTP attempt of the real handlers is struck in every way, and pairs of them.
+"""Every fault at every call: each HTTP attempt of the real handlers is struck in every way, and in pairs.
 
     python -m proof.crashes [--faults 1|2] [--history NAME …] [--every N] [--jobs 2]
                                        [--shards N] [--attempts N]
     python -m proof.crashes --replay "good: throttled at 9; dies before at 12"
 
-The handlers, the adapters and Powertools are the real ones, over moto, in virtual time. The attempts are those that the
-code makes when it is run: nobody lists them. Of the pairs it strikes a sample: those whose first fault is at each 20th
-attempt, from one that chance chooses (LONG=1, or --every 1: all of them). Prints a table, and each broken promise with
-its whole story. Exits with 1 where a promise was broken or a point was not struck.
+The handlers, the adapters and Powertools are the real ones, over moto, in virtual time. The points are the attempts
+that the code makes when it runs: nobody lists them. Pairs are sampled: only those whose first fault is at each 20th
+attempt, from a random one (LONG=1, or --every 1: all of them). Prints a table, and the whole story of each broken
+promise. Exits with 1 if a promise was broken or a point was not struck.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from proof.crashes.scale import AS_DEPLOYED, Scale
 from proof.crashes.wire import Mode, Point
 
 SMALL = Scale(shards=1, attempts=3)
-"""For pairs. Two faults cost an image two attempts at most, so that the third must succeed; and a sweep asks every
-shard the same. With LONG=1 the singles strike the system as it is deployed."""
+"""For pairs. Two faults cost an image two attempts at most, so the third must succeed; and a sweep queries all shards
+in the same way. With LONG=1 the singles strike the system as it is deployed."""
 
 FEWER = Scale(shards=2, attempts=AS_DEPLOYED.attempts)
-"""For singles without LONG=1: of the sweeper's shards, which are all alike, more than one."""
+"""For singles without LONG=1: more than one of the sweeper's shards, which are all alike."""
 
 _EVERY = 20
-"""Without LONG=1 the first fault of a pair is at each so many-th point."""
+"""Without LONG=1 the first fault of a pair is at every Nth point."""
 
 _SHOWN = 5
 _PROGRESS_EVERY_SECONDS = 15
@@ -47,7 +47,7 @@ _PROGRESS_EVERY_SECONDS = 15
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A share of the faults of one history: of up to `faults` at a time, in a world of that scale."""
+    """A share of the faults of one history: up to `faults` at a time, in a world of that scale."""
 
     history: str
     faults: int
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(kw_only=True)
 class Sum:
-    """What all shares of one history have come to."""
+    """The results of all shares of one history."""
 
     history: str
     faults: int
@@ -71,7 +71,7 @@ class Sum:
 
 
 def run(jobs: Sequence[Job], *, processes: int) -> Iterator[tuple[Job, Findings, bool, float]]:
-    """Does the jobs, some at a time; yields what each has found so far, whether it is done, and for how long it ran."""
+    """Runs the jobs, some in parallel; yields what each has found so far, whether it is done, and how long it ran."""
     context = get_context("fork")
     ahead = list(jobs)
     running: dict[Connection, tuple[Job, Any, float]] = {}
@@ -116,7 +116,7 @@ def _part_of(job: Job) -> dict[str, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Strikes every point, prints what came of it and writes the report; returns the exit status."""
+    """Strikes every point, prints the results and writes the report; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m proof.crashes",
         description=__doc__,
@@ -151,7 +151,7 @@ def _scaled(scale: Scale, chosen: argparse.Namespace) -> Scale:
 
 
 def _strike(names: Sequence[str], *, faults: int, scale: Scale, every: int, processes: int) -> list[Sum]:
-    """Explores the histories with that many faults, telling how far it has come."""
+    """Explores the histories with that many faults, and prints its progress."""
     shares = processes if faults > 1 and every == 1 else 1
     first = random.SystemRandom().randrange(every)
     if every > 1:
@@ -210,10 +210,10 @@ def _row(total: Sum) -> dict[str, Any]:
 
 
 def _percent(total: Sum) -> float:
-    """How many of the histories that there are were struck: every mode at every point, first or second."""
+    """The percentage of the possible histories that were struck: every mode at every point, first or second."""
     offered = total.findings.offered[total.faults]
     if total.faults == 1 and offered != total.points:
-        return 0.0  # a share was not done
+        return 0.0  # a share was not finished
     return 100 * total.findings.struck[total.faults] / (len(Mode) * offered)
 
 

@@ -1,4 +1,4 @@
-"""What template.yaml says of the functions and their stores, as far as a simulation needs it."""
+"""What template.yaml says about the functions and their stores, as far as a simulation needs it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESOURCES: dict[str, dict[str, Any]] = _TEMPLATE["Resources"]
 
 @dataclass(frozen=True, kw_only=True)
 class EventSource:
-    """A queue whose messages a function is invoked with, at most `batch_size` at a time."""
+    """A queue whose messages invoke a function, at most `batch_size` at a time."""
 
     queue: str
     batch_size: int

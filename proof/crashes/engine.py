@@ -16,7 +16,7 @@ _DEVELOPED: dict[tuple[Any, ...], Any] = {}
 
 
 def develop_once(develop: Develop, original: bytes, recipe: Any, options: dict[str, Any]) -> Any:
-    """What the engine makes of the original, made once: tests/engine holds that it makes the same bytes every time."""
+    """What the engine makes of the original, made once: tests/engine checks that it makes the same bytes every time."""
     key = (original, recipe.digest(), tuple(sorted(options.items())))
     if key not in _DEVELOPED:
         if _DEVELOPED_BEFORE:
@@ -38,12 +38,12 @@ class _Refused:
 
 
 def developed() -> bytes:
-    """All that the engine has made in this process, for another one to `remember`."""
+    """Everything that the engine has made in this process, for another one to `remember`."""
     return pickle.dumps(_DEVELOPED)
 
 
 def remember(made: bytes) -> None:
-    """Takes what another process has developed, so that none of this one's children need load the engine's threads."""
+    """Takes what another process has developed, so that no child of this one needs to load the engine's threads."""
     _DEVELOPED.update(pickle.loads(made))  # noqa: S301 - a child of this process wrote it
     _DEVELOPED_BEFORE.append(True)
 

@@ -1,8 +1,8 @@
-"""Playing a history with every fault at every point, and with every second fault at every point after that.
+"""Plays a history with every fault at every point, and with every second fault at every later point.
 
-Histories branch by fork: a child is struck where its parent passes, so that nothing is played twice up to there, and a
-point that the code makes is struck without anybody naming it. A history that comes to stand exactly where another one
-has stood, down to the last byte and millisecond, is not played on: what follows has been seen.
+Histories branch by fork: a child is struck where its parent passes, so nothing is played twice up to there, and every
+point that the code makes is struck without a list of points. A history that reaches exactly the same state as an
+earlier one, down to the last byte and millisecond, is not played further: what follows is already known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from proof.crashes.wire import Mode, Point
 from proof.crashes.world import World
 
 HISTORY_SECONDS = 120
-"""A history that takes as much time of a processor is taken for one without an end."""
+"""A history that takes this much processor time counts as endless."""
 
 _SPARES = 3
 """A process that dies is replaced by one that was initialised before the history branched: no child pays for it."""
@@ -33,7 +33,7 @@ _TOLD = 60
 """Lines of a story that are shown."""
 
 _BLOCK = 8
-"""Points in a row that one explorer takes: neighbours often leave the same world behind."""
+"""Consecutive points that one explorer takes: neighbours often leave the same world behind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Strike:
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """A promise that a history broke, with all that happened in it."""
+    """A promise that a history broke, with everything that happened in it."""
 
     history: str
     strikes: tuple[Strike, ...]
@@ -58,7 +58,7 @@ class Violation:
     story: tuple[str, ...]
 
     def __str__(self) -> str:
-        """All of it, for people."""
+        """All of it, as text."""
         struck = "; then ".join(map(str, self.strikes)) or "undisturbed"
         title = f"{self.history}, {struck}: {'failed' if self.harm is None else self.harm.upper()}, {self.problem}"
         story = self.story
@@ -68,17 +68,17 @@ class Violation:
 
     @property
     def replay(self) -> str:
-        """What plays this one history once more."""
+        """The argument that replays this one history."""
         return f"{self.history}: " + "; ".join(f"{strike.mode} at {strike.point.number}" for strike in self.strikes)
 
 
 @dataclass(kw_only=True)
 class Findings:
-    """What an exploration has come to; the counters count by how many faults struck: 1 for singles, 2 for pairs.
+    """The result of an exploration; the counters count by how many faults struck: 1 for singles, 2 for pairs.
 
-    `offered` are the points at which a fault could strike, `struck` the histories that were, `alike` those of them that
-    came to stand where another one had stood. `settled` are
-    those that left a dead letter of an image that ended otherwise.
+    `offered` are the points at which a fault could strike, `struck` the histories that were, and `alike` those of them
+    that reached the state of an earlier one. `settled` are those that left a dead letter of an image that ended
+    otherwise.
     """
 
     points: tuple[Point, ...] = ()
@@ -90,14 +90,14 @@ class Findings:
     events: Counter[str] = field(default_factory=Counter)
     violations: list[Violation] = field(default_factory=list)
     known: dict[int, dict[bytes, int]] = field(default_factory=dict)
-    """By how many faults may still strike, the worlds that have been played on from, and how many strikes that took."""
+    """By how many faults may still strike: the worlds that have been explored further, and the strikes that took."""
 
     def counts(self) -> Findings:
-        """The same without what only explorers need: what is sent to whoever adds up."""
+        """The same without what only explorers need: the part that is sent to be added up."""
         return replace(self, known={})
 
     def add(self, other: Findings) -> None:
-        """Takes in what another explorer has found."""
+        """Adds what another explorer has found."""
         self.offered += other.offered
         self.struck += other.struck
         self.alike += other.alike
@@ -110,15 +110,15 @@ class Findings:
 
 
 class _SeenBefore(BaseException):
-    """The world is as another history has left it once."""
+    """The world is in a state in which another history has already left it."""
 
 
 @dataclass(eq=False)
 class _Explorer:
     """Strikes one history and all that branch from it; `left` more faults may strike.
 
-    Of the first strikes only those in its `share` of `shares` are followed: the others are other explorers'. A sample
-    strikes first at each `every`th point alone, from number `first` on.
+    Of the first strikes it follows only those in its `share` of `shares`; other explorers follow the rest. A sample has
+    its first strike only at every `every`th point, from number `first` on.
     """
 
     history: History
@@ -133,11 +133,11 @@ class _Explorer:
     findings: Findings = field(default_factory=Findings)
     strikes: tuple[Strike, ...] = ()
     passed: dict[bytes, tuple[int, int]] = field(default_factory=dict)
-    """The quiet worlds on the way, each with how many strikes and points there had been before."""
+    """The quiet worlds on the way, each with how many strikes and points came before it."""
     sending: int | None = None
     world: World = field(init=False)
 
-    # ── Asked by the wire ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── Called by the wire ────────────────────────────────────────────────────────────────────────────────────────
 
     def before(self, point: Point) -> Mode | None:
         if self.left and self._is_ours(point):
@@ -148,7 +148,7 @@ class _Explorer:
         return self._branch(point, Mode.DIES_AFTER) or self._branch(point, Mode.ANSWER_LOST)
 
     def quiet(self) -> None:
-        """Asked by the world whenever no function is at work."""
+        """Called by the world whenever no function is at work."""
         here = self.world.state()
         if self.strikes and here in self.known.get(self.left, {}):
             self._count_as_seen(self.known[self.left][here], depth=len(self.strikes))
@@ -158,7 +158,7 @@ class _Explorer:
     # ── Branching ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _branch(self, point: Point, mode: Mode) -> Mode | None:
-        """In a child the mode that strikes it; in the parent None, when the child's findings have been taken in."""
+        """In a child, returns the mode that strikes it; in the parent, None, after adding the child's findings."""
         if not self.left or not self._is_ours(point):
             return None
         depth = len(self.strikes) + 1
@@ -198,12 +198,12 @@ class _Explorer:
         return between == 0 and number // _BLOCK % self.shares == self.share
 
     def _become_struck(self, strike: Strike, start: bytes | None, sending: int) -> None:
-        signal.setitimer(signal.ITIMER_VIRTUAL, HISTORY_SECONDS)  # its signal ends the process
+        signal.setitimer(signal.ITIMER_VIRTUAL, HISTORY_SECONDS)  # the signal ends the process
         self.left -= 1
         self.strikes += (strike,)
         self.findings = Findings()
         self.passed = {} if start is None else {start: (0, 0)}
-        self.world.events.clear()  # its parent counts what was before
+        self.world.events.clear()  # its parent counts earlier events
         self.sending = sending
 
     def _take(self, found: Findings) -> None:
@@ -215,7 +215,7 @@ class _Explorer:
         return sum(self.findings.struck.values())
 
     def _count_as_seen(self, below: int, *, depth: int) -> None:
-        """Counts a history that is not played on, and the strikes below it, which were struck in its double."""
+        """Counts a history that is not played further, and the strikes below it, which hit its double."""
         self.findings.alike[depth] += 1
         self.findings.offered[depth + 1] += below // len(Mode)
         self.findings.struck[depth + 1] += below
@@ -272,12 +272,12 @@ class _Explorer:
 
 
 def prepare() -> None:
-    """Develops the histories' photos in a process of its own, so that this one stays without threads and can fork."""
+    """Develops the histories' photos in a separate process, so that this one stays without threads and can fork."""
     receiving, sending = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            for name in ("good", "refused", "uploaded"):  # the lanes develop a photo in different ways
+            for name in ("good", "refused", "uploaded"):  # lanes develop a photo differently
                 with World() as world:
                     HISTORIES[name].play(world)
             with os.fdopen(sending, "wb") as parent:
@@ -292,7 +292,7 @@ def prepare() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Plain:
-    """A history without any fault: `passed` are the quiet worlds on its way, with how many points come after each."""
+    """A history without faults: `passed` are the quiet worlds on its way, with how many points come after each."""
 
     points: tuple[Point, ...]
     ending: Ending
@@ -300,7 +300,7 @@ class Plain:
 
 
 def undisturbed(history: History, scale: Scale, *, every_minute: bool = False) -> Plain:
-    """Plays the history without any fault. Raises RuntimeError where it breaks a promise all the same."""
+    """Plays the history without faults. Raises RuntimeError if it breaks a promise even so."""
     explorer = _Explorer(history=history, left=0, share=0, shares=1, every=1, first=0, known={})
     ending = explorer.play(scale, None, every_minute=every_minute)
     if ending is None:
@@ -324,9 +324,10 @@ def explore(
     first: int = 0,
     told: Callable[[Point, Findings], None] = lambda point, findings: None,
 ) -> Findings:
-    """The history of that name with up to so many faults, 1 or 2: every mode at every point, and again after each.
+    """Plays the history of that name with up to so many faults (1 or 2): every mode at every point, and again after
+    each.
 
-    With `every` the first fault strikes a sample of the points: each so many-th, from number `first` on.
+    With `every` the first fault strikes only a sample of the points: every Nth, from number `first` on.
     """
     history = HISTORIES[name]
     plain = undisturbed(history, scale)
@@ -337,13 +338,13 @@ def explore(
         shares=shares,
         every=every,
         first=first,
-        # What one more fault may do from there on is what the first faults do after that point.
+        # What one more fault can do from there on is what the first faults do after that point.
         known={left: {here: left * len(Mode) * after for here, after in plain.passed.items()} for left in (0, 1)},
         spares=frozenset(point.function for point in plain.points),
         told=told,
     )
     gc.collect()
-    gc.freeze()  # what lives now lives on: the collector need not touch it in every child
+    gc.freeze()  # everything alive stays alive: the collector need not touch it in every child
     gc.disable()
     try:
         explorer.play(scale, plain.ending)
@@ -355,7 +356,7 @@ def explore(
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """Faults at points that are known by their numbers."""
+    """Faults at points that are given by their numbers."""
 
     modes: dict[int, Mode]
 

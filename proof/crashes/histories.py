@@ -1,4 +1,4 @@
-"""The histories that are struck, each from a client's request to the quiet after it, and what must be true then."""
+"""The histories that are struck, each from a client's request until all is quiet, and what must be true then."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from proof.crashes.world import MINUTE, START, InvocationFailed, World
 
 
 def _photo() -> bytes:
-    """A JPEG as small as can be: what it shows does not matter here."""
+    """A JPEG as small as possible: its content does not matter here."""
     file = io.BytesIO()
     Picture.linear_gradient("L").resize((24, 18)).convert("RGB").save(file, "JPEG")
     return file.getvalue()
@@ -46,19 +46,19 @@ JUNK = "no message of ours"
 KEY = "order-17"
 TRIES = 20
 PAUSE_SECONDS = 60
-"""Between a client's tries: the sweeper's period, so that the same comes later in no other way."""
+"""Between a client's tries: the sweeper's period, so that retries add no other kind of delay."""
 
 PAYING = Caller(tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id="00000001")
-"""Who announces large files: its images travel in the fast lane, as those that come in one request do in the slow."""
+"""The tenant that announces large files: its images use the fast lane, those of single requests the slow lane."""
 
 AT_LEISURE = START + ARCHIVED_FROM_SECONDS * 1000 + 24 * 60 * MINUTE
-"""When an operator mends what a bug has done: at the same time in every history, so that those that have come to the
-same go on as one; and so late that the dead letters have been archived."""
+"""When an operator repairs what a bug has done: at the same time in every history, so that histories that reached the
+same state go on as one; and late enough for the dead letters to have been archived."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """One way of an image. `play` returns its id; `ends` are the statuses that its last run may end in."""
+    """One possible course of an image. `play` returns its id; `ends` are the statuses in which its last run may end."""
 
     name: str
     play: Callable[[World], str]
@@ -69,7 +69,7 @@ class History:
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """What is left at the end: the outputs' bytes by the part of their keys after the id, and how many raw dead
+    """What is left at the end: the outputs' bytes by the part of their keys after the id, and the number of raw dead
     letters."""
 
     outputs: dict[str, bytes]
@@ -97,7 +97,7 @@ def submit(world: World, photo: bytes = PHOTO) -> str:
 
 
 def announce(world: World, photo: bytes = PHOTO) -> tuple[str, str]:
-    """A client that repeats its announcement until it is given a form; returns the image's id and the form's key."""
+    """A client that repeats its announcement until it gets a form; returns the image's id and the form's key."""
     world.caller = PAYING
     announced = {"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), "variants": ["thumb"]}
     for attempt in range(TRIES):
@@ -129,7 +129,7 @@ def delete(world: World, image_id: str) -> None:
             Harm.LOST,
             f"a withdrawal was answered {answer['statusCode']}: {answer['body']}",
         )
-        # Inside a worker nothing else happens meanwhile: there is one thread.
+        # In a worker nothing else can happen meanwhile: there is one thread.
         if world.wire.running:
             world.sleep(PAUSE_SECONDS)
         else:
@@ -138,7 +138,7 @@ def delete(world: World, image_id: str) -> None:
 
 
 def look(world: World, image_id: str, status_code: int) -> None:
-    """A client that asks for the status of its image until it is told."""
+    """A client that asks for the status of its image until it gets an answer."""
     for attempt in range(TRIES):
         world.position = f"looking, try {attempt}"
         answer = world.request("GET", f"/images/{image_id}/status")
@@ -150,8 +150,8 @@ def look(world: World, image_id: str, status_code: int) -> None:
 
 
 def archive(world: World, image: Image) -> None:
-    """The archiver, every six hours, until there is a copy: of each dead letter one, and the dead letter stays where it
-    is."""
+    """The archiver runs every six hours until there is a copy: exactly one per dead letter, and the dead letter stays
+    in its queue."""
     for attempt in range(TRIES):
         world.position = f"archiving, try {attempt}"
         with suppress(InvocationFailed):
@@ -178,13 +178,13 @@ def replay(world: World, image_id: str) -> None:
         if seen_all and world.rows()[image_id].run > 1:
             world.position = "replayed"
             return
-        # DeadLetterBrief that a command had in hand when it died show again within a minute.
+        # Dead letters that a command held when it died become visible again within a minute.
         world.pass_time(2 * MINUTE / 1000)
     raise Broken(Harm.STUCK, "the image was never replayed")
 
 
 def occupy_record(world: World, image_id: str) -> None:
-    """A worker that nobody knows of has begun the image's work and died; its record says for years that it is at it."""
+    """An unknown worker has begun the image's work and died; its record claims for years that it is working."""
     image = world.rows()[image_id]
     context: Any = Context(
         function_name="transcode_image",
@@ -204,7 +204,7 @@ def _die() -> dict[str, Any]:
 
 
 def send_junk(world: World, *queues: str) -> None:
-    """Somebody puts what is no message of ours into each of these queues."""
+    """Somebody puts a message that is not ours into each of these queues."""
     for queue in queues:
         world.stores.sqs.send_message(QueueUrl=world.stores.references[queue], MessageBody=JUNK)
 
@@ -225,7 +225,7 @@ def lose_output(world: World) -> None:
 
 
 def miss(world: World, image_id: str) -> None:
-    """A client that asks for the variant until it is told that it is missing; where S3 is silent it is led there."""
+    """A client that requests the variant until it learns that it is missing; if S3 is silent, it is redirected."""
     for attempt in range(TRIES):
         world.position = f"fetching, try {attempt}"
         answer = world.request("GET", f"/images/{image_id}/variants/thumb")
@@ -251,7 +251,7 @@ def redo(world: World, image_id: str) -> None:
 
 
 def _redo(image_id: str) -> None:
-    from darkroom import wiring  # noqa: PLC0415 - the process's own
+    from darkroom import wiring  # noqa: PLC0415 - the process's own copy
     from darkroom.operations.redo_image import Ports, redo_image  # noqa: PLC0415
 
     of_sweeper = wiring.sweep_due_images()
@@ -260,7 +260,7 @@ def _redo(image_id: str) -> None:
 
 
 def _replay_slow_lane(world: World) -> bool:
-    from darkroom import wiring  # noqa: PLC0415 - the process's own
+    from darkroom import wiring  # noqa: PLC0415 - the process's own copy
 
     of_sweeper = wiring.sweep_due_images()
     ports = Ports(
@@ -274,7 +274,7 @@ def _replay_slow_lane(world: World) -> bool:
 
 
 def fail_by_a_bug() -> None:
-    """What developing a poison image comes to."""
+    """The result of developing a poison image."""
     raise ZeroDivisionError("a bug that this photo trips")
 
 
@@ -288,7 +288,7 @@ def _good(world: World) -> str:
 
 
 def _amid_trouble(world: World) -> str:
-    """Its messages come twice, junk comes with them, and the memory of its work is in somebody else's hands."""
+    """Its messages are delivered twice, with junk among them, and somebody else holds the record of its work."""
     world.copies = True
     send_junk(world, "FastQueue", "SlowQueue", "UploadQueue", "SlowDeadLetters")
     image_id = submit(world)
@@ -355,7 +355,7 @@ def _deleted_while_developed(world: World) -> str:
 
     world.before_develop = withdraw
     world.settle()
-    if world.before_develop is not None:  # it was developed before its client had heard that it was accepted
+    if world.before_develop is not None:  # it was developed before its client knew that it was accepted
         withdraw()
         world.settle()
     return image_id
@@ -384,7 +384,7 @@ def _uploaded_without_notification(world: World) -> str:
 
 
 def _never_uploaded(world: World) -> str:
-    """What only a sweep ends, although the row that it meets first is of a version that it does not know."""
+    """A history that only a sweep ends, although the first row it meets is of an unknown version."""
     newer = accept(
         image_id="0" * 26,
         tenant_id=PAYING.tenant_id,
@@ -415,7 +415,7 @@ HISTORIES = {
     for history in (
         History(name="poison, mended and replayed", play=_poison, ends=(Status.DONE,)),
         History(name="output lost and redone", play=_lost_and_redone, ends=(Status.DONE,)),
-        # A client that has to repeat itself may be overtaken by the worker.
+        # The worker may overtake a client that has to repeat itself.
         History(name="cancelled", play=_cancelled, ends=(Status.CANCELLED, Status.DONE), deleted=True),
         History(
             name="deleted while developed",
@@ -426,7 +426,7 @@ HISTORIES = {
         History(name="deleted", play=_deleted, ends=(Status.DONE,), deleted=True),
         History(name="good", play=_good, ends=(Status.DONE,)),
         History(name="amid trouble", play=_amid_trouble, ends=(Status.DONE,)),
-        # A client that has to repeat itself may be overtaken by the worker.
+        # The worker may overtake a client that has to repeat itself.
         History(
             name="without its original",
             play=_without_original,
@@ -446,7 +446,7 @@ HISTORIES = {
 
 
 def check_promises(world: World, history: History, image_id: str, undisturbed: Ending | None) -> Ending:
-    """Holds the world to every promise, once it is quiet; `undisturbed` is how the history ends without faults."""
+    """Checks every promise once the world is quiet; `undisturbed` is how the history ends without faults."""
     image = _check_row(world, image_id, history.ends)
     check(image.is_deleted == history.deleted, Harm.LOST, f"deleted_at is {image.deleted_at}")
     outputs = _check_objects(world, image, has_original=not history.loses_original)
@@ -511,8 +511,8 @@ def _check_original(image: Image, originals: Mapping[str, list[tuple[str, bytes]
 
 
 def _check_dead_letters(world: World, image: Image, *, expected: int) -> int:
-    """One explained dead letter for a given-up run, none for anything else; a dead letter that SQS made by itself of a
-    message whose last receive was a killed worker's may lie there settled. Returns how many do."""
+    """One explained dead letter for a given-up run, none for anything else. SQS itself may have moved a settled message
+    there whose last receiver was a killed worker. Returns the number of those."""
     letters = [letter for letter in world.stores.letters() if letter.body.strip() != JUNK]
     verdicts = [(letter, verdict_of(read_dead_letter(letter.body), image)) for letter in letters]
     own = [letter for letter, verdict in verdicts if verdict is not Verdict.SETTLED]

@@ -19,19 +19,19 @@ from aws_lambda_powertools.utilities.circuit_breaker.persistence import CircuitB
 from darkroom.domain.instants import Milliseconds
 
 _STATELESS = ("darkroom.domain", "darkroom.imaging", "darkroom.operations", "darkroom.ports", "darkroom.settings")
-"""Modules that all processes may share, because they keep nothing: the others are loaded anew for each process."""
+"""Modules that all processes may share because they are stateless; the others are loaded again for each process."""
 
 _COUNTS: tuple[dict[str, Any], ...] = tuple(
     value for name, value in vars(powertools_circuits).items() if isinstance(value, dict) and not name.startswith("__")
 )
-"""What Powertools' circuit breaker keeps by module, so that all processes here would share it."""
+"""The module-level state of Powertools' circuit breaker, which all processes here would otherwise share."""
 
 _OWN = ("darkroom.", "app_", "aws_lambda_powertools.utilities.circuit_breaker")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """A Lambda context with as much as the handlers read."""
+    """A Lambda context with the attributes that the handlers read."""
 
     function_name: str
     aws_request_id: str
@@ -41,7 +41,7 @@ class Context:
 
     @property
     def invoked_function_arn(self) -> str:
-        """Of a function in the account that everybody's examples have."""
+        """An ARN in AWS's example account."""
         return f"arn:aws:lambda:us-east-1:123456789012:function:{self.function_name}"
 
     def get_remaining_time_in_millis(self) -> int:
@@ -51,20 +51,20 @@ class Context:
 
 @dataclass(eq=False, kw_only=True)
 class Process:
-    """A process of a function: its environment, the modules that it shares with no other one, its app first, and what
-    Powertools' circuit breaker has counted in it."""
+    """A process of a function: its environment, the modules that it shares with no other process, its app first, and
+    the counts of Powertools' circuit breaker in it."""
 
     environment: Mapping[str, str]
     modules: tuple[ModuleType, ...] = ()
     counts: tuple[dict[str, Any], ...] = field(default_factory=lambda: tuple({} for _ in _COUNTS))
 
     def handle(self, event: dict[str, Any], context: Context) -> Any:
-        """What the app's handler answers."""
+        """The answer of the app's handler."""
         return self.modules[0].handler(event, context)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Inside, the environment is this process's, and Powertools counts for it."""
+        """Within this block, the environment is this process's, and Powertools counts for it."""
         others = [dict(counts) for counts in _COUNTS]
         _replace(_COUNTS, self.counts)
         try:
@@ -75,7 +75,7 @@ class Process:
             _replace(_COUNTS, others)
 
     def memory(self) -> str:
-        """What it remembers: the plain values in the product's own objects that its modules reach."""
+        """Its memory: the plain values in the product's own objects that its modules reach."""
         return "\n".join([*sorted(_remembered(self.modules)), repr(self.counts)])
 
 
@@ -86,7 +86,7 @@ def _replace(live: Iterable[dict[str, Any]], contents: Iterable[dict[str, Any]])
 
 
 def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
-    """A new process of the function in that file: whatever keeps state is loaded, as Lambda does at initialisation."""
+    """A new process of the function in that file: all stateful modules are loaded, as Lambda does at initialisation."""
     with anew(), patch.dict(os.environ, environment):
         spec = importlib.util.spec_from_file_location(f"app_{name}", path)
         if spec is None or spec.loader is None:
@@ -99,12 +99,12 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
 
 @contextmanager
 def anew() -> Iterator[None]:
-    """Inside, whatever keeps state is imported as if for the first time."""
+    """Within this block, all stateful modules are imported as if for the first time."""
     for name in _stateful():
         parent, _, child = name.rpartition(".")
         del sys.modules[name]
         if parent in sys.modules:
-            vars(sys.modules[parent]).pop(child, None)  # `from darkroom import wiring` looks there first
+            vars(sys.modules[parent]).pop(child, None)  # `from darkroom import wiring` looks here first
     yield
 
 
@@ -145,7 +145,7 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         case MethodType():
             yield path, value.__self__
         case CircuitBreakerPersistenceLayer():
-            yield f"{path}.records", getattr(value, "_records", None)  # its cache is told to keep nothing
+            yield f"{path}.records", getattr(value, "_records", None)  # its cache is configured to keep nothing
         case _ if type(value).__module__.startswith(_OWN):
             names = [one.name for one in fields(value)] if is_dataclass(value) else getattr(value, "__dict__", ())
             for name in list(names):

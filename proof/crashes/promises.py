@@ -1,4 +1,4 @@
-"""What must hold in every history, in one word each, and how it is said that it does not."""
+"""The kinds of harm that no history may do, in one word each, and the error that reports a broken promise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Harm(StrEnum):
-    """What a broken promise comes to."""
+    """The harm that a broken promise does."""
 
     LOST = "lost"
     DOUBLED = "doubled"
@@ -15,7 +15,7 @@ class Harm(StrEnum):
 
 
 class Broken(BaseException):
-    """A promise was broken: how, and which. No handler sees this, as it may be noticed while one is at work."""
+    """A promise was broken: how, and which. No handler catches this, as it may be raised while one is running."""
 
     def __init__(self, harm: Harm, otherwise: str) -> None:
         super().__init__(otherwise)
@@ -23,6 +23,6 @@ class Broken(BaseException):
 
 
 def check(promise: bool, harm: Harm, otherwise: str) -> None:
-    """Raises Broken where the promise does not hold."""
+    """Raises Broken if the promise does not hold."""
     if not promise:
         raise Broken(harm, otherwise)

@@ -1,4 +1,4 @@
-"""How big the simulated world is: as deployed, or smaller in the numbers that only repeat the same."""
+"""The size of the simulated world: as deployed, or with smaller numbers of things that only repeat."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from checks.report import ROOT
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Each sweep asks every shard; a run has so many attempts, and a message is received as often."""
+    """Each sweep queries every shard; a run has so many attempts, and a message as many receives."""
 
     shards: int
     attempts: int
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Inside, every module that takes these numbers from the domain has them from here."""
+        """Within this block, every module that takes these numbers from the domain gets them from here."""
         numbers = {
             "DUE_SHARDS": self.shards,
             "DUE_SHARD_NAMES": darkroom.domain.image.DUE_SHARD_NAMES[: self.shards],

@@ -1,4 +1,4 @@
-"""Tables, buckets and queues by moto, as template.yaml declares them, and a look into them past their APIs."""
+"""Tables, buckets and queues by moto, as template.yaml declares them, and access to them that bypasses their APIs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from proof.crashes.scale import AS_DEPLOYED, Scale
 REGION = "us-east-1"
 
 _ATTRIBUTE_TYPES = frozenset({"S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL"})
-"""How DynamoDB names the type of a value:
+"""DynamoDB's names of value types:
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html"""
 
 _pick = AttributePicker.__call__
 
 _TOLD_TO_PEOPLE = ("claimed_by", "completed_at", "correlation_id", "created_at", "version")
-"""Attributes of a row whose values nothing asks for but whether they have changed: names, counts and past instants."""
+"""Attributes of a row of which only whether they changed matters: names, counts and past instants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class DeadLetter:
 
 
 class Stores:
-    """All of them. `references` are the values that `!Ref` has in the template, by logical name."""
+    """All of them. `references` are the values of `!Ref` in the template, by logical name."""
 
     def __init__(self, scale: Scale) -> None:
         self.references = {"AWS::StackName": "simulation"}
@@ -68,13 +68,13 @@ class Stores:
 
     def _make_queues(self, scale: Scale) -> None:
         queues = deployment.of_type("AWS::SQS::Queue")
-        for name in sorted(queues, key=lambda name: "RedrivePolicy" in queues[name]):  # dead letters come first
+        for name in sorted(queues, key=lambda name: "RedrivePolicy" in queues[name]):  # dead-letter queues come first
             wanted = ("VisibilityTimeout", "MessageRetentionPeriod")
             attributes: dict[Any, str] = {key: str(queues[name][key]) for key in wanted if key in queues[name]}
             if redrive := queues[name].get("RedrivePolicy"):
                 target = deployment.logical_name(redrive["deadLetterTargetArn"])
                 self.dead_letter_queues.add(target)
-                # A smaller scale keeps to what the template does: as many receives as a run has attempts.
+                # A smaller scale follows the template's rule: as many receives as a run has attempts.
                 most = redrive["maxReceiveCount"] - AS_DEPLOYED.attempts + scale.attempts
                 arn = f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{target}"
                 attributes["RedrivePolicy"] = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": most})
@@ -90,11 +90,11 @@ class Stores:
         return [item.to_json()["Attributes"] for item in found]
 
     def put_item(self, table: str, item: dict[str, Any]) -> None:
-        """Puts an item into a table past its API, so that no fault strikes."""
+        """Puts an item into a table without its API, so that no fault strikes."""
         get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].put_item(table, item)
 
     def objects(self, bucket: str) -> dict[str, list[tuple[str, bytes]]]:
-        """By key, the versions of each object in the bucket with that logical name, oldest first."""
+        """The versions of each object in the bucket with that logical name, by key, oldest first."""
         keys = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"].buckets[self.references[bucket]].keys
         return {
             key: [(str(version.version_id), getattr(version, "value", b"")) for version in keys.getlist(key)]
@@ -102,7 +102,7 @@ class Stores:
         }
 
     def version_ids(self) -> list[str]:
-        """The versions of all objects in buckets that keep versions."""
+        """The versions of all objects in versioned buckets."""
         return [
             version_id
             for bucket, properties in deployment.of_type("AWS::S3::Bucket").items()
@@ -128,7 +128,7 @@ class Stores:
         ]
 
     def state(self, now: Milliseconds) -> tuple[Any, ...]:
-        """All in them that anything to come depends on, at that instant."""
+        """Everything in them, at that instant, that the future depends on."""
         return (
             [
                 (table, [_state_of_item(item) for item in self.items(table)])
@@ -157,10 +157,10 @@ class Stores:
 
 
 def change_visibility(backend: SQSBackend, queue_name: str, receipt_handle: str, visibility_timeout: int) -> None:
-    """What moto's queues do about ChangeMessageVisibility, as SQS does it.
+    """Makes moto's queues handle ChangeMessageVisibility as SQS does.
 
-    moto counts the twelve hours for which a message may stay hidden from when it was sent, SQS from its receive; and
-    SQS refuses a message that has shown itself again
+    moto counts the twelve hours for which a message may stay hidden from its sending, SQS from its receive; and SQS
+    refuses a message that has become visible again
     (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html).
     """
     queue = backend.get_queue(queue_name)
@@ -174,7 +174,7 @@ def change_visibility(backend: SQSBackend, queue_name: str, receipt_handle: str,
 
 
 def pick_attribute(picker: AttributePicker, context: AttributePickerContext) -> Any:
-    """What moto's pickers do, sooner: of a value with one type, moto looks for each other type under every name that it
+    """Does faster what moto's pickers do: for a value with one type, moto looks up each other type under every name it
     might have, which takes a quarter of a history's time."""
     value = context.obj
     if type(value) is dict and len(value) == 1 and not _ATTRIBUTE_TYPES.isdisjoint(value):
@@ -186,9 +186,9 @@ def _state_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:
     state = {name: value for name, value in item.items() if name not in _TOLD_TO_PEOPLE}
     if "image_id" in item:
         if Status(item["status"]["S"]).is_terminal:
-            for name in ("enqueued_at", "attempt", "attempts"):  # nothing asks for these when the image has ended
+            for name in ("enqueued_at", "attempt", "attempts"):  # nothing reads these once the image has ended
                 state.pop(name, None)
-        else:  # who made the attempts, when, and in which words they failed, is for people alone
+        else:  # who made the attempts, when, and their error texts are only for people
             state["attempts"] = [
                 (attempt["M"]["run"], attempt["M"]["number"], "ended_at" in attempt["M"], "cause" in attempt["M"])
                 for attempt in item.get("attempts", {"L": []})["L"]

@@ -16,16 +16,16 @@ from moto.core.botocore_stubber import MockRawResponse
 
 
 class Mode(StrEnum):
-    """What befalls a process at one attempt of one of its calls."""
+    """What happens to a process at one attempt of one of its calls."""
 
     DIES_BEFORE = "dies before"
     """The process is gone before the call is made."""
     DIES_AFTER = "dies after"
-    """The call is applied, and the process is gone before it hears of it."""
+    """The call is applied, and the process is gone before it receives the answer."""
     ANSWER_LOST = "answer lost"
-    """The call is applied and the connection closed before the answer: the SDK makes the call again."""
+    """The call is applied and the connection closed before the answer: the SDK repeats the call."""
     THROTTLED = "throttled"
-    """Every attempt of the call is refused by the service's own throttling, until the SDK gives up."""
+    """The service throttles every attempt of the call, until the SDK gives up."""
 
 
 class ProcessDied(BaseException):
@@ -48,10 +48,10 @@ class Faults(Protocol):
     """Decides at each point whether a fault strikes there."""
 
     def before(self, point: Point) -> Mode | None:
-        """Asked before the call is made: it may die now, or be throttled."""
+        """Called before the call is made: the process may die now, or be throttled."""
 
     def after(self, point: Point) -> Mode | None:
-        """Asked when the call has been applied: the process may die now, or the answer be lost."""
+        """Called after the call was applied: the process may die now, or the answer may be lost."""
 
 
 class NoFaults:
@@ -66,7 +66,7 @@ class NoFaults:
 
 @dataclass(eq=False)
 class Invocation:
-    """A function at work. Of a dying one nothing reaches the wire any more, whatever its code still tries."""
+    """A running function. Once it is dying, nothing reaches the wire any more, whatever its code still tries."""
 
     function: str
     dying: bool = False
@@ -77,7 +77,7 @@ class Invocation:
 
 @dataclass
 class Wire:
-    """Passes attempts on to `apply` and counts those of functions; what nobody's function sends is the world's own."""
+    """Passes attempts on to `apply` and counts those of functions; the world's own are not counted."""
 
     apply: Callable[[str, AWSPreparedRequest], AWSResponse | None]
     faults: Faults
@@ -87,7 +87,7 @@ class Wire:
 
     @contextmanager
     def of(self, invocation: Invocation) -> Iterator[None]:
-        """What is sent meanwhile is sent by `invocation`."""
+        """Within this block, everything that is sent is sent by `invocation`."""
         self.running.append(invocation)
         try:
             yield
@@ -95,7 +95,7 @@ class Wire:
             self.running.remove(invocation)
 
     def send(self, event_name: str, request: AWSPreparedRequest) -> AWSResponse | None:
-        """One HTTP attempt, as botocore's event `before-send` offers it."""
+        """One HTTP attempt, as botocore's event `before-send` passes it."""
         if not self.running:
             return self.apply(event_name, request)
         invocation = self.running[-1]
@@ -136,7 +136,7 @@ _THROTTLING = {
 
 
 def throttling_answer(service: str, request: AWSPreparedRequest) -> AWSResponse:
-    """How the service says that it is asked too often."""
+    """How the service says that it is throttling."""
     if service not in _THROTTLING:
         raise NotImplementedError(f"say in {__name__} how {service} throttles")
     status, code = _THROTTLING[service]

@@ -45,13 +45,13 @@ START: Milliseconds = 1_795_251_630_000  # between two sweeps
 MINUTE = 60_000
 
 COPY = " "
-"""What a copy of a message ends with."""
+"""The suffix of a copy of a message."""
 
 MOST_EVENTS = 300
-"""Deliveries and sweeps in which a history comes to its end: struck twice, it takes some twenty."""
+"""The deliveries and sweeps within which a history ends: one that is struck twice takes some twenty."""
 
 _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
-"""What is an instant of this world in a text: in seconds, or in milliseconds with or without a fraction."""
+"""Matches this world's instants in a text: in seconds, or in milliseconds with or without a fraction."""
 
 _MOTO = BotocoreStubber.__call__
 
@@ -59,23 +59,23 @@ _with_underscores = cache(camelcase_to_underscores)
 
 
 WITHOUT_A_NAME = replace(NOBODY_IN_PARTICULAR, allowance=Tier.FREE.allowance, key_id="00000000")
-"""A caller of the default tenant, which pays nothing."""
+"""A caller of the default tenant, which is in the free tier."""
 
 
 class InvocationFailed(Exception):
-    """The function raised, or its process died: whoever invoked it hears of an error and no more."""
+    """The function raised, or its process died: its caller only sees an error."""
 
 
 @dataclass(eq=False)
 class World:
     """The deployed system, its queues' pollers, its schedule and its clock; used as a context manager, one at a time.
 
-    `before_develop` is what happens as an original is about to be developed: it may raise. `on_quiet` is told each time
-    that no function is at work and the next event is about to be chosen. `every_minute` sweeps in quiet minutes too, in
-    which nothing is due. `position` says how far the people in the history have come, in words that are the same
-    exactly where they would go on alike. With `copies` every message that is delivered is soon delivered once more, as
-    SQS may do. `may_leave` is the terminal state that an operator has an image leave. `caller` is whom the authorizer
-    takes those people for.
+    `before_develop` is called just before an original is developed, and may raise. `on_quiet` is called whenever no
+    function is at work and the next event is about to be chosen. With `every_minute` sweeps run in quiet minutes too,
+    in which nothing is due. `position` says how far the people in the history have come; it is the same text only if
+    they would go on in the same way. With `copies` every delivered message is soon delivered once more, as SQS may do.
+    `may_leave` is the terminal state that an operator may make an image leave. `caller` is whom the authorizer takes
+    those people for.
     """
 
     scale: Scale = AS_DEPLOYED
@@ -92,10 +92,10 @@ class World:
     story: list[str] = field(default_factory=list)
     events: Counter[str] = field(default_factory=Counter)
     endings: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """How often each run of each image has come to a terminal state."""
+    """How often each run of each image has reached a terminal state."""
 
     planted: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Rows of a version that this one does not know, by their ids."""
+    """Rows of a version unknown to this one, by their ids."""
 
     _last_sweep_at: Milliseconds = 0
     _invocations: Counter[str] = field(default_factory=Counter)
@@ -113,17 +113,17 @@ class World:
             warnings.filterwarnings("ignore", "No application metrics to publish")
             self._clock = stack.enter_context(time_machine.travel(0, tick=False))
             self._move_clock(self.now)
-            # The SDK's pauses take no time, so that a history that was struck can come to stand exactly where another
-            # one stood. Everything else that waits does so by this clock.
+            # The SDK's pauses take no time, so that a struck history can reach exactly the state of another one.
+            # Everything else that waits does so by this clock.
             stack.enter_context(patch("time.sleep", lambda seconds: None))
             stack.enter_context(patch("time.monotonic", lambda: self.now / 1000))
             stack.enter_context(patch.object(Queue, "wait_for_messages", lambda _, timeout: self.sleep(timeout)))
             stack.enter_context(patch.object(SQSBackend, "change_message_visibility", change_visibility))
             stack.enter_context(patch.object(AttributePicker, "__call__", pick_attribute))
-            # Of the same few names, for every queue that is asked for its depth: a tenth of a history's time.
+            # Always the same few names, for every queue that is asked for its depth: a tenth of a history's time.
             stack.enter_context(patch.object(moto_queues, "camelcase_to_underscores", _with_underscores))
             stack.enter_context(patch.dict(os.environ, credentials))
-            # The session stays: it holds botocore's models, which take long to read, and nothing of the product.
+            # The session stays: it holds botocore's models, which load slowly, and nothing of the product.
             stack.enter_context(mock_aws(config={"core": {"mock_credentials": False, "reset_boto3_session": False}}))
             stack.enter_context(patch.object(BotocoreStubber, "__call__", self._before_send))
             stack.enter_context(self.scale.applied())
@@ -141,7 +141,7 @@ class World:
         return self.wire.send(event_name, request)
 
     def _stop_before_developing(self, stack: ExitStack) -> None:
-        import darkroom.operations.transcode_image as operation  # noqa: PLC0415 - the scale has had its numbers set
+        import darkroom.operations.transcode_image as operation  # noqa: PLC0415 - after the scale has set its numbers
 
         engine: Develop = vars(operation)["develop"]
 
@@ -164,14 +164,14 @@ class World:
 
     def _move_clock(self, now: Milliseconds) -> None:
         self.now = now
-        self._clock.move_to((now + 0.5) / 1000)  # the middle of the millisecond, so that no rounding shows another
+        self._clock.move_to((now + 0.5) / 1000)  # the middle of the millisecond, so that rounding never changes it
 
     def pass_time(self, seconds: float) -> None:
-        """Lets that time pass, with all that falls into it."""
+        """Lets that much time pass, with every event that is due in it."""
         self.pass_until(self.now + int(seconds * 1000))
 
     def pass_until(self, end: Milliseconds) -> None:
-        """Lets the time until `end` pass, with all that falls into it."""
+        """Lets the time until `end` pass, with every event that is due in it."""
         self.position += f" until {end}"
         while (event := self._next_event()) is not None and event[0] <= end:
             self._play(*event)
@@ -179,7 +179,7 @@ class World:
         self._tell_quiet()
 
     def settle(self) -> None:
-        """Goes on until no message is left to deliver and no image is due. Raises Broken where that never comes."""
+        """Goes on until no message is left to deliver and no image is due. Raises Broken if that never happens."""
         for _ in range(MOST_EVENTS):
             event = self._next_event()
             if event is None or (self._next_message() is None and self._due_at() is None):
@@ -237,7 +237,7 @@ class World:
     # ── Functions ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start_spares(self, names: Iterable[str], count: int) -> None:
-        """Initialises processes ahead of their need: a fresh one is a fresh one, whenever it was started."""
+        """Initialises processes ahead of time: a new one is the same, whenever it was started."""
         for name in names:
             if name in self.functions:
                 self._spares[name] = [self._start(name) for _ in range(count)]
@@ -252,7 +252,7 @@ class World:
         return processes.start(name, function.path, environment)
 
     def invoke(self, name: str, event: dict[str, Any]) -> Any:
-        """What the function answers. Raises InvocationFailed where it raises or its process dies."""
+        """The function's answer. Raises InvocationFailed if it raises or its process dies."""
         if name not in self._processes:
             spares = self._spares.get(name)
             self._processes[name] = spares.pop() if spares else self._start(name)
@@ -261,8 +261,8 @@ class World:
         return self._run(name, process, timeout_seconds, lambda context: process.handle(event, context))
 
     def run_command(self, name: str, command: Callable[[], Any]) -> Any:
-        """What an operator's command returns, in a process of its own. Raises InvocationFailed like `invoke`."""
-        # The sweeper is reported every store that an operator has at hand.
+        """The result of an operator's command, in its own process. Raises InvocationFailed like `invoke`."""
+        # The sweeper's environment names every store that an operator uses.
         environment = self.stores.environment(self.functions["sweep_due_images"].environment)
         with processes.anew():
             return self._run(name, Process(environment=environment), 3600, lambda context: command())
@@ -302,7 +302,7 @@ class World:
     def request(
         self, method: str, path: str, *, body: bytes = b"", key: str = "", query: dict[str, str] | None = None
     ) -> Any:
-        """What the API answers: 500 where the function did not."""
+        """The API's answer: 500 if the function gave none."""
         behind = {"DELETE": "delete_image", "GET": "read_image"}
         function = behind.get(method, "begin_upload" if path == "/uploads" else "submit_image")
         event = {
@@ -329,7 +329,7 @@ class World:
             return {"statusCode": 500, "headers": {}, "body": ""}
 
     def upload(self, key: str, body: bytes, *, events: int) -> None:
-        """What S3 does with a form that it takes: it stores the file, and tells the upload queue of it so often."""
+        """What S3 does with an accepted form: it stores the file, and notifies the upload queue that many times."""
         bucket = self.stores.references["UploadsBucket"]
         self.stores.s3.put_object(Bucket=bucket, Key=key, Body=body)
         event = {"Records": [{"eventSource": "aws:s3", "s3": {"bucket": {"name": bucket}, "object": {"key": key}}}]}
@@ -351,7 +351,7 @@ class World:
             MessageSystemAttributeNames=["All"],
             MessageAttributeNames=["All"],
         ).get("Messages", [])
-        if not messages:  # what was received too often has gone to the dead letters
+        if not messages:  # messages that were received too often are now dead letters
             self._tell(f"{queue}: nothing to deliver")
             return
         receives = [message["Attributes"]["ApproximateReceiveCount"] for message in messages]
@@ -359,7 +359,7 @@ class World:
         self.events["redeliveries"] += sum(receive != "1" for receive in receives)
         self._tell(f"{queue}: delivers {len(messages)}, receive {', '.join(receives)}")
         for message in messages if self.copies else ():
-            if not message["Body"].endswith(COPY):  # it is told from the first by nothing that anybody reads
+            if not message["Body"].endswith(COPY):  # nothing that the code reads tells it from the first
                 sqs.send_message(QueueUrl=url, MessageBody=message["Body"] + COPY)
         try:
             answer = self.invoke(function.name, {"Records": [_record(message, queue) for message in messages]})
@@ -381,7 +381,7 @@ class World:
 
     def rows(self) -> dict[str, Image]:
         """The images, by their ids."""
-        from darkroom.aws.images_table import from_item  # noqa: PLC0415 - whichever process's: it keeps nothing
+        from darkroom.aws.images_table import from_item  # noqa: PLC0415 - any process's copy: it is stateless
 
         return {image.image_id: image for image in map(from_item, self._items())}
 
@@ -389,8 +389,8 @@ class World:
         return [item for item in self.stores.items("ImagesTable") if item["image_id"]["S"] not in self.planted]
 
     def plant(self, image: Image) -> None:
-        """Puts the image's row into the table as a later version might have written it, before this one came back."""
-        from darkroom.aws.images_table import to_item  # noqa: PLC0415 - whichever process's: it keeps nothing
+        """Puts the image's row into the table as a later version might have written it before a rollback."""
+        from darkroom.aws.images_table import to_item  # noqa: PLC0415 - any process's copy: it is stateless
 
         recipe = json.loads(image.recipe.model_dump_json()) | {"watermark": "x"}
         item = to_item(image) | {"recipe": {"S": json.dumps(recipe)}}
@@ -398,7 +398,7 @@ class World:
         self.stores.put_item("ImagesTable", item)
 
     def check_planted(self) -> None:
-        """Such a row is left to the version that can read it, but for when it is looked at again."""
+        """Such a row is left to the version that can read it; only the time of the next look at it may change."""
         there = {item["image_id"]["S"]: item for item in self.stores.items("ImagesTable")}
         for image_id, item in self.planted.items():
             now = there.get(image_id, {})
@@ -411,10 +411,10 @@ class World:
         return [message.body for source in sources for message in self.stores.messages(source.queue)]
 
     def state(self, *, dying: bool = False) -> bytes:
-        """A digest of everything that the future depends on: of two worlds with the same one, the same becomes.
+        """A digest of everything that the future depends on: two worlds with the same digest go on in the same way.
 
-        Instants count by how far from now they are. The digest is exact while no function is at work, and with `dying`:
-        then the function at work is taken to be gone.
+        Instants are relative to now. The digest is exact while no function is at work, and with `dying`: then the
+        function at work counts as gone.
         """
         at_work = self.wire.running[:-1] if dying else self.wire.running
         gone = self.wire.running[-1].function if dying else None
@@ -429,7 +429,7 @@ class World:
             sorted(self.endings.items()),
         )
         text = _INSTANT.sub(self._from_now, repr(whole))
-        for number, version_id in enumerate(self.stores.version_ids()):  # which they are is chance
+        for number, version_id in enumerate(self.stores.version_ids()):  # their values are random
             text = text.replace(version_id, f"version {number}")
         return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
@@ -438,8 +438,8 @@ class World:
         return f"now{float(instant[0]) * (1 if in_milliseconds else 1000) - self.now:+}"
 
     def _applied(self, service: str) -> None:
-        """Watches every write to a row: one terminal state a run, which only an operator has it leave; and no attempt
-        before the backoff of the one before it is over."""
+        """Watches every write to a row: one terminal state per run, which only an operator can make it leave; and no
+        attempt before the previous one's backoff is over."""
         if service != "dynamodb":
             return
         for item in self.stores.items("ImagesTable"):

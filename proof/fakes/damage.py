@@ -1,4 +1,4 @@
-"""What may befall stored bytes."""
+"""Random damage to stored bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 
 def damaged(whole: bytes, chance: random.Random) -> bytes:
-    """The bytes after one to three accidents: they are others, and what they say may still be the same."""
+    """The bytes after one to three accidents: they differ, though their meaning may be the same."""
     altered = bytearray(whole)
     while altered == whole:
         for _ in range(chance.choice((1, 1, 1, 2, 3))):

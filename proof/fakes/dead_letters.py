@@ -1,4 +1,4 @@
-"""What deals with dead letters beside their queues, in memory: moves of whole queues, and the archive."""
+"""In-memory fakes of what handles dead letters besides their queues: redrives of whole queues, and the archive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proof.fakes.stores import FakeDeadLetters, FakeLanes
 
 @dataclass
 class FakeRedrives:
-    """The `Redrives` port: whenever somebody looks at a redrive, `per_look` dead letters more come to their lane."""
+    """The `Redrives` port: with each look at a redrive, `per_look` more dead letters return to their lane."""
 
     letters: FakeDeadLetters
     lanes: FakeLanes
@@ -70,7 +70,7 @@ class FakeRedrives:
 
 @dataclass
 class FakeArchive:
-    """The `Archive` port; what is stored goes through JSON."""
+    """The `Archive` port; stored objects pass through JSON."""
 
     objects: dict[str, Any] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""What decides whether work is let in, in memory: depths of lanes, throughput and token buckets."""
+"""In-memory fakes of what load shedding decides by: depths of lanes, throughput and token buckets."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from darkroom.domain.token_bucket import Microseconds, Take, take
 
 
 def lanes_deployed_with(**concurrency: int) -> Mapping[str, Lane]:
-    """The lanes, those that are named with other numbers of workers than usual."""
+    """The lanes, with other numbers of workers than usual for those that are named."""
     return lanes_with({name: lane.concurrency for name, lane in LANES.items()} | concurrency)
 
 
 @dataclass
 class FakeDepths:
-    """The `Depths` port: how full lanes are is what a test says; `looks` counts who asked."""
+    """The `Depths` port: a test sets how full lanes are; `looks` counts the calls."""
 
     depths: dict[str, int] = field(default_factory=dict)
     looks: int = 0

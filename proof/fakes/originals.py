@@ -20,7 +20,7 @@ class _Version:
 
 @dataclass
 class FakeVersionedOriginals:
-    """The `Originals` and the `OriginalVersions` port, over one list of versions a key, the oldest first."""
+    """The `Originals` and the `OriginalVersions` port, over one list of versions per key, the oldest first."""
 
     clock: Clock
     page_size: int = 3
@@ -79,7 +79,7 @@ class FakeVersionedOriginals:
                 del self.kept[key]
 
     def lie_down(self, key: str, body: bytes | None) -> _Version:
-        """One more version of `key`, whatever lies there."""
+        """Adds a version of `key`, whatever is there."""
         self.made += 1
         version = _Version(version_id=f"v{self.made}", body=body, stored_at=self.clock())
         self.kept.setdefault(key, []).append(version)

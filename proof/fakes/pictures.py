@@ -1,4 +1,4 @@
-"""Small pictures for tests, made on the spot."""
+"""Small pictures for tests, generated when needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PIL import Image
 
 
 def picture(width: int = 64, height: int = 48, mode: str = "RGB", colour: Any = None) -> Image.Image:
-    """A picture with a gradient, so that no two pixels are alike by accident."""
+    """A picture with a gradient, so that no two pixels are equal by accident."""
     image = Image.linear_gradient("L").resize((width, height))
     if colour is not None:
         return Image.new(mode, (width, height), colour)

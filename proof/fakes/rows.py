@@ -1,4 +1,4 @@
-"""Rows to begin with, as accepting an upload writes them."""
+"""Rows as accepting an upload writes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from darkroom.domain.transitions import accept
 
 def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:
     """An image that was accepted at `now`: of the tenant `default`, in the slow lane, with the recipe of the preset
-    `standard`, unless `stated` names something else that `accept` takes."""
+    `standard`, unless `stated` gives another argument of `accept`."""
     usual: dict[str, Any] = {
         "image_id": "0" * 26,
         "tenant_id": "default",

@@ -32,7 +32,7 @@ from darkroom.ports import (
 
 @dataclass
 class FakeImages:
-    """The `Images` port over a dictionary; of the `unreadable` rows it knows what the indexes say of them."""
+    """The `Images` port over a dictionary; of the `unreadable` rows it knows only what the indexes contain."""
 
     rows: dict[str, Image] = field(default_factory=dict)
     unreadable: dict[str, Image] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class FakeImages:
         current = self.rows.get(before.image_id)
         if current is None or any(getattr(current, name) != getattr(before, name) for name in fence):
             raise Fenced(current)
-        # Only what differs is written, so that a change of another attribute in the meantime survives.
+        # Only the differences are written, so that a concurrent change of another attribute survives.
         changes = {
             name: getattr(after, name)
             for name in Image.__dataclass_fields__
@@ -160,7 +160,7 @@ class FakeOriginals:
 
 @dataclass
 class FakeUploads:
-    """The `Uploads` port; what a client does with a form is `upload`."""
+    """The `Uploads` port; `upload` is what a client does with a form."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
 
@@ -233,8 +233,8 @@ class FakeOutputs:
 
 @dataclass
 class FakeLanes:
-    """The `Lanes` port: the messages of all lanes in one list, and how many wait by what a test says. Like the adapter
-    it has a queue for each lane of this version, and for no other."""
+    """The `Lanes` port: the messages of all lanes in one list; a test sets how many wait. Like the adapter it has a
+    queue for each lane of this version, and for no other."""
 
     sent: list[Message] = field(default_factory=list)
     delays: list[int] = field(default_factory=list)
@@ -335,7 +335,7 @@ class FakeWakeUps:
 
 @dataclass
 class FakeDeadLetters:
-    """The `DeadLetters` port: a list of dead letters a queue. What is taken stays hidden until it is given back."""
+    """The `DeadLetters` port: a list of dead letters per queue. A taken one stays hidden until it is given back."""
 
     lying: dict[str, list[DeadLetter]] = field(default_factory=lambda: {lane: [] for lane in LANES})
     hidden: set[str] = field(default_factory=set)
@@ -363,7 +363,7 @@ class FakeDeadLetters:
         self.lie_down(queue, message.model_dump_json(), json.dumps(explanation))
 
     def lie_down(self, queue: str, body: str, explanation: str | None = None) -> DeadLetter:
-        """A dead letter that SQS moved there, unless it brings an explanation."""
+        """A dead letter that SQS moved there, unless it has an explanation."""
         self.made += 1
         letter = DeadLetter(
             queue=queue,
@@ -379,7 +379,7 @@ class FakeDeadLetters:
 
 @dataclass
 class FakeOnce:
-    """The `Once` port; results go through JSON, as they do in a table."""
+    """The `Once` port; results pass through JSON, as they do in a table."""
 
     results: dict[str, str] = field(default_factory=dict)
 

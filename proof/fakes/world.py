@@ -47,7 +47,7 @@ TIMEOUT_SECONDS = 60
 
 @dataclass
 class World:
-    """The stores, a clock in milliseconds, and the operations wired to them. Any store may be replaced by a test."""
+    """The stores, a clock in milliseconds, and the operations wired to them. A test may replace any store."""
 
     images: Any = field(default_factory=FakeImages)
     uploads: Any = field(default_factory=FakeUploads)

@@ -1,9 +1,9 @@
-"""Real processes under load: workers killed, the wire disturbed, messages doubled, a bug, and stores that fall silent.
+"""Real processes under load: killed workers, a disturbed wire, duplicate messages, a bug, and stores that go silent.
 
     python -m proof.faults [--uploads N] [--seed S]
 
-Starts a local stack of its own. Minutes pass in seconds, by settings that the deployed functions get from outside; with
-LONG=1 the product keeps its own time and each store is silent for two minutes. Exits with 1 if a promise was broken.
+Starts its own local stack. Minutes pass in seconds, by settings that the deployed functions get from outside; with
+LONG=1 the product keeps its real timing and each store is silent for two minutes. Exits with 1 if a promise was broken.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from proof.running.serving import serving
 STATE = ROOT / "build" / "prove" / "stack"
 
 LONGEST_WAIT_SECONDS = 10.0
-"""What a client waits for an answer at most, whatever is out."""
+"""The longest that a client should wait for an answer, whatever is down."""
 
 _SHOWN = 10
 
@@ -41,8 +41,8 @@ def plan_of(*, uploads: int, seed: int, long: bool) -> Plan:
     return Plan(
         uploads=uploads,
         clients=8,
-        # The product finds an upload whose acceptor died between its row and its message after twenty minutes:
-        # acceptors die only where those pass more quickly.
+        # The product takes twenty minutes to find an upload whose acceptor died between its row and its message, so
+        # acceptors die only if those pass faster.
         victims=frozenset(FUNCTIONS) - {ACCEPTOR} if long else frozenset(FUNCTIONS),
         requests_a_kill=250,
         silence_seconds=silence_seconds,
@@ -56,7 +56,7 @@ def plan_of(*, uploads: int, seed: int, long: bool) -> Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What came of each scenario."""
+    """The results of all scenarios."""
 
     outages: tuple[Outage, ...]
     fault_injection: FaultInjection
@@ -64,7 +64,7 @@ class Found:
 
 
 def run_all(scenario: Scenario, *, tell: Callable[[str], None] = lambda _: None) -> Found:
-    """Try a stack in every way. What one scenario waits for comes while others run; the accounts are made at the
+    """Run all scenarios on a stack. What one scenario waits for happens while others run; the accounts are made at the
     end."""
     tell("uploading to an engine with a bug")
     with bug(scenario) as account_of_bug:
@@ -83,7 +83,7 @@ def run_all(scenario: Scenario, *, tell: Callable[[str], None] = lambda _: None)
 
 
 def prove(scenario: Scenario) -> list[dict[str, Any]]:
-    """Try the stack in every way, and return a row for each."""
+    """Run all scenarios on the stack, and return a row for each."""
     started = time.monotonic()
     found = run_all(scenario, tell=lambda doing: print(f"{time.monotonic() - started:5.0f} s  {doing}", flush=True))
     settings = {
@@ -146,14 +146,14 @@ def _bug_row(found: Bug) -> dict[str, Any]:
 
 
 def broken_of(found: Bug) -> list[str]:
-    """Which promises about a bug and about a refusal were not kept."""
+    """The broken promises about a bug and about a refusal."""
     given_up, refused = found.given_up, found.refused
     explained = [letter.explanation for letter in found.letters if letter.explanation]
     checks = {
         "the marked image ended failed, as the operator's business": given_up is not None
         and given_up.status is Status.FAILED
         and given_up.error is not None
-        and given_up.error.code in (INTERNAL, WORKER_LOST),  # whose last attempt may have been killed
+        and given_up.error.code in (INTERNAL, WORKER_LOST),  # its last attempt may have been killed
         "it has one letter": len(found.letters) == 1,
         "which explains every attempt": bool(explained)
         and given_up is not None

@@ -1,4 +1,4 @@
-"""One image among many good ones trips over a bug: it alone is given up, explained, reported, mended and replayed."""
+"""One of many good images trips over a bug: only that one is given up, explained, reported, fixed and replayed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from proof.running.outcome import Outcome
 from proof.running.stack import DeadLetter, Stack
 
 ALARMS = ("SlowDeadLettersAlarm", "SlowDeadLettersCountedAlarm")
-"""What describes dead letters: by SQS's own metric, and by what each sweep counts."""
+"""The metrics that report dead letters: SQS's own, and the sweeper's counts."""
 
 _LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bug:
-    """What came of the marked image, of one that is refused, and of the good ones around them.
+    """The results for the marked image, for a refused one, and for the good ones around them.
 
-    `fired` and `cleared` are the alarms of which CloudWatch told its topics. `delayed` are the good images that took
-    more than one retry. `outcome` is of the good ones and of the marked one, after its replay.
+    `fired` and `cleared` are the alarms of which CloudWatch notified its topics. `delayed` are the good images that
+    took more than one retry. `outcome` covers the good ones and the marked one, after its replay.
     """
 
     given_up: Image | None
@@ -48,8 +48,8 @@ class Bug:
 def bug(scenario: Scenario) -> Iterator[Callable[[], Bug]]:
     """Deploy an engine that fails for marked photos, and upload one of them and a damaged one among good ones.
 
-    What the block gets waits until the marked one is given up, mends the engine, replays, and gives the account: to be
-    called within the block, after whatever else can be done in the minutes of the five attempts.
+    The block gets a function that waits until the marked one is given up, fixes the engine, replays, and returns the
+    account. Call it within the block, after anything else that can be done during the minutes of the five attempts.
     """
     half = scenario.plan.uploads // 2
     bodies = list(islice(cycle(scenario.photos), scenario.plan.uploads))
@@ -98,7 +98,7 @@ def _ended(stack: Stack, answer: Answer, *, run: int = 1) -> Image | None:
 
 
 def _awaited[T](scenario: Scenario, find: Callable[[], T]) -> T:
-    """What is found in the end; something false where patience has come to its end."""
+    """The final value; something false if the time limit is reached."""
     deadline = time.monotonic() + scenario.plan.patience_seconds
     while not (found := find()) and time.monotonic() < deadline:
         if scenario.plan.is_quick:
@@ -108,7 +108,7 @@ def _awaited[T](scenario: Scenario, find: Callable[[], T]) -> T:
 
 
 class _Notifications:
-    """What a queue that is subscribed to the topics of alarms has heard, in the order in which it happened."""
+    """The messages of a queue that subscribes to the alarms' topics, in the order in which things happened."""
 
     def __init__(self, stack: Stack, queue_url: str) -> None:
         self._names = {stack.physical_id(alarm): alarm for alarm in ALARMS}
@@ -121,7 +121,7 @@ class _Notifications:
         return {alarm for alarm, state in self._heard if state == "ALARM"}
 
     def cleared(self) -> set[str]:
-        """The alarms that went off and are over."""
+        """The alarms that went off and cleared again."""
         self._listen()
         return {alarm for alarm, state in dict(self._heard).items() if state == "OK"} & self.fired()
 

@@ -1,4 +1,4 @@
-"""Workers are killed, the wire is disturbed and messages are doubled while uploads run."""
+"""Workers are killed, the wire is disturbed and messages are duplicated while uploads run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LOOK_SECONDS = 0.5
 
 _COPIES = (0, 1, 10)
 _ODDS = (70, 28, 2)
-"""Of a hundred accepted images so many get none, one or ten further messages."""
+"""Of a hundred accepted images, how many get none, one or ten further messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FaultInjection:
-    """What a load went through, and its account."""
+    """The disturbances of a load, and its account."""
 
     kills: dict[str, int]
     faults: dict[str, int]
@@ -35,9 +35,9 @@ class FaultInjection:
 
 
 def fault_injection(scenario: Scenario) -> Callable[[], FaultInjection]:
-    """Upload by clients that persist, while one call of AWS in twenty fails and process after process is killed.
+    """Upload by persistent clients, while one AWS call in twenty fails and one process after another is killed.
 
-    What is returned gives the account once all has come to rest.
+    The returned function gives the account once the stack is at rest.
     """
     plan = scenario.plan
     chance = random.Random(plan.seed)
@@ -70,14 +70,14 @@ def fault_injection(scenario: Scenario) -> Callable[[], FaultInjection]:
 
 
 def _drain(scenario: Scenario, *, down_to: int) -> None:
-    """Wait until most of the work is done: who accepts is faster than who develops."""
+    """Wait until most of the work is done: accepting is faster than developing."""
     deadline = time.monotonic() + scenario.plan.patience_seconds
     while scenario.stack.waiting_messages() > down_to and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
 
 
 class _Duplicates:
-    """Sends further messages of accepted images, as SQS may deliver one more than once."""
+    """Sends further messages of accepted images, as SQS may deliver a message more than once."""
 
     def __init__(self, stack: Stack, chance: random.Random) -> None:
         self.sent = 0

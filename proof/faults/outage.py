@@ -1,4 +1,4 @@
-"""A store takes every request and answers none, in the middle of many uploads."""
+"""A store accepts every request and answers none, in the middle of many uploads."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ STORES = ("dynamodb", "s3")
 
 @dataclass(frozen=True, kw_only=True)
 class Outage:
-    """What clients were told while a store was silent, and the account of what they were promised.
+    """What clients were told while a store was silent, and the account of the uploads that were accepted.
 
-    `dishonest` is whatever was neither accepted nor refused by a 503 that says when to come again.
+    `dishonest` are answers that neither accepted nor refused with a 503 that says when to retry.
     """
 
     store: str
@@ -33,9 +33,9 @@ class Outage:
 
 
 def outage(scenario: Scenario, store: str) -> Callable[[], Outage]:
-    """Upload steadily, by clients that take the first answer for good, and silence the store meanwhile.
+    """Upload steadily, by clients that accept the first answer as final, and silence the store meanwhile.
 
-    What is returned gives the account once all has come to rest.
+    The returned function gives the account once the stack is at rest.
     """
     plan = scenario.plan
     answers: list[Answer] = []

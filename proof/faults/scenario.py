@@ -1,4 +1,4 @@
-"""A stack on scenario: led through a wire that can be disturbed, at a pace, and known by what it does undisturbed."""
+"""A stack under test: behind a wire that can be disturbed, at a given pace, with known undisturbed outputs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from proof.running.stack import Stack
 from proof.running.wire import Wire, wire_to
 
 MARK = "proof-of-a-bug"
-"""What the photo carries that brings the bug out."""
+"""The mark in a photo that triggers the bug."""
 
 _PHOTOS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How hard a stack is tried. `victims` are the functions whose processes are killed, one after so many requests on
-    the wire. `pace` is None where the stack keeps the product's own time."""
+    """How hard a stack is tried. `victims` are the functions whose processes are killed, one after every so many
+    requests on the wire. With `pace` None the stack keeps the product's real timing."""
 
     uploads: int
     clients: int
@@ -43,7 +43,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A stack under conditions, how hard it is tried, and what its outputs are when nothing disturbs them."""
+    """A stack under conditions, the plan of its disturbances, and its outputs when undisturbed."""
 
     stack: Stack
     wire: Wire
@@ -58,14 +58,14 @@ class Scenario:
         return upload(self.stack.api_url, bodies, clients=self.plan.clients, **options)
 
     def settled(self, answers: Sequence[Answer]) -> Outcome:
-        """The account of these uploads, once they have come to rest."""
+        """The account of these uploads, once they have ended."""
         settle(self.stack, answers, patience_seconds=self.plan.patience_seconds, sweeping=self.plan.is_quick)
         return outcome_of(Evidence.of(self.stack), answers, undisturbed=self.undisturbed)
 
 
 @contextmanager
 def scenario_of(stack: Stack, plan: Plan, *, folder: Path) -> Iterator[Scenario]:
-    """Put a stack on scenario for the length of the block; the logs of the wire go to `folder`."""
+    """Run a stack under these conditions for the length of the block; the logs of the wire go to `folder`."""
     samples = photos(_PHOTOS)
     marked = marked_photo(MARK)
     answers = upload(stack.api_url, [*samples, marked], clients=2)

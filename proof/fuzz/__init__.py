@@ -1,1 +1,1 @@
-"""Attacks the engine: files made to break decoders, and mutants of valid files, each under a memory limit."""
+"""Attacks the engine with files made to break decoders and with mutants of valid files, under a memory limit."""

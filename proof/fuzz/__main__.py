@@ -1,9 +1,9 @@
-"""Attacks the engine with the hostile set and with mutants, and reports how every one of them ended.
+"""Attacks the engine with the hostile set and with mutants, and reports how each input ended.
 
     python -m proof.fuzz [--mutants N] [--seed S] [--jobs 2] [--only hostile|mutants] [--replay NUMBER|NAME]
 
-Whatever should not have ended as it did is kept in build/fuzz. Exits with 1 if there is any such input; being too slow
-is a goal that is missed, but no failure.
+Inputs with a wrong outcome are kept in build/fuzz. Exits with 1 if there is any; being too slow misses a goal, but is
+no failure.
 """
 
 from __future__ import annotations

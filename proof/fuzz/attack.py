@@ -1,4 +1,4 @@
-"""Sends inputs to worker processes that are held to a limit of memory, and names what a worker died of."""
+"""Sends inputs to worker processes with a memory limit, and determines why a worker died."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Attack:
 
     @property
     def format(self) -> str:
-        """The format of what it was made from."""
+        """The format of the file that it was made from."""
         source = self.name if self.seed is None else mutant(int(self.name), seed=self.seed).source
         return source.partition("-")[0]
 
     def request(self, folder: Path) -> dict[str, Any]:
-        """What a worker is told. Mutants it makes itself; a hostile file takes more memory to make than to develop."""
+        """What a worker receives. It makes mutants itself; making a hostile file takes more memory than its work."""
         if self.seed is not None:
             return {"mutant": int(self.name), "seed": self.seed}
         path = folder / self.name
@@ -68,19 +68,19 @@ def mutant_attack(index: int, *, seed: int) -> Attack:
 
 
 def attack_named(name: str, *, seed: int) -> Attack:
-    """The input that a report names: a number is a mutant's. Raises KeyError."""
+    """The input that a report names: a number means a mutant. Raises KeyError."""
     return mutant_attack(int(name), seed=seed) if name.isdecimal() else hostile_attack(hostile_cases()[name])
 
 
 def attacks(inputs: Iterable[Attack], *, jobs: int, memory_limit: int = MEMORY_LIMIT) -> Iterator[Result]:
-    """How each input ended, in no particular order, from as many workers as `jobs`.
+    """How each input ended, in no particular order, from `jobs` workers.
 
-    Memory is bounded as on AWS Lambda: a process whose resident memory passes `memory_limit` is killed. Its high-water
-    mark, which the kernel keeps without gaps, is the verdict; polling only does the killing. RLIMIT_AS would count
+    Memory is limited as on AWS Lambda: a process whose resident memory exceeds `memory_limit` is killed. Its high-water
+    mark, which the kernel keeps without gaps, decides the verdict; polling only does the killing. RLIMIT_AS would count
     address space that nobody touches (the stacks of libvips's threads and the arenas of malloc are hundreds of
-    megabytes), and both it and RLIMIT_DATA would make malloc fail, which a decoder reports as a damaged file: a lack of
-    memory would pass for a polite refusal. (Where the engine itself uses RLIMIT_DATA, that is what it means to say.)
-    RLIMIT_RSS does nothing since Linux 2.4.30, and a cgroup needs root.
+    megabytes), and both it and RLIMIT_DATA would make malloc fail, which a decoder reports as a damaged file: running
+    out of memory would pass for a polite refusal. (Where the engine itself uses RLIMIT_DATA, that is its intention.)
+    RLIMIT_RSS has had no effect since Linux 2.4.30, and a cgroup needs root.
     """
     source = iter(inputs)
     taking, stop = threading.Lock(), threading.Event()
@@ -113,8 +113,8 @@ def attacks(inputs: Iterable[Attack], *, jobs: int, memory_limit: int = MEMORY_L
 class Worker:
     """A worker process that is replaced when it dies.
 
-    It is killed when it holds more than `memory_limit`, which is looked at every `poll_seconds` (a process can touch
-    some 10 MB in the meantime), or when it has not answered for `patience_seconds`: who waits for ever uses no
+    It is killed when it holds more than `memory_limit`, which is checked every `poll_seconds` (a process can touch some
+    10 MB in the meantime), or when it has not answered for `patience_seconds`: a process that waits for ever uses no
     processor time. `baseline_bytes` is what it held before its first input.
     """
 
@@ -126,7 +126,7 @@ class Worker:
         self._folder = tempfile.TemporaryDirectory(prefix="darkroom-fuzz-")
         self._log = Path(self._folder.name, "worker.log")
         self._process: subprocess.Popen[str] | None = None
-        # What the guard and the attacker share: since when the process works, and why it was killed.
+        # Shared by the guard and the attacker: since when the process works, and why it was killed.
         self._lock = threading.Lock()
         self._busy_since: float | None = None
         self._over_memory = self._over_time = False
@@ -145,11 +145,11 @@ class Worker:
 
     @property
     def process_id(self) -> int:
-        """Of the process that takes the next input."""
+        """Of the process that handles the next input."""
         return self._started().pid
 
     def attack(self, one: Attack) -> Result:
-        """How `one` ended; whatever becomes of the worker, there is an answer."""
+        """How `one` ended; there is an answer whatever happens to the worker."""
         process = self._started()
         request = one.request(Path(self._folder.name))
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 -- they are pipes
@@ -166,7 +166,7 @@ class Worker:
             Path(request["path"]).unlink()
         result = Result(**json.loads(line)) if line else self._post_mortem(one, process)
         if self._over_memory or self._over_time:
-            self._end()  # it may have answered just before it was killed: that must not fall on the next input
+            self._end()  # it may have answered just before it was killed: the next input must not suffer
         if result.peak_bytes > self.memory_limit and result.outcome != NO_MEMORY:
             result = replace(
                 result, outcome=NO_MEMORY, detail=f"peak {result.peak_bytes // MEGABYTE} MB\n{result.detail}"
@@ -200,7 +200,7 @@ class Worker:
         return process
 
     def _post_mortem(self, one: Attack, process: subprocess.Popen[str]) -> Result:
-        """The worker is dead: of a signal of its own, or because it was killed for memory or time."""
+        """The worker is dead: from its own signal, or because it was killed for memory or time."""
         code = process.wait()
         self._end()
         peak = 0

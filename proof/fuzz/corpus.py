@@ -1,4 +1,4 @@
-"""Small valid files of every accepted format and mode, made by encoders: what the mutants are mutants of."""
+"""Small valid files of every accepted format and mode, made by encoders: the files that are mutated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def saved(image: Image.Image, file_format: str, **options: Any) -> bytes:
 
 @functools.cache
 def corpus() -> dict[str, bytes]:
-    """Every file by its name, which begins with its format."""
+    """Every file, by a name that begins with its format."""
     rgb, rgba, grey = picture(72, 56), picture(64, 48, "RGBA"), picture(60, 45, "L")
     frames = [picture(40, 30).rotate(90 * turn) for turn in range(3)]
     profile = icc.profile()
@@ -111,7 +111,7 @@ def _texts() -> PngImagePlugin.PngInfo:
 
 
 def _by_vips(image: Image.Image, suffix: str, **options: Any) -> bytes:
-    """For what Pillow does not write: pictures of 16 bits a channel, and interlaced ones."""
+    """For what Pillow cannot write: pictures of 16 bits per channel, and interlaced ones."""
     bands = len(image.getbands())
     pixels = pyvips.Image.new_from_memory(image.tobytes(), image.width, image.height, bands, "uchar")
     pixels = pixels.copy(interpretation="srgb")
@@ -122,7 +122,7 @@ def _by_vips(image: Image.Image, suffix: str, **options: Any) -> bytes:
 
 
 def _timeless(film: bytes) -> bytes:
-    """An animated AVIF without the time at which it was made: creation and modification, eight bytes each."""
+    """An animated AVIF without its time of creation and modification, eight bytes each."""
     for box in (b"mvhd", b"tkhd", b"mdhd"):
         at = film.index(box) + 8  # the name, version and flags
         film = film[:at] + bytes(16) + film[at + 16 :]

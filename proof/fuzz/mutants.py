@@ -1,7 +1,7 @@
-"""Mutants: valid files of the corpus with a few changes, the same for the same seed and number wherever it is made.
+"""Mutants: valid files of the corpus with a few changes, always the same for the same seed and number.
 
-Some changes know nothing of the format; others know where its pieces and its numbers are, because a change at random
-seldom gets past the first check of a decoder. PNG's checksums are always mended, the size in a RIFF header every other
+Some changes know nothing about the format; others know where its pieces and its numbers are, because a random change
+seldom gets past a decoder's first check. PNG's checksums are always corrected, the size in a RIFF header every other
 time.
 """
 
@@ -66,7 +66,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class _Number:
-    """A number of the format: where it stands and how."""
+    """A number in the format: its offset and encoding."""
 
     at: int
     layout: str
@@ -80,7 +80,7 @@ def mutant(index: int, *, seed: int) -> Mutant:
     for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 4, 8))):
         changes = _AWARE if chance.random() < 0.5 else _BLIND
         chance.choice(changes)(chance, body)
-    if chance.random() < 0.95:  # without its signature a file is looked at no further
+    if chance.random() < 0.95:  # decoders reject a file without its signature at once
         kept = _KEPT.get(_format(corpus()[source]), slice(4, 12))
         body[kept] = corpus()[source][kept]
     mended = png.with_mended_crcs(bytes(body))
@@ -89,7 +89,7 @@ def mutant(index: int, *, seed: int) -> Mutant:
     return Mutant(index=index, source=source, body=mended)
 
 
-# ── Changes that know nothing of the format ───────────────────────────────────────────────────────────────────────────
+# ── Changes that know nothing about the format ────────────────────────────────────────────────────────────────────────
 
 
 def _place(chance: random.Random, body: bytearray) -> int:
@@ -161,7 +161,7 @@ _BLIND: tuple[_Change, ...] = (
 
 
 def _format(body: bytes | bytearray) -> str:
-    """By the first bytes; what begins like no other is taken for a file of boxes."""
+    """The format by the first bytes; anything unknown is treated as a file of boxes."""
     return next((name for name, signature in _SIGNATURES.items() if body.startswith(signature)), "boxes")
 
 
@@ -169,7 +169,7 @@ _SIGNATURES = {"png": png.SIGNATURE, "jpeg": jpeg.SOI, "webp": b"RIFF", "gif": b
 
 
 def _pieces(body: bytes) -> list[slice]:
-    """The file's chunks, segments, blocks or boxes, as far as they can be followed."""
+    """The file's chunks, segments, blocks or boxes, as far as they can be parsed."""
     match _format(body):
         case "png":
             return [slice(at - 8, at + length + 4) for _, at, length in png.chunks(body)]
@@ -203,7 +203,7 @@ def _jpeg_numbers(body: bytes) -> Iterator[_Number]:
         yield from (_Number(start + 1, "B"), _Number(start + 2, ">H"))
         if marker in (jpeg.SOF0, jpeg.SOF1, jpeg.SOF2):
             yield from (_Number(start + 5, ">H"), _Number(start + 7, ">H"))
-        if marker not in (jpeg.APP0, jpeg.APP1, jpeg.APP2, jpeg.COM):  # every field of what the decoder reads
+        if marker not in (jpeg.APP0, jpeg.APP1, jpeg.APP2, jpeg.COM):  # all fields that the decoder reads
             yield from (_Number(start + field, "B") for field in range(4, min(end - start, 24)))
 
 
@@ -295,7 +295,7 @@ def _take_piece(chance: random.Random, body: bytearray) -> None:
 
 
 def _change_inside(chance: random.Random, body: bytearray) -> None:
-    """What is compressed in a PNG: its rows, or another chunk's content. Elsewhere, the inside of a piece."""
+    """Changes what is compressed in a PNG: its rows, or another chunk's content. Elsewhere, a piece's content."""
     pieces = _pieces(bytes(body))
     if not pieces:
         return

@@ -1,4 +1,4 @@
-"""Which ends of an input must not be."""
+"""Which outcomes of an input are wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OTHERWISE = "ends otherwise than it should"
 
 
 def problem_of(result: Result) -> str | None:
-    """What must not be about how an input ended, or None. A mutant may end by any refusal with a code."""
+    """What is wrong about an input's outcome, or None. A mutant may end with any refusal that has a code."""
     if result.outcome in (CRASH, UNEXPECTED, NO_MEMORY, NO_CODE, WRONG):
         return result.outcome
     if result.name.isdecimal():

@@ -1,7 +1,7 @@
-"""The child process that develops hostile files and mutants, and says of each how it ended and what it took.
+"""The child process that develops hostile files and mutants, and reports how each one ended and its cost.
 
-It reads one JSON object a line: `{"mutant": 17, "seed": 1}` or `{"name": "png-bomb", "path": "…"}`, and answers with
-one; its first line is about itself. Whoever started it knows by the answers which input it died of.
+It reads one JSON object per line, `{"mutant": 17, "seed": 1}` or `{"name": "png-bomb", "path": "…"}`, and answers each
+with one; its first line is about itself. From the answers its parent knows which input killed it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ NO_CODE, UNEXPECTED, NO_MEMORY, WRONG = (
 
 MEGABYTE = 2**20
 CPU_BACKSTOP_SECONDS = 30
-"""The processor time after which the kernel ends the process: far over the goal, to name what never ends."""
+"""The processor time after which the kernel ends the process: far above the goal, to detect endless loops."""
 
-# AVIF and HEIC are off by default; here everything is attacked that can be switched on.
+# AVIF and HEIC are off by default; here everything that can be enabled is attacked.
 _LIMITS = Limits(input_formats=frozenset(MEDIA_TYPES))
 _VARIANTS = (
     VariantSpec(name="large", width=1920, height=1920, format="jpeg"),
@@ -60,14 +60,14 @@ _VARIANTS = (
 _AVIF = VariantSpec(name="avif", width=48, height=48, format="avif", effort="fast")
 _RECIPES = (Recipe(variants=_VARIANTS), Recipe(variants=(*_VARIANTS, _AVIF)))
 _AVIF_EVERY = 20
-"""One in so many mutants is made into an AVIF too, which takes longer than all the rest."""
+"""One in so many mutants is also encoded as AVIF, which takes longer than everything else."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """How one input ended: `developed`, a refusal's code or an end that must not be.
+    """How one input ended: `developed`, a refusal's code or a wrong outcome.
 
-    `start_bytes` is what the process held before: a worker keeps some of what earlier inputs took.
+    `start_bytes` is what the process held before: a worker keeps part of what earlier inputs took.
     """
 
     name: str
@@ -112,7 +112,7 @@ def measured(name: str, file_format: str, body: bytes, *, recipe: Recipe = _RECI
 
 
 def what_is_wrong(developed: Developed, recipe: Recipe) -> str:
-    """What is not as it was declared, by another decoder than the engine's; empty where all is well."""
+    """What differs from what was declared, by another decoder than the engine's; empty if nothing does."""
     if [variant.name for variant in developed.variants] != [spec.name for spec in recipe.variants]:
         return "other variants than those asked for"
     for variant in developed.variants:
@@ -130,15 +130,15 @@ def what_is_wrong(developed: Developed, recipe: Recipe) -> str:
 
 
 def _allow_cpu(seconds: int) -> None:
-    """Backstop only: what is over it dies of SIGXCPU, in C code too, which no signal handler of Python interrupts."""
+    """Only a backstop: SIGXCPU ends a process above it, even in C code, which no Python signal handler interrupts."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + seconds, hard))
 
 
 def _reset_peak() -> None:
-    """Begin the high-water mark of resident memory anew (proc_pid_clear_refs(5)).
+    """Reset the high-water mark of resident memory (proc_pid_clear_refs(5)).
 
-    Where the kernel does not let us, the mark is that of all inputs so far: still a bound for each of them.
+    If the kernel does not allow that, the mark is that of all inputs so far: still an upper bound for each of them.
     """
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
@@ -160,7 +160,7 @@ def _answer(request: dict[str, Any]) -> Result:
 
 
 def _serve(requests: TextIO, answers: TextIO) -> None:
-    # Warm, so that what the libraries set up once is in nobody's figures.
+    # Warm up, so that one-time setup of the libraries counts for no input.
     first = measured("warm-up", "jpeg", jpeg.solid(640, 480), recipe=_RECIPES[1])
     print(json.dumps({**asdict(first), "peak_bytes": _status_bytes("VmRSS")}), file=answers, flush=True)
     for line in requests:
@@ -169,7 +169,7 @@ def _serve(requests: TextIO, answers: TextIO) -> None:
 
 if __name__ == "__main__":
     faulthandler.enable()
-    # Whatever a library prints must not come between the answers.
+    # Anything that a library prints must stay out of the answers.
     private = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     _serve(sys.stdin, private)

@@ -1,1 +1,1 @@
-"""Requests of every kind to the API, made from its own description by Schemathesis."""
+"""Requests of every kind to the API, generated from its own description by Schemathesis."""

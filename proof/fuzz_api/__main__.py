@@ -1,9 +1,9 @@
-"""Sends requests of every kind to the API of a local stack of its own, and compares each answer with openapi.json.
+"""Sends requests of every kind to the API of its own local stack, and compares each answer with openapi.json.
 
     make fuzz-api                                                           (LONG=1: ten times as many random requests)
     python -m proof.fuzz_api [--examples N] [--seed S]
 
-What was accepted must come to its end, without a dead letter. Exits with 1 if anything was found.
+Every accepted upload must end, without a dead letter. Exits with 1 if anything was found.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from proof.running.stack import Stack
 STATE = ROOT / "build" / "fuzz-api"
 PATIENCE_SECONDS = 900
 LEAST_ACCEPTED = 20
-"""An attack that does not get through is none."""
+"""An attack whose requests are all rejected at the door proves nothing."""
 
 
 def unfinished(stack: Stack) -> int:
-    """How many images are still to be developed now, once none is or nobody waits any longer."""
+    """How many images are still unfinished once none is or the time limit is reached."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     with httpx.Client(base_url=stack.api_url, trust_env=False, timeout=60) as api:
         while (left := _listed(api, "pending,processing")) and time.monotonic() < deadline:

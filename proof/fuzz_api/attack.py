@@ -1,4 +1,4 @@
-"""One run of Schemathesis against a stack that serves, and what it found."""
+"""One run of Schemathesis against a running stack, and its findings."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """`said` is what Schemathesis printed; `report` its own account, whose `failures` are what it found."""
+    """`said` is Schemathesis's output; `report` its own report, whose `failures` are its findings."""
 
     said: str
     report: dict[str, Any]
 
     @property
     def failures(self) -> list[Any]:
-        """Answers that are not as the description has them, and errors of the attack itself."""
+        """Answers that differ from the description, and errors of the attack itself."""
         return [*self.report["failures"], *self.report["errors"]]
 
     @property
     def left_out(self) -> list[str]:
-        """What did not take place: phases that were skipped or broken off, operations that were not tested, requests
-        whose answers were not looked at."""
+        """What did not happen: phases that were skipped or aborted, operations that were not tested, requests whose
+        answers were not checked."""
         operations, cases = self.report["operations"], self.report["test_cases"]
         return [
             *(f"phase {name}" for name, phase in self.report["phases"].items() if phase["skip_reason"] is not None),
@@ -45,8 +45,8 @@ class Findings:
         return int(self.report["test_cases"]["generated"])
 
     def good_requests(self, outcome: str) -> dict[str, int]:
-        """Of the requests that were to be good, how many had that outcome (`accepted`, `rejected`, `unreachable` for
-        404, `conflicts` for 409), by operation."""
+        """How many of the requests that should be good had that outcome (`accepted`, `rejected`, `unreachable` for 404,
+        `conflicts` for 409), by operation."""
         return {
             operation: sum(phase[outcome] for phase in phases.values())
             for operation, phases in self.report["valid_rates"].items()
@@ -54,22 +54,22 @@ class Findings:
 
 
 def attack(api_url: str, *, examples: int, seed: int, folder: Path, deterministic: bool = False) -> Findings:
-    """Sends requests of every kind to each operation, `examples` random ones beside those that the description asks
-    for, and compares each answer with it. `deterministic` is the same requests each time, whatever the seed.
+    """Sends requests of every kind to each operation, `examples` random ones in addition to those that the description
+    calls for, and compares each answer with it. `deterministic` sends the same requests each time, whatever the seed.
 
-    Raises RuntimeError where Schemathesis cannot run.
+    Raises RuntimeError if Schemathesis cannot run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     command: list[str | Path] = [Path(sys.executable).with_name("schemathesis")]
     command += ["--config-file", CONFIGURATION, "run", f"{api_url}/openapi.json"]
-    command += ["--include-path-regex", "/"]  # also the path from which the description comes
+    command += ["--include-path-regex", "/"]  # also the path of the description itself
     command += ["--checks", "all", "--continue-on-failure", "--no-color"]
     command += ["--max-examples", str(examples), "--seed", str(seed), "--request-timeout", "30"]
     command += ["--generation-deterministic"] if deterministic else ["--generation-database", "none"]
     command += ["--report", "json", "--report-json-path", report]
-    # The API is on this machine: a proxy that the environment names is for the outside world.
+    # The API is on this machine: ignore a proxy for the outside world.
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     paths = (ROOT / "tools", ROOT / "layers" / "core", ROOT)
     done = subprocess.run(

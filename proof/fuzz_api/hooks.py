@@ -1,7 +1,7 @@
-"""What a schema cannot say about requests: photos are photos, times lie ahead, and some parameters exclude others.
+"""What a schema cannot say about requests: photos are photos, times are in the future, some parameters are exclusive.
 
-Requests that are meant to be good are made so here; those that are meant to be bad stay as they are. Loaded by
-Schemathesis, by schemathesis.toml.
+Requests that should be good are made good here; those that should be bad stay as they are. Schemathesis loads this by
+schemathesis.toml.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proof.fakes.pictures import encoded, picture
 _LONGEST = timedelta(days=364)
 
 _CHEAP_PIXELS = 500_000
-"""A recipe of more work than that is postponed: it would keep the workers busy, who have a benchmark of their own."""
+"""A recipe of more work than this is replaced: it would keep the workers busy, which other benchmarks cover."""
 
 _SMALL_BYTES = 1_000_000
 """No stack has a limit below."""
@@ -56,7 +56,7 @@ schemathesis.openapi.media_type(
 
 @strategies.composite
 def _instants(draw: strategies.DrawFn) -> str:
-    """An instant in the coming year, spelt in one of the ways of RFC 3339."""
+    """An instant in the coming year, written in one of the ways of RFC 3339."""
     ahead = draw(strategies.timedeltas(min_value=timedelta(minutes=5), max_value=timedelta(days=360)))
     minutes = draw(strategies.integers(min_value=-23 * 60, max_value=23 * 60))
     local = datetime.now(UTC) + ahead + timedelta(minutes=minutes)
@@ -71,7 +71,7 @@ schemathesis.openapi.format("date-time", _instants())
 
 @schemathesis.hook
 def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -> None:
-    """Makes what the schema allows a request that the API promises to accept."""
+    """Turns what the schema allows into a request that the API promises to accept."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     if (case.method, case.path) == ("POST", "/images"):
@@ -80,10 +80,10 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
         said: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
         case.body = _good_order(said) | {"bytes": min(said["bytes"], _SMALL_BYTES)}
     elif case.method == "PATCH" and isinstance(case.body, dict):
-        # An expiry that the image has already may be before its new time.
+        # The image's present expiry may be before its new time.
         case.body = _good_times(dict(case.body)) | {"expires_at": _text(datetime.now(UTC) + _LONGEST)}
     if case.method == "POST" and case.headers is not None and "Idempotency-Key" in case.headers:
-        # Two different requests under one key are a conflict.
+        # Two different requests with one key are a conflict.
         case.headers["Idempotency-Key"] = f"{case.headers['Idempotency-Key'][:200]}-{_RUN}-{next(_keys)}"
 
 
@@ -94,9 +94,9 @@ def _good_order(said: dict[str, Any]) -> dict[str, Any]:
         recipe = said["recipe"] if isinstance(said["recipe"], str) else json.dumps(said["recipe"])
         try:
             if recipe_from_json(recipe).work_pixels > _CHEAP_PIXELS and not said.keys() & {"process_at", "delay"}:
-                said["delay"] = "P1D"  # what is asked is whether it is accepted
+                said["delay"] = "P1D"  # only whether it is accepted matters
         except InvalidRecipe as error:
-            # Names that are alike, too many bytes, too much work: what the schema has no words for.
+            # Equal names, too many bytes, too much work: the schema cannot express these.
             if re.search(r"share the name|are allowed", error.message):
                 del said["recipe"]
     if "variants" in said:
@@ -107,13 +107,13 @@ def _good_order(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _good_times(said: dict[str, Any]) -> dict[str, Any]:
-    """Only one of process_at and delay, within 364 days, and what expires does so after that."""
+    """Exactly one of process_at and delay, within 364 days, and an expiry after that."""
     now = datetime.now(UTC)
     begins_at = now
     if "process_at" in said:
         said.pop("delay", None)
         begins_at = datetime.fromisoformat(said["process_at"])
-        if not now < begins_at < now + _LONGEST:  # one that Schemathesis has seen in an answer
+        if not now < begins_at < now + _LONGEST:  # a value that Schemathesis has seen in an answer
             begins_at = now + timedelta(hours=1)
             said["process_at"] = _text(begins_at)
     elif "delay" in said:
@@ -127,7 +127,7 @@ def _good_times(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _duration(text: str) -> timedelta:
-    """An ISO 8601 duration, as our own reader does not read it."""
+    """Reads an ISO 8601 duration, independently of our own reader."""
     units = {"W": "weeks", "D": "days", "H": "hours", "M": "minutes", "S": "seconds"}
     said = {units[unit]: float(count.replace(",", ".")) for count, unit in re.findall(r"([\d.,]+)([WDHMS])", text)}
     try:
@@ -142,7 +142,7 @@ def _text(instant: datetime) -> str:
 
 @schemathesis.hook
 def filter_failure(context: HookContext, failure: Failure, case: Case[Any], response: Response) -> bool:
-    """An image that was withdrawn before it had ended can still be read, and says just that: `cancelled`."""
+    """An image that was withdrawn before it ended can still be read, and its status is `cancelled`."""
     if not isinstance(failure, UseAfterFree):
         return True
     if response.status_code == httpx.codes.NOT_MODIFIED:  # it says that the client knows it; what, is asked for anew

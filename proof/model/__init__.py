@@ -1,1 +1,1 @@
-"""The stateful model: invented histories of the real operations over the fakes, and what must hold in all of them."""
+"""The stateful model: generated histories of the real operations over the fakes, and what must hold in all of them."""

@@ -1,10 +1,10 @@
-"""Thousands of invented histories, for minutes on end: what happened in them, and that no promise was broken.
+"""Thousands of generated histories, for minutes on end: what happened in them, and that no promise was broken.
 
     python -m proof.model [--seconds 90] [--seed S] [--jobs 2] [--histories N]
 
-Hypothesis invents what clients, queues, crashes, clocks and operators do; the operations are the real ones, over the
+Hypothesis generates what clients, queues, crashes, clocks and operators do; the operations are the real ones, over the
 fakes of the ports, in virtual time. Prints the seed, how often everything happened, and each broken promise with its
-shortest history. Exits with 1 where a promise was broken or something never happened.
+shortest history. Exits with 1 if a promise was broken or something never happened.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ STEPS = 50
 """Steps of a history."""
 
 LOOKS = ("rescued", "waiting", "gave_up", "dead_letter_placed", "removed", "unsent", "fenced", "unreadable")
-"""What sweeps must have come to at least once, of thousands."""
+"""The outcomes that sweeps must have had at least once, of thousands."""
 
 _CHUNK = 250
-"""Histories that Hypothesis invents by one seed."""
+"""Histories that Hypothesis generates from one seed."""
 
 _SECONDS = 90
 _LONG_SECONDS = 1200
@@ -45,7 +45,7 @@ _LONG_SECONDS = 1200
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """What the histories of one seed came to; `broken` is how a promise was broken, and `harm` which."""
+    """The results of one seed's histories; `broken` is how a promise was broken, and `harm` which."""
 
     seed: int
     counts: Counts
@@ -54,9 +54,9 @@ class Chunk:
 
 
 def run(machine: type[Histories], *, histories: int, seed_number: int | None = None) -> Counts:
-    """Runs that many histories, always the same ones for a seed; without one, the same ones always.
+    """Runs that many histories: always the same for a given seed, and always the same without one.
 
-    Raises Broken (or a group of errors, where there were several) with the shortest history that breaks a promise.
+    Raises Broken (or a group of errors, if there were several) with the shortest history that breaks a promise.
     """
     before = COUNTS.copy()
     if seed_number is not None:
@@ -78,7 +78,7 @@ def run(machine: type[Histories], *, histories: int, seed_number: int | None = N
 
 
 def never_happened(counts: Counts, *, looks: Sequence[str] = ()) -> list[str]:
-    """What a proof has to have seen and has not: every rule, fault and end, and these outcomes of sweeps."""
+    """What a proof should have seen and has not: every rule, fault and end, and these outcomes of sweeps."""
     return [
         *(f"rule: {name}" for name in RULES if not counts.rules[name]),
         *(f"fault: {name}" for name in MODES if not counts.faults[name]),
@@ -107,7 +107,7 @@ def _chunk(seed_number: int, histories: int) -> Chunk:
     before = COUNTS.copy()
     try:
         run(Histories, histories=histories, seed_number=seed_number)
-    except Exception as error:  # a broken promise, or a bug of any other kind: both are findings
+    except Exception as error:  # a broken promise or any other bug: both are findings
         return Chunk(
             seed=seed_number,
             counts=COUNTS.since(before),
@@ -124,7 +124,7 @@ def _harm_of(error: BaseException) -> str:
 
 
 def chunks(first_seed: int, *, seconds: float, histories: int | None, jobs: int) -> Iterator[Chunk]:
-    """Chunks by one seed after the other, until that many histories have been begun or the time is over."""
+    """Runs chunks of one seed after another, until that many histories have begun or the time is over."""
     deadline = time.monotonic() + seconds
     number = begun = 0
     with ProcessPoolExecutor(jobs) as pool:

@@ -1,4 +1,4 @@
-"""Histories of a Darkroom as Hypothesis invents them: what clients, queues, processes, clocks and operators may do."""
+"""Histories of a Darkroom as Hypothesis generates them: what clients, queues, processes, clocks and operators do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from proof.model.world import (
 )
 
 COUNTS = Counts()
-"""What all histories of this process came to."""
+"""The counts over all histories of this process."""
 
 RULES = (
     "submit",
@@ -66,21 +66,21 @@ RULES = (
     "drop what is settled",
     "drop by force",
 )
-"""Everything that can happen in a history, as the table of a proof names it."""
+"""Everything that can happen in a history, by the names in a proof's table."""
 
 type How = dict[str, Any]
 type Upload = tuple[int, str, int, str | None]
 type Step = tuple[Any, ...]
 
 ANY = st.integers(0, 30)
-"""Which of those that there are, around and around."""
+"""An index into the existing ones, modulo their number."""
 
 uploads: st.SearchStrategy[Upload] = st.tuples(
     ANY, st.sampled_from(TENANTS), st.integers(0, 1), st.none() | st.sampled_from(["order-1", "order-2"])
 )
 queues = st.sampled_from(["slow", "slow", "slow", "fast"])
 ONE = st.just(0) | ANY
-"""The same, and half the time the first: what a process that stands still is at."""
+"""The same, but half the time the first: the one that a paused process works on."""
 
 deliveries = st.tuples(st.just("deliver"), ONE)
 sweeps = st.just(("sweep",))
@@ -107,14 +107,14 @@ CALLS = {
 
 
 def hows(process: str) -> st.SearchStrategy[How]:
-    """What befalls a process and where it stops, if anything does and if anywhere."""
+    """What happens to a process and where it pauses, if at all."""
     calls = st.sampled_from(CALLS[process])
     faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
     return st.fixed_dictionaries({"fault": st.none() | faults | faults, "stops_at": st.none() | calls})
 
 
 def stopped(process: str, steps: st.SearchStrategy[Step]) -> st.SearchStrategy[tuple[Step, How]]:
-    """A process that stops at one of its calls, and may be struck later."""
+    """A process that pauses at one of its calls, and may be struck later."""
     calls = st.sampled_from(CALLS[process])
     faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
     return st.tuples(steps, st.fixed_dictionaries({"fault": st.none() | st.none() | faults, "stops_at": calls}))
@@ -134,7 +134,7 @@ meantimes: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("pass time"), st.sampled_from([1, 25, 61])),
     st.tuples(st.just("skew"), st.sampled_from(ROLES), st.sampled_from([-SKEW_LIMIT_SECONDS, 0, SKEW_LIMIT_SECONDS])),
 )
-"""What may happen while another process stands still."""
+"""What may happen while another process is paused."""
 
 mischiefs: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("duplicate"), st.integers(1, 10)),
@@ -219,7 +219,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(order=orders)
     def order(self, order: tuple[Step, How]) -> None:
-        """One rule for what clients and operators ask for, so that it does not crowd out the work itself."""
+        """One rule for everything that clients and operators request, so that it does not crowd out the work itself."""
         self._do(*order)
 
     @precondition(lambda self: self.model.lanes.visible())
@@ -256,7 +256,7 @@ class Histories(RuleBasedStateMachine):
         self.model.go_on(self.model.stopped[which % len(self.model.stopped)], calls)
 
     def _meanwhile(self, first: Step, how: How, meantime: list[Step]) -> None:
-        """A process stands still at one of its calls while others run, and goes on then, if it may still."""
+        """A process pauses at one of its calls while others run, and then continues, if it still can."""
         verdict = set(self.model.stopped)
         self._do(first, how)
         self._happens("meanwhile")
@@ -309,7 +309,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.model.lanes.messages)
     @rule(which=ANY, mischief=mischiefs)
     def play(self, which: int, mischief: Step) -> None:
-        """One rule for all that befalls a message, so that it does not crowd out the deliveries."""
+        """One rule for everything that happens to a message, so that it does not crowd out the deliveries."""
         lanes = self.model.lanes
         which %= len(lanes.messages)
         message = lanes.messages[which]
@@ -340,7 +340,7 @@ class Histories(RuleBasedStateMachine):
         row = self.model.images.rows.get(message.image_id)
         return "" if row is None else memory_key(row)
 
-    # ── What surrounds them ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── The environment ──────────────────────────────────────────────────────────────────────────────────────────────
 
     @precondition(lambda self: self.model.surroundings.under_way)
     @rule()
@@ -350,7 +350,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(weather=weathers)
     def change(self, weather: Step) -> None:
-        """One rule for all that only changes what the others meet, so that it does not crowd them out."""
+        """One rule for everything that only changes the environment, so that it does not crowd out the other rules."""
         model = self.model
         match weather:
             case ("throttle", store, seconds):

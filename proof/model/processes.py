@@ -1,4 +1,4 @@
-"""Processes that die, stop and go on between any two of their calls to the world, one at a time, as a history says."""
+"""Processes that die, pause and continue between any two of their calls, one at a time, as a history says."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What befalls a process at one of its calls."""
+    """What happens to a process at one of its calls."""
 
     at: Call
     mode: Mode
@@ -39,7 +39,7 @@ class Fault:
 
 @dataclass
 class Surroundings:
-    """Which process runs now, which stores do not answer, and what was sent and has not arrived yet."""
+    """Which process is running, which stores do not answer, and what was sent and has not arrived yet."""
 
     running: Process | None = None
     down: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class Surroundings:
     struck: Callable[[str], None] = lambda mode: None
 
     def land(self) -> None:
-        """What was applied late is applied now; nobody is there any more to hear of it."""
+        """Applies late calls now; no process is left to see their answers."""
         while self.under_way:
             with suppress(Fenced, Retryable, MemoryUnavailable):
                 self.under_way.pop(0)()
@@ -56,8 +56,8 @@ class Surroundings:
 class Process:
     """One run of a function or of an operator's command.
 
-    It runs whole within `go_on` unless it is to stop: then it lives in a thread of its own, which waits at that call
-    until it is told to go on. Never do two run at once, so that a history can be repeated.
+    It runs whole within `go_on` unless it is to pause: then it lives in its own thread, which waits at that call until
+    it may continue. Two never run at once, so that a history can be repeated.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Process:
     ) -> None:
         self.name = name
         self.deadline = deadline
-        self.at: str | None = None  # the image whose row it has read last
+        self.at: str | None = None  # the image whose row it read last
         self.is_over = False
         self.is_struck = False  # by anything that may cost it its attempt
         self._surroundings = surroundings
@@ -84,15 +84,15 @@ class Process:
         self._dies = False
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
-        # Locks that one thread takes and the other releases: the quickest way to hand over.
+        # Locks that one thread acquires and the other releases: the fastest way to hand over.
         self._may_go, self._has_stopped = threading.Lock(), threading.Lock()
         self._may_go.acquire()
         self._has_stopped.acquire()
 
     def go_on(self, calls: int | None = None) -> None:
-        """Runs to where it is to stop first, and later until it has made that many more calls, or else to its end.
+        """Runs to its first pause, and later until it has made that many more calls, or else to its end.
 
-        What it raises by a bug is raised here.
+        An exception that it raises because of a bug is raised here.
         """
         before, self._surroundings.running = self._surroundings.running, self
         try:
@@ -109,14 +109,14 @@ class Process:
             raise error
 
     def die(self) -> None:
-        """The process is killed where it stands."""
+        """The process is killed where it is paused."""
         self._dies = self.is_struck = True
         if not self.is_over and self._thread is not None:
             self.go_on()
         self.is_over = True
 
     def call(self, store: str, name: str, call: Callable[[], Any], *, is_write: bool) -> Any:
-        """One call of this process to the world, with what befalls it."""
+        """One call of this process to the world, with the fault that strikes it."""
         here = Call(store=store, number=self._calls[store])
         self._calls[store] += 1
         if self._thread is not None:
@@ -126,7 +126,7 @@ class Process:
         mode = self._fault.mode if self._fault is not None and self._fault.at == here else None
         if mode is not None:
             self._surroundings.struck(mode)
-        # A memory that is not to be had is no excuse: the work is done without it.
+        # An unavailable memory is no excuse: the work is done without it.
         costs_attempt = store != "once" or mode in ("dies before", "dies after")
         if costs_attempt and (mode is not None or store in self._surroundings.down):
             self.is_struck = True
@@ -145,7 +145,7 @@ class Process:
         raise Retryable(f"{name}: the answer never came")
 
     def _stop_if_told(self, here: Call) -> None:
-        """`calls_left` counts from the call at which it stands now, which is made first."""
+        """`calls_left` counts from the call at which it is paused, which is made first."""
         if here == self._stops_at or self._calls_left == 1:
             self._has_stopped.release()
             self._may_go.acquire()
@@ -153,7 +153,7 @@ class Process:
             self._calls_left -= 1
 
     def _die_here(self) -> None:
-        self._dies = True  # what it would do on its way out, it does not do any more
+        self._dies = True  # its clean-up code no longer has any effect
         raise ProcessDied
 
     def _run_in_thread(self) -> None:
@@ -181,7 +181,7 @@ class Process:
 
 
 class Struck:
-    """A store as processes reach it: every call may be struck, and the process may stop before it.
+    """A store as processes see it: every call may be struck, and the process may pause before it.
 
     `writes` are the methods whose effect may come late, `indexes` those that another store answers.
     """

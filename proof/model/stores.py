@@ -1,4 +1,4 @@
-"""The fakes under watch: what no history may ever do to a row or an output breaks the promise as it is written."""
+"""Fakes that check every write: a forbidden change of a row or an output breaks the promise at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Tak
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
 
 HIDDEN_MILLISECONDS = 60_000
-"""A taken dead letter that nobody gives back shows itself after this, as the adapter asks of SQS."""
+"""After this time a taken dead letter that is not given back is visible again, as the adapter asks of SQS."""
 
 FOR_EVER: Milliseconds = 2**62
 
@@ -35,7 +35,7 @@ class Broken(AssertionError):
 
 
 def must(holds: bool, harm: Harm, promise: str) -> None:
-    """Raises Broken where the promise does not hold."""
+    """Raises Broken if the promise does not hold."""
     if not holds:
         raise Broken(harm, promise)
 
@@ -64,11 +64,11 @@ class WatchedImages(FakeImages):
         return new
 
     def plant(self, image: Image) -> None:
-        """Puts a row there that a version of which this one knows nothing has written."""
+        """Puts a row there that an unknown version has written."""
         self.planted[image.image_id] = self.unreadable[image.image_id] = image
 
     def check_planted(self) -> None:
-        """Such a row is for the version that can read it: nothing of it changes but when it is looked at again."""
+        """Such a row is for the version that can read it: only the time of the next look at it may change."""
         for image_id, image in self.planted.items():
             now = self.unreadable.get(image_id)
             left_alone = now is not None and replace(now, due_at=image.due_at) == image
@@ -103,7 +103,7 @@ class WatchedImages(FakeImages):
 
     def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[Due]:
         rows = self.rows if self.lagging is None else self.lagging
-        # Read as the call is made, not as its answer is looked at.
+        # Read when the call is made, not when its answer is checked.
         return iter(list(FakeImages(rows=rows, unreadable=self.unreadable).due(shard, now, limit)))
 
 
@@ -113,7 +113,7 @@ def _ending(image: Image) -> tuple[Any, ...]:
 
 @dataclass
 class WatchedOutputs(FakeOutputs):
-    """The outputs; `is_deleted` tells whether an image was withdrawn, for only then may its outputs go."""
+    """The outputs; `is_deleted` tells whether an image was withdrawn, for only then may its outputs be removed."""
 
     is_deleted: Callable[[str], bool] = lambda image_id: False
 
@@ -131,7 +131,7 @@ class WatchedOutputs(FakeOutputs):
 
 @dataclass
 class Parcel:
-    """One message in a lane's queue, or in a worker's hands: SQS counts its receives and hides it for a while."""
+    """One message in a lane's queue, or held by a worker: SQS counts its receives and hides it for a while."""
 
     parcel_id: str
     message: Message
@@ -158,11 +158,11 @@ class ModelLanes(FakeLanes):
         return self.crowd + sum(message.message.lane == lane for message in self.visible())
 
     def visible(self) -> list[Parcel]:
-        """What a worker may be handed now."""
+        """The messages that a worker may receive now."""
         return [message for message in self.messages if message.visible_at <= self.now]
 
     def receive(self, message: Parcel, visibility_seconds: int) -> bool:
-        """Hands the message out; one that was handed out five times before becomes a dead letter instead."""
+        """Delivers the message; after five deliveries it becomes a dead letter instead."""
         if message.receive_count >= MAX_RECEIVES:
             self.dead_letters.lie_down(message.message.lane, message.message.model_dump_json())
             self.messages.remove(message)
@@ -177,19 +177,19 @@ class ModelLanes(FakeLanes):
             self.messages.remove(message)
 
     def hide(self, message: Parcel, seconds: int) -> None:
-        """Shows the message again after that time."""
+        """Makes the message visible again after that time."""
         message.visible_at = self.now + seconds * 1000
 
 
 @dataclass
 class ModelDeadLetters(FakeDeadLetters):
-    """Dead letters of which a taken one shows itself again after a minute, should nobody give it back."""
+    """Dead letters of which a taken one is visible again after a minute, unless it is given back."""
 
     now: Milliseconds = 0
     taken_at: dict[str, Milliseconds] = field(default_factory=dict)
     is_kept: Callable[[Message], bool] = lambda message: False
     late: set[str] = field(default_factory=set)
-    """Those that SQS made when the one dead letter of their run was already kept for good."""
+    """Those that SQS made when the one dead letter of their run was already kept."""
 
     def take(self, queue: str, limit: int) -> Taken:
         self.hidden = {one for one in self.hidden if self.taken_at[one] + HIDDEN_MILLISECONDS > self.now}
@@ -210,9 +210,9 @@ class ModelDeadLetters(FakeDeadLetters):
 
 @dataclass
 class ModelOnce:
-    """The `Once` port as Powertools keeps it: work is leased until its function's deadline, and its records are written
-    unconditionally; what comes of the work counts, whether or not it could be written down. `call` makes each of its
-    writes a call of the process that works."""
+    """The `Once` port as Powertools implements it: work is leased until its function's deadline, and its records are
+    written unconditionally; the result of the work counts, whether or not it could be recorded. `call` makes each of
+    its writes a call of the working process."""
 
     clock: Callable[[], Milliseconds]
     lease_seconds: int
@@ -239,12 +239,12 @@ class ModelOnce:
         return done
 
     def occupy(self, key: str) -> None:
-        """Somebody else's record, which stays: a worker that nobody knows of, or a put whose answer was lost."""
+        """Somebody else's record, which stays: an unknown worker's, or that of a put whose answer was lost."""
         self.results.pop(key, None)
         self.leases[key] = FOR_EVER
 
     def remember_otherwise(self, key: str) -> None:
-        """What a newer version, since rolled back, has remembered."""
+        """A record of a newer version that has since been rolled back."""
         self.results[key] = json.dumps({"v": 9})
 
     def _begin(self, key: str) -> bool:

@@ -1,4 +1,4 @@
-"""A Darkroom whose processes may die, stop, be refused or tell the wrong time, and what must hold all the same."""
+"""A Darkroom whose processes may die, pause, be refused or read a wrong clock, and what must hold all the same."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ type Role = Literal["client", "worker", "sweeper", "operator"]
 
 ROLES: tuple[Role, ...] = ("client", "worker", "sweeper", "operator")
 STORES = ("images", "index", "originals", "outputs", "lanes", "dead_letters", "redrives", "once", "engine")
-"""What processes call; the index of due images is not always as well as its table."""
+"""What processes call; the index of due images may fail while its table does not."""
 
 WRITES = {
     "images": frozenset({"create", "change", "postpone"}),
@@ -79,16 +79,16 @@ SKEW_LIMIT_SECONDS = 600
 
 REFUSAL = "unreadable_in_this_model"
 ENDINGS = ("done", "cancelled", *(f"failed: {code}" for code in (REFUSAL, INTERNAL, WORKER_LOST, ORIGINAL_MISSING)))
-"""Every way in which a run can end, as the table of a proof names them. Uploads that never come do not exist yet."""
+"""Every way in which a run can end, by the names in a proof's table. Uploads that never arrive have no row yet."""
 
 _MINUTE = 60_000
 _ROUNDS, _DRAIN_MILLISECONDS = 400, 2 * 24 * 60 * _MINUTE
-"""How long everything may take once nothing fails any more: most of it is the sweeper's pauses, of up to an hour."""
+"""How long everything may take once nothing fails any more: mostly the sweeper's pauses, of up to an hour."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Photo:
-    """An upload: `kind` is what becomes of it, while nobody has mended the bug or the memory."""
+    """An upload: `kind` is how it ends, as long as nobody has fixed the bug or the memory."""
 
     kind: Kind
     body: bytes
@@ -106,7 +106,7 @@ class Engine:
 
 
 def _pretended(original: bytes, recipe: Recipe, **_: Any) -> Developed:
-    """Bytes that only the original and the recipe decide, as the engine's are, in no time."""
+    """Bytes that depend only on the original and the recipe, as the engine's do, in no time."""
     if original.endswith(b"refused"):
         raise Rejected(REFUSAL, "No image.")
     return Developed(
@@ -128,7 +128,7 @@ def _pretended(original: bytes, recipe: Recipe, **_: Any) -> Developed:
 
 
 def pretended_engine() -> Engine:
-    """No engine at all, so that thousands of histories run in seconds."""
+    """No real engine, so that thousands of histories run in seconds."""
     kinds: tuple[Kind, ...] = ("good", "good", "refused", "poison", "killer")
     return Engine(
         photos=tuple(
@@ -140,7 +140,7 @@ def pretended_engine() -> Engine:
 
 @cache
 def real_engine() -> Engine:
-    """The engine itself, on pictures as small as they come."""
+    """The engine itself, on the smallest pictures."""
     truncated = jpeg(48, 32)
     return Engine(
         photos=(
@@ -175,7 +175,7 @@ class Counts:
     totals: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Counts) -> None:
-        """Counts what the other has counted, too."""
+        """Adds the counts of the other."""
         for part in fields(self):
             getattr(self, part.name).update(getattr(other, part.name))
 
@@ -184,12 +184,12 @@ class Counts:
         return Counts(**{part.name: Counter(getattr(self, part.name)) for part in fields(self)})
 
     def since(self, before: Counts) -> Counts:
-        """What was counted after `before` was copied."""
+        """What was counted since `before` was copied."""
         return Counts(**{part.name: getattr(self, part.name) - getattr(before, part.name) for part in fields(self)})
 
 
 class Model:
-    """The stores, the queues, a clock for each role, the processes that stopped half-way, and what was promised."""
+    """The stores, the queues, a clock for each role, the paused processes, and what was promised."""
 
     def __init__(self, engine: Engine, counts: Counts) -> None:
         self.engine = engine
@@ -205,7 +205,7 @@ class Model:
         self.without_original: set[str] = set()
         self.redone: set[str] = set()
         self.lost: dict[str, str] = {}
-        """Keys of outputs that somebody has removed, and whose they were."""
+        """Keys of outputs that somebody has removed, and their images."""
         self.attempts: dict[tuple[str, int], list[Process]] = {}
         self.keys: dict[tuple[str, str], set[tuple[bytes, str]]] = {}
 
@@ -230,7 +230,7 @@ class Model:
         self._tell_time()
 
     def close(self) -> None:
-        """Ends what has stopped half-way, and gives the engine back."""
+        """Ends the paused processes, and restores the engine."""
         self._patches.stop()
         for process in self.stopped:
             process.die()
@@ -238,7 +238,7 @@ class Model:
     # ── The processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def submit(self, photo: Photo, tenant: str, recipe: int, key: str | None, **how: Any) -> None:
-        """A client's request; it was promised something only if it was answered."""
+        """A client's request; something was promised only if it was answered."""
         order = RECIPES[recipe]
         if key is not None:
             self.keys.setdefault((tenant, key), set()).add((photo.body, json.dumps(order)))
@@ -247,7 +247,7 @@ class Model:
             try:
                 accepted = self.worlds["client"].submit(photo.body, tenant_id=tenant, idempotency_key=key, **order)
             except Retryable:
-                return  # an honest 503
+                return  # a legitimate 503
             except Rejected as refusal:
                 if refusal.code == "idempotency_key_reused":
                     conflicts = len(self.keys.get((tenant, key or ""), ()))
@@ -263,7 +263,7 @@ class Model:
         self._start("submit", "client", body, **how)
 
     def deliver(self, message: Parcel, **how: Any) -> None:
-        """SQS hands a message to a worker; what the handler does with the outcome is in its record_handler."""
+        """SQS delivers a message to a worker; what the handler does with the outcome is in its record_handler."""
         if not self.lanes.receive(message, VISIBILITY_SECONDS):
             self.counts.totals["redriven by SQS"] += 1
             return
@@ -285,7 +285,7 @@ class Model:
                 if returns_in_seconds is None
                 else "try again"
             ] += 1
-            # Lambda deletes the message of a good record; where it does not get that far, the message comes back.
+            # Lambda deletes the message of a good record; if it does not get that far, the message returns.
             with suppress(Retryable):
                 if returns_in_seconds is not None:
                     self._call("lanes", "hide", lambda: self.lanes.hide(message, returns_in_seconds))
@@ -298,7 +298,7 @@ class Model:
         self._start("sweep", "sweeper", self._sweep, **how)
 
     def sweep_twice(self, turns: list[int], *, fault: Fault | None = None, stops_at: Call | None = None) -> None:
-        """Two sweeps by turns: AWS may invoke the function of a schedule more than once, also at the same time."""
+        """Two interleaved sweeps: AWS may invoke a schedule's function more than once, also concurrently."""
         one = self._start("sweep", "sweeper", self._sweep, stops_at=stops_at or Call(store="images", number=0))
         other = self._start("sweep", "sweeper", self._sweep, fault=fault, stops_at=Call(store="images", number=0))
         for turn, calls in enumerate([*turns, None, None]):
@@ -308,7 +308,7 @@ class Model:
         self._end_processes()
 
     def _sweep(self) -> None:
-        """What the handler does: it measures first, and sweeps whatever came of that."""
+        """What the handler does: it measures first, and sweeps whether or not that worked."""
         sweeper = self.worlds["sweeper"]
         problems = {**measure(sweeper.sweep_ports).problems}
         sweep = sweeper.sweep()
@@ -319,9 +319,9 @@ class Model:
         self.counts.looks.update(sweep.outcomes)
 
     def plant(self, tenant: str, lane: str, *, has_dead_letter: bool) -> None:
-        """A version was deployed that writes what this one cannot read, and has been taken back: a row of it is the
-        newest of its tenant's, the oldest that waits in its lane, and overdue; its message is in the lane, and perhaps
-        one of it among the dead letters."""
+        """A version was deployed that writes rows this one cannot read, and was rolled back: a row of it is its
+        tenant's newest, its lane's longest waiting, and overdue; its message is in the lane, and perhaps one among the
+        dead letters."""
         number = len(self.images.planted)
         image_id = f"{8**25 + number:026o}"
         accepted = accepted_image(image_id=image_id, tenant_id=tenant, lane=lane, now=self.now)
@@ -333,7 +333,7 @@ class Model:
             self.dead_letters.lie_down(lane, message.model_dump_json())
 
     def look_through(self, tenant: str) -> None:
-        """A client looks through all of its images."""
+        """A client lists all of its images."""
 
         def body() -> None:
             with suppress(Retryable):
@@ -366,7 +366,7 @@ class Model:
         self._start("delete", "client", body, **how)
 
     def replay(self, queue: str, by: Literal["letters", "redrive", "row"], image_id: str, **how: Any) -> None:
-        """An operator replays what is in a queue dead letter by dead letter, or all by one redrive, or an image by its
+        """An operator replays a queue dead letter by dead letter, or all of it by one redrive, or an image by its
         row."""
 
         def body() -> None:
@@ -391,31 +391,31 @@ class Model:
                         replay_image(ports, image_id)
                         counts.add("replayed by its row")
             except (Retryable, NotReplayable):
-                pass  # the operator is told, and may do it again
+                pass  # the operator sees this, and may repeat it
             self.counts.replays.update(counts.counts)
 
         self._start("replay", "operator", body, **how)
 
     def redo(self, image_id: str, **how: Any) -> None:
-        """An operator has an image developed again that is done, or should be."""
+        """An operator has an image that is done, or should be, developed again."""
         self.redone.add(image_id)
 
         def body() -> None:
             world = self.worlds["operator"]
-            with suppress(Retryable, NotRedoable):  # the operator is told, and may do it again
+            with suppress(Retryable, NotRedoable):  # the operator sees this, and may repeat it
                 redo_image(RedoPorts(images=world.images, lanes=world.lanes, clock=world.clock), image_id)
                 self.counts.replays["redone by its row"] += 1
 
         self._start("redo", "operator", body, **how)
 
     def lose_output(self, image_id: str) -> None:
-        """Somebody removes an object of an image, past Darkroom."""
+        """Somebody removes an object of an image, bypassing Darkroom."""
         for variant in self.images.rows[image_id].variants[:1]:
             self.outputs.objects.pop(variant.key, None)
             self.lost[variant.key] = image_id
 
     def drop(self, queue: str, *, force: bool, **how: Any) -> None:
-        """An operator removes the dead letters that are of no use any more, or by `force` all."""
+        """An operator removes the dead letters that are of no use any more, or with `force` all of them."""
 
         def body() -> None:
             if force:
@@ -430,7 +430,7 @@ class Model:
         self._start("drop", "operator", body, **how)
 
     def pass_time(self, seconds: int) -> None:
-        """Nothing is under way for longer than a moment, and no function runs on past its deadline."""
+        """Nothing is in flight for longer than a moment, and no function runs past its deadline."""
         self.surroundings.land()
         self.now += seconds * 1000
         for process in self.stopped:
@@ -438,14 +438,14 @@ class Model:
                 process.die()
         self._end_processes()
         for queue in self.dead_letters.queues:
-            # SQS goes on with a move whether anybody looks or not, and ends it when the queue is empty.
+            # SQS continues a move whether or not anybody looks, and ends it when the queue is empty.
             while (redrive := self.redrives.latest(queue)) is not None and redrive.status is RedriveStatus.RUNNING:
                 pass
         self.surroundings.down -= {store for store, instant in self._up_again.items() if instant <= self.now}
         self._tell_time()
 
     def let_run(self, minutes: int) -> None:
-        """Minutes in which nothing but time passes: whatever is visible is delivered, and each ends with a sweep."""
+        """Minutes in which only time passes: everything visible is delivered, and each minute ends with a sweep."""
         for _ in range(minutes):
             for message in self.lanes.visible():
                 self.deliver(message)
@@ -461,21 +461,21 @@ class Model:
         self._end_processes()
 
     def throttle(self, store: str, seconds: int) -> None:
-        """The store does not answer for a while; or the worker, which then dies at once whatever it is given."""
+        """The store does not answer for a while; or the worker, which then dies at once on any message."""
         self.surroundings.down.add(store)
         self._up_again[store] = self.now + seconds * 1000
 
     def mend(self) -> None:
-        """The fix is deployed, with which every photo can be developed that is one."""
+        """The fix is deployed: from now on every valid photo can be developed."""
         self.mended = self.was_mended = True
 
     def lose_original(self, image_id: str) -> None:
-        """Somebody removes it from its bucket for good."""
+        """Somebody permanently removes it from its bucket."""
         self.without_original.add(image_id)
         self.originals.objects.pop(image_id, None)
 
     def is_at(self, image_id: str) -> bool:
-        """Whether a process that stands still is at that image."""
+        """Whether a paused process is working on that image."""
         return any(process.at == image_id for process in self.stopped)
 
     def skew(self, role: Role, seconds: int) -> None:
@@ -549,7 +549,7 @@ class Model:
         self._check_at_rest()
 
     def _seconds_to_next_event(self) -> int | None:
-        """Until the sweep that is next to find anything, or the next message shows itself; None where none will."""
+        """The time until the next sweep that finds anything, or until the next message is visible; None if neither."""
         instants = [message.visible_at for message in self.lanes.messages]
         instants += [row.due_at for row in self.images.rows.values() if row.due_at is not None]
         if not instants:
@@ -618,7 +618,7 @@ class Model:
                 must(row.status is Status.CANCELLED and row.is_deleted, "lost", "only its client cancels an image")
 
     def _lease_is_over(self, row: Image) -> bool:
-        """Where the workers' clocks differ, one may take a live lease for a lapsed one: the fence decides then."""
+        """If the workers' clocks differ, one may take a live lease for a lapsed one: then the fence decides."""
         return self.was_skewed or row.lease_until is None or row.lease_until < self.now
 
     def _on_claim(self, before: Image, after: Image) -> None:
@@ -644,7 +644,7 @@ class Model:
             found.setdefault((message.image_id, message.run), []).append(letter)
         return found
 
-    # ── How it is wired ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Wiring ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _world(self) -> World:
         def struck(name: str, store: Any) -> Struck:

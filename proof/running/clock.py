@@ -1,4 +1,4 @@
-"""A local stack on its way through time: its clock is moved, and what must happen meanwhile is waited for."""
+"""A local stack whose clock is moved, and waiting for what must happen meanwhile."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WINDOW_SECONDS = 61
 
 
 def rfc3339(instant: int) -> str:
-    """A second since 1970, as the API takes it."""
+    """A number of seconds since 1970, as the API takes it."""
     return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class TimeTravel:
-    """How far ahead a stack's clock is, and in `broken` what was found wrong on the way."""
+    """How far ahead a stack's clock is; `broken` lists what was found wrong on the way."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
@@ -27,12 +27,12 @@ class TimeTravel:
         self._ahead_seconds = 0
 
     def expect(self, kept: bool, breach: str) -> None:
-        """Note the breach of a promise that was not kept."""
+        """Record a broken promise."""
         if not kept:
             self.broken.append(breach)
 
     def go_to(self, instant: int) -> None:
-        """Redrive the stack's clock to that second, if it is not there yet."""
+        """Move the stack's clock to that second, unless it is there already."""
         self._go(instant - int(time.time()) - self._ahead_seconds)
 
     def hold(self) -> None:
@@ -41,7 +41,7 @@ class TimeTravel:
         self._wait(lambda: self.stack.messages("HoldQueueUrl") == 0, "the hold queue is drained")
 
     def let_go(self, process_at: int, *, still_waiting: int = 0) -> None:
-        """Go to when images of one time are given their turns, and wait until all executions but so many have ended."""
+        """Go to when images of one time get their release windows, and wait until all but so many executions ended."""
         self.go_to(process_at - WINDOWS_AHEAD_SECONDS + 5)
         self._wait(lambda: self._running() <= still_waiting, "the releases have sent their messages")
 

@@ -1,6 +1,6 @@
 """The conditions under which a proof runs deployed functions: through which wire, at what pace, with which bug.
 
-They are set in the functions' configuration, as an operator would, and taken back at the end.
+They are set in the functions' configuration, as an operator would, and restored at the end.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _HURRIED = "hurried.handler"
 ACCEPTOR, UPLOAD_ACCEPTOR, TRANSCODER = "SubmitImageFunction", "AcceptUploadFunction", "TranscodeImageFunction"
 HOLDER, RELEASER, SWEEPER = "HoldImagesFunction", "ReleaseImagesFunction", "SweepDueImagesFunction"
 FUNCTIONS = (ACCEPTOR, TRANSCODER, SWEEPER)
-"""Those that accept, develop and rescue. Readers stay as they are: they would presign addresses of the wire."""
+"""The functions that accept, develop and rescue. Readers keep their settings: they would presign its addresses."""
 
 _SETTLED_SECONDS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How fast a stack's time passes: every pause that the product takes is divided by `divisor`.
+    """How fast a stack's time passes: every pause of the product is divided by `divisor`.
 
-    The transcoder's own time is what a busy machine can keep. What goes by it is set beside it: the visibility of
-    messages outlasts its lease; and the first pause after a failed attempt is not divided as far, so that five attempts
-    span several times that time, as they do on AWS: for so long a lost answer of the memory of finished work blocks it.
+    The transcoder's own timeout is one that a busy machine can keep. What depends on it is set with it: the visibility
+    of messages outlasts its lease; and the first pause after a failed attempt is divided by less, so that five attempts
+    span several such times, as on AWS: a lost answer from the memory of finished work blocks it for that long.
     """
 
     divisor: int
@@ -45,7 +45,7 @@ QUICK = Pace(divisor=20, retry_floor_seconds=1.5, timeout_seconds=10, visibility
 
 @contextmanager
 def conditions(stack: Stack, *, wire_url: str, pace: Pace | None) -> Iterator[Conditions]:
-    """Lead the functions through the wire, at this pace or at the product's own; take it all back afterwards."""
+    """Route the functions through the wire, at this pace or at the product's own; restore everything afterwards."""
     shipped = {function: configuration(stack, function) for function in FUNCTIONS}
     visibility = _visibility(stack)
     imposed = Conditions(stack=stack, shipped=shipped, wire_url=wire_url, pace=pace)
@@ -63,7 +63,7 @@ def conditions(stack: Stack, *, wire_url: str, pace: Pace | None) -> Iterator[Co
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """What governs a stack now."""
+    """The conditions that a stack is under now."""
 
     stack: Stack
     shipped: Mapping[str, dict[str, Any]]
@@ -75,7 +75,7 @@ class Conditions:
         configure(self.stack, function, self._of(function, bug))
 
     def break_engine(self, mark: str) -> None:
-        """Deploy an engine with a bug, which photos with this mark bring out."""
+        """Deploy an engine with a bug that photos with this mark trigger."""
         self.apply(TRANSCODER, bug=mark)
 
     def mend_engine(self) -> None:
@@ -101,7 +101,7 @@ class Conditions:
 
 
 def configuration(stack: Stack, function: str) -> dict[str, Any]:
-    """What a proof changes of a function's configuration."""
+    """The settings of a function's configuration that a proof changes."""
     found = stack.client("lambda").get_function_configuration(FunctionName=stack.physical_id(function))
     return {name: found[name] for name in ("Handler", "Timeout", "Environment")}
 

@@ -20,10 +20,10 @@ def killing(
     state: Path, functions: frozenset[str], *, progress: Callable[[], int], every: int, seed: int
 ) -> Iterator[Counter[str]]:
     """Kills one process of `functions` (by their names in the template) each time that `progress` has grown by `every`,
-    give or take a half, as long as the block lasts. Gives the count of kills by function, which grows meanwhile.
+    plus or minus a half, as long as the block lasts. Yields the count of kills by function, which grows meanwhile.
 
-    By progress and not by the clock: on a slow machine nobody would live to see an image finished. Of the processes one
-    that has just worked is taken, if there is any.
+    Kills follow progress and not the clock: on a slow machine no image would ever be finished. It prefers a process
+    that has just worked, if there is any.
     """
     kills: Counter[str] = Counter()
     stop = threading.Event()
@@ -54,8 +54,8 @@ def killing(
 
 
 def ticks(state: Path, functions: frozenset[str]) -> int | None:
-    """How long the processes of `functions` that live now have worked, or None where one of them would work now: where
-    it stays the same, none of them does."""
+    """How long the living processes of `functions` have worked, or None if one of them is working now: while it stays
+    the same, none of them works."""
     living = [process for process, _ in _processes(state, functions)]
     return None if any(map(_is_runnable, living)) else sum(map(_cpu_ticks, living))
 
@@ -70,13 +70,13 @@ def _processes(state: Path, functions: frozenset[str]) -> Iterator[tuple[int, st
 
 
 def _environment(process: int, state: Path) -> dict[bytes, bytes] | None:
-    """The variables of a process that runs a function of the stack in `state`; None of any other process."""
+    """The environment of a process that runs a function of the stack in `state`; None for any other process."""
     try:
         command = Path(f"/proc/{process}/cmdline").read_bytes()
         if _RUNTIME_CLIENT not in command:
             return None
         variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, or belongs to somebody else
+    except OSError:  # it has ended, or belongs to another user
         return None
     environment = dict(variable.partition(b"=")[::2] for variable in variables)
     own = environment.get(b"TMPDIR", b"").startswith(os.fsencode(state.resolve()) + b"/")
@@ -94,14 +94,14 @@ def _is_runnable(process: int) -> bool:
 
 def _stat(process: int) -> list[str]:
     try:
-        # The command's name, the second field, may have spaces in it, but ends with the last parenthesis.
+        # The second field, the command's name, may contain spaces, but ends with the last parenthesis.
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
 
 
 def _kill(process: int, state: Path) -> bool:
-    # The descriptor stands for this very process: its number may be another's by the time of the signal.
+    # The descriptor refers to this very process: by the time of the signal its number may be another's.
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(process)
         try:

@@ -1,4 +1,4 @@
-"""Uploads through the API by several clients at once, and what each of them was answered."""
+"""Uploads through the API by several clients at once, and the answer to each of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VARIANTS = "thumb,webp"
 """What is made of every photo: two files, of two encoders."""
 
 TENANT = "default"
-"""Whose uploads they are, as long as no credential names another tenant."""
+"""The tenant of the uploads, unless a credential names another one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +43,12 @@ def photos(count: int) -> list[Photo]:
 
 
 def marked_photo(mark: str) -> Photo:
-    """A sound photo that carries a mark in a comment."""
+    """A valid photo with a mark in a comment."""
     return Photo(name="marked", body=_jpeg(80, 60, comment=mark.encode()))
 
 
 def truncated_photo() -> Photo:
-    """A photo whose second half is missing: it is refused by whoever decodes it, not at the door."""
+    """A photo whose second half is missing: decoding refuses it, the API accepts it."""
     whole = _jpeg(640, 480)
     return Photo(name="truncated", body=whole[: len(whole) // 2])
 
@@ -61,9 +61,9 @@ def _jpeg(width: int, height: int, comment: bytes = b"") -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of one upload: the id that its key makes, the last status, and how long that took.
+    """The result of one upload: the id that its key makes, the last status, and how long that took.
 
-    `status` is 0 where the connection failed. `refused` counts the answers before the last one.
+    `status` is 0 if the connection failed. `refused` counts the answers before the last one.
     """
 
     photo: Photo
@@ -75,17 +75,17 @@ class Answer:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the image was promised to be developed."""
+        """Whether the image was accepted, and so must be developed."""
         return self.status == ACCEPTED
 
     @property
     def is_worth_repeating(self) -> bool:
-        """Whether the same upload may be accepted yet: a connection or a function has failed, or a store is out."""
+        """Whether the same upload may still be accepted: a connection or a function has failed, or a store is down."""
         return self.status == 0 or self.status >= 500
 
     @property
     def is_honest_refusal(self) -> bool:
-        """Whether the client was told that this does not work now, and when to come again."""
+        """Whether the client was told that this does not work now, and when to retry."""
         return self.status == UNAVAILABLE and (self.retry_after or "").isdecimal()
 
 
@@ -99,10 +99,10 @@ def upload(
     parameters: Mapping[str, str] = MappingProxyType({}),
     on_answer: Callable[[Answer], None] | None = None,
 ) -> list[Answer]:
-    """Posts every photo under a key of its own, and returns when the last one is answered.
+    """Posts every photo under its own key, and returns when the last one is answered.
 
-    `persistent` clients send what was not accepted again, under the same key; others take the first answer. No two
-    uploads begin within `interval_seconds`. `parameters` go with each request.
+    `persistent` clients send what was not accepted again, under the same key; others take the first answer. Two uploads
+    begin at least `interval_seconds` apart. `parameters` are added to each request.
     """
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
     turn = threading.Lock()

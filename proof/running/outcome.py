@@ -1,4 +1,4 @@
-"""What became of a load: nothing lost, nothing doubled, nothing stuck, and the same bytes as in an undisturbed run."""
+"""The result of a load: nothing lost, nothing doubled, nothing stuck, and the same bytes as in an undisturbed run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ type Prints = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The account of one load. `lost`, `doubled`, `stuck` and `differing` say of each case what is wrong with it."""
+    """The account of one load. `lost`, `doubled`, `stuck` and `differing` describe each case."""
 
     uploads: int
     accepted: int
@@ -35,14 +35,14 @@ class Outcome:
 
     @property
     def broken(self) -> list[str]:
-        """Every promise that was not kept."""
+        """Every broken promise."""
         return [*self.lost, *self.doubled, *self.stuck, *self.differing]
 
 
 def settle(stack: Stack, answers: Sequence[Answer], *, patience_seconds: float, sweeping: bool) -> None:
-    """Wait until these uploads' images have ended and the lane is empty, or patience has.
+    """Wait until these uploads' images have ended and the lane is empty, or until the time limit.
 
-    `sweeping` runs the sweeper again and again, where its schedule is too slow for the pace of the stack.
+    `sweeping` runs the sweeper again and again, in case its schedule is too slow for the stack's pace.
     """
     deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline:
@@ -60,8 +60,8 @@ def settle(stack: Stack, answers: Sequence[Answer], *, patience_seconds: float, 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What a stack says of itself: its rows, what its objects are, how often workers say that they ended an image and
-    how, and how many messages are left."""
+    """What a stack shows: its rows, its objects' contents, how often and how workers logged that they ended an image,
+    and how many messages are left."""
 
     rows: Mapping[str, Image]
     tags: Mapping[str, str]
@@ -79,13 +79,13 @@ class Evidence:
         )
 
     def prints(self, image_id: str) -> dict[str, str]:
-        """What the variants of an image are, by the row and by the objects."""
+        """An image's variants, by its row and by the objects."""
         variants = self.rows[image_id].variants
         return {variant.name: f"{variant.sha256} {self.tags.get(variant.key, 'no object')}" for variant in variants}
 
 
 def prints_of(stack: Stack, answers: Sequence[Answer]) -> Prints:
-    """What the variants of these uploads are, by photo."""
+    """The variants of these uploads, by photo."""
     evidence = Evidence.of(stack)
     return {answer.photo.name: evidence.prints(answer.image_id) for answer in answers}
 
@@ -139,7 +139,7 @@ def outcome_of(evidence: Evidence, answers: Sequence[Answer], *, undisturbed: Pr
 
 
 def ends_of(stack: Stack) -> dict[str, Counter[str]]:
-    """How often workers say that they ended an image, and how."""
+    """How often and how workers logged that they ended an image."""
     ends: dict[str, Counter[str]] = {}
     for line in stack.log_lines("TranscodeImageLogs"):
         if line.get("outcome") in ("done", "failed", "gave_up"):

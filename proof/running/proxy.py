@@ -1,8 +1,8 @@
-"""microburst as the proofs run it, corrected where it keeps back what AWS sends.
+"""microburst as the proofs run it, with a fix for answers that it does not pass on.
 
     python -m proof.running.proxy UPSTREAM READY_FILE
 
-Serves on a free port, whose address it writes into READY_FILE, until it is ended.
+Serves on a free port, whose address it writes to READY_FILE, until it is stopped.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Microburst: Any = importlib.import_module("microburst.core.pipeline").Microburst
 
 
 def correct() -> None:
-    """Pass an answer's Content-Length on, and lose empty answers too.
+    """Pass an answer's Content-Length on, and be able to lose empty answers too.
 
-    microburst 0.10 leaves that header to aiohttp, which sends none to a HEAD and cuts answers without a trace of their
-    length; and `abort_frac` cuts within a body, so that S3's answer to a put, which has none, always arrived.
+    microburst 0.10 leaves that header to aiohttp, which sends none for a HEAD and leaves cut answers without any trace
+    of their length; and `abort_frac` cuts within a body, so S3's answer to a put, which has none, always arrived.
     """
     forward.HOP_BY_HOP -= {"content-length"}
     stream = forward._stream_to_client

@@ -1,4 +1,4 @@
-"""Runs a local stack of this checkout for a proof or a measurement, with a state folder of its own."""
+"""Runs a local stack of this checkout for a proof or a measurement, with its own state folder."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _STOP_SECONDS = 20
 
 @contextmanager
 def serving(state: Path, *options: str) -> Iterator[Stack]:
-    """Start a stack whose state lies in that folder, with these options of `darkroom local up`, and stop it at the end
-    of the block."""
+    """Start a stack with that state folder and these options of `darkroom local up`, and stop it at the end of the
+    block."""
     state.mkdir(parents=True, exist_ok=True)
     stack_file = record_file(state)
     stack_file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A stack that runs on the embedded AWS, as a proof sees it from outside: its outputs, its functions, its clients."""
+"""A stack on the embedded AWS, as a proof sees it from outside: its outputs, its functions, its clients."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from darkroom.domain.image import Image
 from stacks.running import LocalStack
 
 LANE = "slow"
-"""The lane that every upload travels in."""
+"""The lane that every upload uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetter:
-    """A dead letter: about which image and run, and how it explains itself, if it does."""
+    """A dead letter: its image and run, and its explanation, if it has one."""
 
     image_id: str
     run: int
@@ -42,11 +42,11 @@ class Stack(LocalStack):
 
     @property
     def gateway_url(self) -> str:
-        """Where AWS's own services answer, past any disturbance."""
+        """The address of AWS's own services, bypassing any disturbance."""
         return self.record.aws_endpoint_url
 
     def darkroom(self, *arguments: str) -> str:
-        """Run a command of `./darkroom` against this stack and return what it says."""
+        """Run a command of `./darkroom` against this stack and return its output."""
         done = subprocess.run(
             [ROOT / "darkroom", *arguments],
             env={**os.environ, "DARKROOM_STATE_DIR": str(self.state)},
@@ -59,7 +59,7 @@ class Stack(LocalStack):
         return f"exit status {done.returncode}: {done.stdout}"
 
     def key_of_tenant(self, tenant: str, *, tier: str, requests_per_second: int, burst: int) -> str:
-        """A key of a tenant, which is made."""
+        """A new key of a tenant."""
         limits = ("--requests-per-second", str(requests_per_second), "--burst", str(burst))
         added = self.darkroom("tenants", "add", tenant, "--tier", tier, *limits)
         made = self.darkroom("keys", "create", tenant)
@@ -79,7 +79,7 @@ class Stack(LocalStack):
         return map(from_item, self.items())
 
     def items(self, **projection: Any) -> Iterator[dict[str, Any]]:
-        """The item of every row, whether it can be read or not."""
+        """The item of every row, readable or not."""
         pages = self.client("dynamodb").get_paginator("scan")
         for page in pages.paginate(TableName=self.output("ImagesTableName"), ConsistentRead=True, **projection):
             yield from page["Items"]
@@ -92,7 +92,7 @@ class Stack(LocalStack):
         return from_item(answer["Item"]) if "Item" in answer else None
 
     def letters(self) -> tuple[DeadLetter, ...]:
-        """The dead letters of the lane, up to ten, which stay as visible as they are."""
+        """The dead letters of the lane, up to ten; they stay as visible as they are."""
         answer = self.client("sqs").receive_message(
             QueueUrl=self.output("SlowDeadLettersUrl"),
             MaxNumberOfMessages=10,
@@ -102,17 +102,17 @@ class Stack(LocalStack):
         return tuple(_letter(message) for message in answer.get("Messages", ()))
 
     def waiting_messages(self) -> int:
-        """Messages in the lane, hidden or not, but for those that are delayed."""
+        """Messages in the lane, hidden or not, without delayed ones."""
         return self.messages("SlowQueueUrl", "", "NotVisible")
 
     def messages(self, output: str, *kinds: str) -> int:
-        """Messages in a queue, by the output that names it: those of the given kinds, or all there are."""
+        """Messages in a queue, by the output that names it: those of the given kinds, or all."""
         names: Any = [f"ApproximateNumberOfMessages{kind}" for kind in kinds or ("", "NotVisible", "Delayed")]
         attributes = self.client("sqs").get_queue_attributes(QueueUrl=self.output(output), AttributeNames=names)
         return sum(map(int, attributes["Attributes"].values()))
 
     def entity_tags(self) -> dict[str, str]:
-        """What the objects of all variants are, by key: S3 makes the tag of an object from its bytes."""
+        """The ETags of all variants' objects, by key: S3 computes them from the bytes."""
         pages = self.client("s3").get_paginator("list_objects_v2")
         return {
             item["Key"]: item["ETag"]
@@ -121,7 +121,7 @@ class Stack(LocalStack):
         }
 
     def holds(self) -> list[str]:
-        """The keys of the batches that wait."""
+        """The keys of the batches that are waiting."""
         pages = self.client("s3").get_paginator("list_objects_v2").paginate(Bucket=self.output("HoldsBucketName"))
         return [item["Key"] for page in pages for item in page.get("Contents", ())]
 
@@ -132,12 +132,12 @@ class Stack(LocalStack):
         return [one for page in pages.paginate(stateMachineArn=arn) for one in page["executions"]]
 
     def failed_tasks(self, execution_arn: str) -> int:
-        """How often a task of an execution failed, whether it was tried again or not."""
+        """How often a task of an execution failed, whether it was retried or not."""
         pages = self.client("stepfunctions").get_paginator("get_execution_history").paginate(executionArn=execution_arn)
         return sum(event["type"] in ("TaskFailed", "TaskTimedOut") for page in pages for event in page["events"])
 
     def log_messages(self, logical_id: str) -> Iterator[str]:
-        """What a log group holds, oldest first."""
+        """The events of a log group, oldest first."""
         pages = self.client("logs").get_paginator("filter_log_events")
         for page in pages.paginate(logGroupName=self.physical_id(logical_id)):
             yield from (event["message"] for event in page["events"])

@@ -23,8 +23,8 @@ _HANG_MILLISECONDS = 60_000
 
 type Rule = dict[str, Any]
 
-# microburst's first rule that matches and draws its chance wins. `reset` cuts the connection before the request reaches
-# AWS, `abort_frac` cuts it after the request was carried out, in the middle of the answer.
+# The first of microburst's rules that matches and whose random draw succeeds applies. `reset` cuts the connection
+# before the request reaches AWS, `abort_frac` cuts it after the request was carried out, in the middle of the answer.
 # Throttling of SQS is left out: microburst gives its code a prefix ("AWS.SimpleQueueService.") that SQS does not send.
 DISTURBANCES: tuple[Rule, ...] = (
     {"service": "dynamodb", "probability": 0.01, "error": {"code": "ProvisionedThroughputExceededException"}},
@@ -42,19 +42,19 @@ DISTURBANCES: tuple[Rule, ...] = (
 
 
 def silence(service: str) -> tuple[Rule, ...]:
-    """A service that takes every request and answers none."""
+    """A service that accepts every request and answers none."""
     return ({"service": service, "timeout_ms": _HANG_MILLISECONDS},)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wire:
-    """A proxy that runs: what speaks to `url` speaks to AWS through it."""
+    """A running proxy: clients of `url` reach AWS through it."""
 
     url: str
 
     @contextmanager
     def disturbed(self, rules: Sequence[Rule]) -> Iterator[None]:
-        """Let these rules govern the wire for the length of the block; afterwards it is sound."""
+        """Apply these rules to the wire for the length of the block; afterwards it is undisturbed."""
         self._control("rules", list(rules))
         try:
             yield
@@ -74,7 +74,7 @@ class Wire:
         return found
 
     def requests(self) -> int:
-        """How many requests have come this way so far."""
+        """How many requests have passed so far."""
         with _open(f"{self.url}/_microburst/health") as answer:
             return int(json.loads(answer.read())["requests_seen"])
 
@@ -112,5 +112,5 @@ def _open(request: str | urllib.request.Request) -> Any:
 
 @functools.cache
 def _direct() -> urllib.request.OpenerDirector:
-    # A proxy that the machine may have is none of our business.
+    # Ignore any proxy of the machine.
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,1 +1,1 @@
-"""Files put together byte by byte, as no encoder would write them: one module a format."""
+"""Files assembled byte by byte, as no encoder would write them: one module per format."""

@@ -1,10 +1,10 @@
-"""Bits into bytes, the lowest first, as WebP's lossless format and GIF's LZW want them."""
+"""Packs bits into bytes, lowest first, as WebP's lossless format and GIF's LZW require."""
 
 from __future__ import annotations
 
 
 class BitWriter:
-    """Collects numbers of so many bits each."""
+    """Collects numbers of a given number of bits each."""
 
     def __init__(self) -> None:
         self._out = bytearray()
@@ -22,5 +22,5 @@ class BitWriter:
             self._count -= 8 * whole
 
     def done(self) -> bytes:
-        """Everything so far, filled up with zeros to a whole byte."""
+        """Everything so far, padded with zeros to a whole byte."""
         return bytes(self._out) + (bytes([self._held]) if self._count else b"")

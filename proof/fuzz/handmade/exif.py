@@ -17,12 +17,12 @@ BYTE, ASCII, SHORT, LONG, RATIONAL, UNDEFINED = 1, 2, 3, 4, 5, 7
 
 
 def entry(tag: int, kind: int, count: int, value: int) -> bytes:
-    """A directory's entry: its value, or where that lies."""
+    """A directory entry: its value, or the offset of its value."""
     return struct.pack("<HHII", tag, kind, count, value)
 
 
 def directory(entries: Sequence[bytes], *, following: int = 0, count: int | None = None) -> bytes:
-    """A directory; `count` is what it claims where that is not the truth, `following` where the next one lies."""
+    """A directory; `count` is the false count that it claims, if any, `following` the offset of the next directory."""
     return (
         struct.pack("<H", len(entries) if count is None else count) + b"".join(entries) + struct.pack("<I", following)
     )
@@ -34,5 +34,5 @@ def exif(*parts: bytes, first: int = 8) -> bytes:
 
 
 def orientation(value: int, *, kind: int = SHORT, count: int = 1) -> bytes:
-    """What a camera that was held askew writes."""
+    """What a camera writes that was not held level."""
     return exif(directory([entry(ORIENTATION, kind, count, value)]))

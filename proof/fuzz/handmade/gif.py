@@ -33,7 +33,7 @@ def frame(
 
 
 def sub_blocks(data: bytes, *, size: int = 255) -> bytes:
-    """Data cut into sub-blocks, with their end."""
+    """Data cut into sub-blocks, with a terminator."""
     return b"".join(bytes([len(part)]) + part for part in _parts(data, size)) + b"\x00"
 
 
@@ -54,7 +54,7 @@ def comment(text: bytes, *, size: int = 255) -> bytes:
 
 
 def solid_data(pixels: int) -> bytes:
-    """LZW data of that many pixels of colour 0: each code stands for one pixel more than the last, up to 4,090.
+    """LZW data of that many pixels of colour 0: each code is one pixel longer than the last, up to 4,090.
 
     When the table is full the longest code is repeated, so that 50 million pixels take 18 KB.
     """
@@ -67,7 +67,7 @@ def solid_data(pixels: int) -> bytes:
         if code < 4095:
             code += 1
             run += 1
-        # The entry that this code makes is known to the decoder only after it; codes widen when the table does.
+        # The decoder knows the entry that this code makes only after it; codes widen when the table does.
         if code == 1 << size and size < 12:
             size += 1
         if run <= left:
@@ -81,7 +81,7 @@ def solid_data(pixels: int) -> bytes:
 
 
 def blocks(body: bytes) -> Iterator[tuple[int, int]]:
-    """Where every whole block behind the screen and its palette begins and ends."""
+    """The start and end of every whole block after the screen and its palette."""
     at = 13 + _palette_bytes(body[10]) if len(body) > 13 else len(body)
     while at + 2 < len(body):
         start, kind = at, body[at]

@@ -1,4 +1,4 @@
-"""HEIC files that could not be made here: nothing among the dependencies encodes HEVC.
+"""HEIC files that cannot be made here: none of the dependencies encodes HEVC.
 
 They are pictures of 64 by 48 pixels made of gradients, encoded once by x265 through pillow-heif 1.8.1 (quality 40 and
 30), the third with an orientation of 6 and an sRGB profile. Written in Base85.

@@ -1,4 +1,4 @@
-"""ICC profiles by hand (ICC.1:2022): valid ones, absurd ones, and one that is valid and costs a minute."""
+"""ICC profiles by hand (ICC.1:2022): valid ones, absurd ones, and a valid one that costs a minute."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def profile(
     size: int | None = None,
     count: int | None = None,
 ) -> bytes:
-    """A profile; `size` and `count` (of tags) are what it claims where that is not the truth."""
+    """A profile; `size` and `count` (of tags) are the false values that it claims, if any."""
     table, body = b"", b""
     start = 132 + 12 * len(tags)
     for name, data in tags.items():
@@ -70,9 +70,9 @@ def profile(
 
 
 def stages(count: int) -> bytes:
-    """A tag of type multiProcessElements: `count` stages, by turns three power curves and a matrix.
+    """A tag of type multiProcessElements: `count` stages, alternately three power curves and a matrix.
 
-    A colour engine computes its table through all of them, 35,937 times.
+    A colour engine runs its table through all of them, 35,937 times.
     """
     segment = b"parf\0\0\0\0" + struct.pack(">HH4f", 0, 0, 1.01, 1, 0, 0)
     curve = b"curf\0\0\0\0" + struct.pack(">HH", 1, 0) + segment

@@ -1,4 +1,4 @@
-"""Boxes of AVIF and HEIC files (ISO/IEC 14496-12): found, changed, and put together."""
+"""Boxes of AVIF and HEIC files (ISO/IEC 14496-12): finds, changes and assembles them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 _CONTAINERS = {b"iprp": 0, b"ipco": 0, b"meta": 4, b"dinf": 0, b"iinf": 6}
-"""Boxes that hold boxes, and how many bytes of their own come first."""
+"""Boxes that contain boxes, and how many bytes of their own come first."""
 
 
 def box(name: bytes, *content: bytes, size: int | None = None) -> bytes:
-    """A box; `size` is what it claims where that is not the truth."""
+    """A box; `size` is the false size that it claims, if any."""
     body = b"".join(content)
     return struct.pack(">I4s", len(body) + 8 if size is None else size, name) + body
 
@@ -23,7 +23,7 @@ def full_box(name: bytes, *content: bytes, version: int = 0, flags: int = 0) -> 
 
 
 def boxes(body: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple[bytes, int, int]]:
-    """Every whole box, those inside others too: name, where it begins (at its size), its length."""
+    """Every whole box, nested ones included: name, offset (of its size field), length."""
     at, end = start, len(body) if end is None else end
     while at + 8 <= end:
         size, name = struct.unpack_from(">I4s", body, at)
@@ -36,7 +36,7 @@ def boxes(body: bytes, start: int = 0, end: int | None = None) -> Iterator[tuple
 
 
 def find(body: bytes, name: bytes) -> tuple[int, int]:
-    """Where the first box of that name begins, and its length."""
+    """The offset of the first box of that name, and its length."""
     return next((at, size) for found, at, size in boxes(body) if found == name)
 
 
@@ -47,7 +47,7 @@ def with_bytes(body: bytes, name: bytes, offset: int, data: bytes) -> bytes:
 
 
 def with_raw_bytes(body: bytes, name: bytes, offset: int, data: bytes) -> bytes:
-    """The same for a box inside boxes that are not looked into: found by its name alone."""
+    """The same for a box inside boxes that are not parsed: found by its name alone."""
     at = body.index(name) - 4 + offset
     return body[:at] + data + body[at + len(data) :]
 
@@ -59,14 +59,14 @@ def properties(body: bytes) -> list[bytes]:
 
 
 def data(body: bytes) -> bytes:
-    """What lies in a file's mdat box."""
+    """The content of a file's mdat box."""
     at, size = find(body, b"mdat")
     return body[at + 8 : at + size]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """An item of a file: its type, where its bytes lie (in the data, or in another item), what it refers to."""
+    """An item of a file: its type, where its bytes are (in the data, or in another item), and what it refers to."""
 
     kind: bytes
     extents: Sequence[tuple[int, int]]

@@ -1,4 +1,4 @@
-"""JPEG by hand (ITU-T T.81): grey pictures whose entropy-coded data is all zeros, so that any size is a small file."""
+"""JPEG by hand (ITU-T T.81): grey pictures whose entropy-coded data is all zeros, so any size gives a small file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DHT, RST0, SOS, DQT, DNL, DRI, APP0, APP1, APP2, COM = 0xC4, 0xD0, 0xDA, 0xDB, 0
 
 
 def segment(marker: int, payload: bytes = b"", *, length: int | None = None) -> bytes:
-    """A marker segment; `length` is what it claims where that is not the truth."""
+    """A marker segment; `length` is the false length that it claims, if any."""
     return struct.pack(">BBH", 0xFF, marker, len(payload) + 2 if length is None else length) + payload
 
 
@@ -21,7 +21,7 @@ def quantisation() -> bytes:
 
 
 def huffman(*, progressive: bool = False) -> bytes:
-    """Tables in which a zero bit is "no difference" (DC) and "end of block" (AC).
+    """Tables in which a zero bit means "no difference" (DC) and "end of block" (AC).
 
     In a progressive picture, the AC table's zero bit is the longest run of ends of blocks: 16,384 of them, and 14 more
     bits that lengthen it.
@@ -47,19 +47,19 @@ def scan(components: Sequence[int], *, first: int = 0, last: int = 63, high: int
 
 
 def blocks(width: int, height: int) -> int:
-    """How many blocks of 8 by 8 a component of that size has."""
+    """How many blocks of 8 by 8 pixels a component of that size has."""
     return -(-width // 8) * -(-height // 8)
 
 
 def solid(width: int, height: int, *, components: int = 3, process: int = SOF0) -> bytes:
-    """A whole valid grey baseline picture in one scan: two bits a block."""
+    """A complete valid grey baseline picture in one scan: two bits per block."""
     every = range(1, components + 1)
     head = SOI + quantisation() + frame(width, height, process=process, sampling=[0x11] * components) + huffman()
     return head + scan(every) + bytes(blocks(width, height) * components // 4 + 1) + EOI
 
 
 def baseline_scans(width: int, height: int, count: int) -> bytes:
-    """A baseline picture whose three components come in scans of their own, over and over."""
+    """A baseline picture whose three components come in separate scans, over and over."""
     data = bytes(blocks(width, height) // 4 + 1)
     scans = b"".join(scan([index % 3 + 1]) + data for index in range(count))
     return SOI + quantisation() + frame(width, height) + huffman() + scans + EOI
@@ -68,8 +68,8 @@ def baseline_scans(width: int, height: int, count: int) -> bytes:
 def progressive_scans(width: int, height: int, count: int, *, components: int = 3) -> bytes:
     """A progressive picture in `count` scans that all carry zeros.
 
-    The order is legal as long as it can be: DC first, then each component's AC by successive approximation, from the
-    thirteenth bit down. What comes beyond refines the lowest bit again, which decoders only warn about.
+    The order is legal for as long as possible: DC first, then each component's AC by successive approximation, from the
+    thirteenth bit down. Further scans refine the lowest bit again, which decoders only warn about.
     """
     every = range(1, components + 1)
     number = blocks(width, height)
@@ -87,9 +87,9 @@ def progressive_scans(width: int, height: int, count: int, *, components: int = 
 
 
 def restarted(width: int, height: int, *, process: int = SOF0, refinements: int = 0) -> bytes:
-    """A grey picture in three components, with a restart marker behind every block.
+    """A grey picture in three components, with a restart marker after every block.
 
-    A progressive one (SOF2) has the AC of its components in as many scans as `refinements`, by turns.
+    A progressive one (SOF2) has the AC of its components in `refinements` scans, in turn.
     """
     number = blocks(width, height)
     progressive = process == SOF2
@@ -108,10 +108,10 @@ def _with_restarts(block: bytes, count: int) -> bytes:
 
 
 def tiled(strip: bytes, repeats: int) -> bytes:
-    """The picture of `strip`, one row of blocks that is not subsampled, `repeats` times below itself, in every scan.
+    """The picture of `strip`, one row of blocks without subsampling, repeated `repeats` times downwards, in every scan.
 
-    Its entropy-coded data is repeated behind restart markers, so that a file of any size and density is made as fast
-    as it is copied.
+    Its entropy-coded data is repeated after restart markers, so a file of any size and density is made as fast as it
+    can be copied.
     """
     out = [SOI]
     width = 0
@@ -136,7 +136,7 @@ def inserted(body: bytes, *pieces: bytes) -> bytes:
 
 
 def segments(body: bytes) -> Iterator[tuple[int, int, int]]:
-    """Every segment after the start: its marker, where it begins and ends; a scan's ends with its data."""
+    """Every segment after the start: its marker, start and end; a scan's end includes its data."""
     at = 2
     while at + 2 <= len(body) and body[at] == 0xFF:
         marker = body[at + 1]

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
-# Adam7: where each pass begins and how far its pixels lie apart (first column, first row, column step, row step).
+# Adam7: where each pass begins and how far apart its pixels are (first column, first row, column step, row step).
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 
 
 def chunk(name: bytes, data: bytes = b"", *, length: int | None = None) -> bytes:
-    """A chunk with the right CRC; `length` is what it claims where that is not the truth."""
+    """A chunk with the right CRC; `length` is the false length that it claims, if any."""
     claimed = len(data) if length is None else length
     return struct.pack(">I", claimed) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
@@ -27,16 +27,16 @@ def header(
 
 
 def png(*chunks: bytes) -> bytes:
-    """A file of these chunks, with its end."""
+    """A file of these chunks, with its IEND chunk."""
     return SIGNATURE + b"".join(chunks) + chunk(b"IEND")
 
 
 def solid(
     width: int, height: int, *, depth: int = 8, colour: int = RGB, interlace: int = 0, row_filter: int = 0
 ) -> bytes:
-    """A whole valid black picture, however large: rows of zeros take next to nothing.
+    """A complete valid black picture of any size: rows of zeros take next to nothing.
 
-    `row_filter` 4 (Paeth) is the one that costs a decoder the most.
+    `row_filter` 4 (Paeth) is the most expensive one for a decoder.
     """
     compressor = zlib.compressobj(9)
     data = []
@@ -56,7 +56,7 @@ def palette(colour: int) -> list[bytes]:
 
 
 def rows(width: int, height: int, *, depth: int, colour: int, interlace: int) -> Iterator[tuple[int, int]]:
-    """How many bytes a row has, its filter included, and how many such rows there are: once, or for each Adam7 pass."""
+    """The bytes per row, its filter included, and the number of such rows: once, or for each Adam7 pass."""
     for left, top, across, down in _PASSES if interlace else ((0, 0, 1, 1),):
         columns, count = -(-(width - left) // across), -(-(height - top) // down)
         if columns > 0 and count > 0:
@@ -64,12 +64,12 @@ def rows(width: int, height: int, *, depth: int, colour: int, interlace: int) ->
 
 
 def inserted(body: bytes, *pieces: bytes) -> bytes:
-    """The file with these chunks behind its header."""
+    """The file with these chunks after its header."""
     return body[:33] + b"".join(pieces) + body[33:]
 
 
 def chunks(body: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Every whole chunk of a file: name, place of its data, length."""
+    """Every whole chunk of a file: name, offset of its data, length."""
     at = len(SIGNATURE)
     while at + 12 <= len(body):
         length, name = struct.unpack_from(">I4s", body, at)
@@ -80,7 +80,7 @@ def chunks(body: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def with_mended_crcs(body: bytes) -> bytes:
-    """The file with the CRC that each chunk's bytes have: decoders would look no further at a wrong one."""
+    """The file with the right CRC for each chunk's bytes: decoders would stop at a wrong one."""
     if not body.startswith(SIGNATURE):
         return body
     mended = bytearray(body)

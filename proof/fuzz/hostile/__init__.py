@@ -1,6 +1,6 @@
-"""Files that are made to break a decoder, each with the outcomes that are right for it.
+"""Files made to break a decoder, each with its acceptable outcomes.
 
-Every file is made by program and is the same each time. A name begins with the file's format, or with `none`.
+Every file is generated and is the same each time. A name begins with the file's format, or with `none`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["DEVELOPED", "Case", "hostile_cases"]
 
 @functools.cache
 def hostile_cases() -> Mapping[str, Case]:
-    """The whole set, by name. The files themselves are made when they are asked for."""
+    """The whole set, by name. The files themselves are generated on demand."""
     found: dict[str, Case] = {}
     for module in (impostors, jpegs, pngs, webps, gifs, containers, profiles, directories):
         for case in module.cases():

@@ -1,4 +1,4 @@
-"""What a hostile file is, and the outcomes that are right for it."""
+"""A hostile file and its acceptable outcomes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ DAMAGED = ("undecodable", "truncated")
 UNSUPPORTED = "unsupported_format"
 TOO_LARGE = ("too_many_pixels", "side_too_long", "aspect_too_extreme")
 WITHIN_MEMORY = (DEVELOPED, "too_many_pixels")
-"""For what keeps to every limit that a header shows: refused only for the memory that decoding it would take."""
+"""For files within every limit that a header shows: refused only for the memory that decoding them would take."""
 
 LIMITS = Limits()
 SIDE = 7064
-"""Of a square that is just within the limit of 50 megapixels."""
+"""The side of a square that is just within the limit of 50 megapixels."""
 NEARLY_ALL_BYTES = LIMITS.max_bytes - 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A hostile file: what makes it, and how developing it may end. `heavy` ones take too long for a test."""
+    """A hostile file: its generator, and how developing it may end. `heavy` ones take too long for a test."""
 
     name: str
     make: Callable[[], bytes]
@@ -31,14 +31,14 @@ class Case:
 
     @property
     def format(self) -> str:
-        """What it is or pretends to be."""
+        """The format that it has or pretends to have."""
         return self.name.partition("-")[0]
 
 
 def case(name: str, body: bytes | Callable[[], bytes], *outcomes: str, heavy: bool = False) -> Case:
-    """Outcomes are `developed` or codes of refusals; none means that any will do, as long as it is one of them.
+    """Outcomes are `developed` or codes of refusals; none given means that any of these will do.
 
-    `body` is what makes the file where that takes a while.
+    `body` generates the file if that takes a while.
     """
     return Case(
         name=name,
@@ -49,7 +49,7 @@ def case(name: str, body: bytes | Callable[[], bytes], *outcomes: str, heavy: bo
 
 
 def flooded(before: bytes, piece: bytes, after: bytes) -> Callable[[], bytes]:
-    """What makes a file that is filled up with `piece` to nearly all the bytes that are allowed."""
+    """A generator of a file that is filled up with `piece` to nearly the maximum size."""
 
     def make() -> bytes:
         return before + piece * ((NEARLY_ALL_BYTES - len(before) - len(after)) // len(piece)) + after

@@ -88,7 +88,7 @@ _ANY = (DEVELOPED, *DAMAGED, *TOO_LARGE, UNSUPPORTED, "too_many_frames")
 
 @dataclass(frozen=True)
 class _Kind:
-    """AVIF or HEIC: a valid file of one picture, and what it is made of."""
+    """AVIF or HEIC: a valid file of one picture, and its parts."""
 
     name: str
     coding: bytes
@@ -103,14 +103,14 @@ class _Kind:
         return isobmff.properties(self.body)
 
     def picture(self, extents: Sequence[tuple[int, int]] | None = None, **options: Any) -> isobmff.Item:
-        """The item of the picture, its bytes where they should be unless `extents` says otherwise."""
+        """The item of the picture, with its bytes in the right place unless `extents` says otherwise."""
         whole = [(0, len(self.coded))]
         return isobmff.Item(kind=self.coding, extents=whole if extents is None else extents, **options)
 
     def assembled(
         self, *items: isobmff.Item, more: Sequence[bytes] = (), content: bytes = b"", idat: bytes = b""
     ) -> bytes:
-        """A file of these items, with `more` properties, and `content` behind the picture's bytes."""
+        """A file of these items, with `more` properties, and `content` after the picture's bytes."""
         held = [*self.properties, *more]
         return isobmff.assembled(self.name.encode(), items, held, self.coded + content, idat=idat)
 
@@ -133,7 +133,7 @@ def _sizes(kind: _Kind) -> Iterator[Case]:
 
 
 def _places(kind: _Kind) -> Iterator[Case]:
-    """Where an item's bytes lie: the `iloc` box."""
+    """The `iloc` box, which says where an item's bytes are."""
     length = len(kind.coded)
     odd = {
         "none": [],
@@ -162,14 +162,14 @@ def _piled(kind: _Kind, length: int, content: int) -> bytes:
 
 
 def _items(kind: _Kind) -> Iterator[Case]:
-    """What an item refers to, and what it is put together from."""
+    """What an item refers to, and what it is assembled from."""
     for reference in ("dimg", "thmb", "auxl", "cdsc", "prem", "base"):
         there, back = (kind.picture(references={reference.encode(): [number]}) for number in (2, 1))
         yield case(f"{kind.name}-circle-{reference}", kind.assembled(there, back), *_ANY)
         loop = kind.picture(references={reference.encode(): [1] * 1000})
         yield case(f"{kind.name}-loop-{reference}", kind.assembled(loop), *_ANY)
     yield case(f"{kind.name}-3000-items", kind.assembled(*[kind.picture()] * 3000), *_ANY)
-    # A binding that takes any name for UTF-8 is lost at this one.
+    # A binding that assumes every name is UTF-8 fails at this one.
     for name in (b"\xc8xif", b"\xff\xff\xff\xff", bytes(4), b"mime", b"uri "):
         metadata = isobmff.Item(kind=name, extents=[(0, 20)], references={b"cdsc": [1]}, associations=[])
         body = kind.assembled(kind.picture(), metadata)
@@ -210,7 +210,7 @@ def _boxes(kind: _Kind) -> Iterator[Case]:
     yield case(f"{kind.name}-mdat-of-2-to-the-64", largest, *_ANY)
     yield case(f"{kind.name}-two-metas", body[: meta + length] + body[meta:], *_ANY)
     yield case(f"{kind.name}-no-meta", body[:meta] + body[meta + length :], *DAMAGED)
-    # 10,000 boxes, each in the one before.
+    # 10,000 boxes, each inside the previous one.
     deep = b"".join(struct.pack(">I4s", 8 * left, b"dinf") for left in range(10_000, 0, -1))
     yield case(f"{kind.name}-deep-boxes", body[:meta] + deep + body[meta:], *_ANY)
     inside = isobmff.full_box(b"meta", isobmff.box(b"iprp", isobmff.box(b"ipco", deep)))

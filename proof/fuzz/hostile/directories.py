@@ -1,4 +1,4 @@
-"""EXIF directories that loop, lie or never end: they cost an orientation at most."""
+"""EXIF directories that loop, lie or never end: they may cost only the orientation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proof.fuzz.hostile.case import DAMAGED, DEVELOPED, Case, case
 
 
 def cases() -> Iterator[Case]:
-    """Broken EXIF costs an orientation at most, never the picture."""
+    """Broken EXIF may cost the orientation, but never the picture."""
     photo, drawing = corpus()["jpeg-420"], corpus()["png-rgb"]
     up = exif.entry(exif.ORIENTATION, exif.SHORT, 1, 6)
     links = [exif.entry(tag, exif.LONG, 1, 8) for tag in (exif.EXIF_IFD, exif.GPS_IFD, exif.INTEROPERABILITY_IFD)]

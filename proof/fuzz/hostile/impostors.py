@@ -1,4 +1,4 @@
-"""What is no image, or another than it seems, or more than one thing, or not all there."""
+"""Files that are no image, another one than they seem, several things at once, or incomplete."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _truncated() -> Iterator[Case]:
         "heic": corpus()["heic-metadata"],
     }
     for name, body in files.items():
-        # Where the bytes of an AVIF or a HEIC lie is for its library to find out, which has one error for all.
+        # Only an AVIF's or a HEIC's library finds out where its bytes are, and it has one error for everything.
         codes = DAMAGED if name in ("avif", "heic") else ("truncated",)
         for length in range(1000, len(body), 1000):
             yield case(f"{name}-of-{length}-bytes", body[:length], *codes)

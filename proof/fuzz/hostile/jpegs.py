@@ -52,7 +52,7 @@ def _large() -> Iterator[Case]:
         yield case(f"jpeg-{width}x{height}", jpeg.solid(width, height), *TOO_LARGE)
     for width, height in ((16383, 82), (82, 16383), (200, 1), (1, 200), (1, 1)):
         yield case(f"jpeg-{width}x{height}", jpeg.solid(width, height), DEVELOPED)
-    # The data is missing: these are pixels for free, unless the file's end is looked for.
+    # The data is missing: the pixels cost nothing, unless the end of the file is checked.
     yield case("jpeg-50mp-of-nothing", _claimed_jpeg(SIDE, SIDE), DEVELOPED, *DAMAGED, heavy=True)
 
 
@@ -62,7 +62,7 @@ def _claimed_jpeg(width: int, height: int) -> bytes:
 
 
 def _dense_jpeg(*, progressive: bool) -> bytes:
-    """50 megapixels of noise in as many bytes as are allowed."""
+    """50 megapixels of noise in the maximum number of bytes."""
     noise = pyvips.Image.new_from_memory(picture(SIDE, 8, noise=255).tobytes(), SIDE, 8, 3, "uchar")
     noise = noise.copy(interpretation="srgb")
     for quality in range(95, 0, -2):
@@ -74,7 +74,7 @@ def _dense_jpeg(*, progressive: bool) -> bytes:
 
 
 def _scans() -> Iterator[Case]:
-    # As many scans as are allowed, of as many pixels as are: the product must be bounded too.
+    # The maximum number of scans, of the maximum number of pixels: the product must be limited too.
     most = LIMITS.max_scans
     within = (DEVELOPED, "too_many_scans", "too_many_pixels")
     yield case("jpeg-50mp-most-scans", lambda: jpeg.progressive_scans(SIDE, SIDE, most), *within, heavy=True)
@@ -95,10 +95,10 @@ def _scans() -> Iterator[Case]:
     yield case(
         "jpeg-million-scans", lambda: jpeg.progressive_scans(8, 8, 1_000_000), *too_many, "undecodable", heavy=True
     )
-    # A marker in the data of a scan may have any number of FF before it.
+    # A marker in a scan's data may be preceded by any number of FF bytes.
     filled = jpeg.progressive_scans(4000, 3000, 110).replace(b"\xff\xda", b"\xff\xff\xff\xda")
     yield case("jpeg-scan-bomb-filled", filled, *too_many)
-    # The scans lie behind the end of a first picture, or before a second start.
+    # The scans come after the end of a first picture, or before a second start.
     hidden = jpeg.progressive_scans(2000, 1500, 110)
     yield case("jpeg-scan-bomb-behind-end", corpus()["jpeg-420"] + hidden, DEVELOPED)
     yield case(
@@ -127,7 +127,7 @@ def _odd() -> Iterator[Case]:
         if process not in (jpeg.DHT, 0xC8, 0xCC):
             yield case(f"jpeg-process-{process - 0xC0}", framed(process=process), *refused)
     for process in (jpeg.SOF9, jpeg.SOF10):
-        # Any bytes are arithmetic-coded data, and a decoder makes up what is missing.
+        # Any bytes are valid arithmetic-coded data, and a decoder makes up what is missing.
         body = head + jpeg.frame(SIDE, SIDE, process=process) + jpeg.scan((1, 2, 3), last=0 if process == 0xCA else 63)
         noise = random.Random(process).randbytes(2_000_000).replace(b"\xff", b"\xfe")
         yield case(f"jpeg-arithmetic-{process - 0xC0}", body + noise + jpeg.EOI, *refused)
@@ -147,7 +147,7 @@ def _odd() -> Iterator[Case]:
     yield case("jpeg-no-quantisation", jpeg.SOI + jpeg.frame(64, 48) + tables + coded)
     yield case("jpeg-no-huffman", head + jpeg.frame(64, 48) + coded)
     yield case("jpeg-no-scan", head + jpeg.frame(64, 48) + tables + jpeg.EOI, *refused)
-    yield case("jpeg-no-end", framed()[:-2], DEVELOPED, "truncated")  # every pixel is there
+    yield case("jpeg-no-end", framed()[:-2], DEVELOPED, "truncated")  # no pixel is missing
     yield case("jpeg-end-first", jpeg.SOI + jpeg.EOI, *refused)
     yield case("jpeg-starts-twice", jpeg.SOI + framed(), *refused)
     overfull = jpeg.segment(jpeg.DHT, b"\x00" + b"\xff" * 16 + bytes(256))
@@ -172,7 +172,7 @@ def _odd() -> Iterator[Case]:
 
 
 def _colours() -> Iterator[Case]:
-    """What the Adobe segment says of the colours."""
+    """What the Adobe segment says about the colours."""
     for transform in (0, 1, 2, 255):
         adobe = jpeg.segment(0xEE, b"Adobe\x00\x64\x00\x00\x00\x00" + bytes([transform]))
         yield case(f"jpeg-adobe-{transform}", jpeg.inserted(corpus()["jpeg-420"], adobe), DEVELOPED)
@@ -180,7 +180,7 @@ def _colours() -> Iterator[Case]:
 
 
 def _floods() -> Iterator[Case]:
-    """25 MB of the smallest pieces that a JPEG can be cut into."""
+    """25 MB of the smallest pieces that a JPEG can consist of."""
     plain, start = corpus()["jpeg-420"], jpeg.solid(64, 48)[:-2]
     pieces = {
         "app0": jpeg.segment(jpeg.APP0),
@@ -201,7 +201,7 @@ def _floods() -> Iterator[Case]:
     in_data = {"restarts": b"\xff\xd0\xff\xd1", "stuffing": b"\xff\x00", "fill": b"\xff", "zeros": b"\x00"}
     for name, piece in in_data.items():
         yield case(f"jpeg-data-flood-{name}", flooded(start, piece, jpeg.EOI), DEVELOPED, *DAMAGED, heavy=True)
-    # Scan headers may not name more than four components, and a segment has room for 255.
+    # Scan headers may name at most four components, and a segment has room for 255.
     wide = jpeg.SOI + jpeg.quantisation() + jpeg.frame(64, 48, process=jpeg.SOF2) + jpeg.huffman(progressive=True)
     scans = flooded(wide, jpeg.scan([1] * 255), jpeg.EOI)
     yield case("jpeg-flood-scans-of-255-components", scans, "too_many_scans", *DAMAGED, heavy=True)

@@ -1,4 +1,4 @@
-"""PNGs that are too large, come in too many pieces, have an absurd header, or texts that are bombs."""
+"""PNGs that are too large, come in too many pieces, have an absurd header, or contain text bombs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _large() -> Iterator[Case]:
         ("rgba-16", png.RGBA, 16),
     )
     for name, colour, depth in kinds:
-        # As large as the limits of pixels and of inflated bytes let it be.
+        # As large as the limits on pixels and on inflated bytes allow.
         pixel_bytes = max(1, png.CHANNELS[colour] * depth // 8)
         side = math.isqrt(min(LIMITS.max_pixels, LIMITS.max_png_bytes // pixel_bytes))
         for interlace in (0, 1):
@@ -57,7 +57,7 @@ def _large() -> Iterator[Case]:
             yield case(f"png-largest-{label}", functools.partial(solid, side, side), *within, heavy=True)
             dense = functools.partial(_dense_png, side, colour, depth, interlace=interlace)
             yield case(f"png-largest-dense-{label}", dense, *within, heavy=True)
-    # Transparency in a chunk of its own makes four channels of any picture.
+    # A separate transparency chunk turns any picture into one of four channels.
     for name, colour, alpha in (("grey", png.GREY, 2), ("palette", png.PALETTE, 256), ("rgb", png.RGB, 6)):
         for interlace in (0, 1):
             keyed = functools.partial(_keyed, colour, alpha, interlace=interlace)
@@ -82,14 +82,14 @@ def _keyed(colour: int, alpha_bytes: int, *, interlace: int) -> bytes:
 
 
 def _dense_png(side: int, colour: int, depth: int, *, interlace: int = 0) -> bytes:
-    """Rows of short matches, which cost an inflater the most, as many of them as the allowed bytes hold; then zeros."""
+    """Rows of short matches, the most expensive for an inflater, up to nearly the maximum size; then zeros."""
     noise = random.Random(depth)
     words = [noise.randbytes(noise.randrange(3, 30)) for _ in range(300)]
     left, checksum, streams = NEARLY_ALL_BYTES - 500_000, 1, []  # half a megabyte is left for the zeros
     for row_bytes, count in png.rows(side, side, depth=depth, colour=colour, interlace=interlace):
         rows = bytearray(b"".join(noise.choice(words) for _ in range(64 * row_bytes // 10)))[: 64 * row_bytes]
         rows[::row_bytes] = b"\x04" * 64
-        # Compressed once: a full flush forgets what came before, so that the same bytes stand for the same rows again.
+        # Compressed once: after a full flush the same bytes stand for the same rows again.
         block, blank = _flushed(rows), _flushed(bytes(64 * row_bytes))
         repeats = min(count // 64, left // len(block))
         left -= repeats * len(block)
@@ -164,7 +164,7 @@ def _odd() -> Iterator[Case]:
     wrong_crc = bytearray(png.solid(64, 48))
     wrong_crc[-20] ^= 1
     yield case("png-wrong-crc", bytes(wrong_crc), DEVELOPED, *DAMAGED)
-    yield case("png-no-end", png.solid(64, 48)[:-12], DEVELOPED, "truncated")  # every pixel is there
+    yield case("png-no-end", png.solid(64, 48)[:-12], DEVELOPED, "truncated")  # no pixel is missing
     for name in (b"gAMA", b"cHRM", b"sBIT", b"pHYs", b"bKGD", b"hIST", b"sRGB", b"cICP", b"sPLT", b"tIME", b"mDCV"):
         label = name.decode().lower()
         for size in (0, 1, 4, 32, 100_000):

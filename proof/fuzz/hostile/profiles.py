@@ -1,4 +1,4 @@
-"""Colour profiles that are garbage, belong elsewhere, or cost a minute: they cost exact colours at most."""
+"""Colour profiles that are garbage, belong elsewhere, or cost a minute: they may cost only exact colours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proof.fuzz.hostile.case import DAMAGED, DEVELOPED, Case, case
 
 
 def _jpeg_profile(profile: bytes, *, name: str = "jpeg-420", size: int = 65_519) -> bytes:
-    """A valid JPEG with that profile, in as many segments as it takes."""
+    """A valid JPEG with that profile, in as many segments as necessary."""
     parts = [profile[at : at + size] for at in range(0, len(profile), size)]
     segments = (_profile_segment(part, number, len(parts)) for number, part in enumerate(parts, 1))
     return jpeg.inserted(corpus()[name], *segments)
@@ -37,7 +37,7 @@ def _with_tags(tags: Mapping[bytes, bytes]) -> bytes:
 
 
 def cases() -> Iterator[Case]:
-    """A profile costs exact colours at most, never the picture."""
+    """A bad profile may cost exact colours, but never the picture."""
     plain, good = corpus()["jpeg-420"], icc.profile()
     lab = icc.profile(space=b"Lab ")
     swapped = {**icc.MATRIX, b"rXYZ": icc.MATRIX[b"gXYZ"], b"gXYZ": icc.MATRIX[b"rXYZ"]}
@@ -96,7 +96,7 @@ def cases() -> Iterator[Case]:
     yield case("webp-profile-large-table", lambda: _webp_profile(large()), DEVELOPED, heavy=True)
     larger = functools.partial(icc.profile, {**icc.MATRIX, b"A2B0": icc.table(points=255)}, connection=b"Lab ")
     yield case("png-profile-larger-table", lambda: _png_profile(larger()), DEVELOPED, *DAMAGED, heavy=True)
-    # Whoever remembers profiles must not remember what they weigh.
+    # A cache of profiles must not retain their size.
     for number in range(100):
         weighty = {**icc.MATRIX, b"test": struct.pack(">I", number) * 950_000}
         made = functools.partial(_with_tags, weighty)

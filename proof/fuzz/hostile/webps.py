@@ -38,7 +38,7 @@ def _large() -> Iterator[Case]:
         for width, height in ((16383, 3051), (SIDE, SIDE), (6300, 6300), (4900, 4900), (4000, 3000)):
             body = webp.webp(webp.solid(width, height, transforms=transforms))
             yield case(f"webp-{width}x{height}-lossless{name}", body, *within, heavy=True)
-    for megapixels in (24, 31, 50):  # the engine may treat the largest in another way
+    for megapixels in (24, 31, 50):  # the engine may treat the largest differently
         side = min(SIDE, math.isqrt(megapixels * 1_000_000))
         for alpha in ("", "-alpha"):
             mode = "RGBA" if alpha else "RGB"
@@ -54,7 +54,7 @@ def _large() -> Iterator[Case]:
     for width, height in ((16383, 16383), (7072, 7072), (16383, 1)):
         yield case(f"webp-lossy-claims-{width}x{height}", _lossy_claiming(width, height), *TOO_LARGE)
     yield case("webp-lossy-50mp-of-nothing", _lossy_claiming(SIDE, SIDE), DEVELOPED, *DAMAGED, heavy=True)
-    # Tables for 65,536 groups of prefix codes, which no header announces: the pixels are few.
+    # Tables for 65,536 groups of prefix codes, which no header announces, for few pixels.
     for side, groups in ((64, 256), (256, 4096), (512, 16384), (1024, 65536), (4000, 65536), (7000, 65536)):
         made = functools.partial(_with_groups, side, groups)
         yield case(f"webp-{side}x{side}-{groups}-groups", made, *within, *DAMAGED, heavy=groups > 5000)
@@ -69,7 +69,7 @@ def _lossy(side: int, mode: str) -> bytes:
 
 
 def _dense_lossy(side: int, mode: str) -> bytes:
-    """Noise in as many bytes as are allowed."""
+    """Noise in the maximum number of bytes."""
     part = picture(side, side // 16, mode, noise=255)
     large = Image.new(mode, (side, side // 16 * 16))
     for number in range(16):

@@ -1,7 +1,7 @@
-"""A function's handler as a proof runs it: the function's own, in processes the first of which die in their work.
+"""A function's handler as a proof runs it: the function's own, in processes the first of which die mid-work.
 
-Each of the first PROOF_DEATHS processes kills itself once it has sent PROOF_SENDS batches of messages; which one it is,
-it knows by the files that those before it left in the folder PROOF_LIVES.
+Each of the first PROOF_DEATHS processes kills itself once it has sent PROOF_SENDS batches of messages. It knows its
+number by the files that earlier processes left in the folder PROOF_LIVES.
 """
 
 from __future__ import annotations

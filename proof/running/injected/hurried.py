@@ -1,6 +1,6 @@
-"""A function's handler as a proof runs it: the function's own, at a quicker pace or over a broken engine.
+"""A function's handler as a proof runs it: the function's own, at a faster pace or over a broken engine.
 
-The product holds no switch for either: a proof sets `Handler` to this module's, and PYTHONPATH to its folder.
+The product has no switch for either: a proof sets `Handler` to this module's, and PYTHONPATH to its folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def hurry(divisor: int) -> None:
-    """Let minutes pass in seconds: every pause that the product takes becomes shorter by the same factor."""
+    """Let minutes pass in seconds: shorten every pause of the product by the same factor."""
     from darkroom.aws import circuits  # noqa: PLC0415
     from darkroom.domain import due, lanes, retry, tenants, transitions  # noqa: PLC0415
 
@@ -30,7 +30,7 @@ def hurry(divisor: int) -> None:
     for name, lane in lanes.LANES.items():
         lanes.LANES[name] = dataclasses.replace(lane, sla_seconds=max(1, lane.sla_seconds // divisor))
     lanes.COSTLIEST_PHOTO_SECONDS /= divisor
-    # Photos take their own time, so that a lane holds as many as ever within a service level that is shorter.
+    # Photos take their real time, so that a lane holds as many as ever within a shorter service level.
     for tier in tenants.Tier:
         tier.backlog_share *= divisor
     if _is_transcoder():
@@ -47,7 +47,7 @@ def hurry(divisor: int) -> None:
 
 
 def break_for(mark: str) -> None:
-    """Let the engine trip over every photo that carries the mark."""
+    """Make the engine trip over every photo that carries the mark."""
     from darkroom import imaging  # noqa: PLC0415
 
     develop = imaging.develop
@@ -69,7 +69,7 @@ def _is_transcoder() -> bool:
     return "TranscodeImageFunction" in os.environ["AWS_LAMBDA_FUNCTION_NAME"]
 
 
-# Before the handler's module is imported, which takes these names as they are then.
+# Before the handler's module is imported, which takes the values that these names have then.
 _divisor = int(os.environ.get("PROOF_DIVISOR", "1"))
 if (_mark := os.environ.get("PROOF_MARK")) and _is_transcoder():
     break_for(_mark)

@@ -1,8 +1,8 @@
 """A function's handler as a proof runs it: the function's own, in processes that die where a proof has said.
 
-A file in the folder PROOF_STRIKES, whose name begins with that of the function (PROOF_FUNCTION), says at which call to
-AWS the process dies that is first to have an event with the file's `token` in it. Whoever takes the file is the one;
-before it dies it leaves word of whom it was working for. One that makes fewer calls dies before it answers.
+A file in the folder PROOF_STRIKES, whose name begins with that of the function (PROOF_FUNCTION), says at which AWS call
+a process dies: the first one whose event contains the file's `token`. The process that takes the file is that one;
+before it dies it records whom it was working for. If it makes fewer calls, it dies before it answers.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ app: Any = importlib.import_module("app")
 
 
 def handler(event: Any, context: Any) -> Any:
-    """The function's own, unless this process dies in it."""
+    """The function's own handler, unless this process dies in it."""
     _doom.look_for(event)
     try:
         return app.handler(event, context)
