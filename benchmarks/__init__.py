@@ -1,1 +1,1 @@
-"""Programs that measure or attack the product, and write down what they found."""
+"""Programs that measure the product and report the results."""

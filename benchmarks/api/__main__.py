@@ -1,13 +1,14 @@
-"""What POST /images takes, split into our own time, the SDK's and the wait for AWS; and what a cold function adds.
+"""The latency of POST /images, split into our own time, the SDK's and the wait for AWS; and the cost of a cold start.
 
     python -m benchmarks.api [--requests 500] [--no-init]
 
-The handler of submit_image runs warm in a process of its own, with the deployed function's environment, against the
-embedded stack. Our own time is what is left when the SDK's calls are taken away, and the parsing of the event, which on
-AWS the runtime client does before the handler begins. It is held to its limit by the processor's time, for the embedded
-stack works on the same machine; the wall's time stands beside it. The wait is the embedded stack's and says nothing of
-AWS: there it is what S3, DynamoDB and SQS take in the region. The lanes are paused, so that nobody develops meanwhile
-what is uploaded: on AWS that is another machine's work. Prints a table and writes build/reports/api.json.
+The handler of submit_image runs warm in a separate process, with the deployed function's environment, against the
+embedded stack. Our own time is what remains without the SDK's calls and without parsing the event, which on AWS the
+runtime client does before the handler begins. Its limit applies to processor time, because the embedded stack uses the
+same machine; the wall-clock time is shown next to it. The wait is the embedded stack's and says nothing about AWS:
+there it is the time that S3, DynamoDB and SQS take in the region. The lanes are paused, so that no worker develops the
+uploads
+meanwhile: on AWS other machines do that. Prints a table and writes build/reports/api.json.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ INIT_REPORT = ROOT / "build" / "reports" / "init.json"
 OWN_P99_LIMIT_MILLISECONDS = 10.0
 WARM = 50
 SIZES = (30_000, 300_000, 1_000_000, 4_000_000)
-"""Of the files, in bytes: an avatar, a website's picture, a phone's photo, and the most that fits into a request."""
+"""File sizes in bytes: an avatar, a website's picture, a phone's photo, and the largest that fits into a request."""
 
 UPLOADER = Caller(
     tenant_id="bench",
@@ -47,13 +48,13 @@ UPLOADER = Caller(
     allowance=Allowance(requests_per_second=MAX_REQUESTS_PER_SECOND, burst=MAX_BURST),
     key_id="bench",
 )
-"""A tenant that may ask for more than this does."""
+"""A tenant whose allowance is above what this sends."""
 
 PARTS = ("own_cpu", "own", "reading", "sdk", "waiting", "total")
 
 
 def photo(size: int) -> bytes:
-    """A JPEG of about that size: noise, whose bytes grow with its area."""
+    """A JPEG of about that size: noise, whose size in bytes grows with its area."""
     width = max(16, round((size / 1.1) ** 0.5))
     pixels = Image.frombytes("L", (width, width), os.urandom(width * width))
     file = io.BytesIO()
@@ -62,7 +63,7 @@ def photo(size: int) -> bytes:
 
 
 def events(size: int, count: int) -> list[str]:
-    """Uploads of one photo, each a new image, as the gateway hands them on."""
+    """Uploads of one photo, each a new image, as the gateway passes them on."""
     event = json.loads(EVENT.read_text())
     body = photo(size)
     event["headers"].pop("idempotency-key")
@@ -73,7 +74,7 @@ def events(size: int, count: int) -> list[str]:
 
 
 def pause_lanes(stack: Stack) -> None:
-    """Have nobody take messages from the lanes' queues."""
+    """Stop workers from taking messages from the lanes' queues."""
     client = stack.client("lambda")
     mappings = client.list_event_source_mappings(FunctionName=stack.physical_id("TranscodeImageFunction"))
     for mapping in mappings["EventSourceMappings"]:
@@ -81,16 +82,16 @@ def pause_lanes(stack: Stack) -> None:
 
 
 def deployed_environment(stack: Stack, function: str) -> dict[str, str]:
-    """What the deployed function finds in its environment, and the way to the stack."""
+    """The deployed function's environment, and the way to the stack."""
     name = stack.physical_id(function)
     configuration = stack.client("lambda").get_function_configuration(FunctionName=name)
     return environment.child_environment(
         State(folder=stack.state),
-        # The lane is paused and fills up, but is to turn nobody away, nor to be looked at as one that may have to.
+        # The paused lane fills up, but must neither refuse uploads nor be checked as one that may have to.
         **configuration["Environment"]["Variables"] | {"ACCESS": "keys", "FAST_CONCURRENCY": "1000"},
         AWS_LAMBDA_FUNCTION_NAME=name,
         PYTHONPATH=os.environ["PYTHONPATH"],
-        POWERTOOLS_TRACE_DISABLED="true",  # X-Ray's daemon is a part of Lambda
+        POWERTOOLS_TRACE_DISABLED="true",  # only Lambda has X-Ray's daemon
     )
 
 
@@ -113,7 +114,7 @@ def measured(stack: Stack, size: int, requests: int) -> list[dict[str, Any]]:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many of all do not exceed (nearest rank)."""
+    """The smallest value that at least that share of the values does not exceed (nearest rank)."""
     ordered = sorted(values)
     return ordered[max(0, -(-round(share * 100) * len(ordered) // 100) - 1)]
 
@@ -167,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.api", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--requests", type=int, default=2000 if os.environ.get("LONG") == "1" else 500)
-    parser.add_argument("--no-init", action="store_true", help="leave the cold starts out")
+    parser.add_argument("--no-init", action="store_true", help="skip the cold starts")
     options = parser.parse_args(arguments)
     with serving(STATE) as stack:
         pause_lanes(stack)

@@ -2,13 +2,14 @@
 
     python -m benchmarks.api.probe FUNCTION < job.json
 
-The job is a JSON document: `events`, JSON texts of events that are each handled once, and `warm`, how many of them come
-before the clock counts. Writes one JSON line for each of the others: `status`, `total`, `reading`, `sdk`, `waiting`,
+The job is a JSON document: `events`, JSON texts of events that are each handled once, and `warm`, the number of them
+that come before the measurement. Writes one JSON line for each of the others: `status`, `total`, `reading`, `sdk`,
+`waiting`,
 `own` and `own_cpu`, in milliseconds, and `calls`, the milliseconds of each call to AWS by its name.
 
-The times are a wall clock's, by two marks in botocore: its client's call and, within it, the HTTP request. What lies
-between them is the SDK's work (parameters, signature, the answer's parsing), what lies outside is our own. `own_cpu` is
-what of our own the processor was busy with: what another process on the machine does lengthens the wall's time alone.
+The times are wall-clock times between two marks in botocore: its client's call and, within it, the HTTP request. The
+time between them is the SDK's work (parameters, signature, parsing the answer), the time outside is our own. `own_cpu`
+is the processor time of our own part: what another process on the machine does only lengthens the wall-clock time.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ import botocore.httpsession
 ROOT = Path(__file__).parents[2]
 
 REST_SECONDS = 0.02
-"""Between two requests: what the embedded stack does after its answer takes this machine's processors too."""
+"""The pause between two requests: what the embedded stack does after its answer uses this machine's processors too."""
 
 
 @dataclass
 class Marks:
-    """What the calls of one request have taken so far, in seconds."""
+    """The time that the calls of one request have taken so far, in seconds."""
 
     calling: float = 0.0
     calling_cpu: float = 0.0
@@ -46,7 +47,7 @@ marks = Marks()
 
 
 class Context:
-    """A Lambda context with as much as the handlers read."""
+    """A Lambda context with the attributes that the handlers read."""
 
     function_name = "bench"
     memory_limit_in_mb = 512
@@ -60,7 +61,7 @@ class Context:
 
 
 def mark_calls() -> None:
-    """Have botocore tell `marks` how long its calls take, and how long they wait for an answer."""
+    """Make botocore report to `marks` how long its calls take, and how long they wait for an answer."""
     client: Any = botocore.client.BaseClient
     session: Any = botocore.httpsession.URLLib3Session
     make_call, send = client._make_api_call, session.send
@@ -92,7 +93,7 @@ def load(function: str) -> Any:
 
 
 def handle(handler: Callable[[Any, Any], Any], text: str) -> dict[str, Any]:
-    """One request: what the runtime client reads, and what the handler makes of it."""
+    """One request: what the runtime client reads, and the handler's answer to it."""
     marks.calling, marks.calling_cpu, marks.waiting, marks.calls = 0.0, 0.0, 0.0, []
     started = time.perf_counter()
     event = json.loads(text)

@@ -1,1 +1,1 @@
-"""What delays cost: counted requests of the delay plane beside other ways to wait."""
+"""The cost of delays: counted requests of the delay plane next to other ways to wait."""

@@ -1,13 +1,13 @@
-"""What it costs to let images wait: the delay plane's requests, counted, beside other ways to wait.
+"""The cost of letting images wait: the delay plane's requests, counted, next to other ways to wait.
 
     make bench-delay                                (LONG=1: a million images of every load, 5,000 on the local stack)
     python -m benchmarks.delay [--images N] [--seed S] [--local N]
 
-Plays loads through the real operations over counting fakes, and prices what they asked for. Above the largest load that
-is played a million images cost at most as much, because what is scattered shares more of its objects the more it is.
-Prints objects, executions and transitions a million, the cost of each load, and the costs of other ways beside it. Then
-holds and releases images on a local stack, and prints how many a second, beside how many uploads it accepts a second.
-Writes build/reports/delay.json. Exits with 1 where an image was not released.
+Plays loads through the real operations over counting fakes, and prices their requests. Above the largest load that is
+played, a million images cost at most as much, because the more scattered images there are, the more share an object.
+Prints objects, executions and transitions per million, the cost of each load, and the costs of other ways. Then it
+holds and releases images on a local stack, and prints how many per second, next to how many uploads it accepts per
+second. Writes build/reports/delay.json. Exits with 1 if an image was not released.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CEILING_DOLLARS = 0.50
 
 
 def counted(load: Load, images: int, seed: int) -> Mapping[str, int]:
-    """What a load of that size asked for; above what is played it is what the last one asked for, by proportion."""
+    """The requests of a load of that size; above the largest that is played, extrapolated from that one."""
     started = time.monotonic()
     counts = Plane(load=load, images=images, seed=seed).run()
     print(f"{load.name}, {images:,} images: played in {time.monotonic() - started:.0f} s", flush=True)
@@ -46,7 +46,7 @@ def priced(counts: Mapping[str, float]) -> Counter[str]:
 
 
 def own_message(images: int) -> float:
-    """What the producers' own messages cost, which images that do not wait need too."""
+    """The cost of the producers' own messages, which images that do not wait need too."""
     return cost(Counter({"SQS requests": images}))
 
 

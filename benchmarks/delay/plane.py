@@ -25,14 +25,14 @@ START: Milliseconds = 1_795_251_600_000
 DAY = 24 * 3600
 SUBMITTED_WITHIN_SECONDS = 3600
 EVENT_MESSAGES = 7_000
-"""What 6 MB of records are."""
+"""How many records 6 MB are."""
 
 BAD_MESSAGES = (
     "nothing of ours",
     f'{{"v":1,"image_id":"{"0" * 26}","tenant_id":"t","lane":"nowhere","run":1,"schedule":0,"process_at":{START}}}',
     f'{{"v":1,"image_id":"{"0" * 26}","tenant_id":"t","lane":"slow","run":1,"schedule":0,"process_at":{10**30}}}',
 )
-"""What is in every event of the hold queue beside the images."""
+"""The bad messages in every event of the hold queue, besides the images."""
 
 WINDOW_SECONDS = 60
 STATES_OF_A_WINDOW = 3
@@ -65,7 +65,7 @@ def _image() -> Image:
 
 
 class _Rows(FakeImages):
-    """Everybody still waits; rows are made when they are asked for."""
+    """Every image is still waiting; rows are generated on demand."""
 
     def __init__(self, counts: Counter[str]) -> None:
         super().__init__()
@@ -153,8 +153,8 @@ class _WakeUps(FakeWakeUps):
 
 @dataclass
 class Plane:
-    """One load through the delay plane. `counts` are the requests by their price, and `executions`, `objects`,
-    `released`, `held again` beside them."""
+    """One load through the delay plane. `counts` are the requests by the name of their price, plus `executions`,
+    `objects`, `released` and `held again`."""
 
     load: Load
     images: int
@@ -229,7 +229,7 @@ class Plane:
             event, self._waiting = self._waiting[:EVENT_MESSAGES], self._waiting[EVENT_MESSAGES:]
             self.counts["SQS requests"] += 2 * -(-len(event) // BATCH)
             with_calls = self.counts["calls"]
-            # Bad ones beside them cost the good ones nothing.
+            # Bad messages among them cost the good ones nothing.
             bodies = [*BAD_MESSAGES, *event]
             ports = HoldPorts(
                 lanes=self._lanes, holds=self._holds, wake_ups=self._wake_ups, clock=lambda: self.now, known_lanes=LANES

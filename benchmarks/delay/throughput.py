@@ -1,4 +1,4 @@
-"""How many messages a second are held and released on a local stack, beside how many uploads a second it accepts."""
+"""How many messages per second are held and released on a local stack, next to how many uploads it accepts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DURATION = re.compile(r"^REPORT RequestId: \S+\s+Duration: ([0-9.]+) ms")
 
 @dataclass(frozen=True, kw_only=True)
 class Throughput:
-    """Messages a second of the functions' own time, and uploads a second of all clients together."""
+    """Messages per second of the functions' own time, and uploads per second of all clients together."""
 
     images: int
     accepted_per_second: float
@@ -31,7 +31,7 @@ class Throughput:
 
 
 def measure(*, images: int) -> Throughput:
-    """Schedule so many images for one instant on a stack of its own, have them held, and released."""
+    """Schedule so many images for one instant on a separate stack, have them held, and released."""
     with serving(STATE) as stack:
         travel, process_at = TimeTravel(stack), int(time.time()) + _AHEAD_SECONDS
         (photo,) = photos(1)
@@ -58,6 +58,6 @@ def measure(*, images: int) -> Throughput:
 
 
 def _seconds_of(stack: Stack, log_group: str) -> float:
-    """How long a function's invocations have taken in all, their initialisation included."""
+    """The total time of a function's invocations, including initialisation."""
     durations = (_DURATION.search(message) for message in stack.log_messages(log_group))
     return sum(float(found[1]) for found in durations if found) / 1000

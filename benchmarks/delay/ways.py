@@ -1,4 +1,4 @@
-"""What each way to wait asks AWS for, in the words of the price list."""
+"""The AWS requests of each way to wait, by the names in the price list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 AWS_CALL_MILLISECONDS = 10.0
-"""What one call to SQS, S3, DynamoDB or Step Functions takes within a region: the time that a function waits for it."""
+"""How long one call to SQS, S3, DynamoDB or Step Functions takes within a region: the time that a function waits."""
 
 LANE_DELAY_SECONDS = 900
 BATCH = 10
@@ -16,7 +16,7 @@ MONTH_SECONDS = 30 * 24 * 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """Another way to wait: what a message costs for a delay, and why it may be out of the question."""
+    """Another way to wait: what a message costs for a delay, and why it may be impossible."""
 
     name: str
     requests: Callable[[float], Counter[str]]
@@ -24,7 +24,7 @@ class Way:
 
 
 def _hops(seconds: float) -> Counter[str]:
-    """A message that is sent again every 15 minutes: received, deleted and sent in batches of ten, by a function."""
+    """A message that a function sends again every 15 minutes: received, deleted and sent in batches of ten."""
     hops = max(1, -(-seconds // LANE_DELAY_SECONDS))
     return Counter(
         {
@@ -36,7 +36,7 @@ def _hops(seconds: float) -> Counter[str]:
 
 
 def _leases(seconds: float) -> Counter[str]:
-    """A message that is hidden for twelve hours at a time: received, and hidden in batches of ten, by a function."""
+    """A message that a function hides for twelve hours at a time: received and hidden in batches of ten."""
     leases = max(1, -(-seconds // (12 * 3600)))
     return Counter(
         {
@@ -48,12 +48,12 @@ def _leases(seconds: float) -> Counter[str]:
 
 
 def _scheduler(_: float) -> Counter[str]:
-    """One schedule a message, which sends it to its lane."""
+    """One schedule per message, which sends it to its lane."""
     return Counter({"Scheduler invocations": 1, "SQS requests": 1})
 
 
 def _table(_: float) -> Counter[str]:
-    """An item with a due time, found by an index a minute: written and removed in table and index, then sent."""
+    """An item with a due time, found by an index per minute: written and removed in table and index, then sent."""
     return Counter(
         {
             "DynamoDB write units": 4,

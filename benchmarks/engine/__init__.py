@@ -1,1 +1,1 @@
-"""CPU time, quality and memory of the transcode engine, against what else one would use, in one run."""
+"""CPU time, quality and memory of the transcode engine and of its alternatives, measured in one run."""

@@ -20,9 +20,9 @@ from benchmarks.engine.timing import NoSuchCell, Stage, cells_of, measure, plan_
 from checks.report import REPORTS, ROOT, write_report
 
 DESCRIPTION = """\
-Compares the product's transcode engine with what else one would use: CPU time of the whole process for each image, from
-bytes in memory to bytes in memory, in one run, all on one core, interleaved by rounds of which every other one goes
-backwards. Beside each time stand the variants' sizes and ssimulacra2 scores. A full run takes about 15 minutes."""
+Compares the product's transcode engine with its alternatives: CPU time of the whole process for each image, from bytes
+in memory to bytes in memory, in one run, all on one core, interleaved in rounds of which every second one runs
+backwards. Next to each time are the variants' sizes and ssimulacra2 scores. A full run takes about 15 minutes."""
 
 CHART = ROOT / "docs" / "images" / "engine.svg"
 CHARTED = ("native:J4", "native:J3", "p3:J3", "png:PNG")
@@ -51,26 +51,26 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def even(text: str) -> int:
-    """A number of rounds of which as many go forward as backwards."""
+    """An even number of rounds, so that as many go forwards as backwards."""
     if not text.isdecimal() or int(text) < 2 or int(text) % 2:
         raise argparse.ArgumentTypeError(f"the number of rounds must be even and at least 2, not {text}")
     return int(text)
 
 
 def folder(text: str) -> Path:
-    """A folder that is there."""
+    """An existing folder."""
     if not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text}")
     return Path(text)
 
 
 def say(text: str) -> None:
-    """Progress, on standard error: standard output is the result's."""
+    """Print progress to standard error: standard output is for the result."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs what the command line asks for. 1: an engine failed, or sharp, which the goals are about, could not run."""
+    """Runs what the command line requests. Returns 1 if an engine failed, or if sharp could not run: it has goals."""
     wanted = arguments(words)
     say("making the originals (build/bench)")
     originals = sources() + (sources_in(wanted.photos) if wanted.photos else ())
@@ -125,7 +125,7 @@ def full_run(wanted: argparse.Namespace, originals: Sequence[Source], engines: S
 
 
 def found(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequence[Engine]) -> Findings:
-    """The measurements, of which only the times mind what else the machine does."""
+    """The measurements; only the times are sensitive to the machine's other work."""
     cells = cells_of(originals)
     plan = plan_of(cells, engines)
     stages = [
@@ -163,7 +163,7 @@ def found(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequ
 
 
 def memory_of(originals: Sequence[Source]) -> list[memory.Asked]:
-    """What memory is measured on."""
+    """The cells whose memory is measured."""
     by_name = {source.name: source for source in originals}
     return [
         memory.Asked(source=by_name["2mp"], job=J4),

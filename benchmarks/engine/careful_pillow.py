@@ -1,4 +1,4 @@
-"""Pillow alone, done right: shrink-on-load, a cascade, and colours and orientation after the resize."""
+"""Pillow alone, used well: shrink-on-load, a cascade, and colours and orientation after the resize."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.engine.pillow_files import encoded, pillow_versions, to_srgb
 
 
 def versions() -> Mapping[str, str]:
-    """Pillow and the codecs it brings."""
+    """The versions of Pillow and of the codecs it brings."""
     return pillow_versions()
 
 

@@ -1,7 +1,7 @@
-"""The chart that docs/benchmarks.md shows: images per CPU second by job and engine, as an SVG of its own making.
+"""The chart in docs/benchmarks.md: images per CPU second by job and engine, as a hand-written SVG.
 
-It is written by hand rather than by a plotting library: a few kilobytes, the same bytes for the same figures, text that
-stays text, and both of a page's colour schemes.
+It is written by hand rather than by a plotting library: a few kilobytes, the same bytes for the same figures, real
+text, and support for light and dark colour schemes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _WIDTH = 840
 _MARGIN = 24
 _GAP = 36  # between the two columns
 _PANEL = (_WIDTH - 2 * _MARGIN - _GAP) // 2
-_LABELS = 124  # what the engines' names take of a panel
-_VALUES = 44  # what the figures take of it
+_LABELS = 124  # the width of the engines' names in a panel
+_VALUES = 44  # the width of the figures
 _BAR = 14
 _PITCH = 21
 _TOP = 76
@@ -42,7 +42,7 @@ svg { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One job: its title, and each engine's figure in the order of the bars. `own` names the one that stands out."""
+    """One job: its title, and each engine's figure in the order of the bars. `own` names the highlighted one."""
 
     title: str
     bars: Mapping[str, float]
@@ -74,7 +74,7 @@ def of_findings(findings: Findings, cells: Sequence[str]) -> str:
 
 
 def drawn(panels: Sequence[Panel], *, title: str, subtitle: str, footnote: str) -> str:
-    """The panels in two columns, each to its own scale."""
+    """The panels in two columns, each with its own scale."""
     parts = [
         _text(title, _MARGIN, 34, "ink title"),
         _text(subtitle, _MARGIN, 54, "faint"),

@@ -12,7 +12,7 @@ from darkroom.imaging import develop
 
 
 def versions() -> Mapping[str, str]:
-    """The libraries that the engine stands on."""
+    """The versions of the libraries that the engine uses."""
     from benchmarks.engine.pillow_files import pillow_versions  # noqa: PLC0415  not part of the engine's memory
 
     libvips = ".".join(str(pyvips.version(part)) for part in range(3))
@@ -20,13 +20,13 @@ def versions() -> Mapping[str, str]:
 
 
 def run(original: bytes, variants: list[dict[str, Any]], encoding: dict[str, Any]) -> dict[str, bytes]:
-    """The variants' bytes by name. Quality alone is asked for: all other settings are the product's own."""
+    """The variants' bytes by name. Only the quality is requested: all other settings are the product's own."""
     developed = develop(original, recipe_of(variants, encoding))
     return {rendered.name: rendered.body for rendered in developed.variants}
 
 
 def recipe_of(variants: list[dict[str, Any]], encoding: dict[str, Any]) -> Recipe:
-    """What a user would ask for to get these variants."""
+    """The recipe with which a user would request these variants."""
     qualities = {"jpeg": {"quality": encoding["jpeg_quality"]}, "webp": {"quality": encoding["webp_quality"]}}
     return Recipe(
         variants=tuple(

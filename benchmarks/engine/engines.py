@@ -1,4 +1,4 @@
-"""The engines that are compared, and the processes that run them, one core for all."""
+"""The engines that are compared, and the processes that run them, all on one core."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARP_INSTALLED = ROOT / ".darkroom" / "bench-sharp"
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """One way to do the job. `only_wide_gamut`: it differs from its sibling only where colours are converted."""
+    """One way to do the job. `only_wide_gamut`: it differs from its sibling only if colours are converted."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ class NoSharp(Exception):
 
 
 def install_sharp() -> None:
-    """Installs sharp by its lock file where it is not there yet. Raises NoSharp."""
+    """Installs sharp from its lock file if it is not there yet. Raises NoSharp."""
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             raise NoSharp(f"there is no {program}: install Node.js 20 or later with npm to compare with sharp")
@@ -70,12 +70,12 @@ def install_sharp() -> None:
     done = subprocess.run(command, cwd=SHARP_INSTALLED, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise NoSharp(f"npm could not install sharp: {done.stderr.strip()}")
-    stamp.write_bytes(lock)  # the last step: an interrupted installation has none and is made anew
+    stamp.write_bytes(lock)  # the last step: an interrupted installation lacks it and is redone
 
 
 @contextlib.contextmanager
 def pinned(core: int) -> Iterator[None]:
-    """What is started meanwhile runs on `core` alone, from its first thread on."""
+    """Within this block, new processes run on `core` alone, from their first thread on."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -86,7 +86,7 @@ def pinned(core: int) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """One job: the CPU time of the whole process for it, the variants' bytes, and the process's peak of memory."""
+    """One job: its CPU time in the whole process, the variants' bytes, and the process's peak memory."""
 
     cpu_ms: float
     sizes: Mapping[str, int]
@@ -94,11 +94,11 @@ class Ran:
 
 
 class EngineFailed(Exception):
-    """A worker ended or answered nonsense; its own words are on standard error."""
+    """A worker exited or gave an invalid answer; its own output is on standard error."""
 
 
 class Worker:
-    """A process that runs one engine. `imported_mb` is its peak of memory before the first job."""
+    """A process that runs one engine. `imported_mb` is its peak memory before the first job."""
 
     def __init__(self, engine: Engine, *, core: int) -> None:
         self.engine = engine
@@ -115,7 +115,7 @@ class Worker:
         self.imported_mb: float = hello["peak_mb"]
 
     def run(self, source: Source, job: Job, *, save: Path | None = None) -> Ran:
-        """Runs one job, and leaves the variants in the folder `save` under their names if there is one."""
+        """Runs one job, and writes the variants to the folder `save`, by their names, if there is one."""
         answer = self._asked(request_of(job, str(source.path), save=None if save is None else str(save)))
         return Ran(cpu_ms=answer["cpu_ms"], sizes=answer["bytes"], peak_mb=answer["peak_mb"])
 
@@ -155,7 +155,7 @@ class Worker:
 
 
 def bare_interpreter_megabytes(engine: Engine) -> float:
-    """The peak of memory of the engine's interpreter that does nothing at all."""
+    """The peak memory of the engine's interpreter when it does nothing at all."""
     if engine.needs_node:
         command = ["node", "-e", 'process.stdout.write(fs.readFileSync("/proc/self/status", "utf8"))']
     else:

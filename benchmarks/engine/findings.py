@@ -1,4 +1,4 @@
-"""All that one run has found, for the goals, the tables, the rows and the chart to read from."""
+"""The results of one run, from which the goals, the tables, the rows and the chart are made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.engine.timing import Cell, Timed
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """One variant's ssimulacra2 score and bytes. `kind` is what its own header says of the encoding."""
+    """One variant's ssimulacra2 score and bytes. `kind` is what its own header says about the encoding."""
 
     score: float
     size: int
@@ -22,7 +22,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """`judged` goes by cell and engine, `full_decodes` (Darkroom's own) by cell, `held` by source and engine."""
+    """`judged` is by cell and engine, `full_decodes` (Darkroom's own) by cell, `held` by source and engine."""
 
     engines: Sequence[Engine]
     versions: Mapping[str, Mapping[str, str]]
@@ -37,7 +37,7 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One engine's times in one cell, and how many times Darkroom's they are: in all rounds, and by their order."""
+    """One engine's times in one cell, and their ratio to Darkroom's: in all rounds, and by the order of engines."""
 
     engine: Engine
     spread: Spread

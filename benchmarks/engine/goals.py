@@ -1,4 +1,4 @@
-"""What the engine is held to, as figures of one run."""
+"""The engine's goals, computed from one run's figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from checks.report import Goal
 
 @dataclass(frozen=True, kw_only=True)
 class RatioGoal:
-    """How many times Darkroom's CPU time sharp must take at least; or, `at_most`, Darkroom of sharp's."""
+    """A limit on the ratio of sharp's CPU time to Darkroom's, from below; with `at_most`, of the inverse from above."""
 
     cell: str
     sharp: Engine
@@ -27,7 +27,7 @@ class RatioGoal:
         return f"{self.cell}: {f'Darkroom ÷ {self.sharp.title}' if self.at_most else f'{self.sharp.title} ÷ Darkroom'}"
 
     def sides(self, timed: Timed) -> tuple[Sequence[float], Sequence[float]] | None:
-        """What is divided by what; None where sharp did not run."""
+        """The ratio; None if sharp did not run."""
         own, other = timed.cpu_ms[self.cell, DARKROOM.name], timed.cpu_ms.get((self.cell, self.sharp.name))
         if other is None:
             return None
@@ -59,7 +59,7 @@ MOST_BYTES = 1.03
 
 
 def plan_of_ratios(cells: Sequence[Cell], engines: Sequence[Engine]) -> list[tuple[Cell, Sequence[Engine]]]:
-    """The cells and engines whose times the goals look at."""
+    """The cells and engines whose times the goals use."""
     compared: dict[str, set[Engine]] = {}
     for ratio in RATIOS:
         compared.setdefault(ratio.cell, {DARKROOM}).add(ratio.sharp)
@@ -71,7 +71,7 @@ def plan_of_ratios(cells: Sequence[Cell], engines: Sequence[Engine]) -> list[tup
 
 
 def goals_of(findings: Findings) -> list[Goal]:
-    """All goals. A ratio to sharp that could not run is no number, and so never holds."""
+    """All goals. If sharp could not run, its ratios are not numbers, so they are never met."""
     own = {cell.name: findings.judged[cell.name, DARKROOM.name] for cell in findings.cells}
     return [
         *(ratio_goal(wanted, findings.timed) for wanted in RATIOS),
@@ -93,7 +93,7 @@ def goals_of(findings: Findings) -> list[Goal]:
 
 
 def ratio_goal(wanted: RatioGoal, timed: Timed) -> Goal:
-    """The goal with what was measured."""
+    """The goal with its measured value."""
     sides = wanted.sides(timed)
     value = math.nan if sides is None else ratio_of(*sides)
     return Goal(name=wanted.name, value=value, limit=wanted.limit, at_least=not wanted.at_most)
@@ -108,7 +108,7 @@ def order_effect(timed: Timed) -> float:
 def quality_goals(
     what: str, judged: Mapping[str, Mapping[str, Judged]], full_decodes: Mapping[str, Mapping[str, Judged]]
 ) -> list[Goal]:
-    """The worst variant's score and bytes, each against the own full decode at the quality that was asked for."""
+    """The worst variant's score and bytes, each against our own full decode at the requested quality."""
     pairs = [
         (variant, full_decodes[cell][name]) for cell, variants in judged.items() for name, variant in variants.items()
     ]

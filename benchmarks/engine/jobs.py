@@ -1,4 +1,4 @@
-"""What is asked of every engine alike: the variants, and how each is encoded."""
+"""The jobs of all engines: the variants, and how each is encoded."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def fitted_inside(width: int, height: int, side: int) -> tuple[int, int]:
 
 
 def request_of(job: Job, source: str, *, save: str | None = None, encoding: Encoding = ENCODING) -> Mapping[str, Any]:
-    """The line of JSON that tells a worker to run `job` on the file `source`, and where to leave its variants."""
+    """The line of JSON that tells a worker to run `job` on the file `source`, and where to write its variants."""
     return {
         "source": source,
         "variants": [asdict(variant) for variant in job.variants],

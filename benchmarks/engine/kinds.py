@@ -1,4 +1,4 @@
-"""What a variant's own header says of how it was encoded: that the settings are equal is seen, not believed."""
+"""What a variant's own header says about its encoding, to verify that the engines' settings are equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STANDARD_HUFFMAN_BYTES = 416
 
 
 def kind_of(opened: Image.Image, body: bytes) -> str:
-    """What kind of file it is."""
+    """The kind of file."""
     if isinstance(opened, JpegImagePlugin.JpegImageFile):
         subsampling = _SUBSAMPLINGS.get(JpegImagePlugin.get_sampling(opened), "another subsampling")
         tables = "standard" if huffman_bytes(body) == _STANDARD_HUFFMAN_BYTES else "optimised"

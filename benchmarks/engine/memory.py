@@ -1,4 +1,4 @@
-"""The peak of memory, of a fresh process for each engine and original."""
+"""Peak memory, of a fresh process for each engine and original."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from benchmarks.engine.jobs import Job
 from benchmarks.engine.sources import Source
 
 LATER = 20
-"""How many jobs a process has done when its peak is read again: a function's process lives for thousands."""
+"""How many jobs a process has done when its peak is read again: a function's process runs thousands."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One job whose memory is measured; `again` where the peak after `LATER` jobs is wanted, too."""
+    """One job whose memory is measured; `again` if the peak after `LATER` jobs is wanted, too."""
 
     source: Source
     job: Job
@@ -33,7 +33,7 @@ class Held:
 
     @property
     def above_interpreter_mb(self) -> float:
-        """The first peak above that of an interpreter that does nothing: the engine's libraries count."""
+        """The first peak above that of an idle interpreter: the engine's libraries count."""
         return self.first_mb - self.bare_mb
 
     @property
@@ -45,7 +45,7 @@ class Held:
 def measure(
     engines: Sequence[Engine], wanted: Sequence[Asked], *, core: int, say: Callable[[str], None]
 ) -> Mapping[tuple[str, str], Held]:
-    """What each engine held, by source and engine."""
+    """What each engine used, by source and engine."""
     held = {}
     for engine in engines:
         if engine.only_wide_gamut:

@@ -1,4 +1,4 @@
-"""Pillow as one writes it first: the whole picture decoded, turned and converted, then a copy resized per variant."""
+"""Pillow, used naively: decode, turn and convert the whole picture, then resize a copy per variant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.engine.pillow_files import encoded, pillow_versions, to_srgb
 
 
 def versions() -> Mapping[str, str]:
-    """Pillow and the codecs it brings."""
+    """The versions of Pillow and of the codecs it brings."""
     return pillow_versions()
 
 

@@ -1,4 +1,4 @@
-"""What both Pillow engines share: colours into sRGB, and encoding without metadata."""
+"""What both Pillow engines share: conversion to sRGB, and encoding without metadata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SRGB = ImageCms.createProfile("sRGB")
 
 
 def pillow_versions() -> dict[str, str]:
-    """Pillow and the codecs it brings."""
+    """The versions of Pillow and of the codecs it brings."""
     codecs = {"libjpeg-turbo": "libjpeg_turbo", "zlib-ng": "zlib_ng", "libwebp": "webp"}
     return {"pillow": PIL.__version__} | {name: str(features.version(feature)) for name, feature in codecs.items()}
 
@@ -29,7 +29,7 @@ def to_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
 
 
 def encoded(image: Image.Image, variant_format: str, encoding: dict[str, Any]) -> bytes:
-    """The variant's bytes. What is left in `info` would be written into the file."""
+    """The variant's bytes. Anything left in `info` would be written to the file."""
     image.info = {}
     file = io.BytesIO()
     match variant_format:

@@ -1,4 +1,4 @@
-"""pyvips alone: one decode (shrunk on load where that can be), a cascade, colours and orientation after the resize."""
+"""pyvips alone: one decode (shrunk on load if possible), a cascade, colours and orientation after the resize."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyvips
 from benchmarks.engine.jobs import fitted_inside
 
 pyvips.cache_set_max(0)
-# VIPS_CONCURRENCY=1 comes from the harness: one thread, as on the one core that everything is pinned to.
+# VIPS_CONCURRENCY=1 comes from the harness: one thread, because everything is pinned to one core.
 
 
 def versions() -> Mapping[str, str]:
-    """pyvips and the libvips it brings."""
+    """The versions of pyvips and of the libvips it brings."""
     return {"pyvips": pyvips.__version__, "libvips": ".".join(str(pyvips.version(part)) for part in range(3))}
 
 
@@ -52,7 +52,7 @@ def _resized(image: pyvips.Image, side: int) -> pyvips.Image:
     width, height = fitted_inside(image.width, image.height, side)
     if (width, height) == (image.width, image.height):
         return image
-    if image.hasalpha():  # else the colours of what nobody can see bleed into the edges
+    if image.hasalpha():  # else the colours of invisible pixels bleed into the edges
         # Back to whole numbers before the resize, as vips_thumbnail() does: resizing floats takes three times as long.
         large = image.premultiply().cast("uchar")
         small = large.resize(width / image.width, vscale=height / image.height, kernel="lanczos3")

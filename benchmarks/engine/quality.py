@@ -1,4 +1,4 @@
-"""How good the variants are: ssimulacra2 against a full decode resized by Lanczos.
+"""The quality of the variants: ssimulacra2 against a full decode resized by Lanczos.
 
 The score is that of vszip's port (100: identical; 90: no visible difference at normal distance; 70: high quality).
 """
@@ -23,11 +23,11 @@ from benchmarks.engine.sources import Source
 from darkroom.domain.limits import Limits
 from darkroom.imaging import develop
 
-_SRGB_TRANSFER, _RGB_MATRIX, _BT709_PRIMARIES = 13, 0, 1  # ITU-T H.273, tables 2 to 4: what vszip is to take RGB as
+_SRGB_TRANSFER, _RGB_MATRIX, _BT709_PRIMARIES = 13, 0, 1  # ITU-T H.273, tables 2 to 4: how vszip interprets RGB
 
 
 class WrongVariant(Exception):
-    """An engine made something else than was asked for, so its time counts for nothing."""
+    """An engine made something other than requested, so its time does not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +45,13 @@ def references_of(source: Source, job: Job) -> References:
         profile = opened.info.get("icc_profile")
         exif = opened.getexif()
         stored = opened.convert("RGBA") if opened.has_transparency_data else opened.convert("RGB")
-    # Converted before the resize and at full size: slow, and as right as it gets.
+    # Converted before the resize and at full size: slow, but as accurate as possible.
     upright = _upright(_in_srgb(stored, profile), exif)
     pictures = {
         variant.name: upright.resize(fitted_inside(*upright.size, variant.side), Image.Resampling.LANCZOS)
         for variant in job.variants
     }
-    # The same pixels as a PNG, which has no shrink-on-load, go the product's own way at the quality asked for.
+    # The same pixels as a PNG, which has no shrink-on-load, go through the product's own code at the requested quality.
     whole = io.BytesIO()
     stored.info = {}
     stored.save(whole, "PNG", compress_level=1, icc_profile=profile, exif=exif)
@@ -65,7 +65,7 @@ def references_of(source: Source, job: Job) -> References:
 
 
 def judge(folder: Path, references: References) -> Mapping[str, Judged]:
-    """The variants that an engine has left in `folder`. Raises WrongVariant."""
+    """The variants that an engine has written to `folder`. Raises WrongVariant."""
     return {
         name: _judged((folder / name).read_bytes(), picture, f"{folder.name}: {name}")
         for name, picture in references.pictures.items()
@@ -83,7 +83,7 @@ def _judged(body: bytes, reference: Image.Image, what: str) -> Judged:
 
 
 def ssimulacra2(reference: Image.Image, picture: Image.Image) -> float:
-    """The score of `picture`. What is transparent is judged on white."""
+    """The score of `picture`. Transparent pictures are judged on white."""
     scores: dict[str, Any] = _clip(reference).vszip.SSIMULACRA2(_clip(picture)).get_frame(0).props
     return next(float(value) for name, value in scores.items() if "SSIMULACRA2" in name.upper())
 

@@ -25,9 +25,9 @@ def spread_of(values: Sequence[float]) -> Spread:
 
 
 def ratio_of(numerators: Sequence[float], denominators: Sequence[float]) -> float:
-    """The median of the ratios of each round; where one has more rounds than the other, of those that both have.
+    """The median of the per-round ratios; if one has more rounds than the other, only of the rounds that both have.
 
-    Both of a round were measured within a second of each other, so what slows the machine for longer cancels out.
+    Both times of a round are measured within a second of each other, so a slowdown that lasts longer cancels out.
     """
     return statistics.median(a / b for a, b in zip(numerators, denominators, strict=False))
 
@@ -38,5 +38,5 @@ def ratio_by_order(numerators: Sequence[float], denominators: Sequence[float]) -
 
 
 def order_effect_percent(forward: float, reversed_: float) -> float:
-    """By how many percent a ratio moves when the order of the engines is turned round."""
+    """By how many percent a ratio changes when the order of the engines is reversed."""
     return abs(forward / reversed_ - 1) * 100

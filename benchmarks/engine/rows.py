@@ -1,4 +1,4 @@
-"""What was found, as rows of a report: each with its settings and versions."""
+"""The results as rows of a report, each with its settings and versions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from benchmarks.engine.memory import LATER
 
 
 def machine() -> str:
-    """The processor and the system, as far as Linux tells."""
+    """The processor and the system, as far as Linux reports them."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
     return f"{processor or 'unnamed processor'}, {platform.system()} {platform.machine()}"
 
 
 def time_rows(findings: Findings) -> Iterator[dict[str, Any]]:
-    """A row for each cell and engine, the engine's variants beside its time."""
+    """A row for each cell and engine, with the engine's variants next to its time."""
     for cell in findings.cells:
         for verdict in verdicts(cell, findings.engines, findings.timed):
             engine, spread = verdict.engine.name, verdict.spread
@@ -50,7 +50,7 @@ def time_rows(findings: Findings) -> Iterator[dict[str, Any]]:
 
 
 def variant_rows(judged: Mapping[str, Judged], full_decode: Mapping[str, Judged]) -> list[dict[str, Any]]:
-    """The variants' figures, and how they stand to Darkroom's own full decode at the same settings."""
+    """The variants' figures, and their ratio to Darkroom's own full decode at the same settings."""
     return [
         {
             "name": name,

@@ -1,4 +1,4 @@
-"""The originals that are developed: all made by program from the repository's one photo, and kept under build/bench."""
+"""The originals that are developed: all generated from the repository's one photo, and kept under build/bench."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from checks.report import ROOT
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
 FOLDER = ROOT / "build" / "bench" / "sources"
 SEED = 1
-"""Of the noise in the noisy source."""
+"""The seed of the noise in the noisy source."""
 
 _ORIENTATION_TAG = 0x0112  # EXIF 2.32, 4.6.4 A
 _LANCZOS = Image.Resampling.LANCZOS
@@ -27,7 +27,7 @@ _LANCZOS = Image.Resampling.LANCZOS
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a source is made: its titles, what is asked of it, and its bytes from the photo's pixels."""
+    """How a source is made: its titles, its jobs, and its bytes from the photo's pixels."""
 
     name: str
     short_title: str
@@ -61,7 +61,7 @@ class Source:
 
 
 def sources() -> tuple[Source, ...]:
-    """The sources whose time is measured, made where they are not there yet."""
+    """The sources whose time is measured, generated if they do not exist yet."""
     return tuple(_made(recipe) for recipe in _TIMED)
 
 
@@ -71,7 +71,7 @@ def fifty_megapixels() -> Source:
 
 
 def sources_in(folder: Path) -> tuple[Source, ...]:
-    """Photos of one's own as further sources, just as they are."""
+    """The user's own photos as further sources, unchanged."""
     found = []
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() not in (".jpg", ".jpeg", ".png", ".webp"):
@@ -92,7 +92,7 @@ def sources_in(folder: Path) -> tuple[Source, ...]:
 
 
 def _made(recipe: Recipe) -> Source:
-    # The folder is named by all that decides over the bytes, so nothing stale is ever measured.
+    # The folder's name depends on everything that determines the bytes, so nothing stale is ever measured.
     made_of = PHOTO.read_bytes() + Path(__file__).read_bytes() + f"{pillow_version} {np.__version__}".encode()
     path = FOLDER / hashlib.sha256(made_of).hexdigest()[:12] / f"{recipe.name}.{recipe.extension}"
     if not path.exists():
@@ -159,7 +159,7 @@ def _two_megapixels(photo: Image.Image) -> bytes:
 
 
 def _noisy(photo: Image.Image) -> bytes:
-    """As a small sensor in poor light: 1.2% larger, and noise of four levels (one sigma) on the lightness."""
+    """Like a small sensor in poor light: 1.2% larger, and noise of four levels (one sigma) on the lightness."""
     pixels = np.asarray(_native(photo).resize((4032, 3024), _LANCZOS)).astype("f4")
     pixels += np.random.default_rng(SEED).normal(0, 4, (3024, 4032, 1)).astype("f4")
     return _jpeg(Image.fromarray(np.clip(pixels, 0, 255).astype("u1")))
@@ -174,7 +174,7 @@ def _fifty_megapixels(photo: Image.Image) -> bytes:
 
 
 def _wide_gamut(photo: Image.Image) -> bytes:
-    """As a phone held upright: stored lying, orientation 6, and the pixels really converted to Display P3."""
+    """Like a phone held upright: stored sideways, orientation 6, and the pixels really converted to Display P3."""
     profile = display_p3()
     converted = ImageCms.profileToProfile(
         _native(photo), ImageCms.createProfile("sRGB"), ImageCms.ImageCmsProfile(io.BytesIO(profile))

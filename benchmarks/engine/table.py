@@ -1,4 +1,4 @@
-"""The tables that a person reads: plain text, aligned."""
+"""The tables for people: plain text, aligned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from checks.report import Goal
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, of which the first is the header: the first column to the left, the others to the right."""
+    """Rows of cells, the first of which is the header: the first column is left-aligned, the others right-aligned."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:
@@ -33,7 +33,7 @@ def of_times(cell: Cell, engines: Sequence[Engine], timed: Timed) -> str:
 
 
 def of_cell(cell: Cell, findings: Findings) -> str:
-    """One cell's times, and the score and size of each variant beside them."""
+    """One cell's times, with the score and size of each variant."""
     names = [variant.name for variant in cell.job.variants]
     rows = [("engine", "CPU ms", "quartiles", "× Darkroom", *(f"{name} score KB" for name in names))]
     for standing in verdicts(cell, findings.engines, findings.timed):

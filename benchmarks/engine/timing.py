@@ -1,4 +1,4 @@
-"""CPU time by rounds: in each, every engine does every job once, and every other round goes through them backwards."""
+"""CPU time by rounds: in each, every engine does every job once, and every second round runs in reverse order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Timed:
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Rounds of the same cells, each by its engines. Their number is even, so that both orders have as many."""
+    """Rounds of the same cells, each with its engines. Their number is even, so both orders are equally frequent."""
 
     name: str
     plan: Sequence[tuple[Cell, Sequence[Engine]]]
@@ -45,7 +45,7 @@ class Stage:
 
 
 class NoSuchCell(Exception):
-    """What was asked for is not there; the message names what is."""
+    """The requested cells do not exist; the message names those that do."""
 
 
 def cells_of(sources: Sequence[Source], wanted: Sequence[str] = ()) -> tuple[Cell, ...]:
@@ -58,12 +58,12 @@ def cells_of(sources: Sequence[Source], wanted: Sequence[str] = ()) -> tuple[Cel
 
 
 def plan_of(cells: Sequence[Cell], engines: Sequence[Engine]) -> list[tuple[Cell, Sequence[Engine]]]:
-    """Every cell by every engine that has something to show there."""
+    """Every cell with every engine that makes a difference there."""
     return [(cell, [engine for engine in engines if engine.runs_on(cell.source)]) for cell in cells]
 
 
 def warm_up(workers: Mapping[str, Worker], plan: Sequence[tuple[Cell, Sequence[Engine]]], folder: Path) -> None:
-    """Runs the plan once, uncounted, and leaves the variants under `folder`/cell/engine."""
+    """Runs the plan once, uncounted, and writes the variants to `folder`/cell/engine."""
     for cell, engines in plan:
         for engine in engines:
             save = variants_folder(folder, cell, engine)
@@ -72,12 +72,12 @@ def warm_up(workers: Mapping[str, Worker], plan: Sequence[tuple[Cell, Sequence[E
 
 
 def variants_folder(folder: Path, cell: Cell, engine: Engine) -> Path:
-    """Where an engine's variants of a cell are left."""
+    """The folder for an engine's variants of a cell."""
     return folder / cell.name.replace(":", "-") / engine.name
 
 
 def measure(workers: Mapping[str, Worker], stages: Sequence[Stage], *, say: Callable[[str], None]) -> Timed:
-    """The times of all stages' rounds, one after the other. Odd rounds take the engines in reverse."""
+    """The times of all stages' rounds, one after another. Odd rounds take the engines in reverse."""
     cpu_ms: dict[tuple[str, str], list[float]] = {}
     sizes: dict[tuple[str, str], Mapping[str, int]] = {}
     for stage in stages:

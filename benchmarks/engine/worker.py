@@ -1,4 +1,4 @@
-"""A long-lived process that runs one Python engine: a line of JSON asks for a job, a line of JSON answers.
+"""A long-lived process that runs one Python engine: each line of JSON is a job, answered by a line of JSON.
 
 Usage: python -m benchmarks.engine.worker ENGINE    (see sharp/worker.cjs for the same in JavaScript)
 """
@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 
 class Engine(Protocol):
-    """What the module of an engine offers. Each imports only its own libraries, so that memory can be told apart."""
+    """The interface of an engine's module. Each imports only its own libraries, so that memory can be told apart."""
 
     def versions(self) -> Mapping[str, str]:
         """The libraries that do the work."""
@@ -33,7 +33,7 @@ MODULES = {
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has held so far (VmHWM, which starts anew at exec, unlike ru_maxrss)."""
+    """The process's peak memory so far (VmHWM, which restarts at exec, unlike ru_maxrss)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
@@ -41,13 +41,13 @@ def peak_megabytes() -> float:
 
 
 def cpu_milliseconds() -> float:
-    """What all threads of this process have used so far, in user and in kernel mode."""
+    """The CPU time of all threads of this process so far, in user and in kernel mode."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return (usage.ru_utime + usage.ru_stime) * 1000
 
 
 def serve(engine: Engine) -> None:
-    """Answers until standard input ends. The first line tells that the engine is imported, and with how much memory."""
+    """Answers until standard input ends. The first line says that the engine is imported, and its memory by then."""
     answer(peak_mb=peak_megabytes())
     path, original = "", b""
     for line in sys.stdin:

@@ -1,2 +1,1 @@
-"""Measures what load shedding promises, against the local stack: honest waits in a burst, and quiet among noisy
-tenants."""
+"""Measures what load shedding promises on the local stack: honest waits in a burst, and no harm by noisy tenants."""

@@ -1,18 +1,18 @@
-"""What load shedding promises, against the local stack, over HTTP with real photos and API keys.
+"""Measures what load shedding promises on the local stack, over HTTP with real photos and API keys.
 
     make bench-load-shedding
     python -m benchmarks.load_shedding [burst | neighbours] [--runs N] [--burst-seconds S] [--sla-seconds S] …
 
-`burst`: two workers a lane, and a free tenant that sends ten times what the slow lane drains (measured first) for 30
-seconds, three times, while a paying tenant sends a little. Every answer is 202 or 429, whatever was accepted is done
-within its lane's service level, the median `Retry-After` is what the backlog really took, and the paying tenant is
-served while the free one is turned away. The free tenants' mark is five minutes of drain, which is more than such a
-burst brings: it begins when as many uploads at the same rate have filled the lane up to the mark.
+`burst`: two workers per lane, and a free tenant that sends ten times what the slow lane drains (measured first) for 30
+seconds, three times, while a paying tenant sends a little. Every answer is 202 or 429, every accepted image is done
+within its lane's service level, the median `Retry-After` matches the time that the backlog really took, and the paying
+tenant is served while the free one is refused. The free tenants' mark is five minutes of drain, which is more than such
+a burst brings, so a burst begins once uploads at the same rate have filled the lane up to the mark.
 
-`neighbours`: a tenant that sends a hundred times as much as each of ten others in its lane; all are held to the same
+`neighbours`: a tenant that sends a hundred times as much as each of ten others in its lane; all have the same
 allowance.
 
-Writes build/reports/load_shedder.json. Exits with 1 where an answer was not 202 or 429, or an accepted image was lost.
+Writes build/reports/load_shedder.json. Exits with 1 if an answer was not 202 or 429, or an accepted image was lost.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with serving(STATE, "--access", "keys") as stack:
         is_shortened = options.sla_seconds != SLOW.sla_seconds
         have_two_workers_a_lane(stack, slow_sla_seconds=options.sla_seconds if is_shortened else None)
-        # The neighbours come first: they need lanes in which nobody waits, and leave them so.
+        # The neighbours come first: they need lanes with no backlog, and leave them so.
         if "neighbours" in parts:
             found, held = neighbours.measure(stack, options.quiet_seconds)
             rows, goals = rows + found, goals + held

@@ -1,4 +1,4 @@
-"""A burst of ten times what the slow lane drains: who is turned away, for how long, and what becomes of the others."""
+"""A burst of ten times what the slow lane drains: who is refused, for how long, and what becomes of the others."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ TIMES_THE_DRAIN = 10
 HIGHEST_DRAIN = 5.0
 
 CALIBRATION_IMAGES = 30
-"""What the drain is measured with first: enough for the stack to have measured it too."""
+"""The images with which the drain is measured first: enough for the stack to have measured it too."""
 
 PATRONS_PER_SECOND = 0.5
-"""What the paying tenant sends meanwhile: small photos, for its own lane's workers share this machine's processors with
-those of the slow lane, which on AWS they do not."""
+"""What the paying tenant sends meanwhile: small photos, because its lane's workers share this machine's processors with
+those of the slow lane, which they do not on AWS."""
 
 _FILLED_AT_ONCE_SECONDS = 5
 
@@ -45,7 +45,7 @@ class Burst:
 
 def measure(stack: Stack, burst: Burst) -> tuple[list[dict[str, Any]], list[Goal]]:
     """A row for each run, and the goals of all of them."""
-    # Their own allowances are out of the way: what turns them away here is the lane.
+    # Their own allowances are out of the way: only the lane refuses them here.
     limits = {"requests_per_second": MAX_REQUESTS_PER_SECOND, "burst": MAX_BURST}
     crowd = Client(stack.api_url, stack.key_of_tenant("crowd", tier="free", **limits), heavy_work())
     patron = Client(stack.api_url, stack.key_of_tenant("patron", tier="paid", **limits), light_work())
@@ -57,8 +57,8 @@ def measure(stack: Stack, burst: Burst) -> tuple[list[dict[str, Any]], list[Goal
 
 
 def calibrate(stack: Stack, crowd: Client) -> float:
-    """How many images a second two busy workers of the slow lane develop."""
-    crowd.upload()  # a cold start is no part of it
+    """How many images per second two busy workers of the slow lane develop."""
+    crowd.upload()  # exclude a cold start
     settled_rows(stack, "crowd", since=0, patience_seconds=300)
     began = now()
     crowd.upload_at(per_second=CALIBRATION_IMAGES, seconds=1)
@@ -67,14 +67,14 @@ def calibrate(stack: Stack, crowd: Client) -> float:
 
 
 def drain_of(rows: Mapping[str, Image]) -> float:
-    """Images a second between the first and the last that came to its end."""
+    """Images per second between the first and the last that ended."""
     ends = sorted(row.completed_at for row in rows.values() if row.completed_at is not None)
     return (len(ends) - 1) * 1000 / (ends[-1] - ends[0])
 
 
 def _run(stack: Stack, crowd: Client, patron: Client, *, burst: Burst, number: int, drain: float) -> dict[str, Any]:
     for client in (crowd, patron):
-        client.warm_up()  # also after a run: whoever was idle through it is gone
+        client.warm_up()  # also after a run: workers that were idle during it are gone
     rate = TIMES_THE_DRAIN * drain
     print(
         f"run {number}: {rate:.0f} uploads a second until one is turned away, and then for {burst.seconds:g} s",
@@ -123,7 +123,7 @@ def _run(stack: Stack, crowd: Client, patron: Client, *, burst: Burst, number: i
 
 
 def fill(crowd: Client, rate: float, *, most: float) -> list[Answer]:
-    """Uploads at that rate until one is turned away, or as many as a lane that drains as measured would never take."""
+    """Uploads at that rate until one is refused, or at most so many that the measured drain could not keep up."""
     answers: list[Answer] = []
     while not shed(answers) and len(answers) < most:
         answers += crowd.upload_at(per_second=rate, seconds=_FILLED_AT_ONCE_SECONDS)
@@ -135,8 +135,8 @@ def _told(answers: Sequence[Answer]) -> dict[str, int]:
 
 
 def waits(answers: Sequence[Answer], rows: Mapping[str, Image]) -> tuple[float, float]:
-    """In seconds, the median of what those turned away were told to wait, and the median of what the backlog that they
-    met took: until the last image that had been accepted before was done."""
+    """In seconds: the median wait that refused uploads were told, and the median time that the backlog they met really
+    took, until the last image that had been accepted before was done."""
     told, took = [], []
     for one in shed(answers):
         before = [
@@ -161,7 +161,7 @@ def lateness(rows: Mapping[str, Image]) -> list[float]:
 
 
 def late(rows: Mapping[str, Image], sla_seconds: int) -> int:
-    """How many took longer than their lane promises."""
+    """How many took longer than their lane's service level."""
     return sum(seconds > sla_seconds for seconds in lateness(rows))
 
 
@@ -174,7 +174,7 @@ def _during(patrons: Sequence[Answer], free_shed: Sequence[Answer]) -> list[Answ
 
 
 def goals_of(rows: Sequence[Mapping[str, Any]], drain: float) -> list[Goal]:
-    """What every run is held to."""
+    """The goals of every run."""
     goals = [Goal(name="drain of two workers (images/s)", value=drain, limit=HIGHEST_DRAIN, at_least=False)]
     for row in rows:
         number = row["run"]

@@ -1,4 +1,4 @@
-"""Uploads at a steady pace by a tenant's key, whatever they are answered."""
+"""Uploads at a steady pace with a tenant's key, whatever the answers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import httpx
 from benchmarks.load_shedding.stage import Work, now
 
 CLIENTS = 8
-"""Requests of one tenant under way at once: more would only wait for this machine's processors."""
+"""Concurrent requests of one tenant: more would only wait for this machine's processors."""
 
 PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of one upload, sent and answered at these instants. `status` is 0 where the connection failed."""
+    """The result of one upload, sent and answered at these instants. `status` is 0 if the connection failed."""
 
     sent_at: int
     answered_at: int
@@ -43,8 +43,8 @@ class Client:
         self._work = work
 
     def warm_up(self) -> None:
-        """Has as many workers of the API started as will be asked at once: thirty that start together on two processors
-        outlast the gateway's patience, which is this machine's limit and none of Lambda's."""
+        """Starts as many API workers as will be used at once: if thirty started together on two processors, they would
+        outlast the gateway's timeout, which is a limit of this machine and not of Lambda."""
         for _ in range(2):
             with ThreadPoolExecutor(CLIENTS) as pool:
                 for _ in range(CLIENTS):
@@ -74,7 +74,7 @@ class Client:
 
     @contextmanager
     def uploading(self, per_second: float) -> Iterator[list[Answer]]:
-        """Sends photos at that rate during the block, as far as connections are free; the list is complete after it."""
+        """Sends photos at that rate during the block, as connections are free; the list is complete after it."""
         answers: list[Answer] = []
         over = threading.Event()
 
@@ -84,7 +84,7 @@ class Client:
             with ThreadPoolExecutor(CLIENTS) as pool:
                 while not over.wait(max(0.0, began + len(sent) / per_second - time.monotonic())):
                     sent.append(pool.submit(self.upload))
-                pool.shutdown(cancel_futures=True)  # what no connection was free for is not sent any more
+                pool.shutdown(cancel_futures=True)  # uploads still waiting for a connection are not sent
             answers.extend(one.result() for one in sent if not one.cancelled())
 
         thread = threading.Thread(target=go_on)
@@ -97,8 +97,8 @@ class Client:
 
 
 def upload_in_turns(clients: Sequence[Client], per_second: float, seconds: float) -> list[Answer]:
-    """Sends photos at that rate in all for so long, a client after the other; each photo at its own time, or as soon
-    after it as one of the connections is free. Returns when all are answered."""
+    """Sends photos at that total rate for so long, the clients taking turns; each photo at its own time, or as soon as
+    a connection is free after it. Returns when all are answered."""
     began, answers = time.monotonic(), []
     with ThreadPoolExecutor(CLIENTS) as pool:
         for number in range(max(1, round(per_second * seconds))):
@@ -113,5 +113,5 @@ def accepted(answers: Sequence[Answer]) -> list[Answer]:
 
 
 def shed(answers: Sequence[Answer]) -> list[Answer]:
-    """Those that were turned away because of a lane's backlog."""
+    """Those that were refused because of a lane's backlog."""
     return [answer for answer in answers if answer.code == "overloaded"]

@@ -14,18 +14,18 @@ from darkroom.domain.image import Image
 from proof.running.stack import Stack
 
 NOISY_PER_SECOND = 3.0
-"""A fifth of what two processors answer at all: the noise is to empty the tenant's bucket, and not to fill a machine
-that the embedded stack has all its parts on."""
+"""A fifth of what two processors answer at all: the noise should empty the tenant's bucket, but not overload a machine
+that runs all parts of the embedded stack."""
 
 TIMES_AS_NOISY = 100
 QUIET_TENANTS = 10
 """So many that their photos are enough for a p99 within minutes."""
 
 ALLOWED_PER_SECOND, ALLOWED_AT_ONCE = 1, 2
-"""What each of them may send: the quiet ones need a twentieth of it, and all together are less than the lane does."""
+"""The allowance of each: the quiet tenants need a twentieth of it, and all together are below the lane's drain."""
 
 ROUNDS = 2
-"""How often the quiet tenants are among themselves and in company, in turns."""
+"""How often the quiet tenants are measured alone and in company, alternately."""
 
 LONGER = 2.0
 """How many times as long they may wait in company."""
@@ -45,7 +45,7 @@ def measure(stack: Stack, seconds: float) -> tuple[list[dict[str, Any]], list[Go
         in_company = number % 2 == 1
         noisy.warm_up()
         for client in quiet:
-            client.upload()  # a cold start is no part of it, nor the first look at a key
+            client.upload()  # exclude a cold start and the first lookup of a key
         _settle(stack, quiet_names, since=0)
         row, waited = _stretch(
             stack, dict(zip(quiet_names, quiet, strict=True)), noisy if in_company else None, seconds
@@ -118,5 +118,5 @@ def _settle(stack: Stack, tenants: Sequence[str], *, since: int) -> dict[str, Im
 
 
 def p99(figures: Sequence[float]) -> float:
-    """The figure that 99 of 100 do not pass: of fewer, the largest."""
+    """The value that 99 of 100 do not exceed: for fewer values, the largest."""
     return sorted(figures)[max(0, -(-99 * len(figures) // 100) - 1)] if figures else float("nan")

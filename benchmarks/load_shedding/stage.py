@@ -1,4 +1,4 @@
-"""A local stack that asks for keys, with two workers a lane, and tenants whose allowances the benchmark chooses."""
+"""A local stack that requires keys, with two workers per lane and tenants whose allowances the benchmark sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INJECTED = Path(__file__).with_name("injected")
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is uploaded, and the parameters that say what is to be made of it."""
+    """What is uploaded, and the parameters that say what to make of it."""
 
     body: bytes
     parameters: Mapping[str, str]
@@ -40,10 +40,10 @@ def _crop(width: int, height: int) -> bytes:
 
 
 def heavy_work() -> Work:
-    """A part of a real photo that a worker takes about five seconds for.
+    """A part of a real photo that takes a worker about five seconds.
 
-    Two of them then drain so little that ten times as much costs the API a small part of the machine's processors: on
-    AWS the workers have their own.
+    Two workers then drain so little that ten times as much costs the API only a small part of the machine's processors:
+    on AWS the workers have their own.
     """
     variants = ", ".join(
         f'{{"name": "avif{width}", "width": {width}, "height": {width * 3 // 4}, "format": "avif"}}'
@@ -53,19 +53,19 @@ def heavy_work() -> Work:
 
 
 def usual_work() -> Work:
-    """A website's photo, of which everything is made that usually is."""
+    """A website's photo, with all the usual variants."""
     return Work(body=_crop(1600, 1200), parameters={"preset": DEFAULT_PRESET})
 
 
 def light_work() -> Work:
-    """A small part of a real photo, of which a worker does many a second."""
+    """A small part of a real photo, of which a worker develops many per second."""
     recipe = '{"variants": [{"name": "webp", "width": 320, "format": "webp"}]}'
     return Work(body=_crop(320, 240), parameters={"recipe": recipe})
 
 
 def have_two_workers_a_lane(stack: Stack, *, slow_sla_seconds: int | None) -> None:
-    """Give each lane two workers, as a deployment with `FastConcurrency=2 SlowConcurrency=2` does; and where it is
-    said, the slow lane a service level other than the product's."""
+    """Give each lane two workers, as a deployment with `FastConcurrency=2 SlowConcurrency=2` does, and optionally the
+    slow lane a service level other than the product's."""
     have_workers(stack, WORKERS)
     for function in FUNCTIONS:
         changed = configuration(stack, function)
@@ -83,7 +83,7 @@ def rows_of(stack: Stack, tenant: str, *, since: int) -> dict[str, Image]:
 
 
 def settled_rows(stack: Stack, tenant: str, *, since: int, patience_seconds: float) -> dict[str, Image]:
-    """The same, once all of them have come to their end. Raises TimeoutError where they do not within that time."""
+    """The same, once all of them have ended. Raises TimeoutError if they have not within that time."""
     deadline = time.monotonic() + patience_seconds
     while True:
         rows = rows_of(stack, tenant, since=since)
@@ -96,5 +96,5 @@ def settled_rows(stack: Stack, tenant: str, *, since: int, patience_seconds: flo
 
 
 def now() -> int:
-    """This instant, as the functions on this machine tell it."""
+    """The current instant, by the clock of the functions on this machine."""
     return time.time_ns() // 1_000_000

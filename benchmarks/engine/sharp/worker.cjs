@@ -1,4 +1,4 @@
-// A long-lived process that runs sharp: a line of JSON asks for a job, a line of JSON answers (as ../worker.py).
+// A long-lived process that runs sharp: each line of JSON is a job, answered by a line of JSON (as ../worker.py).
 // Usage: NODE_PATH=<where sharp is installed> node worker.cjs ENGINE
 "use strict";
 
@@ -7,7 +7,7 @@ const path = require("node:path");
 const readline = require("node:readline");
 const sharp = require("sharp");
 
-sharp.concurrency(1); // one thread, as on the one core that everything is pinned to
+sharp.concurrency(1); // one thread, because everything is pinned to one core
 sharp.cache(false);
 sharp.simd(true);
 

@@ -1,6 +1,6 @@
 """The acceptor's handler with a shorter service level of the slow lane, so that a burst fills it in seconds.
 
-The product holds no switch for it: the benchmark sets `Handler` to this module's, and PYTHONPATH to its folder.
+The product has no switch for it: the benchmark sets `Handler` to this module's, and PYTHONPATH to its folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from darkroom.domain import lanes
 
-# Before the handler's module is imported, which makes its lanes of these.
+# Before the handler's module is imported, which builds its lanes from these.
 lanes.LANES["slow"] = dataclasses.replace(lanes.SLOW, sla_seconds=int(os.environ["BENCH_SLOW_SLA_SECONDS"]))
 
 app: Any = importlib.import_module("app")
