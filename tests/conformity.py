@@ -1,4 +1,4 @@
-"""Whether an answer is one that openapi.json describes: status, media type, headers and every field of its document."""
+"""Checks that openapi.json describes an answer: its status, media type, headers and every field of its document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from darkroom.http.openapi import document
 from darkroom.settings import Access
 
 GATEWAYS_OWN = frozenset({"content-type", "content-length", "date", "apigw-requestid"})
-"""Headers that no description needs to name."""
+"""Headers that a description need not name."""
 
 
 @functools.cache
@@ -26,23 +26,23 @@ def described(access: Access = "anonymous") -> dict[str, Any]:
 
 @functools.cache
 def _closed_components(access: Access) -> dict[str, Any]:
-    """The components with schemas that allow no field beside those that they name: an answer may have no other."""
+    """The components, with schemas that allow no field besides those they name: an answer may have no other."""
     components = copy.deepcopy(described(access)["components"])
     for name, schema in components["schemas"].items():
-        if ("properties" in schema or "allOf" in schema) and name != "ProblemDocument":  # what others are made of
+        if ("properties" in schema or "allOf" in schema) and name != "ProblemDocument":  # base schemas of others
             schema["unevaluatedProperties"] = False
     return dict(components)
 
 
 def misfits(value: Any, schema: Mapping[str, Any], access: Access = "anonymous") -> list[str]:
-    """What in the value is not as the schema has it."""
+    """What in the value violates the schema."""
     whole = {**schema, "components": _closed_components(access)}
     validator = jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
     return [f"{list(error.instance_path)}: {error.message}" for error in validator.iter_errors(value)]
 
 
 def resolved(node: Mapping[str, Any], access: Access = "anonymous") -> Any:
-    """What a reference to a component leads to, or the node itself."""
+    """The target of a reference to a component, or the node itself."""
     if "$ref" not in node:
         return node
     found: Any = described(access)
@@ -52,7 +52,7 @@ def resolved(node: Mapping[str, Any], access: Access = "anonymous") -> Any:
 
 
 def operation_of(method: str, path: str, access: Access = "anonymous") -> dict[str, Any] | None:
-    """The operation that a request meets, None where none is described."""
+    """The operation that a request matches; None if none is described."""
     for template, operations in described(access)["paths"].items():
         if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path) and method.lower() in operations:
             operation: dict[str, Any] = operations[method.lower()]
@@ -63,7 +63,7 @@ def operation_of(method: str, path: str, access: Access = "anonymous") -> dict[s
 def assert_described(
     method: str, path: str, *, access: Access, status: int, headers: Mapping[str, str], body: str | None
 ) -> None:
-    """Fails where openapi.json has no such answer to such a request."""
+    """Fails if openapi.json describes no such answer to such a request."""
     operation = operation_of(method, path, access)
     asked = f"{method} {path} → {status}"
     if operation is None:

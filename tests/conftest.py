@@ -1,6 +1,6 @@
-"""What every test finds: Powertools set as template.yaml sets it, traces off, nobody's AWS, and Ctrl-C at work.
+"""Settings for every test: Powertools set as template.yaml sets it, traces off, no AWS account, and a working Ctrl-C.
 
-Tests marked `long` run with `--long` alone.
+Tests marked `long` run only with `--long`.
 """
 
 import os
@@ -19,7 +19,7 @@ os.environ.update(
     AWS_EC2_METADATA_DISABLED="true",
 )
 
-# A shell without job control starts what is put into the background with interrupts ignored, and so it is inherited.
+# A shell without job control starts background processes with interrupts ignored, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -25,7 +25,7 @@ REGION = "us-east-1"
 
 @dataclass(frozen=True, kw_only=True)
 class Aws:
-    """The names of what the functions use."""
+    """The names of the resources that the functions use."""
 
     images_table: str
     tenants_table: str
@@ -81,7 +81,7 @@ class Aws:
 
 @pytest.fixture
 def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials that are nobody's, and an API that asks for none."""
+    """Invalid credentials, and an API that requires none."""
     monkeypatch.setenv("ACCESS", "anonymous")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
@@ -121,7 +121,7 @@ def aws(ambient: None) -> Iterator[Aws]:
 
 @pytest.fixture
 def bearer(aws: Aws) -> dict[str, str]:
-    """The credential of a tenant that pays."""
+    """The credential of a paying tenant."""
     tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
     tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
     key, _ = create_key(
@@ -132,8 +132,8 @@ def bearer(aws: Aws) -> dict[str, str]:
 
 @cache
 def _client(service: str) -> Any:
-    """One client of each service that makes the stores of all tests: it takes longer to make than the stores do."""
-    session: Any = boto3  # which knows its services one by one
+    """One client per service that creates the stores of all tests: creating it takes longer than the stores."""
+    session: Any = boto3  # its types name services only one by one
     return session.client(service, region_name=REGION, aws_access_key_id="testing", aws_secret_access_key="testing")
 
 

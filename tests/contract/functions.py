@@ -1,4 +1,4 @@
-"""The real handlers, loaded from functions/ with an environment of their own, and events as AWS makes them."""
+"""The real handlers, loaded from functions/ with their own environment, and events as AWS makes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Context:
-    """A Lambda context with as much as the handlers read."""
+    """A Lambda context with the attributes that the handlers read."""
 
     function_name: str
     aws_request_id: str = "1b7b0f0e-0000-4000-8000-000000000001"
@@ -51,10 +51,10 @@ def load(name: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def call(module: ModuleType, event: dict[str, Any], **context: Any) -> dict[str, Any]:
-    """What the handler answers; to a request it must be an answer that openapi.json describes."""
+    """The handler's answer; for a request, openapi.json must describe it."""
     answer: dict[str, Any] = module.handler(event, Context(module.__name__.removeprefix("app_"), **context))
     json.dumps(answer)  # Lambda does
-    if "statusCode" in answer:  # an authorizer answers the gateway, and otherwise
+    if "statusCode" in answer:  # an authorizer answers the gateway, in another form
         request = event["requestContext"]["http"]
         assert_described(
             request["method"],
@@ -70,7 +70,7 @@ def call(module: ModuleType, event: dict[str, Any], **context: Any) -> dict[str,
 def http_event(
     method: str, path: str, *, body: bytes | None = None, headers: dict[str, str] | None = None, query: str = ""
 ) -> dict[str, Any]:
-    """An HTTP API event, payload 2.0; the values of a parameter that is given twice are joined by a comma."""
+    """An HTTP API event, payload 2.0; several values of one parameter are joined by a comma."""
     pairs = {name: ",".join(values) for name, values in parse_qs(query, keep_blank_values=True).items()}
     event: dict[str, Any] = {
         "version": "2.0",
@@ -95,7 +95,7 @@ def http_event(
 
 
 def received(queue_url: str) -> dict[str, Any]:
-    """An SQS event with what the queue hands out now."""
+    """An SQS event with the messages that the queue delivers now."""
     sqs = boto3.client("sqs")
     messages = sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10, AttributeNames=["All"]).get(
         "Messages", []

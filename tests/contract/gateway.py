@@ -21,7 +21,7 @@ _FUNCTION = re.compile(r"functions/\$\{(\w+)Function\.Arn\}/invocations")
 
 
 class Answer(NamedTuple):
-    """What a client gets."""
+    """The answer that a client gets."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One route: the function behind it, and the security schemes of which it asks for one."""
+    """One route: its function, and the security schemes of which it requires one."""
 
     method: str
     path: str
@@ -38,7 +38,7 @@ class Route:
     security: tuple[str, ...]
 
     def matches(self, path: str) -> bool:
-        """Whether the route takes the path: `{name}` stands for one segment of it, `{name+}` for all that is left."""
+        """Whether the route matches the path: `{name}` matches one segment of it, `{name+}` all the rest."""
         pattern = re.sub(r"\{\w+\+\}", "\x01", self.path)
         pattern = re.sub(r"\{\w+\}", "\x02", pattern)
         return re.fullmatch(re.escape(pattern).replace("\x01", ".+").replace("\x02", "[^/]+"), path) is not None
@@ -63,7 +63,7 @@ def _folder(uri: str) -> str:
 
 
 ROUTES = tuple(_routes(http_api("keys")))
-"""All routes that the template has."""
+"""All routes of the template."""
 
 
 @dataclass

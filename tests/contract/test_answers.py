@@ -1,4 +1,4 @@
-"""What every answer of the API has, whichever function made it and however it ended."""
+"""What every answer of the API has in common, whichever function made it and however it ended."""
 
 from __future__ import annotations
 

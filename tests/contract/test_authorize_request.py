@@ -1,4 +1,4 @@
-"""The authorizer's handler, what it hands on to the functions behind it, and how soon a revocation is in force."""
+"""The authorizer's handler, what it passes to the functions behind it, and how soon a revocation takes effect."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_denial_is_logged_by_the_keys_id_and_no_credential_is_ever_logged(
 
 
 def test_what_the_gateway_remembers_its_answer_by_is_what_is_judged(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Of a header that is sent twice the function may see another value than the gateway's cache.
+    # For a header that is sent twice, the function may see another value than the gateway's cache.
     table_of(aws).add_tenant(ACME)
     table_of(aws).add_key(STORED)
     event = http_event("GET", "/images/x", headers={"authorization": f"Bearer {KEY}"})

@@ -1,4 +1,4 @@
-"""While S3 or DynamoDB does not answer, nothing waits for it or uses up an attempt; afterwards all goes on."""
+"""While S3 or DynamoDB does not answer, nothing waits for it or uses up an attempt; afterwards everything continues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PHOTO = jpeg(320, 240)
 
 @dataclass
 class Trouble:
-    """What happens to the calls of a client on their way: `error` to those in `operations` (None: all)."""
+    """What happens to a client's calls on their way: `error` for those in `operations` (None: all)."""
 
     error: Exception | None = None
     operations: frozenset[str] | None = None
@@ -39,9 +39,9 @@ class Trouble:
 
     def befall(self, client: BaseClient) -> None:
         service = client.meta.service_model.service_id.hyphenize()
-        # Where the SDK sends for good: after all that may refuse it, and with no pause for another attempt.
+        # At the last point before sending: after everything that may refuse the call, and without retry pauses.
         client.meta.events.register_last(f"before-send.{service}", self._send)
-        events: Any = client.meta.events  # whose types let nobody answer
+        events: Any = client.meta.events  # its types do not allow an answer
         events.register_first(f"needs-retry.{service}", lambda **_: False)
 
     def _send(self, event_name: str, **_: Any) -> None:
@@ -56,7 +56,7 @@ SILENCE = ReadTimeoutError(endpoint_url="https://example")
 
 @pytest.fixture
 def clock() -> Iterator[time_machine.Traveller]:
-    """Time stands still but for what a test moves it."""
+    """A clock that only a test moves."""
     with time_machine.travel("2026-11-21T12:00:00Z", tick=False) as traveller:
         yield traveller
 
@@ -68,7 +68,7 @@ def code(error: str, status: int) -> ClientError:
 
 @dataclass
 class Table:
-    """A client of the table with a circuit on it, and what befalls its calls."""
+    """A client of the table with a circuit on it, and the faults of its calls."""
 
     client: Any
     circuit: circuits.Circuit
@@ -211,7 +211,7 @@ def test_an_opened_circuit_is_counted_once_by_service(
 
 
 class Worker:
-    """transcode_image and submit_image, with trouble on their stores, and what becomes of messages' visibility."""
+    """transcode_image and submit_image, with faults in their stores, and what happens to messages' visibility."""
 
     def __init__(self, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
         self.aws = aws
@@ -238,7 +238,7 @@ class Worker:
         return image_id
 
     def deliver(self, *, receive_count: int = 1, **context: Any) -> bool:
-        """Whether the message comes back."""
+        """Whether the message returns."""
         event = received(self.aws.slow_queue_url)
         for record in event["Records"]:
             record["attributes"]["ApproximateReceiveCount"] = str(receive_count)
@@ -246,7 +246,7 @@ class Worker:
         return bool(failures)
 
     def open(self, service: str, module: ModuleType) -> None:
-        """As after some calls that failed."""
+        """The state after some failed calls."""
         trouble = self.trouble[service]
         trouble.error = SILENCE
         for _ in range(FAILURES):
@@ -324,7 +324,7 @@ def test_a_finish_that_cannot_be_written_stays_hidden_until_the_lease_has_lapsed
     def after_the_work(event_name: str, **_: Any) -> None:
         puts.error, puts.operations = SILENCE, frozenset({"UpdateItem"})
 
-    # The outputs are in the store: only the record of the work and the row are to be written.
+    # The outputs are in the store: only the record of the work and the row remain to be written.
     worker.transcode_image.ports.outputs._client.meta.events.register("after-call.s3.PutObject", after_the_work)
     assert worker.deliver()
     row = worker.row(image_id)

@@ -1,4 +1,4 @@
-"""How long the functions wait for AWS, and how often they ask: by the numbers, and over a server that never answers."""
+"""How long the functions wait for AWS, and how often they retry: by their settings, and with a silent server."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ type Attempt = tuple[str, float]
 
 @dataclass
 class Wire:
-    """A clock that only attempts move, and what each attempt was for and how long it would have waited."""
+    """A clock that only attempts move; it records what each attempt was for and how long it would have waited."""
 
     now: float = 0.0
     attempts: list[Attempt] = field(default_factory=list)
     silent: str = ""
-    """The service that never answers: an attempt takes the connection, what botocore waits besides, and its wait."""
+    """The service that never answers: an attempt takes the connection, botocore's own pause, and its wait."""
     each_takes: float = 0.0
-    """How long the others take to answer."""
+    """How long the other services take to answer."""
 
     def watch(self, client: BaseClient) -> None:
         client.meta.events.register_last(
@@ -53,12 +53,12 @@ class Wire:
             self.now += clients.CONNECT_SECONDS + waits + (clients.CONTINUE_SECONDS if operation == "PutObject" else 0)
         else:
             self.now += self.each_takes
-        context["read_timeout"] = 0.05  # what the test waits
+        context["read_timeout"] = 0.05  # how long the test waits
 
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
-    """Watches the clients that are made from now on."""
+    """Watches the clients that are created from now on."""
     wire = Wire()
     watch = clients.watch
 
@@ -73,7 +73,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 
 @dataclass
 class Server:
-    """Takes connections; `answers` are given one a connection, and when they are used up it says nothing more."""
+    """Accepts connections; each gets one of `answers`, and when they are used up it stays silent."""
 
     url: str
     connections: list[socket.socket]
@@ -108,8 +108,8 @@ def take(listener: socket.socket, server: Server, answers: list[bytes]) -> None:
         if answers:
             connection.recv(65536)
             connection.sendall(answers.pop(0))
-            # What comes late of the request is read too: to close over it would reset the connection, and the client
-            # might not see the answer.
+            # The rest of the request is read too: closing before that would reset the connection, and the client might
+            # not see the answer.
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(65536):
@@ -124,7 +124,7 @@ def post(module: Any, **headers: str) -> dict[str, Any]:
 
 @pytest.fixture
 def silence(wire: Wire, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Server]:
-    """Makes a service take connections and never answer."""
+    """Makes a service accept connections and never answer."""
 
     def silence(service: str) -> Server:
         server = serve()
@@ -259,7 +259,7 @@ def test_every_wait_is_chosen(ambient: None) -> None:
         "sqs_client": (1.0, 3, {"mode": "standard", "total_max_attempts": 2}),
         "sqs_client_without_retries": (1.0, 3, {"mode": "standard", "total_max_attempts": 1}),
     }
-    # A connection may take that long twice, once for TCP and once for TLS; it is calculated with once.
+    # Connecting may take that long twice, once for TCP and once for TLS; the calculation counts it once.
     assert api.ANSWER_SECONDS + clients.CONNECT_SECONDS < 10
 
 

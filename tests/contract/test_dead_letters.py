@@ -1,7 +1,7 @@
-"""The ports of dead letters, fake and adapter by one suite; how a stack's queues are found; and the archiver's handler.
+"""The ports of dead letters, fake and adapter by one suite; how a stack's queues are found; the archiver's handler.
 
-moto has no move tasks. Their three calls are answered here on the SDK's events, behind its checks of what is asked, and
-move moto's messages; tests/emulator/test_shims_queues.py holds the embedded stack to the same.
+moto has no move tasks. The SDK's events answer their three calls here, after its validation, and move moto's messages;
+tests/emulator/test_shims_queues.py expects the same of the embedded stack.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def test_dead_letters_that_a_lost_answer_hides_are_not_said_to_be_all(aws: Aws) 
 
 @dataclass
 class MoveTasks:
-    """SQS's move tasks over moto's queues: one task at a time, one dead letter moved whenever somebody asks."""
+    """SQS's move tasks over moto's queues: one task at a time, one dead letter moved with each query."""
 
     client: Any
     urls: dict[str, str]
@@ -193,7 +193,7 @@ def _without_handle(task: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Redriving:
-    """A port of redrives, the dead letters that it redrives, and what has come to their lane."""
+    """A port of redrives, the dead letters that it redrives, and those that have reached their lane."""
 
     redrives: Redrives
     letters: DeadLetters

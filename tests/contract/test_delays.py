@@ -1,4 +1,4 @@
-"""The delay plane by its handlers: a client schedules, `hold_images` holds, an execution's turns release."""
+"""The delay plane by its handlers: a client schedules, `hold_images` holds, an execution's windows release."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def executions(aws: Aws) -> list[dict[str, Any]]:
 
 
 def acknowledge(queue_url: str, event: dict[str, Any]) -> None:
-    """What an event source mapping does with what was not reported as failed."""
+    """What an event source mapping does: it deletes what was not reported as failed."""
     for record in event["Records"]:
         boto3.client("sqs").delete_message(QueueUrl=queue_url, ReceiptHandle=record["receiptHandle"])
 
@@ -65,7 +65,7 @@ def test_a_scheduled_image_is_held_released_and_done_in_its_time(aws: Aws, monke
         worker = load("transcode_image", aws, monkeypatch)
         clock.move_to("2027-03-01T08:59:58Z")
         assert received(aws.slow_queue_url)["Records"] == [], "its lane holds it to the second"
-        clock.move_to("2027-03-01T09:00:00.001Z")  # moto shows a message after its instant
+        clock.move_to("2027-03-01T09:00:00.001Z")  # moto shows a message only after its instant
         assert call(worker, received(aws.slow_queue_url)) == {"batchItemFailures": []}
         status = call(load("read_image", aws, monkeypatch), http_event("GET", f"/images/{document['id']}/status"))
         assert json.loads(status["body"])["status"] == "done"

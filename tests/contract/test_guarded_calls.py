@@ -1,4 +1,4 @@
-"""What single calls to AWS must carry: the version, the checksum, and the client that tries once."""
+"""What certain calls to AWS must have: the version, the checksum, and the client without retries."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What the functions log."""
+    """The functions' log."""
     stream = io.StringIO()
     monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
     return stream
@@ -286,7 +286,7 @@ def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reach
         answer = call(functions.read_image, http_event(method, path))
         problem(answer, 405, "method_not_allowed")
         assert answer["headers"]["Allow"] == allowed
-    # Characters that Powertools' routes do not know: these reach a function and none of its handlers.
+    # Characters that Powertools' routes do not match: these requests reach a function, but none of its handlers.
     for function, method in (("read_image", "GET"), ("delete_image", "DELETE"), ("reschedule_image", "PATCH")):
         event = http_event(method, '/images/"x"', headers={"content-type": "application/json"})
         problem(call(getattr(functions, function), event), 404, "unknown_path")
@@ -548,7 +548,7 @@ def test_a_failed_attempt_comes_back_after_its_backoff(functions: Functions, mon
 
 
 def misrouted(functions: Functions) -> dict[str, Any]:
-    """The event by which the fast lane's queue hands out what was sent to the slow lane's."""
+    """The event with which the fast lane's queue delivers what was sent to the slow lane's."""
     (sent,) = received(functions.aws.slow_queue_url)["Records"]
     boto3.client("sqs").send_message(QueueUrl=functions.aws.fast_queue_url, MessageBody=sent["body"])
     return received(functions.aws.fast_queue_url)
@@ -641,7 +641,7 @@ def test_a_deleted_image_that_was_developed_leaves_nothing_in_the_buckets(functi
     gone, kept = (document(functions.post())["id"] for _ in range(2))
     functions.work()
     s3, aws = boto3.client("s3"), functions.aws
-    # What people do by report a bucket with versions: another version, and a delete marker that hides it.
+    # What people do to a versioned bucket: another version, and a delete marker that hides the original.
     s3.put_object(Bucket=aws.originals_bucket, Key=f"originals/{gone}", Body=b"by hand")
     s3.delete_object(Bucket=aws.originals_bucket, Key=f"originals/{gone}")
     s3.put_object(Bucket=aws.outputs_bucket, Key=f"outputs/{gone}/0/of-an-earlier-run.jpeg", Body=b"orphan")
@@ -721,7 +721,7 @@ def test_a_sweep_says_how_many_it_rescued_also_when_none(
 @pytest.mark.parametrize("path", sorted((ROOT / "events").glob("*.json")), ids=lambda path: path.stem)
 def test_every_sample_event_is_one_that_its_function_takes(functions: Functions, path: Path) -> None:
     upload = json.loads((ROOT / "events" / "submit_image.json").read_text())
-    if path.stem == "reschedule_image":  # only what is scheduled can be moved
+    if path.stem == "reschedule_image":  # only a scheduled image can be rescheduled
         upload["queryStringParameters"] = {**upload.get("queryStringParameters", {}), "delay": "P2D"}
     sample = call(functions.submit_image, upload)
     assert sample["statusCode"] == 202

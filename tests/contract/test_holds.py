@@ -1,6 +1,6 @@
 """The delay plane's adapters: objects in S3, executions of Step Functions, batches of SQS and DynamoDB.
 
-moto's Step Functions neither waits nor knows when a name is free: what an execution is, is said here by its answers.
+moto's Step Functions neither waits nor frees names: here stubbed answers define what an execution is.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def message(number: int, lane: str = "slow") -> Message:
 
 
 def spy(client: Any, operation: str, answer: Callable[[dict[str, Any], Any], Any]) -> list[dict[str, Any]]:
-    """Lets `answer` look at, and change, what each call of `operation` asks and is answered."""
+    """Lets `answer` see, and change, the request and the answer of each call of `operation`."""
     call, asked = client._make_api_call, []
 
     def make_api_call(name: str, arguments: dict[str, Any]) -> Any:
@@ -473,7 +473,7 @@ def test_a_release_leaves_out_what_it_cannot_place_and_says_so(
         for number, lane in enumerate(("slow", "newer", "slow"))
     ]
     for entry in entries:
-        # The row can be read: one of a lane that this version does not know could not, and would be left out as that.
+        # The row is readable: one in a lane that this version does not know would be left out as unreadable.
         image_id, process_at = entry.message.image_id, entry.process_at
         table.create(pending(image_id=image_id, status=Status.SCHEDULED, process_at=process_at, schedule=0))
     batch = Batch(level="release", wake_at=NOW, entries=tuple(entries))
@@ -502,5 +502,5 @@ def test_a_damaged_batch_ends_its_execution_by_the_name_that_its_state_machine_k
     with pytest.raises(Exception) as raised:
         call(load("release_images", aws, monkeypatch), turn)
     machine = yaml.safe_load((ROOT / "statemachines" / "hold_batch.asl.yaml").read_text())
-    first = machine["States"]["Release"]["Retry"][0]  # the first that matches counts
+    first = machine["States"]["Release"]["Retry"][0]  # the first match counts
     assert (first["ErrorEquals"], first["MaxAttempts"]) == ([type(raised.value).__name__], 0)

@@ -1,4 +1,4 @@
-"""What decides whether work is let in: its fakes and adapters by one suite, and the handlers by what clients get."""
+"""What load shedding decides by: its fakes and adapters by one suite, and the handlers by what clients get."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(ambient: No
 
 
 def keyed(event: dict[str, Any], **caller: Any) -> dict[str, Any]:
-    """The event as the gateway hands it on from a tenant with a key."""
+    """The event that the gateway makes of a request by a tenant with a key."""
     acme = Caller(tenant_id="acme", tier=Tier.FREE, allowance=Tier.FREE.allowance, key_id="00000000")
     event["requestContext"]["authorizer"] = {"lambda": context_of(replace(acme, **caller))}
     return event
@@ -167,7 +167,7 @@ def problem_of(answer: dict[str, Any]) -> tuple[int, str]:
 @pytest.fixture
 def with_keys(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
     monkeypatch.setenv("ACCESS", "keys")
-    monkeypatch.setattr(wiring, "clock", lambda: NOW)  # it stands, so that no bucket fills up while a test runs
+    monkeypatch.setattr(wiring, "clock", lambda: NOW)  # it stands still, so that no bucket fills up during a test
     return aws
 
 
@@ -359,7 +359,7 @@ def test_a_worker_hands_in_its_time_when_it_is_worth_a_write(
 
 def test_a_message_that_must_come_back_was_time_and_no_work_done(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
     transcode_image = load("transcode_image", aws, monkeypatch)
-    fill(aws, "slow", 1)  # a body that nobody can read
+    fill(aws, "slow", 1)  # an unreadable body
     assert len(call(transcode_image, received(aws.slow_queue_url))["batchItemFailures"]) == 1
     assert transcode_image.counter.work["slow"].settled == 0
 

@@ -1,4 +1,4 @@
-"""What the functions log holds nothing by which anybody could act for a client, and nothing of a client's own."""
+"""The functions' logs contain nothing with which anybody could act for a client, and no data of a client's own."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PRIVATE = {
     "content-disposition": f'attachment; filename="{FILENAME}.jpg"',
     "x-amz-meta-filename": FILENAME,
 }
-"""What a client may send beside its credential."""
+"""What a client may send besides its credential."""
 
 FORM = "multipart/form-data; boundary=boundary"
 
 
 def form(photo: bytes) -> bytes:
-    """A browser's form with a photo, whose part tells its filename."""
+    """A browser's form with a photo, whose part contains its filename."""
     head = f'--boundary\r\nContent-Disposition: form-data; name="file"; filename="{FILENAME}.jpg"\r\n\r\n'
     return head.encode() + photo + b"\r\n--boundary--\r\n"
 
@@ -84,7 +84,7 @@ def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succ
 
 
 class Run:
-    """Brings work to every function, and remembers what was signed on the way."""
+    """Gives every function work, and remembers what was signed on the way."""
 
     def __init__(self, gateway: Gateway, headers: dict[str, str]) -> None:
         self.gateway, self.headers = gateway, headers
@@ -128,7 +128,7 @@ class Run:
         self.invoked.add(function)
         try:
             call(self.gateway.function(function), event)
-        except Exception as error:  # Lambda logs it, by what it says
+        except Exception as error:  # Lambda logs its message
             handler: Any = telemetry.logger.registered_handler
             handler.stream.write(repr(error))
 
@@ -142,7 +142,7 @@ class Run:
 
 
 def _signed(body: Any, headers: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Whatever by its name lets its bearer act: in addresses and in the fields of forms."""
+    """Everything that, by its name, authorizes its bearer: in URLs and in the fields of forms."""
     text = json.dumps(body)
     addresses = [headers.get("Location", ""), *re.findall(r'"(https?://[^"]+)"', text)]
     for address in addresses:

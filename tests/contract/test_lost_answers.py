@@ -1,4 +1,4 @@
-"""An answer that is lost after its call was applied: the SDK's repetition is not somebody else's write."""
+"""An answer that is lost after its call was applied: the SDK's retry does not pass for somebody else's write."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_an_output_that_was_put_is_ones_own(aws: Aws) -> None:
 
 
 class Invocation:
-    """As much of a Lambda context as the memory of finished work reads."""
+    """The part of a Lambda context that the memory of finished work reads."""
 
     def get_remaining_time_in_millis(self) -> int:
         return 60_000

@@ -1,4 +1,4 @@
-"""What the alarms watch is what the functions emit: an alarm on a misspelt name or dimension would never sound."""
+"""The alarms watch what the functions emit: an alarm on a misspelt name or dimension would never go off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ type Measure = tuple[str, frozenset[tuple[str, str]]]
 
 
 def emitted(output: str) -> Iterator[Measure]:
-    """The measures in a function's log, by the embedded metric format."""
+    """The metrics in a function's log, in the embedded metric format."""
     for line in output.splitlines():
         entry = json.loads(line) if line.startswith("{") else {}
         for directive in entry.get("_aws", {}).get("CloudWatchMetrics", ()):
@@ -26,7 +26,7 @@ def emitted(output: str) -> Iterator[Measure]:
 
 
 def watched() -> set[Measure]:
-    """Our own measures that the template's alarms watch."""
+    """Our own metrics that the template's alarms watch."""
     resources = TEMPLATE["Resources"].values()
     alarms = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
     return {
@@ -39,11 +39,11 @@ def watched() -> set[Measure]:
 def test_every_run_of_the_watchmen_emits_whatever_the_alarms_watch_though_nothing_is_wrong(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Uploads are turned away by submit_image alone (tests/contract/test_load_shedding.py).
+    # Only submit_image refuses uploads (tests/contract/test_load_shedding.py).
     of_watchmen = {measure for measure in watched() if measure[0] != "RequestsTurnedAway"}
-    monkeypatch.setenv("ARCHIVE_BUCKET", "archive")  # without dead letters it is not asked for anything
+    monkeypatch.setenv("ARCHIVE_BUCKET", "archive")  # without dead letters it is not used
     for name in ("sweep_due_images", "archive_dead_letters"):
         call(load(name, aws, monkeypatch), {})
     assert of_watchmen <= set(emitted(capsys.readouterr().out))
-    # Of each lane its oldest image; of each queue how many dead letters it has, and how old; and unreadable rows.
+    # For each lane its oldest image; for each queue how many dead letters it has, and how old; and unreadable rows.
     assert len(of_watchmen) == len(LANES) + 2 * len([*LANES, "hold", "upload"]) + 1

@@ -1,4 +1,4 @@
-"""openapi.json: valid, complete, and told by the functions as they are."""
+"""openapi.json: valid, complete, and identical to what the functions describe."""
 
 from __future__ import annotations
 

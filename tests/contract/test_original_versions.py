@@ -1,4 +1,4 @@
-"""The originals' bucket with all its versions: what the fake that the removal of orphans is tested on does, S3 does."""
+"""The originals' bucket with all its versions: the fake behind the tests of removing orphans behaves as S3 does."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def now() -> int:
 
 @pytest.fixture
 def clock() -> Iterator[Any]:
-    """A clock that each call moves by a second: moto orders versions by their times."""
+    """A clock that each call advances by a second: moto orders versions by their times."""
     with time_machine.travel("2026-11-21T09:00:00Z", tick=False) as clock:
         yield clock
 
 
 class Bucket:
-    """Both ports over one bucket, and the rows beside it."""
+    """Both ports over one bucket, and the rows with it."""
 
     def __init__(self, kind: str, aws: Aws, clock: Any) -> None:
         self._clock = clock

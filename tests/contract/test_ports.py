@@ -1,4 +1,4 @@
-"""What every implementation of a port keeps: the fakes that the other tests trust, and the adapters that meet AWS."""
+"""What every implementation of a port must do: the fakes that the other tests use, and the adapters to AWS."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_waiting_index_that_does_not_answer_is_tried_again_later(aws: Aws) -> 
 
 
 def walk(images: Images, tenant_id: str, limit: int) -> tuple[list[int], int]:
-    """All images of a tenant in the order of its list, and in how many pages."""
+    """All images of a tenant in the order of its list, and the number of pages."""
     seen: list[int] = []
     after, pages = None, 0
     while pages == 0 or after is not None:
@@ -514,7 +514,7 @@ def test_the_fake_lanes_keep_what_was_sent() -> None:
 
 
 class Context:
-    """As much of a Lambda context as the idempotency lease reads."""
+    """The part of a Lambda context that the idempotency lease reads."""
 
     aws_request_id = "r"
     function_name = "transcode_image"

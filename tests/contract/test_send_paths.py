@@ -1,4 +1,4 @@
-"""Every message that Darkroom sends is in its tenant's group, whoever sends it: that is what makes the queues fair."""
+"""Every message that Darkroom sends is in its tenant's group, whoever sends it: that makes the queues fair."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ START = "2026-11-21T09:00:00Z"
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """One message on its way: the queue, its group, and the tenant that it says it is of."""
+    """A message that was sent: its queue, its group, and the tenant that it names."""
 
     queue: str
     group: str | None
@@ -46,7 +46,7 @@ class Sent:
 
 @dataclass
 class Post:
-    """The functions of a stack in which one tenant's requests come in, and all that they send."""
+    """The functions of a stack to which one tenant's requests come, and everything that they send."""
 
     aws: Aws
     monkeypatch: pytest.MonkeyPatch
@@ -72,7 +72,7 @@ class Post:
         return image_id
 
     def announce(self, **announced: str) -> str:
-        """The id of an image whose bytes lie in the uploads bucket, and of which nobody has told yet."""
+        """The id of an image whose bytes are in the uploads bucket, without a notification yet."""
         written = {"bytes": len(PHOTO), "sha256": hashlib.sha256(PHOTO).hexdigest(), **announced}
         event = http_event("POST", "/uploads", body=json.dumps(written).encode())
         event["requestContext"]["authorizer"] = {"lambda": CALLER}
@@ -83,7 +83,7 @@ class Post:
         return image_id
 
     def tell(self, image_id: str) -> None:
-        """S3's word that the image's upload has come, which has no group: it knows of no tenants."""
+        """S3's notification of the image's upload, which has no group: S3 knows nothing about tenants."""
         message = {
             "MessageId": "of-s3",
             "ReceiptHandle": "receipt-1",
@@ -103,7 +103,7 @@ class Post:
         return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
 
     def failed(self) -> Image:
-        """An image that has been given up, and owes its dead letter."""
+        """An image that has been given up, and whose dead letter has yet to be placed."""
         before = self.images.get(self.upload())
         assert before is not None
         cause = Cause(error_type="KeyError", message="a bug", stack="")
@@ -249,7 +249,7 @@ WAYS: dict[Callable[[Post], None], str] = {
     place: "fast-dead-letters",
     replay: "fast",
 }
-"""Each way on which a message is sent, and the queue that it goes to."""
+"""Each way on which a message is sent, and its queue."""
 
 
 @pytest.mark.parametrize(("way", "queue"), WAYS.items(), ids=lambda value: getattr(value, "__name__", value))
@@ -259,7 +259,7 @@ def test_a_message_travels_in_its_tenants_group(post: Post, way: Callable[[Post]
 
 
 def test_these_are_all_places_in_the_code_that_send() -> None:
-    """Whoever adds one adds a way to it above. (The state machine's own word to operators is of no tenant.)"""
+    """A new sender must be added to the ways above. (The state machine's own message to operators has no tenant.)"""
     sending = {
         (path.stem, name)
         for folder in ("layers/core/darkroom", "functions", "tools/console")

@@ -1,4 +1,4 @@
-"""Every route × whose image × whose credential: nobody learns of another tenant's image whether it exists."""
+"""Every route × whose image × whose credential: nobody learns whether another tenant's image exists."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MOVE = b'{"delay": "PT3H"}'
 
 
 def announcement_of(photo: bytes, **more: Any) -> bytes:
-    """What announces the photo to POST /uploads."""
+    """The announcement of the photo to POST /uploads."""
     return json.dumps({"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest(), **more}).encode()
 
 
-# What each route that makes images takes.
+# The request of each route that creates images.
 MAKING = {"/images": PHOTO, "/uploads": announcement_of(PHOTO)}
 
 NO_CREDENTIAL: dict[str, str] = {}
@@ -55,7 +55,7 @@ class Owned:
 
 @dataclass(frozen=True, kw_only=True)
 class City:
-    """Two tenants with images, credentials that open nothing, and the gateway before all of them."""
+    """Two tenants with images, credentials that are not valid, and the gateway in front of everything."""
 
     gateway: Gateway
     acme: Owned
@@ -64,7 +64,7 @@ class City:
     secrets: tuple[str, ...]
 
     def everything(self) -> dict[str, Any]:
-        """All that any request could have changed."""
+        """Everything that a request could have changed."""
         aws, s3, sqs = self.gateway.aws, boto3.client("s3"), boto3.client("sqs")
         rows = boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"]
         return {
@@ -138,18 +138,18 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
 
 
 def addressed(route: Route, image_id: str) -> str:
-    """A path of the route with the id wherever it takes something."""
+    """A path of the route, with the id wherever it takes one."""
     path = route.path.replace("{id}", image_id).replace("{name}", "thumb")
     return path.replace("{path+}", f"images/{image_id}/elsewhere")
 
 
 def sent(city: City, route: Route, image_id: str, headers: dict[str, str], query: str = "") -> Answer:
-    """What the client gets, less what tells requests apart."""
+    """The client's answer, without the parts that differ in every request."""
     body = {"PATCH": MOVE, "POST": MAKING.get(route.path, PHOTO), "PUT": PHOTO}.get(route.method)
     answer = city.gateway.request(route.method, addressed(route, image_id) + query, body=body, headers=headers)
     if isinstance(answer.body, dict):
         answer.body.pop("correlation_id", None)
-    answer.headers.pop("RateLimit", None)  # what is left to the caller itself: each request takes some of it
+    answer.headers.pop("RateLimit", None)  # the caller's own remaining allowance, which each request reduces
     return answer
 
 
@@ -167,7 +167,7 @@ OWN = {
     "GET /images/{id}/status": 200,
     "GET /images/{id}/variants/{name}": 307,
 }
-"""What the owner of an image gets: without it, a matrix of refusals would hold for an API that always refuses."""
+"""The answers that the owner of an image gets: otherwise an API that always refuses would pass a matrix of refusals."""
 
 
 def test_the_matrix_has_every_route_with_an_id() -> None:
@@ -219,7 +219,7 @@ COSTING = ("POST /images", "POST /uploads", "PATCH /images/{id}")
 
 
 def buckets(city: City) -> dict[str, str]:
-    """How each tenant's bucket stands."""
+    """The state of each tenant's bucket."""
     items = boto3.client("dynamodb").scan(TableName=city.gateway.aws.token_buckets_table)["Items"]
     return {item["tenant_id"]["S"]: item["tat"]["N"] for item in items}
 
@@ -242,7 +242,7 @@ def test_a_token_is_taken_from_the_bucket_of_whose_credential_it_is_and_no_other
 
 
 def forged(city: City) -> dict[str, str]:
-    """acme's credential, and all else that could be taken for a word of globex."""
+    """acme's credential, and everything else that could be mistaken for a claim to be globex."""
     return city.acme.bearer | {
         "x-tenant-id": "globex",
         "tenant_id": "globex",
@@ -310,7 +310,7 @@ def test_an_announcement_that_names_a_tenant_is_refused(city: City) -> None:
 def test_its_owner_gets_it(city: City) -> None:
     for route in sorted(WITH_AN_ID, key=lambda route: route.method == "DELETE"):
         for owner in (city.acme, city.globex):
-            # Only what waits for its time is moved, and only what is done has variants.
+            # Only a waiting image can be rescheduled, and only a done one has variants.
             image_ids = {"PATCH /images/{id}": (owner.scheduled,), "GET /images/{id}/variants/{name}": (owner.done,)}
             for image_id in image_ids.get(name_of(route), owner.images):
                 answer = sent(city, route, image_id, owner.bearer)

@@ -1,4 +1,4 @@
-"""Tenants and keys in their table: the fake that the other tests trust and the adapter, by one suite."""
+"""Tenants and keys in their table: the fake that the other tests use and the adapter, by one suite."""
 
 from __future__ import annotations
 

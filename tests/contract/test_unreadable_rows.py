@@ -1,4 +1,4 @@
-"""Rows of an unknown version, as raw items: whatever one says, it concerns no other row, and stays as it is."""
+"""Rows of an unknown version, as raw items: whatever one contains, it affects no other row, and stays as it is."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_where_too_many_unreadable_rows_come_first_the_oldest_is_told_as_older_t
 
 
 def image_of(functions: Functions, **changes: Any) -> Image:
-    """An image that was accepted, and whose row a newer version has then written."""
+    """An accepted image whose row a newer version has since written."""
     image = replace(functions.row(document(functions.post())["id"]), **changes)
     plant(functions.aws, image)
     return image
@@ -388,7 +388,7 @@ def test_a_throughput_of_another_version_is_passed_over(aws: Aws) -> None:
 
 def test_a_bucket_of_another_version_is_one_that_does_not_answer(ambient: None) -> None:
     client = boto3.client("dynamodb")
-    with Stubber(client) as table:  # to compare a text with a number is false in DynamoDB, and an error in moto
+    with Stubber(client) as table:  # comparing text with a number is false in DynamoDB, but an error in moto
         for _ in range(6):
             table.add_client_error(
                 "update_item",

@@ -1,4 +1,4 @@
-"""Uploads by form: what a form demands, where they lie, and the two functions between the form and the lane."""
+"""Uploads by form: what a form requires, where files are stored, and the two functions between form and lane."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_form_demands_this_key_these_bytes_this_type_and_its_time(aws: Aws) ->
         )
     )
     assert fields["x-amz-algorithm"] == "AWS4-HMAC-SHA256"
-    # Every field of the form but the signature itself must stand in the policy, or S3 refuses it as an extra one.
+    # Every field of the form except the signature must be in the policy, or S3 refuses it as an extra one.
     named = {name for condition in policy["conditions"] if isinstance(condition, dict) for name in condition}
     assert named - {"bucket"} == fields.keys() - {"policy", "x-amz-signature"}
     assert 298 <= (datetime.fromisoformat(policy["expiration"]) - before).total_seconds() <= 301
@@ -114,7 +114,7 @@ def test_a_form_leads_to_the_region_of_its_bucket(ambient: None, monkeypatch: py
 
 
 class Functions:
-    """The functions on an upload's way."""
+    """The functions that an upload passes."""
 
     def __init__(self, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
         self.aws = aws
@@ -134,7 +134,7 @@ class Functions:
         )
 
     def upload(self, image_id: str, body: bytes = PHOTO) -> None:
-        """What S3 does with a form that it takes, once more for good measure: events may come twice."""
+        """What S3 does with an accepted form, and a second time: events may come twice."""
         boto3.client("s3").put_object(Bucket=self.aws.uploads_bucket, Key=f"uploads/{image_id}", Body=body)
         for _ in range(2):
             self.tell(event(f"uploads/{image_id}"))

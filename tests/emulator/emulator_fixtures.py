@@ -17,13 +17,13 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServe
 
 @pytest.fixture(scope="session")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServer]:
-    """MiniStack as it is: what a test shows here is the gap that a shim or guard closes."""
+    """MiniStack as it is: a test that uses it shows the gap that a shim or guard closes."""
     with emulator_server(tmp_path_factory.mktemp("stock"), "--stock") as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def http() -> Iterator[httpx.Client]:
-    """A client for the APIs under test, which knows no proxy of the machine."""
+    """A client for the APIs under test, which ignores any proxy of the machine."""
     with httpx.Client(trust_env=False, timeout=60) as client:
         yield client

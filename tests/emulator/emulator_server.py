@@ -45,7 +45,7 @@ def _clients(gateway_url: str) -> Callable[[str], Any]:
 
 @contextmanager
 def emulator_server(data_dir: Path, *options: str, **extra_environment: str) -> Iterator[EmulatorServer]:
-    """Run an emulator with the server's options; whatever happens, it is gone afterwards."""
+    """Run an emulator with the server's options; it always ends with the block."""
     ready_file = data_dir / "ready.json"
     data_dir.mkdir(parents=True, exist_ok=True)
     command: list[str | Path] = [
@@ -123,7 +123,7 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
 
 
 def in_plain_http(client: Any) -> Any:
-    """The client, as one that speaks plain http to AWS."""
+    """The client, modified to speak plain http to AWS."""
 
     def say_so(request: Any, **_: object) -> None:
         request.headers["X-Forwarded-Proto"] = "http"
@@ -154,7 +154,7 @@ def update_stack(server: EmulatorServer, name: str, resources: dict[str, Any]) -
 
 
 def reasons_for_failed_stack(server: EmulatorServer, resources: dict[str, Any]) -> str:
-    """Create a stack that must fail, and return why it did; an empty string where it did not."""
+    """Create a stack that must fail, and return why it did; an empty string if it did not."""
     name = f"stack-{uuid4().hex[:8]}"
     cloudformation = server.client("cloudformation")
     cloudformation.create_stack(
@@ -167,7 +167,7 @@ def reasons_for_failed_stack(server: EmulatorServer, resources: dict[str, Any]) 
 
 
 def failures(server: EmulatorServer, name: str) -> str:
-    """Return the reasons in the events of a stack for what failed in it."""
+    """Return the reasons in a stack's events for what failed."""
     events = server.client("cloudformation").describe_stack_events(StackName=name)["StackEvents"]
     return "\n".join(event.get("ResourceStatusReason", "") for event in events if "FAILED" in event["ResourceStatus"])
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.emulator.emulator_server import ROLE
 
-# Answers with the event that it got, or as the event's query asks it to.
+# Answers with its event, or as the event's query asks.
 ECHO = """
 import json, time
 
@@ -27,7 +27,7 @@ INTEGRATION = {
     "payloadFormatVersion": "2.0",
     "uri": {"Fn::Sub": "arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Echo.Arn}/invocations"},
 }
-# Opens for "open", with something that tells one invocation from the next.
+# Allows "open", with something that distinguishes invocations.
 GATE = """
 import os
 
@@ -72,7 +72,7 @@ def echo_api(
 
 
 def guarded_api(authorizer: dict[str, Any], routes: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The same where a route may ask for the security scheme "gate": a function's word, or what `authorizer` says."""
+    """The same, but a route may require the security scheme "gate": a function, or what `authorizer` says."""
     uri = "arn:aws:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Gate.Arn}/invocations"
     extension = {"identitySource": "$request.header.Authorization", "authorizerUri": {"Fn::Sub": uri}, **authorizer}
     gate = {"type": "apiKey", "name": "Authorization", "in": "header", "x-amazon-apigateway-authorizer": extension}

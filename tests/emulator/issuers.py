@@ -18,13 +18,13 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 @dataclass(frozen=True, kw_only=True)
 class Issuer:
-    """Who signs tokens, and where its public key can be had."""
+    """A signer of tokens, and the address of its public key."""
 
     url: str
     key: rsa.RSAPrivateKey
 
     def token(self, **claims: Any) -> str:
-        """A signed token (RS256), good for an hour unless its claims say otherwise."""
+        """A signed token (RS256), valid for an hour unless its claims say otherwise."""
         now = int(time.time())
         header = {"alg": "RS256", "kid": "key-1", "typ": "JWT"}
         payload = {"iss": self.url, "iat": now, "exp": now + 3600, **claims}

@@ -1,4 +1,4 @@
-"""Queues for the tests of the emulator: with a dead-letter queue, and with what lies in them."""
+"""Queues for the tests of the emulator: with a dead-letter queue, and with messages in them."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Queue:
         return message_id
 
     def receive(self, limit: int = 10, **options: Any) -> list[dict[str, Any]]:
-        """Receive messages with everything about them."""
+        """Receive messages with all of their attributes."""
         answer = self._sqs.receive_message(
             QueueUrl=self.url,
             MaxNumberOfMessages=limit,
@@ -60,14 +60,14 @@ def queue(server: EmulatorServer, suffix: str = "", **attributes: str) -> Queue:
 
 
 def queue_with_dead_letters(server: EmulatorServer, *, receives: int = 1, **attributes: str) -> tuple[Queue, Queue]:
-    """Create a queue that gives messages up after so many receives, and the queue of its dead letters."""
+    """Create a queue that moves messages to its dead letters after so many receives, and the dead-letter queue."""
     dead_letters = queue(server)
     policy = json.dumps({"deadLetterTargetArn": dead_letters.arn, "maxReceiveCount": receives})
     return queue(server, RedrivePolicy=policy, **attributes), dead_letters
 
 
 def dead_letter(source: Queue, body: str = "letter", **options: Any) -> str:
-    """Send a message that its queue gives up at once, and return its id."""
+    """Send a message that becomes a dead letter at once, and return its id."""
     message_id = source.send(body, **options)
     source.receive(VisibilityTimeout=0)
     source.receive(VisibilityTimeout=0)

@@ -1,4 +1,4 @@
-"""The emulator's process: what it binds, what reaches it, and that nothing is left of it."""
+"""The emulator's process: what it binds, what reaches it, and that it leaves nothing behind."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What AWS refuses, the emulator refuses: each guard beside the gap that it closes in stock MiniStack."""
+"""The emulator refuses what AWS refuses: each guard next to the gap that it closes in stock MiniStack."""
 
 import base64
 import hashlib
@@ -92,7 +92,7 @@ def queue_resource(**properties: Any) -> dict[str, Any]:
 
 
 def event_source_resources(queue: dict[str, Any], timeout: int = 30, **mapping: Any) -> dict[str, Any]:
-    """Return the resources of a function that a queue feeds."""
+    """Return the resources of a function with a queue as its event source."""
     function = {"Runtime": "python3.13", "Handler": "index.handler", "Role": ROLE, "Timeout": timeout}
     source = {"FunctionName": {"Ref": "Worker"}, "EventSourceArn": {"Fn::GetAtt": ["Queue", "Arn"]}}
     return {
@@ -251,7 +251,7 @@ UNDERSTOOD_AS_SUCCESS: dict[str, Any] = {
 
 
 def is_deleted_after(server: EmulatorServer, response: Any) -> bool:
-    """Let a function answer a batch of one message so, and return whether Lambda then deletes the message."""
+    """Let a function answer like this for a batch of one message; return whether Lambda then deletes the message."""
     sqs, lambda_ = server.client("sqs"), server.client("lambda")
     url, arn = create_queue(server, VisibilityTimeout="43200")
     function = unique("report")
@@ -329,7 +329,7 @@ DANGLING = {
 
 
 def missing(location: str) -> str:
-    target = "A" if "ItemProcessor" in location else "Gone"  # A state outside of a Map is no target within it.
+    target = "A" if "ItemProcessor" in location else "Gone"  # A state outside a Map is no valid target inside it.
     return (
         f"Invalid State Machine Definition: 'MISSING_TRANSITION_TARGET: Missing 'Next' target: {target} at {location}'"
     )
@@ -386,7 +386,7 @@ FILE = b"a file of which the form tells the checksum"
 def send_form(
     server: EmulatorServer, http: httpx.Client, *, file: bytes = FILE, seconds: int = 60, **changes: str
 ) -> httpx.Response:
-    """Presign a form for FILE, with all that Darkroom's forms demand, and send it with these changes."""
+    """Presign a form for FILE, with everything that Darkroom's forms require, and send it with these changes."""
     s3, bucket = server.client("s3"), unique("bucket")
     s3.create_bucket(Bucket=bucket)
     fields = {

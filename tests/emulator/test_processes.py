@@ -1,4 +1,4 @@
-"""A child process and all that it starts end with it, with their supervisor, and within their grace."""
+"""A child process and everything that it starts end with it, with their supervisor, and within the grace period."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from embedded_aws.failures import CommandFailed
 from embedded_aws.processes import Child, Interrupted, Interrupts, run
 from tests.local.local_stack import REPOSITORY, LocalStack, wait_until
 
-# Started by a shell that does not wait for them: one in a session of its own, one that ignores SIGTERM.
+# Started by a shell that does not wait for them: one in its own session, one that ignores SIGTERM.
 _DAEMONS = "setsid sleep 600 & sh -c 'trap \"\" TERM; sleep 600' & touch started; wait"
 
 
@@ -103,7 +103,7 @@ def test_only_the_first_signal_is_raised_and_later_ones_change_nothing() -> None
             interrupts.check()
             with pytest.raises(Interrupted) as stop, interrupts.raised_at_once():
                 signal.raise_signal(signal.SIGTERM)
-            signal.raise_signal(signal.SIGINT)  # during the tidying up
+            signal.raise_signal(signal.SIGINT)  # during the clean-up
             assert stop.value.exit_status == 128 + signal.SIGTERM
             with pytest.raises(Interrupted):
                 interrupts.pause(600)

@@ -1,4 +1,4 @@
-"""What AWS does, the emulator does: each shim beside the gap that it closes in stock MiniStack."""
+"""The emulator does what AWS does: each shim next to the gap that it closes in stock MiniStack."""
 
 import os
 from typing import Any
@@ -379,7 +379,7 @@ def test_a_request_whose_event_is_too_large_never_reaches_the_function(
         assert (answer.status_code, answer.json()) == (413, {"message": "Request Entity Too Large"})
         group = f"/aws/lambda/{physical_id(emulator, name, 'Echo')}"
         assert not emulator.client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
-        # Base64 makes 4/3 of it: 4.6 MB of photo still fit into 6 MB of event.
+        # Base64 makes it 4/3 as large: 4.6 MB of photo still fit into 6 MB of event.
         assert http.post(f"{emulator.front_url}/images", content=bytes(4_600_000)).status_code == 200
 
 
@@ -450,7 +450,7 @@ def test_a_function_sees_the_variables_that_lambda_defines_and_its_own(emulator:
         *("LAMBDA_TASK_ROOT", "LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TZ"),
     }
     of_the_emulator = {"AWS_ENDPOINT_URL", "HOME", "TMPDIR"}
-    of_python = {"LC_CTYPE"}  # Python sets it where the machine has no locale named LANG (PEP 538).
+    of_python = {"LC_CTYPE"}  # Python sets it if the machine has no locale named LANG (PEP 538).
     assert set(variables) - of_python == defined_by_lambda | of_the_emulator | {"OWN"}
     assert variables["AWS_ENDPOINT_URL"] == emulator.gateway_url
     assert variables["AWS_EXECUTION_ENV"] == "AWS_Lambda_python3.13"

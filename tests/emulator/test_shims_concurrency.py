@@ -1,4 +1,4 @@
-"""How many invocations run at once, and what becomes of the others: each shim beside the gap that it closes."""
+"""How many invocations run at once, and what happens to the others: each shim next to the gap that it closes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
 BOUND = 2
 
-# Asks for each request.
+# Runs once per request.
 AUTHORIZER = {
     "type": "request",
     "authorizerPayloadFormatVersion": "2.0",
@@ -41,7 +41,7 @@ AUTHORIZER = {
     "authorizerResultTtlInSeconds": 0,
 }
 
-# Notes that it has begun, and with what; ends once its folder has a file `open`.
+# Records that it has begun, and its event; ends once its folder has a file `open`.
 GATED = """
 import json, os, pathlib, time
 
@@ -80,7 +80,7 @@ class Gated:
         return {json.loads(file.read_text())["pid"] for file in self.folder.glob("began-*")}
 
     def open(self) -> None:
-        """Let all invocations end, also later ones."""
+        """Let all invocations end, later ones too."""
         (self.folder / "open").touch()
 
     def send(self, event: Any) -> None:
@@ -90,11 +90,11 @@ class Gated:
         )
 
     def forbid(self) -> None:
-        """Let nothing of it run."""
+        """Allow no invocation of it."""
         self.server.client("lambda").put_function_concurrency(FunctionName=self.name, ReservedConcurrentExecutions=0)
 
     def allow(self) -> None:
-        """Take that back."""
+        """Undo that."""
         self.server.client("lambda").delete_function_concurrency(FunctionName=self.name)
 
     def throttles(self) -> float:
@@ -112,12 +112,12 @@ def gated(server: EmulatorServer, folder: Path, **configuration: Any) -> Gated:
 
 
 def flood(function: Gated, clients: ThreadPoolExecutor, requests: int) -> list[Future[Any]]:
-    """Ask for so many invocations at once."""
+    """Request so many invocations at once."""
     return [clients.submit(invoke, function.server, function.name, {"number": number}) for number in range(requests)]
 
 
 def processes_of(server: EmulatorServer) -> set[int]:
-    """The processes in which an emulator runs functions: its children, but for one of Python's own."""
+    """The processes in which an emulator runs functions: its children, without Python's own."""
     found = set()
     for tasks in Path(f"/proc/{server.process.pid}/task").glob("*/children"):
         for pid in tasks.read_text().split():
@@ -173,7 +173,7 @@ def gated_api(api: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def occupy(function: Gated, url: str, http: httpx.Client, **options: Any) -> None:
-    """Have as many invocations as there may be, all by clients that have gone away."""
+    """Start the maximum number of invocations, all by clients that then disconnect."""
     while len(function.began()) < BOUND:
         with suppress(httpx.ReadTimeout):
             http.get(url, timeout=httpx.Timeout(10, read=0.3), **options)
@@ -337,7 +337,7 @@ def test_an_asynchronous_invocation_that_is_throttled_for_longer_than_its_event_
 
 
 def rule_for(function: Gated) -> Callable[[int], None]:
-    """Lead events to a function, and return what sends one."""
+    """Direct events to a function, and return a function that sends one."""
     events, source = function.server.client("events"), f"test.{function.name}"
     events.put_rule(Name=function.name, EventPattern=json.dumps({"source": [source]}))
     arn = f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:{function.name}"
@@ -380,7 +380,7 @@ def test_the_event_of_a_rule_whose_function_is_throttled_arrives_later(
 
 
 def throttled_batch(server: EmulatorServer, folder: Path) -> tuple[Gated, Queue]:
-    """Have a function that may run once and does, and a queue whose message it therefore could not take."""
+    """A function that may run only once and does, and a queue whose message it therefore could not take."""
     function, source = gated(server, folder), queue(server, VisibilityTimeout="600")
     lambda_ = server.client("lambda")
     lambda_.put_function_concurrency(FunctionName=function.name, ReservedConcurrentExecutions=1)
@@ -425,7 +425,7 @@ def test_a_batch_that_is_throttled_until_its_messages_are_visible_again_returns_
     function.send({"Records": []})
     wait_until(function.began, "it runs")
     mapping = lambda_.create_event_source_mapping(EventSourceArn=source.arn, FunctionName=function.name)["UUID"]
-    source.send("one")  # what is left of its visibility timeout is the function's timeout: too little for a second try
+    source.send("one")  # its remaining visibility timeout is the function's timeout: too little for a second try
 
     def outcome() -> str:
         result: str = lambda_.get_event_source_mapping(UUID=mapping).get("LastProcessingResult", "")
@@ -437,7 +437,7 @@ def test_a_batch_that_is_throttled_until_its_messages_are_visible_again_returns_
 
 
 def error_of_task(function: Gated) -> tuple[str, str]:
-    """What a state machine is reported a task whose function is throttled."""
+    """The error that a state machine gets for a task whose function is throttled."""
     arn = f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:{function.name}"
     definition = {"StartAt": "Task", "States": {"Task": {"Type": "Task", "Resource": arn, "End": True}}}
     states = function.server.client("stepfunctions")

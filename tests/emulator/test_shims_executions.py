@@ -1,4 +1,4 @@
-"""What Step Functions does, the emulator does: each shim of it beside the gap that it closes in stock MiniStack."""
+"""The emulator does what Step Functions does: each of its shims next to the gap that it closes in stock MiniStack."""
 
 import json
 import time
@@ -148,7 +148,7 @@ DEFINITION = "Comment: in YAML\nStartAt: Done\nStates:\n  Done: {Type: Pass, Res
 
 
 def of_a_stack(server: EmulatorServer, definition: str) -> dict[str, Any]:
-    """What a stack needs to have a machine whose definition is a file."""
+    """The resources that a stack needs for a machine whose definition is a file."""
     server.client("s3").create_bucket(Bucket="definitions")
     server.client("s3").put_object(Bucket="definitions", Key="machine", Body=definition.encode())
     properties = {
@@ -192,7 +192,7 @@ def counted(server: EmulatorServer, arn: str) -> dict[str, float]:
 
 
 def one_of_each(server: EmulatorServer) -> str:
-    """A machine that has succeeded once, failed once and been stopped once."""
+    """A machine with executions that succeeded, failed and were stopped, one each."""
     arn = created(
         server,
         {

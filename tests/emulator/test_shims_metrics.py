@@ -1,4 +1,4 @@
-"""What CloudWatch does, the emulator does: metrics that nobody puts, and alarms that nobody sets."""
+"""The emulator does what CloudWatch does: metrics without PutMetricData, and alarms without SetAlarmState."""
 
 import json
 import time
@@ -76,9 +76,9 @@ def test_a_dead_letters_age_begins_with_its_move(emulator: EmulatorServer) -> No
     assert of(letters, "ApproximateAgeOfOldestMessage")[-1] <= time.time() - moved_after
 
 
-# alarm_evaluation: what datapoints say
+# alarm_evaluation: the result for given datapoints
 
-VALUES = {"X": 2.0, "0": 0.0, "-": None}  # AWS's signs for a datapoint that breaches, one that does not, and none
+VALUES = {"X": 2.0, "0": 0.0, "-": None}  # AWS's symbols for a breaching datapoint, a non-breaching one, and none
 
 
 def rule(**changes: Any) -> Rule:
@@ -484,7 +484,7 @@ def of_function(server: EmulatorServer, name: str) -> dict[str, float]:
 
 
 def throttled_once(server: EmulatorServer) -> str:
-    """Create a function that may not run, ask for it once, and return its name."""
+    """Create a function that may not run, invoke it once, and return its name."""
     name, lambda_ = f"throttled-{uuid4().hex[:8]}", server.client("lambda")
     create_function(server, name, FAIL_OR_NOT)
     lambda_.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
@@ -494,7 +494,7 @@ def throttled_once(server: EmulatorServer) -> str:
 
 
 def consumed_once(server: EmulatorServer) -> str:
-    """Create a function that a queue invokes once, and return its name once it did."""
+    """Create a function that a queue invokes once, and return its name afterwards."""
     name, source = f"consumer-{uuid4().hex[:8]}", queue(server)
     create_function(server, name, FAIL_OR_NOT)
     server.client("lambda").create_event_source_mapping(EventSourceArn=source.arn, FunctionName=name)

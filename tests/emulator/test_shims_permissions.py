@@ -1,4 +1,4 @@
-"""What IAM's evaluation lacks on stock MiniStack, and what the shims make of it: TLS, batches, customers' keys."""
+"""What IAM's evaluation lacks on stock MiniStack, and how the shims correct it: TLS, batches, customers' keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatorServer]:
 
 
 def client(server: EmulatorServer, service: str, lent: dict[str, str] | None = None, *, plain: bool = False) -> Any:
-    """A client with a role's credentials, or with the account's; `plain` speaks http to AWS."""
+    """A client with a role's credentials, or with the account's; `plain` uses http for AWS."""
     made = isolated_clients(
         server.gateway_url,
         REGION,
@@ -130,7 +130,7 @@ def test_a_batch_needs_the_permission_of_the_single_action(emulator: EmulatorSer
 
 
 def stream(server: EmulatorServer) -> None:
-    """Write to a log group by a policy that names it as AWS says."""
+    """Write to a log group with a policy that names it as AWS documents."""
     group = f"group-{uuid4().hex[:8]}"
     client(server, "logs").create_log_group(logGroupName=group)
     (made,) = client(server, "logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
@@ -151,7 +151,7 @@ def test_a_log_group_is_named_with_all_that_is_in_it(emulator: EmulatorServer) -
 
 
 def key(server: EmulatorServer, *services: str) -> str:
-    """A new key, whose policy leaves it to IAM and names these services."""
+    """A new key, whose policy delegates to IAM and names these services."""
     account = {"Effect": "Allow", "Principal": {"AWS": ROOT}, "Action": "kms:*", "Resource": "*"}
     named = [{**allow("kms:GenerateDataKey", "kms:Decrypt"), "Principal": {"Service": service}} for service in services]
     arn: str = client(server, "kms").create_key(Policy=document(account, *named))["KeyMetadata"]["Arn"]
@@ -215,7 +215,7 @@ def test_whoever_may_not_use_the_key_gets_nothing_from_a_store(emulator: Emulato
 
 
 def notified(server: EmulatorServer, *services: str) -> None:
-    """Have S3 tell an encrypted queue, whose own policy lets it."""
+    """Make S3 notify an encrypted queue, whose own policy allows it."""
     sqs, arn = client(server, "sqs"), key(server, *services)
     url = sqs.create_queue(QueueName=f"queue-{uuid4().hex[:8]}", Attributes={"KmsMasterKeyId": arn})["QueueUrl"]
     told = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -247,7 +247,7 @@ AES = {
 
 
 def of_a_stack(bucket: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
-    """A bucket and a table with these properties more."""
+    """A bucket and a table with these additional properties."""
     needed = {
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],

@@ -1,4 +1,4 @@
-"""What SQS does, the emulator does: each shim of it beside the gap that it closes in stock MiniStack."""
+"""The emulator does what SQS does: each of its shims next to the gap that it closes in stock MiniStack."""
 
 import json
 import subprocess
@@ -99,7 +99,7 @@ def test_visibility_changes_only_while_a_message_is_in_flight(emulator: Emulator
     assert some.counts() == (1, 0)
 
 
-# What a look through dead letters leans on. MiniStack does it; these tests say when it no longer does.
+# What looking through dead letters depends on. MiniStack does it; these tests fail when it no longer does.
 
 
 def test_dead_letters_that_are_taken_and_given_back_are_there_again_and_can_be_deleted(
@@ -287,8 +287,8 @@ def test_a_move_that_cannot_be_is_refused(emulator: EmulatorServer) -> None:
 
 # queue_atomicity
 
-# Deletes one message while another thread sends one, at the moment at which the list of those that stay is complete and
-# not yet in its place.
+# Deletes one message while another thread sends one, at the moment when the list of the remaining ones is complete but
+# not yet stored.
 SEND_WHILE_DELETING = """
 import sys, threading
 from pathlib import Path
@@ -342,7 +342,7 @@ def test_a_message_that_is_sent_while_another_is_deleted_stays(tmp_path: Path) -
     assert sent_while_deleting("corrected", tmp_path) == "['sent']"
 
 
-# How functions take messages. MiniStack does it; these tests say when it no longer does.
+# How functions receive messages. MiniStack does it; these tests fail when it no longer does.
 
 WORKER = """
 import os, signal, time
@@ -366,7 +366,7 @@ def handler(event, context):
 
 
 def consume(source: Queue, folder: Path, **configuration: Any) -> str:
-    """Let a function take a queue's messages, and return the mapping's id."""
+    """Connect a function to a queue, and return the mapping's id."""
     name = f"worker-{uuid4().hex[:8]}"
     create_function(source.server, name, WORKER, Timeout=1, Environment={"Variables": {"FOLDER": str(folder)}})
     identifier: str = source.server.client("lambda").create_event_source_mapping(
@@ -420,7 +420,7 @@ def handler(event, context):
 
 
 def batches_of(source: Queue, folder: Path, bodies: Sequence[str], **configuration: Any) -> list[list[int]]:
-    """Let a function with this batch size and window take these messages; how many each batch has, and its bytes."""
+    """Let a function with this batch size and window take these messages; return the count and bytes of each batch."""
     for body in bodies:
         source.send(body)
     name = f"counter-{uuid4().hex[:8]}"
@@ -469,7 +469,7 @@ def mapping_of_a_stack(source: Queue, folder: Path, workers: str) -> dict[str, A
 
 
 def workers_of(source: Queue) -> list[Any]:
-    # As it stands in the answer: the SDK makes a number of it.
+    # The raw text of the answer: the SDK would convert it to a number.
     url = f"{source.server.gateway_url}/2015-03-31/event-source-mappings/"
     mappings = httpx.get(url, params={"EventSourceArn": source.arn}, trust_env=False).json()["EventSourceMappings"]
     return [mapping["ScalingConfig"]["MaximumConcurrency"] for mapping in mappings]
@@ -478,7 +478,7 @@ def workers_of(source: Queue) -> list[Any]:
 def test_gap_stock_takes_the_concurrency_of_a_parameter_for_text(stock: EmulatorServer, tmp_path: Path) -> None:
     some = queue(stock)
     with stack(stock, mapping_of_a_stack(some, tmp_path, "2")):
-        assert workers_of(some) == ["2"]  # which no poll survives: it is compared with a number
+        assert workers_of(some) == ["2"]  # every poll fails on it: it is compared with a number
 
 
 def test_a_mappings_concurrency_may_come_from_a_parameter(emulator: EmulatorServer, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 Standard input is JSON: `sources` (paths), `recipe`, and `jobs`, one per process. The last job runs in this process, the
 others in children that are forked as soon as the engine is imported; `alone` is a recipe for the last job and the first
-source. Standard output is a line of JSON a job.
+source. Standard output is a line of JSON per job.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from darkroom.imaging import develop
 
 
 def digests(sources: dict[str, bytes], recipe: Recipe, job: dict[str, Any]) -> dict[str, str]:
-    """The variants of all sources, after and beside whatever else the job says."""
+    """The variants of all sources, after and in parallel with whatever else the job says."""
     os.sched_setaffinity(0, job["processors"])
     if job["another_job_before"]:
         develop([*sources.values()][-1], Recipe(variants=recipe.variants[:1]))

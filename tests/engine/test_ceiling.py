@@ -1,4 +1,4 @@
-"""Files under a ceiling of bytes: a lower quality first, then a smaller picture, and a notice of either."""
+"""Files under a ceiling of bytes: first a lower quality, then a smaller picture, and a notice for either."""
 
 import random
 

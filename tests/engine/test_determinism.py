@@ -1,4 +1,4 @@
-"""The same file and recipe give the same bytes: in any process, on any number of cores, after and beside any work."""
+"""The same file and recipe give the same bytes: in any process, on any number of cores, after and during other work."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ RECIPE: dict[str, Any] = {
     ]
 }
 
-# Where an encoder may divide a picture among threads it starts at half a megapixel, and only for as many as there are
-# processors. The file must not tell how many there were.
+# An encoder that may divide a picture among threads starts to at half a megapixel, and only for as many threads as
+# there are processors. The file must not show how many there were.
 LARGE = {"name": "large-avif", "width": 1024, "height": 1024, "enlarge": True, "format": "avif", "effort": "fast"}
 
 ENVIRONMENTS: tuple[dict[str, str], ...] = (
@@ -47,7 +47,7 @@ ENVIRONMENTS: tuple[dict[str, str], ...] = (
     {"VIPS_CONCURRENCY": "1"},
     {"VIPS_CONCURRENCY": "4"},
     {"MALLOC_ARENA_MAX": "1"},
-    # Fresh and freed memory is filled with a byte: whoever reads what it never wrote is found out.
+    # Fresh and freed memory is filled with a byte: this reveals reads of uninitialised memory.
     {"MALLOC_PERTURB_": "85"},
     {"MALLOC_PERTURB_": "170", "VIPS_CONCURRENCY": "4"},
     {"PYTHONMALLOC": "malloc", "MALLOC_MMAP_THRESHOLD_": "4096"},
@@ -56,7 +56,7 @@ ENVIRONMENTS: tuple[dict[str, str], ...] = (
 
 
 def photo() -> bytes:
-    """A phone's: Display P3, halved chroma, stored on its side."""
+    """A phone's photo: Display P3, halved chroma, stored on its side."""
     picture = SPACES["display-p3"].encode(scenes.scene(320, 240))
     segments = [
         jpeg_files.exif_segment(exif(6)),
@@ -66,7 +66,7 @@ def photo() -> bytes:
 
 
 def drawing() -> bytes:
-    """Half transparent, 16 bits deep."""
+    """A half-transparent picture with 16 bits of depth."""
     samples = np.dstack([scenes.scene(150, 100), scenes.alpha_scene(150, 100)])
     return png_files.png(levels(samples, 65535), png_files.RGBA, depth=16)
 
@@ -86,12 +86,12 @@ def jobs() -> list[dict[str, Any]]:
 
 
 def in_a_fresh_interpreter(number: int, its_jobs: tuple[dict[str, Any], ...], folder: Path) -> list[dict[str, str]]:
-    """The digests of some jobs that share an interpreter of their own, with an environment of its own."""
+    """The digests of some jobs that share their own interpreter, with its own environment."""
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join(sys.path),
         "PYTHONHASHSEED": str(number),
-        # Compiled once for all of them: what they do counts here, not how long they take to begin.
+        # Compiled once for all of them: their results matter here, not how long they take to start.
         "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
         **ENVIRONMENTS[number % len(ENVIRONMENTS)],
     }
@@ -117,7 +117,7 @@ def test_a_hundred_processes_make_the_same_bytes_of_every_variant(tmp_path: Path
     (tmp_path / "photo.jpg").write_bytes(photo())
     (tmp_path / "drawing.png").write_bytes(drawing())
     shares = list(batched(jobs(), JOBS_AN_INTERPRETER, strict=False))
-    results = in_a_fresh_interpreter(0, shares[0], tmp_path)  # alone: it compiles what the others load
+    results = in_a_fresh_interpreter(0, shares[0], tmp_path)  # first, alone: it compiles what the others load
     with ThreadPoolExecutor(max_workers=2) as pool:
         numbers = range(1, len(shares))
         for more in pool.map(in_a_fresh_interpreter, numbers, shares[1:], [tmp_path] * len(numbers)):
@@ -143,7 +143,7 @@ def test_developing_twice_in_one_process_gives_the_same_result() -> None:
 
 
 def test_different_pictures_and_qualities_do_differ() -> None:
-    """The other tests would hold for an engine that ignored its input."""
+    """The other tests would pass for an engine that ignored its input."""
     one = develop(photo(), Recipe.model_validate(RECIPE)).variants
     other = develop(drawing(), Recipe.model_validate(RECIPE)).variants
     assert all(a.body != b.body for a, b in zip(one, other, strict=True))

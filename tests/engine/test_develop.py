@@ -76,14 +76,14 @@ def near(pixel: Any, expected: tuple[int, ...], tolerance: int = 12) -> bool:
 
 
 def test_a_colour_profile_is_honoured() -> None:
-    # A profile whose red and green primaries are swapped: red pixels of such a file are green to the eye.
+    # A profile with swapped red and green primaries: red pixels of such a file look green.
     linear = Image.new("RGB", (20, 20), (255, 0, 0))
     swapped = swapped_primaries(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
     assert near(one(encoded(linear, "PNG", icc_profile=swapped)).getpixel((5, 5)), (0, 255, 0), tolerance=40)
 
 
 def swapped_primaries(profile: bytes) -> bytes:
-    """The sRGB profile with the places of its red and green colorants exchanged."""
+    """The sRGB profile with its red and green colorants exchanged."""
     table = bytearray(profile)
     count = struct.unpack_from(">I", table, 128)[0]
     for index in range(count):
@@ -146,7 +146,7 @@ def test_webp_keeps_transparency() -> None:
 
 
 def test_hidden_colours_do_not_bleed_into_edges() -> None:
-    image = Image.new("RGBA", (200, 200), (0, 255, 0, 0))  # green that nobody can see
+    image = Image.new("RGBA", (200, 200), (0, 255, 0, 0))  # invisible green
     image.paste((255, 255, 255, 255), (50, 50, 150, 150))
     small = one(encoded(image, "PNG"), width=21, height=21).convert("RGBA")
     for x in range(21):

@@ -1,4 +1,4 @@
-"""Encoding: the settings of each effort, and nothing in the file but the picture."""
+"""Encoding: the settings of each effort, and nothing in the file except the picture."""
 
 import io
 import random

@@ -1,4 +1,4 @@
-"""Mutants: a thousand of them always end well, they are the same everywhere, and a bad end would be seen."""
+"""Mutants: a thousand of them always end well, they are the same everywhere, and a bad end would be noticed."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def test_every_mutant_is_developed_or_refused_with_a_code() -> None:
     assert len(results) == 1000
     problems = {result.name: (problem, result.detail) for result in results if (problem := problem_of(result))}
     assert problems == {}
-    # Mutants that were all refused at once, or all developed, would attack nothing.
+    # If all mutants were refused at once, or all developed, they would test nothing.
     developed = {result.format for result in results if result.outcome == DEVELOPED}
     refused = {result.format for result in results if result.outcome != DEVELOPED}
     assert developed == refused == FORMATS
@@ -82,7 +82,7 @@ def test_a_worker_that_dies_is_named_with_its_input_and_replaced() -> None:
 
 
 def test_an_input_that_takes_too_much_memory_is_named_and_the_next_one_is_not() -> None:
-    # Nobody looks while it works: the high-water mark alone tells.
+    # Nothing polls while it works: only the high-water mark shows it.
     with Worker(memory_limit=512 * MEGABYTE, poll_seconds=3600) as worker:
         worker.attack(mutant_attack(1, seed=SEED))
         worker.memory_limit = worker.baseline_bytes + 60 * MEGABYTE

@@ -1,4 +1,4 @@
-"""The golden set: the pixels that come out, read by decoders that are not the engine's, against known true colours."""
+"""The golden set: the resulting pixels, read by decoders that are not the engine's, against known true colours."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def full_size(name: str) -> Developed:
 
 
 def hold(got: Array, expected: Array, *bounds: Bounds) -> None:
-    """Asserts that two pictures lie no farther apart than all bounds together."""
+    """Asserts that two pictures differ by no more than all bounds together."""
     mean, most = reference.apart(got, expected)
     told = "; ".join(one.why for one in bounds)
     assert mean <= sum(one.mean for one in bounds), f"mean {mean:.2f}, most {most:.1f}: {told}"
@@ -101,7 +101,7 @@ def test_every_pixel_shows_its_true_colour(name: str) -> None:
     hold(picture, truth(case), case.loss, case.conversion, EXACT)
     if case.read is not None:
         read = reference.rgba(*case.read(case.body), case.meaning)
-        hold(read, truth(case), case.loss, EXACT)  # the file holds what was put into it
+        hold(read, truth(case), case.loss, EXACT)  # the file contains what was put into it
         hold(picture, np.rint(read), case.conversion, EXACT)
 
 
@@ -202,7 +202,7 @@ def test_formats_with_alpha_keep_it(name: str, output: str) -> None:
     quality, bounds = OUTPUTS[output]
     picture, true = pixels(case.body, width=case.size[0], format=output, quality=quality), truth(case)
     assert np.abs(picture[..., 3] - true[..., 3]).max() <= (4 if output == "avif" else 0)
-    # Hidden colours are free, and encoders of blocks use that: next to what is clear, colours lie further off.
+    # Hidden colours may change, and block encoders use that: next to clear pixels, colours differ more.
     weighed = Bounds(mean=bounds.mean, most=4 * bounds.most, why=bounds.why)
     hold(picture, true, weighed, case.conversion, EXACT)
 
@@ -225,7 +225,7 @@ def test_the_background_shows_through_where_jpeg_has_no_alpha(name: str, backgro
 # ── Fits, gravities, focal points: where the picture comes to lie ─────────────────────────────────────────────────────
 
 SOURCE = (120, 80)
-"""Chosen so that every expected place below is a whole number of pixels: nothing hangs on how halves are rounded."""
+"""Chosen so that every expected place below is a whole number of pixels: nothing depends on how halves are rounded."""
 
 COMPASS = {
     "northwest": (0.0, 0.0),
@@ -250,7 +250,7 @@ def map_file(file_format: str = "png") -> bytes:
 
 @cache
 def clear_map_file() -> bytes:
-    """The map, half opaque everywhere: transparency is kept apart from what is filled up."""
+    """The map, half opaque everywhere: distinguishes transparency from padding."""
     samples = np.dstack([scenes.map_of_places(*SOURCE), np.full(SOURCE[::-1], 0.6)])
     return png_files.png(levels(samples), png_files.RGBA)
 
@@ -258,9 +258,9 @@ def clear_map_file() -> bytes:
 def expected_map(
     size: tuple[int, int], scale: tuple[float, float], at: tuple[float, float], background: tuple[int, ...]
 ) -> tuple[Array, Array]:
-    """The picture of a variant of `size` in which the source, scaled, has its corner `at`; and where the source is.
+    """The picture of a variant of `size` in which the scaled source has its corner `at`; and where the source is.
 
-    The map is a formula, so it is not resampled: each pixel of the variant is asked which place it shows.
+    The map is a formula, so it is not resampled: it is evaluated for the place that each pixel of the variant shows.
     """
     y, x = np.mgrid[0 : size[1], 0 : size[0]] + 0.5
     source_x = (x - at[0]) / scale[0] / SOURCE[0]
@@ -291,7 +291,7 @@ def check_place(
     hold(picture, expected, bounds)
     if not inside.all():
         assert np.array_equal(picture[~inside], expected[~inside])  # not a pixel too many or too few
-    # The ramps tell shifts far smaller than a pixel, half an output pixel among them.
+    # The ramps reveal shifts far smaller than a pixel, such as half an output pixel.
     for axis in (0, 1):
         levels_a_pixel = 0.8 * 255 / (SOURCE[axis] * scale[axis])
         shift = (picture - expected)[..., axis][inside].mean() / levels_a_pixel
@@ -359,7 +359,7 @@ def test_cover_fills_the_box_and_keeps_the_side_of_its_gravity(
 
 @pytest.mark.parametrize(("x", "left"), [(0.0, 0), (0.25, 0), (0.5, 10), (0.6, 16), (0.65, 19), (0.75, 20), (1.0, 20)])
 def test_cover_keeps_a_focal_point_as_near_to_the_middle_as_the_picture_reaches(x: float, left: int) -> None:
-    # 120×80 → 60×40, of which 40 columns stay.
+    # 120×80 → 60×40, of which 40 columns remain.
     check_place((40, 40), (0.5, 0.5), (-left, 0), width=40, height=40, fit="cover", gravity={"x": x, "y": 0.9})
 
 
@@ -458,7 +458,7 @@ def test_odd_sizes_fit_too(size: tuple[int, int], fit: str) -> None:
     if fit == "inside":
         assert abs(rendered.width - max(1, width * scale)) <= 0.5
         assert abs(rendered.height - max(1, height * scale)) <= 0.5
-    if fit == "cover":  # one side at least is the source's or the box's, and no side is above either
+    if fit == "cover":  # at least one side is the source's or the box's, and no side exceeds either
         assert rendered.width <= width and rendered.height <= height
     mean = samples.reshape(-1, 3).mean(axis=0)
     if fit in ("inside", "exact"):
@@ -478,7 +478,7 @@ def test_variants_of_one_recipe_do_not_disturb_each_other() -> None:
     together = develop(map_file(), Recipe(variants=variants)).variants
     for spec, rendered in zip(variants, together, strict=True):
         alone = develop(map_file(), Recipe(variants=(spec,))).variants[0]
-        # A cascade scales in steps, each rounded to whole levels, and a ramp's edge is bent by each.
+        # A cascade scales in steps, each rounded to whole levels, and each bends a ramp's edge.
         steps = Bounds(mean=0.6, most=6, why="steps of a cascade")
         hold(decoded(rendered.body, "png"), decoded(alone.body, "png"), steps)
 
@@ -503,7 +503,8 @@ def big_jpeg(sampling: str) -> bytes:
 def test_a_jpeg_shrunk_while_it_is_decoded_neither_shifts_nor_changes_colour(width: int, sampling: str) -> None:
     picture = pixels(big_jpeg(sampling), width=width, format="png")
     expected = reference.rgba(small_picture(width, picture.shape[0]), None)
-    # Four corner colours over so few pixels are up to 8 levels a pixel: half a pixel's shift would be 2 on the mean.
+    # Four corner colours over so few pixels change by up to 8 levels per pixel: half a pixel's shift would be 2 on
+    # average.
     hold(picture, expected, Bounds(mean=1.0, most=12, why="JPEG at quality 97, and the decoder's own filter"))
 
 
@@ -530,13 +531,13 @@ def test_a_pattern_too_fine_for_the_variant_turns_into_an_even_tone(width: int, 
     checks = ((x + y) % 2 * 160 + 40).astype(np.uint8)
     body = png_files.png(checks, png_files.GREY) if file_format == "png" else jpeg_files.jpeg(checks)
     picture = pixels(body, width=width, format="png")[4:-4, 4:-4, 0]
-    # A weight or so of a kernel of this few samples is left over; nearest or bilinear would leave all of ±80.
+    # About one weight of a kernel with this few samples remains; nearest or bilinear would leave all of ±80.
     assert np.abs(picture - 120).max() < (30 if width > 128 else 6)
 
 
 @pytest.mark.parametrize("kind", ["png", "png-16-bit", "png-display-p3", "webp", "webp-shrunk", "gif-like"])
 def test_what_is_hidden_does_not_bleed_into_edges(kind: str) -> None:
-    """A grey disc on a green that nobody can see: wherever something shows, it must be grey."""
+    """A grey disc on invisible green: every visible pixel must be grey."""
     y, x = np.mgrid[0:200, 0:200]
     opacity = np.clip(80.5 - np.hypot(x - 99.5, y - 89.5), 0, 1)
     if kind == "gif-like":
@@ -555,9 +556,9 @@ def test_what_is_hidden_does_not_bleed_into_edges(kind: str) -> None:
         picture = pixels(body, width=width, format="png")
         shown = picture[picture[..., 3] > 0]
         spread = shown[:, :3].max(axis=1) - shown[:, :3].min(axis=1)
-        # A colour weighed by its alpha is a whole level: undone, that is up to 255 / alpha.
+        # A colour weighted by its alpha is a whole level: undone, that is up to 255 / alpha.
         assert np.all(spread <= 1 + 255 / shown[:, 3])
-        # Lanczos overshoots by up to a seventh at a hard edge; alpha is cut at opaque there, and colours are not.
+        # Lanczos overshoots by up to a seventh at a hard edge; alpha is clipped at opaque there, but colours are not.
         assert 204 - 4 <= shown[shown[:, 3] > 250][:, 0].min() <= shown[:, 0][shown[:, 3] > 250].max() <= 204 * 8 / 7
         assert 0 < (picture[..., 3] == 0).mean() < 0.9
 
@@ -565,7 +566,7 @@ def test_what_is_hidden_does_not_bleed_into_edges(kind: str) -> None:
 @pytest.mark.parametrize("width", [150, 100, 50, 40])
 @pytest.mark.parametrize("hidden", [0.0, 1.0], ids=["black", "white"])
 def test_what_a_lossy_webp_hides_does_not_bleed_into_edges(hidden: float, width: int) -> None:
-    """libwebp's own scaling weighs by alpha only where the file is lossless."""
+    """libwebp's own scaling weights by alpha only if the file is lossless."""
     y, x = np.mgrid[0:200, 0:200]
     opacity = np.clip(80.5 - np.hypot(x - 99.5, y - 89.5), 0, 1)
     samples = levels(np.dstack([np.where(opacity[..., None] > 0, [0.4, 0.5, 0.6], [hidden] * 3), opacity]))
@@ -576,7 +577,7 @@ def test_what_a_lossy_webp_hides_does_not_bleed_into_edges(hidden: float, width:
 
 
 def exact_webp(samples: Array, **options: Any) -> bytes:
-    """A file with the colours of clear pixels as they are; imagecodecs evens them out."""
+    """A file that keeps the colours of clear pixels; imagecodecs would even them out."""
     file = io.BytesIO()
     Image.fromarray(samples).save(file, "WEBP", exact=True, **{"lossless": True, **options})
     return file.getvalue()

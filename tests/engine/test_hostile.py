@@ -1,4 +1,4 @@
-"""Files that are made to break a decoder: each ends as it should, within 512 MB, in a process of its own."""
+"""Files made to break a decoder: each ends as it should, within 512 MB, in its own process."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ def test_large_hostile_files_end_as_they_should() -> None:
 
 @pytest.mark.parametrize("name", ["webp-4000x3000-lossless", "webp-24mp-lossy-alpha"])
 def test_a_large_sound_file_is_not_refused_by_a_new_process(name: str) -> None:
-    """What others leave of free memory hides how much a decoder asks for."""
+    """Free memory left by earlier inputs hides how much a decoder asks for."""
     (result,) = attacks([hostile_attack(hostile_cases()[name])], jobs=1)
     assert (result.outcome, result.detail) == ("developed", "")
 

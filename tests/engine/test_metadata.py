@@ -1,4 +1,4 @@
-"""Nothing leaves but the picture: no EXIF, place, XMP, IPTC, profile, comment, thumbnail, resolution or time."""
+"""Nothing leaves except the picture: no EXIF, place, XMP, IPTC, profile, comment, thumbnail, resolution or time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def profile(description: bytes) -> bytes:
 
 
 def jpeg(secrets: bool) -> bytes:
-    """A phone's photo with everything that software is known to hang onto one."""
+    """A phone's photo with everything that software is known to attach to one."""
     jfif = jpeg_files.JFIF
     description = SECRET if secrets else b"X" * len(SECRET)
     segments = [jfif, *jpeg_files.icc_segments(profile(description))]
@@ -81,7 +81,7 @@ def jpeg(secrets: bool) -> bytes:
             (0xEF, SECRET),
         ]
     file = jpeg_files.jpeg(PICTURE, segments=segments)
-    # Phones put a second picture, or a film, behind the first.
+    # Phones put a second picture, or a film, after the first.
     return file + (jpeg_files.jpeg(PICTURE[::-1], segments=[(jpeg_files.COM, SECRET)]) + SECRET if secrets else b"")
 
 
@@ -229,7 +229,7 @@ def test_a_jpeg_has_no_segment_that_decoding_does_not_need(source: str, variant:
     assert needed <= set(markers) <= needed | frame | restarts | jfif
     for marker, data in segments:
         if marker == 0xE0:
-            # JFIF says which way colours are meant. No resolution of the source's, and no thumbnail.
+            # JFIF states the colour model. No resolution of the source's, and no thumbnail.
             assert data in JFIF_WITHOUT_WORDS, data
 
 
@@ -237,7 +237,7 @@ JFIF_WITHOUT_WORDS = {
     b"JFIF\0\x01\x01" + struct.pack(">BHHBB", units, density, density, 0, 0)
     for units, density in ((0, 1), (1, 72), (2, 10), (2, 28))
 }
-"""Shape of a pixel, or resolutions that encoders assume; the sources of these tests say 300 dots an inch."""
+"""Pixel shape, or resolutions that encoders assume; the sources of these tests say 300 dots per inch."""
 
 
 @pytest.mark.parametrize("variant", ["png", "whole"])

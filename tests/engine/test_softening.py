@@ -1,4 +1,4 @@
-"""Shrinking on load: which variants are given a higher quality for it, by how much."""
+"""Shrinking on load: which variants get a higher quality because of it, and by how much."""
 
 import pytest
 import pyvips
@@ -36,7 +36,7 @@ def test_detail_is_what_changes_from_pixel_to_pixel() -> None:
 
 
 def quality_of(body: bytes, width: int) -> bytes:
-    """The quantisation tables tell the quality."""
+    """The quantisation tables reveal the quality."""
     recipe = Recipe(variants=(VariantSpec(name="one", width=width, quality=80),))
     return repr(opened(develop(body, recipe).variants[0].body).quantization).encode()  # type: ignore[attr-defined]
 

@@ -12,7 +12,7 @@ from tests.local.local_stack import shared_stack
 
 @pytest.fixture(scope="session", autouse=True)
 def docker_engine() -> str:
-    """Where the engine answers. Without one nothing can run; with CI=true the tier then fails (checks.test_tiers)."""
+    """The engine's address. Without one nothing can run; with CI=true the tier then fails (checks.test_tiers)."""
     try:
         return engine.host()
     except NoDockerEngine as missing:
@@ -21,7 +21,7 @@ def docker_engine() -> str:
 
 @pytest.fixture(scope="session")
 def stack(docker_engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedStack]:
-    """The real template, deployed, with nothing that runs by itself."""
+    """The real template, deployed, with everything disabled that runs by itself."""
     with shared_stack(tmp_path_factory.mktemp("stack")) as local:
         deployed = DeployedStack(local)
         deployed.quieten()

@@ -1,4 +1,4 @@
-"""A deployed stack in which nothing happens by itself, so that what an invocation did is all that happened."""
+"""A deployed stack in which nothing happens by itself, so that an invocation alone explains all changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeployedStack:
         self._objects, self._rows, self._queues = (local.client(service) for service in ("s3", "dynamodb", "sqs"))
 
     def quieten(self) -> None:
-        """Switch off whatever would run a function by itself."""
+        """Switch off everything that would run a function by itself."""
         functions, events = self._local.client("lambda"), self._local.client("events")
         for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
             functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
@@ -36,7 +36,7 @@ class DeployedStack:
             events.disable_rule(Name=rule["Name"])
 
     def invoke(self, function: str, event: dict[str, Any], folder: Path) -> Any:
-        """What `darkroom local invoke` answers; the test fails, with the function's log, if the function did."""
+        """The answer of `darkroom local invoke`; the test fails, with the function's log, if the function did."""
         file = folder / "event.json"
         file.write_text(json.dumps(event))
         command: list[str | Path] = [REPOSITORY / "darkroom", "local", "invoke", function, "--event", file]
@@ -85,7 +85,7 @@ class DeployedStack:
         return TenantsTable(self._rows, self.outputs["TenantsTableName"])
 
     def lose_message(self, image_id: str) -> None:
-        """Leave the image as if its message was never sent: nothing in a lane, and past its time to be looked at."""
+        """Leave the image as if its message was never sent: nothing in a lane, and overdue for a look."""
         for lane in ("FastQueueUrl", "SlowQueueUrl"):
             self._queues.purge_queue(QueueUrl=self.outputs[lane])
         self._rows.update_item(
@@ -107,11 +107,11 @@ class DeployedStack:
         return [json.loads(message["Body"]) for message in received]
 
     def put_dead_letter(self, body: str) -> None:
-        """A dead letter among those of the slow lane."""
+        """Put a dead letter among those of the slow lane."""
         self._queues.send_message(QueueUrl=self.outputs["SlowDeadLettersUrl"], MessageBody=body)
 
     def take_dead_letters(self) -> list[str]:
-        """The dead letters of the slow lane, which are gone then."""
+        """Take the dead letters of the slow lane, which removes them."""
         url, bodies = self.outputs["SlowDeadLettersUrl"], []
         for message in self._queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
             self._queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
@@ -119,17 +119,17 @@ class DeployedStack:
         return bodies
 
     def holds(self) -> dict[str, bytes]:
-        """The objects in which images wait, by their keys."""
+        """The batches in which images wait, by their keys."""
         bucket = self.outputs["HoldsBucketName"]
         listed = self._objects.list_objects_v2(Bucket=bucket).get("Contents", [])
         return {entry["Key"]: self._body(bucket, entry["Key"]) for entry in listed}
 
     def put_hold(self, key: str, dumped: bytes) -> None:
-        """An object in which images wait."""
+        """A batch in which images wait."""
         self._objects.put_object(Bucket=self.outputs["HoldsBucketName"], Key=key, Body=dumped)
 
     def turns(self) -> list[dict[str, Any]]:
-        """What the executions were started with."""
+        """The inputs of the executions."""
         client, machine = self._local.client("stepfunctions"), self.outputs["HoldBatchStateMachineArn"]
         return [
             json.loads(client.describe_execution(executionArn=execution["executionArn"])["input"])
@@ -152,6 +152,6 @@ class DeployedStack:
 
 
 def sample_event(function: str) -> dict[str, Any]:
-    """The function's event of `events/`."""
+    """The function's sample event in `events/`."""
     event: dict[str, Any] = json.loads((EVENTS / f"{function}.json").read_text())
     return event

@@ -1,4 +1,4 @@
-"""No function without a test here."""
+"""Every function has a test here."""
 
 from tests.local.local_stack import REPOSITORY
 

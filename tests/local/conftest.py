@@ -8,9 +8,9 @@ import pytest
 from tests.local.local_stack import LocalStack, shared_stack
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in this hook, and would be called before
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in this hook, and would otherwise be called first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` whatever uses the shared stack runs in one worker, so that there is one such stack."""
+    """With `--dist loadgroup` all tests that use the shared stack run in one worker, so there is only one."""
     for item in items:
         if "stack" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("stack"))
@@ -25,7 +25,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 
 @pytest.fixture
 def another_stack(stack: LocalStack, tmp_path: Path) -> LocalStack:
-    """A stack of the same checkout that does not run yet, and starts in seconds."""
+    """A stack of the same checkout that is not running yet, and starts in seconds."""
     other = LocalStack(state=tmp_path / "state")
     other.borrow_downloads(stack.state)
     return other

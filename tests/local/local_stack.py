@@ -1,4 +1,4 @@
-"""Runs `./darkroom local …` as a user does, and finds whatever of a stack still lives."""
+"""Runs `./darkroom local …` as a user does, and finds whatever of a stack is still running."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STOP_SECONDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class LocalStack(stacks.running.LocalStack):
-    """A stack of a checkout, with a state folder of its own; the same checkout may run others beside it."""
+    """A stack of a checkout, with its own state folder; the same checkout may run others at the same time."""
 
     checkout: Path = REPOSITORY
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class LocalStack(stacks.running.LocalStack):
         )
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own, as a terminal does; what it says goes to `terminal.log`."""
+        """Start a command in its own session, as a terminal does; its output goes to `terminal.log`."""
         self.state.mkdir(parents=True, exist_ok=True)
         with self.terminal.open("ab") as output:
             return subprocess.Popen(
@@ -60,7 +60,7 @@ class LocalStack(stacks.running.LocalStack):
 
     @property
     def terminal(self) -> Path:
-        """What the commands that `start` started said."""
+        """The output of the commands that `start` started."""
         return self.state / "terminal.log"
 
     @contextmanager
@@ -88,7 +88,7 @@ class LocalStack(stacks.running.LocalStack):
         return found
 
     def ready_ports(self) -> list[int]:
-        """The ports that the emulator of this moment opened, if it got so far."""
+        """The ports that the running emulator opened, if it got so far."""
         try:
             ready = json.loads((self.state / "run" / "session" / "ready.json").read_bytes())
         except FileNotFoundError:
@@ -96,13 +96,13 @@ class LocalStack(stacks.running.LocalStack):
         return [urlsplit(ready[name]).port or 0 for name in ("gateway_url", "front_url")]
 
     def borrow_downloads(self, lender: Path) -> None:
-        """Take over the packages that another state folder downloaded, so that a start takes seconds."""
+        """Reuse the packages that another state folder downloaded, so that a start takes seconds."""
         if (lender / "sam" / "downloaded").exists():
             for name in (".aws-sam", "build.toml", "downloaded"):
                 source, target = lender / "sam" / name, self.state / "sam" / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
-            # SAM CLI knows a layer again by the folder that it was built from.
+            # SAM CLI recognises a layer by the folder that it was built from.
             known = self.state / "sam" / "build.toml"
             known.write_text(known.read_text().replace(f'"{REPOSITORY}/', f'"{self.checkout}/'))
 
@@ -115,7 +115,7 @@ class LocalStack(stacks.running.LocalStack):
 
 @contextmanager
 def shared_stack(state: Path) -> Iterator[LocalStack]:
-    """The stack that the tests of a tier share. What the first one downloads is left to the other tiers' stacks."""
+    """The stack that the tests of a tier share. Its downloads are left for the other tiers' stacks."""
     stack = LocalStack(state=state)
     lender = DOWNLOADS if _downloaded(DOWNLOADS) else REPOSITORY / ".darkroom"
     stack.borrow_downloads(lender)
@@ -124,18 +124,18 @@ def shared_stack(state: Path) -> Iterator[LocalStack]:
             shutil.rmtree(DOWNLOADS, ignore_errors=True)
             lent = LocalStack(state=DOWNLOADS.with_suffix(f".{os.getpid()}"))
             lent.borrow_downloads(state)
-            lent.state.rename(DOWNLOADS)  # at once, so that nobody borrows half of them
+            lent.state.rename(DOWNLOADS)  # atomically, so that nobody borrows half of them
         yield stack
 
 
 def _downloaded(state: Path) -> str | None:
-    """The fingerprint of the lists of packages that were downloaded there; None where nothing was."""
+    """The fingerprint of the lists of packages that were downloaded there; None if nothing was."""
     marker = state / "sam" / "downloaded"
     return marker.read_text() if marker.exists() else None
 
 
 def copy_of_the_checkout(folder: Path) -> Path:
-    """The files that a stack is made from, to edit at will; the environments are the checkout's own."""
+    """The files that a stack is made from, free to edit; the environments are the checkout's own."""
     for name in ("functions", "layers", "requirements", "statemachines", "tools"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (REPOSITORY / name for name in ("darkroom", "template.yaml")):

@@ -17,12 +17,12 @@ from tests.local.local_stack import REPOSITORY, LocalStack
 pytestmark = pytest.mark.xdist_group("chaos")
 
 IMAGES = 36
-"""Enough for one of every kind to be struck."""
+"""Enough for one image of every kind to be struck."""
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    """Both rehearsals, on a stack of their own: they move its clock."""
+    """Both rehearsals, on their own stack: they move its clock."""
     local = LocalStack(state=tmp_path_factory.mktemp("chaos"))
     local.borrow_downloads(REPOSITORY / ".darkroom")
     with local.serving("--access", "keys"):

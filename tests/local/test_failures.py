@@ -1,7 +1,7 @@
-"""Real processes are killed, the wire is cut, stores fall silent, an engine has a bug: no accepted image pays for it.
+"""Real processes are killed, the wire is cut, stores fall silent, an engine has a bug: no accepted image suffers.
 
-The short form of `python -m proof.faults`. Minutes pass in seconds here, by settings that the deployed
-functions get from outside, so that a message that a dead worker held is back while the tests still run.
+The short form of `python -m proof.faults`. Minutes pass in seconds here, by settings that the deployed functions get
+from outside, so that a dead worker's message returns while the tests still run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WORKERS = 4
 PLAN = Plan(
     uploads=40,
     clients=5,
-    # The proof kills acceptors too, after whom the sweeper may take a minute even at this pace.
+    # The proof kills acceptors too; the sweeper may take a minute to repair that, even at this pace.
     victims=frozenset(FUNCTIONS) - {ACCEPTOR},
     requests_a_kill=120,
     silence_seconds=6,
@@ -43,7 +43,7 @@ PLAN = Plan(
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
-    """All trials on one stack, which belongs to nobody else."""
+    """All scenarios on one stack, which nothing else uses."""
     local = LocalStack(state=tmp_path_factory.mktemp("failures"))
     local.borrow_downloads(REPOSITORY / ".darkroom")
     stack = Stack(state=local.state)

@@ -1,4 +1,4 @@
-"""Each built function initialises from its own bundle and layers alone, and the check of it tells what does not."""
+"""Each built function initialises from its own bundle and layers alone, and the check of it reports what does not."""
 
 import shutil
 from pathlib import Path

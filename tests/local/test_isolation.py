@@ -15,7 +15,7 @@ from tests.local.local_stack import PHOTO, REPOSITORY, LocalStack
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere:
-    """An endpoint that is not the local stack, the requests that it got, and the settings that lead to it."""
+    """An endpoint outside the local stack, the requests that it got, and the settings that point to it."""
 
     url: str
     requests: list[str]
@@ -24,7 +24,7 @@ class Elsewhere:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
-    """A server that notes every request and refuses it, and an environment in which everything points to it."""
+    """A server that records and refuses every request, and an environment in which everything points to it."""
     requests: list[str] = []
 
     class Recorder(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The local stack with keys: the template's own authorizer decides, the command line makes tenants and keys."""
+"""The local stack with keys: the template's own authorizer decides, the command line creates tenants and keys."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.local.local_stack import LocalStack, wait_until
 
 UNKNOWN = "0" * 26
 LARGE = jpeg(64, 48) + bytes(5 * 1024 * 1024)
-"""A photo that no request can hold, because of what comes after it."""
+"""A photo that no request can hold, because of the padding after it."""
 PATHS = ("/images/{}", "/images/{}/status", "/images/{}/variants/thumb")
 
 
 @pytest.fixture(scope="module")
 def keyed(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """A stack whose API asks for keys."""
+    """A stack whose API requires keys."""
     made = LocalStack(state=tmp_path_factory.mktemp("keyed") / "state")
     made.borrow_downloads(stack.state)
     with made.serving("--access", "keys"):
@@ -31,7 +31,7 @@ def keyed(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def acme(keyed: LocalStack) -> str:
-    """A key of a tenant that pays."""
+    """A key of a paying tenant."""
     assert keyed.darkroom("tenants", "add", "acme", "--tier", "paid").returncode == 0
     return key_of(keyed, "acme")
 

@@ -19,7 +19,7 @@ _SEED = 20261121
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """A stack that serves, and how long its start took here and now."""
+    """A running stack, and how long its start took here and now."""
 
     stack: LocalStack
     process: subprocess.Popen[bytes]
@@ -42,7 +42,7 @@ def serving(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def moments_seconds(serving: Serving) -> list[float]:
-    """Ten random moments, spread over a start."""
+    """Ten random moments during a start."""
     chance = random.Random(_SEED)
     return [serving.start_seconds * (number + chance.random()) / _MOMENTS for number in range(_MOMENTS)]
 

@@ -1,4 +1,4 @@
-"""The API as its own description tells it: requests of every kind, and each answer compared with openapi.json."""
+"""The API against its own description: requests of every kind, and each answer compared with openapi.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.local.local_stack import LocalStack
 
 
 def withdraw_unfinished(api_url: str) -> None:
-    """Deletes every image that is still to be developed."""
+    """Deletes every image that is not developed yet."""
     with httpx.Client(base_url=api_url, trust_env=False, timeout=60) as api:
         query = {"status": "awaiting_upload,scheduled,pending,processing", "limit": "100"}
         while True:
@@ -25,14 +25,14 @@ def withdraw_unfinished(api_url: str) -> None:
 
 def test_whatever_is_asked_the_answer_is_as_described(stack: LocalStack, tmp_path: Path) -> None:
     findings = attack(stack.api_url, examples=3, seed=1, deterministic=True, folder=tmp_path)
-    withdraw_unfinished(stack.api_url)  # so that nobody else waits for their work
+    withdraw_unfinished(stack.api_url)  # so that no other test waits for their work
     assert not findings.failures, findings.said
     assert not findings.left_out
     assert findings.requests > 300
-    # An attack that does not get through is none: good requests are accepted, and none is refused.
+    # An attack whose requests are all refused proves nothing: good requests are accepted, and none is refused.
     accepted = findings.good_requests("accepted")
     assert len(accepted) == 9
-    # A variant is there as soon as a worker had the time.
+    # A variant exists once a worker has had time.
     assert {name for name, count in accepted.items() if not count} <= {"GET /images/{id}/variants/{name}"}
     assert accepted["POST /images"] >= 20
     assert not any(findings.good_requests("rejected").values())

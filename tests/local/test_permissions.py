@@ -1,7 +1,7 @@
-"""Roles, keys and TLS by IAM's own evaluation: every function can do its work, and nothing that is not its work.
+"""Roles, keys and TLS by IAM's own evaluation: every function can do its work, and nothing else.
 
-The stack runs with IAM enforced and everything encrypted with a key of its own. The roles' statements are held to the
-code by tests/unit/test_template_permissions.py; here they are held to what a call with them gets.
+The stack runs with IAM enforced and everything encrypted with its own key. tests/unit/test_template_permissions.py
+compares the roles' statements with the code; here real calls with those roles are checked.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Guarded:
         )
 
     def invoked(self, function: str, event: Any) -> Any:
-        """What a function answers; raises AssertionError where it fails."""
+        """A function's answer; raises AssertionError if it fails."""
         answer = self.root("lambda").invoke(FunctionName=self.physical(function), Payload=json.dumps(event).encode())
         said = json.loads(answer["Payload"].read())
         assert "FunctionError" not in answer, said
@@ -74,7 +74,7 @@ class Guarded:
 
 @pytest.fixture(scope="module")
 def guarded(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """A stack in which IAM is evaluated, and all is encrypted with its own key."""
+    """A stack in which IAM is evaluated, and everything is encrypted with its own key."""
     made = LocalStack(state=tmp_path_factory.mktemp("guarded") / "state")
     made.borrow_downloads(stack.state)
     with made.serving("--access", "keys", "--encryption", "customer", "--enforce-iam"):
@@ -112,7 +112,7 @@ def _in_a_request(guarded: Guarded, api: httpx.Client, lane: str) -> None:
         Bucket=guarded.physical("OutputsBucket"), Key=f"outputs/{image_id}/1/thumb.jpg"
     )
     assert outputs["ServerSideEncryption"] == "aws:kms"
-    # Withdrawn, its objects go with the next sweeps.
+    # It is withdrawn: the next sweeps remove its objects.
     assert api.delete(f"/images/{image_id}").status_code == 204
     wait_until(lambda: _swept(guarded, image_id), "the image's objects are removed", seconds=120)
 
@@ -193,11 +193,11 @@ BEYOND: frozenset[Grant] = frozenset(
         ("sts:AssumeRole", "${SubmitImageFunctionRole.Arn}"),
     }
 )  # fmt: skip
-"""What nobody's work takes, and what somebody who has taken over a function would like."""
+"""Actions that no function needs, but that would be useful to an attacker who has taken one over."""
 
 
 def evaluated(grants: set[Grant]) -> set[Grant]:
-    """Those that a call can try here: the emulator knows no X-Ray."""
+    """Those that a call can try here: the emulator has no X-Ray."""
     return {grant for grant in grants if not grant[0].startswith("xray:")}
 
 
@@ -212,11 +212,11 @@ KEYS = {
     "ThroughputTable": {"lane": {"S": NOTHING}, "minute": {"N": "1"}},
 }
 NEVER = {"ConditionExpression": "attribute_exists(nothing)"}
-"""A condition that no item meets: the call is judged by IAM, and changes nothing."""
+"""A condition that no item meets: IAM judges the call, and it changes nothing."""
 
 
 def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None:
-    """Make a call that needs exactly this permission, and changes nothing that anybody looks at."""
+    """Make a call that needs exactly this permission, and changes nothing that any test checks."""
     action, target = grant
     logical = re.sub(r"^(?:arn:.*:)?\$\{(\w+)(?:\.\w+)?\}.*", r"\1", target)
     below = target.partition("}/")[2]
@@ -325,7 +325,7 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
 
 
 def is_refused(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> bool:
-    """Whether IAM refuses the call; what a service thinks of the call otherwise is no matter."""
+    """Whether IAM refuses the call; other errors of the service do not matter."""
     try:
         called(guarded, client, grant)
     except ClientError as error:
@@ -342,7 +342,7 @@ def test_a_role_can_do_what_it_is_for_and_nothing_else_that_anybody_can(guarded:
 
 @pytest.fixture
 def copy(guarded: Guarded) -> Iterator[Callable[[str, str | None], Callable[[str], Any]]]:
-    """Clients with the rights of a role less one statement (None: less the key's policy)."""
+    """Clients with the rights of a role without one statement (None: without the key's policy)."""
     iam, name = guarded.root("iam"), f"copy-{uuid4().hex[:8]}"
     trust = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::000000000000:root"}, "Action": "sts:AssumeRole"}
     iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))

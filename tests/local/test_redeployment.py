@@ -1,4 +1,4 @@
-"""An edit is live after the next deployment, whatever was cached; a failed one says why and the stack serves on."""
+"""An edit is live after the next deployment, whatever was cached; a failed one says why and the stack keeps serving."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def edited(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def http() -> Iterator[httpx.Client]:
-    """A client that knows no proxy of the machine."""
+    """A client that ignores any proxy of the machine."""
     with httpx.Client(trust_env=False, timeout=60) as client:
         yield client
 

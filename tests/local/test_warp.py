@@ -1,4 +1,4 @@
-"""Two days pass in seconds: what is scheduled begins when its time comes, however it got there.
+"""Two days pass in seconds: a scheduled image begins when its time comes, however the clock got there.
 
 The short form of `python -m proof.time_travel`.
 """
@@ -17,12 +17,12 @@ from tests.local.local_stack import REPOSITORY, LocalStack
 pytestmark = pytest.mark.xdist_group("warp")
 
 IMAGES = 270
-"""Enough for a batch of their own, in whose release a process can die."""
+"""Enough for a separate batch, in whose release a process can die."""
 
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """A stack of its own: a clock that was moved is nothing for other tests."""
+    """A separate stack: other tests could not use one whose clock was moved."""
     local = LocalStack(state=tmp_path_factory.mktemp("warp"))
     local.borrow_downloads(REPOSITORY / ".darkroom")
     with local.serving():

@@ -1,4 +1,4 @@
-"""Every call that the handlers make to AWS is struck by every fault; `make prove` strikes every pair of them too."""
+"""Every fault strikes every call that the handlers make to AWS; `make prove` strikes pairs of them too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def python(*arguments: str) -> str:
-    """What a process of its own prints: histories branch by fork, which a process with threads must not."""
+    """The output of a separate process: histories branch by fork, which a process with threads must not do."""
     path = os.pathsep.join(str(ROOT / part) for part in ("layers/core", "tools", "."))
     ran = subprocess.run(
         [sys.executable, *arguments],
@@ -29,7 +29,7 @@ def python(*arguments: str) -> str:
 
 
 def struck(history: str, *scale: str) -> None:
-    """Strikes each call of the history by every fault."""
+    """Strikes each call of the history with every fault."""
     told = python(*("-m", "proof.crashes", "--faults", "1", "--history", history), "--jobs", "1", *scale)
     print(told)
     row = re.search(rf"^{history} +1 +([\d,]+) +([\d,]+) ", told, re.MULTILINE)

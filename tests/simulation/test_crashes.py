@@ -110,7 +110,7 @@ class Story:
             try:
                 verdict = self.world.deliver(message, receipt=f"receipt-{self.world.now}-{number}")
             except ProcessDied:
-                continue  # neither acknowledged nor hidden: it comes back after its visibility timeout
+                continue  # neither acknowledged nor hidden: it returns after its visibility timeout
             if verdict.returns_in_seconds is None:
                 self.messages.remove(message)
 
@@ -142,7 +142,7 @@ def test_the_recording_found_every_kind_of_call() -> None:
     } <= set(CALLS)
 
 
-# The calls after the image is done are the sweeps of a quiet system: one round of them says all there is to say.
+# The calls after the image is done are the sweeps of a quiet system: one round of them is representative.
 FIRST_QUIET_CALL = max(number for number, name in enumerate(CALLS) if name != "images.due") + 17
 
 

@@ -1,4 +1,4 @@
-"""An operator's replay that dies at every call it makes, and is typed again: each image once more, and none lost."""
+"""An operator's replay that dies at every call, and is run again: each image is replayed once, and none is lost."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Fault:
     def around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*arguments: Any, **options: Any) -> Any:
             if self.struck and self.mode.startswith("dies"):
-                raise ProcessDied  # what is dead gives nothing back
+                raise ProcessDied  # a dead process gives nothing back
             self.calls.append(name)
             if len(self.calls) - 1 != self.at:
                 return call(*arguments, **options)
@@ -82,8 +82,8 @@ class Wrapped:
 
 @dataclass
 class Night:
-    """Four images with dead letters: one given up, one whose dead letter lies there twice, one that is owed its dead
-    letter and has a raw one, and one that is done."""
+    """Four images with dead letters: one given up, one with the same dead letter twice, one whose dead letter has yet
+    to be placed and that has a raw one, and one that is done."""
 
     images: FakeImages = field(default_factory=FakeImages)
     lanes: FakeLanes = field(default_factory=FakeLanes)
@@ -115,7 +115,7 @@ class Night:
         self.now += round(seconds * 1000)
 
     def meanwhile(self, who: str) -> None:
-        """The minutes until the operator types the same again."""
+        """The minutes until the operator runs the same command again."""
         self.now += 61_000
         self.letters.hidden.clear()
         if "sweeper" in who:
@@ -141,7 +141,7 @@ class Night:
         assert not sweep.errors
 
     def work(self) -> None:
-        """Takes every message that lies in a lane; developing succeeds at once."""
+        """Takes every message in a lane; developing succeeds at once."""
         messages = list(self.lanes.sent)
         self.lanes.sent.clear()
         for message in messages:
@@ -161,7 +161,7 @@ class Night:
                 self.images.change(claimed, complete(claimed, (), notices=(), now=self.now))
 
     def settle(self) -> None:
-        """Hours pass in which sweeper and worker do their duty."""
+        """Hours pass in which sweeper and worker run."""
         for _ in range(6):
             self.work()
             self.now += 1_300_000

@@ -1,4 +1,4 @@
-"""Processes that stand still between two of their calls while others run: the fences decide, and each by a history."""
+"""Processes that pause between two of their calls while others run: the fences decide, each shown by a history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ, CLAIM, FINISH = (Call(store="images", number=number) for number in range(3
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    """A Darkroom in which whatever breaks a promise raises, as it is written or when it settles."""
+    """A Darkroom that raises when a promise is broken, on the write that breaks it or when it settles."""
     model = Model(pretended_engine(), Counts())
     yield model
     model.close()

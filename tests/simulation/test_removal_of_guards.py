@@ -1,4 +1,4 @@
-"""The removal of guards on a small repository of its own: what is held, what is not, what cannot be tried."""
+"""The removal of guards in a small repository: which are caught, which are not, which cannot be tried."""
 
 from __future__ import annotations
 

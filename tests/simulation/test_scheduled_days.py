@@ -1,5 +1,5 @@
-"""A day's images moved by an operator who dies at every call that is made, and types the same again: each moved once,
-and none without a message for its new time."""
+"""A day's images rescheduled by an operator whose command dies at every call, and is run again: each moved once, and
+none without a message for its new time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrappe
 PHOTO = jpeg(32, 24)
 DAY = 24 * 3_600_000
 DELAYS = ("PT5M", "PT2H", "PT20H")
-"""In its lane, on the first ring, on the same ring beside it."""
+"""In its lane, on the first ring, on the same ring next to it."""
 
 
 class _Day:
-    """Three images that wait for one day, and the operator who moves them to the next but one."""
+    """Three images that wait for one day, and the operator who reschedules them to two days later."""
 
     def __init__(self) -> None:
         self.world = World()

@@ -1,4 +1,4 @@
-"""Invented histories: nothing accepted is lost, doubled or stuck in them, and everything has happened in them."""
+"""Generated histories: nothing accepted is lost, doubled or stuck in them, and everything has happened in them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.local.local_stack import PHOTO, LocalStack, wait_until
 
 
 class Morgue:
-    """Makes images of the stack look given up, and sees what becomes of them."""
+    """Makes images of the stack look given up, and checks what happens to them."""
 
     def __init__(self, stack: LocalStack) -> None:
         self._stack, self._dynamodb, sqs = stack, stack.client("dynamodb"), stack.client("sqs")

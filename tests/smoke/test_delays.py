@@ -1,4 +1,4 @@
-"""`darkroom delay` on the local stack: what waits is there at once; moved by its id and by its day, and withdrawn."""
+"""`darkroom delay` on the local stack: waiting images show at once; rescheduled by id and by day, and withdrawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack
 
 DAY = datetime.now(UTC).date() + timedelta(days=200)
-"""Far from whatever else the tests of this stack schedule."""
+"""Far from anything else that the tests of this stack schedule."""
 
 
 def delay(stack: LocalStack, *arguments: str) -> str:

@@ -162,7 +162,7 @@ def test_a_message_that_nobody_can_read_stays_in_its_queue(stack: LocalStack, ap
 
 
 def test_what_was_accepted_and_never_enqueued_is_rescued_by_the_sweeper(stack: LocalStack, api: httpx.Client) -> None:
-    # As a crash between the row and the message leaves an upload: original and row are there, and no message is.
+    # The state that a crash between the row and the message leaves: the original and the row, but no message.
     image_id = "0" * 25 + "1"
     photo = jpeg(120, 90)
     stored = stack.client("s3").put_object(

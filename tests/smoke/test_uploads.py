@@ -106,7 +106,7 @@ def test_the_type_is_decided_by_the_bytes(api: httpx.Client, stack: LocalStack) 
 
 
 def make_due(stack: LocalStack, image_id: str) -> None:
-    """Let the time pass in which the upload may come."""
+    """Let the time pass in which the upload may arrive."""
     stack.client("dynamodb").update_item(
         TableName=stack.outputs["ImagesTableName"],
         Key={"image_id": {"S": image_id}},
@@ -125,7 +125,7 @@ def test_an_upload_that_never_comes_expires(api: httpx.Client, stack: LocalStack
     sweep(stack)
     ended_as = status(api, document["id"])
     assert (ended_as["status"], ended_as["error"]["code"]) == ("expired", "never_uploaded")
-    # What comes all the same is for nobody, and goes.
+    # A file that arrives all the same belongs to no image, and is removed.
     assert send(document["upload"], jpeg(140, 60)).status_code == 204
     wait_until(lambda: not objects(stack, "UploadsBucketName", document["id"]), "the late upload goes", seconds=30)
     assert status(api, document["id"]) == ended_as

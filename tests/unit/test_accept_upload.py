@@ -1,4 +1,4 @@
-"""Admitting uploads: what begins, what is refused, and what comes twice, late or for nobody."""
+"""Accepting uploads: which begin, which are refused, and which come twice, late or without an image."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ PHOTO = jpeg()
 
 
 def uploaded(world: World, body: bytes = PHOTO, **announced: Any) -> str:
-    """An image whose upload has come and was not noticed yet."""
+    """An image whose upload has arrived without having been noticed yet."""
     begun = world.begin(body, **announced)
     assert begun.form is not None
     world.uploads.upload(begun.form, body)

@@ -1,4 +1,4 @@
-"""API keys: how they look, how a damaged one is noticed, and what of them is stored."""
+"""API keys: their form, how a damaged one is detected, and what is stored of them."""
 
 from __future__ import annotations
 

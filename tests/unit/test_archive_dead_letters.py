@@ -1,4 +1,4 @@
-"""The archiver: what SQS is about to delete is kept, once, with all that is known of it."""
+"""The archiver: keeps dead letters that SQS is about to delete, once, with everything known about them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_what_was_agreed_with_the_tenant_is_handed_on(tenants: FakeTenants) -> N
     ["", "Bearer", KEY, f"Basic {KEY}", f"Bearer {KEY[:-1]}", f"Bearer {KEY[:-1]}z", "Bearer eyJhbGciOiJub25lIn0.e30."],
 )
 def test_what_is_no_key_is_denied_without_a_look_at_the_table(header: str) -> None:
-    # And nothing of it is named in the log: it may be a part of a secret.
+    # And the log contains none of it: it may be part of a secret.
     assert authorize_request(Ports(tenants=FakeTenants(keys=NotLookedAt())), header) == Denied(reason="malformed")
 
 

@@ -167,7 +167,7 @@ def test_a_full_lane_turns_new_announcements_away_but_no_repetition_and_nothing_
 
 def test_what_is_announced_for_a_time_after_the_backlog_is_let_in() -> None:
     world = World()
-    world.depths.depths["slow"] = 1200  # ten minutes, by the rate that the lane surely keeps
+    world.depths.depths["slow"] = 1200  # ten minutes, at the rate that the lane is sure to keep
     with pytest.raises(TurnedAway):
         world.begin(PHOTO, delay="PT9M")
     assert world.begin(PHOTO, delay="PT10M").form is not None

@@ -1,4 +1,4 @@
-"""The engine benchmark's own arithmetic: ratios, sizes, goals, and what is said of a file."""
+"""The engine benchmark's own arithmetic: ratios, sizes, goals, and what it reports about a file."""
 
 import io
 import math
@@ -26,7 +26,7 @@ SOURCE = Source(
 
 
 def test_a_ratio_is_taken_round_by_round() -> None:
-    # The machine was three times slower in the second round: a ratio of medians would not see that it is always 2.
+    # The machine was three times slower in the second round: a ratio of medians would miss that it is always 2.
     assert ratio_of([20, 60, 22], [10, 30, 11]) == 2
 
 
@@ -88,7 +88,7 @@ def test_settings_are_said_in_words() -> None:
 
 
 class RecordingWorker:
-    """Notes who was asked for what."""
+    """Records who was asked for what."""
 
     def __init__(self, engine: Engine, asked: list[str]) -> None:
         self._engine, self._asked = engine, asked

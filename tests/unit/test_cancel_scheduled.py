@@ -1,4 +1,4 @@
-"""Withdrawing many scheduled images: none that is begun, and their objects go one after the other."""
+"""Withdrawing many scheduled images: none that has begun, and their objects one after another."""
 
 from __future__ import annotations
 

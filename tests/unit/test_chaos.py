@@ -1,4 +1,4 @@
-"""The rehearsals with poison: the plan, the poison itself, and how what comes of them is judged."""
+"""The rehearsals with poison: the plan, the poison itself, and how the results are judged."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_those_who_wait_are_sent_first_and_nobody_else_has_an_instant() -> None:
 
 
 def test_poison_takes_no_chance_away_from_the_plan() -> None:
-    """Stale records and unreadable rows are in one rehearsal alone: what befalls all others is the same in both."""
+    """Only one rehearsal has stale records and unreadable rows: everything else is the same in both."""
     plan = plan_of(300, 1)
     struck_or_doomed = [one for one in plan.sendings if one.strike or one.is_doomed]
     assert not any(one.is_stale for one in struck_or_doomed)

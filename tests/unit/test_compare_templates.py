@@ -1,4 +1,4 @@
-"""Comparing what two templates deploy, and writing loops out."""
+"""Comparing what two templates deploy, and expanding loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many invocations run at once on a machine, and which processes run them."""
+"""How many invocations run at once on a machine, and the processes that run them."""
 
 import threading
 from dataclasses import dataclass
@@ -49,14 +49,14 @@ def test_pauses_double_up_to_the_longest() -> None:
 
 @dataclass(eq=False)
 class Process:
-    """A process that notes nothing but its use."""
+    """A process that records only its use."""
 
     in_use: bool = False
     last_used: float = 0.0
 
 
 class Processes:
-    """A pool, and what it has started and ended."""
+    """A pool, and the processes that it has started and ended."""
 
     def __init__(self, most: int = 10) -> None:
         self.ended: list[Process] = []

@@ -1,4 +1,4 @@
-"""Dead letters: what each is worth, and what looking at them, replaying, dropping and archiving promise."""
+"""Dead letters: their verdicts, and what looking at them, replaying, dropping and archiving promise."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ def test_a_row_that_moved_on_since_it_was_read_is_left_as_it_is(meanwhile: str, 
 
 @dataclass
 class Fading(FakeDeadLetters):
-    """Letters that refuse to be removed by somebody who has held them for longer than a minute."""
+    """Dead letters that cannot be removed by somebody who has held them for longer than a minute."""
 
     clock: Any = None
     taken_at: dict[str, int] = field(default_factory=dict)

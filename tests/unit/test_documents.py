@@ -1,4 +1,4 @@
-"""The documents say what is so: their links lead somewhere, and what they name exists."""
+"""The documents are correct: their links lead somewhere, and what they name exists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DECISIONS = DOCS / "decisions"
 PAGES = sorted([README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 
 OF_TODAY = [page for page in PAGES if page.parent != DECISIONS]
-"""Pages that are kept up to date; a decision names what there was on its day."""
+"""Pages that are kept up to date; a decision describes what existed on its day."""
 
 
 def name_of(page: Path) -> str:
@@ -34,13 +34,13 @@ def without_code_blocks(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """Where links into the page may lead, as GitHub makes them of its headings."""
+    """The anchors of the page, as GitHub makes them of its headings."""
     headings = re.findall(r"^#+ (.+)$", without_code_blocks(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 def code(page: Path) -> Iterator[str]:
-    """The page's commands: of its blocks for shells, without comments, and what is between backticks."""
+    """The page's commands: from its shell blocks, without comments, and from backticks."""
     text = page.read_text().replace("\\\n", " ")
     for block in re.findall(r"^ *```sh\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
         yield re.sub(r"(?:^|\s)#.*", "", block)
@@ -48,7 +48,7 @@ def code(page: Path) -> Iterator[str]:
 
 
 def commands(page: Path, start: str) -> list[str]:
-    """The commands that begin so, each to the end of its line or its pipe; `a | b` stands for two subcommands."""
+    """The commands that begin like this, each to the end of its line or its pipe; `a | b` means two subcommands."""
     found = []
     for text in code(page):
         for group, words in re.findall(rf"({start} [a-z]+) ([a-z]+(?: \| [a-z]+)+)", text):

@@ -46,7 +46,7 @@ def test_a_rescue_is_no_attempt() -> None:
     ],
 )
 def test_what_is_not_due_is_left_alone(image: Image, reason: str) -> None:
-    # The due index is eventually consistent: it may list what is due no more.
+    # The due index is eventually consistent: it may list an image that is no longer due.
     image = replace(image, due_at=None) if image.status is Status.DONE and image.due_at != NOW else image
     assert look(image, now=NOW) == NothingToDo(reason=reason)  # type: ignore[arg-type]
 

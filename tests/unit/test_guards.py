@@ -1,4 +1,4 @@
-"""The guards that are taken out one by one: each is found where it is said to be, and so are its tests."""
+"""Each guard that is removed by the proof is found where its entry says, and so are its tests."""
 
 from proof.guards import problem_of, read_guards
 

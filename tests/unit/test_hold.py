@@ -1,4 +1,4 @@
-"""The timing wheel: who waits with whom, until when, and what is written down."""
+"""The timing wheel: which images wait together, until when, and what is written down."""
 
 import gzip
 import json
@@ -100,7 +100,7 @@ def test_a_batch_has_a_limit() -> None:
 
 def test_each_ring_brings_its_images_to_a_narrower_one() -> None:
     names = [level.name for level in WHEEL]
-    # Also the last of each bucket, which are further off than the narrower ring reaches.
+    # Also the last of each slot, which are further off than the narrower ring reaches.
     for days in (*(1 + hours / 4 / 24 for hours in range(24)), 6.9, *range(8, 28), 27.9, 100, 364):
         (batch,) = batches_of([entry(1, days * DAY)], NOW)
         for clock in (0, -3_000, -60_000):  # of whoever holds it once more
@@ -174,7 +174,7 @@ EMPTY = Batch(level="release", wake_at=0, entries=()).dumped()
         gzip.compress(b'{"v":1,"level":"release","wake_at":0,"groups":[{"tenant_id":"t","lane":"","images":[[0]]}]}'),
         gzip.compress(b'{"v":1,"level":"\xff","wake_at":0,"groups":[]}'),
     ],
-    # gzip writes the time into what it makes, and two workers must find the same names.
+    # gzip writes the time into its output, and two workers must get the same names.
     ids=[
         "empty",
         "no gzip",

@@ -1,4 +1,4 @@
-"""Holding far-off images: nothing is settled before its batch is stored and set to wake."""
+"""Holding far-off images: nothing is settled before its batch is stored and its wake-up is set."""
 
 import json
 from dataclasses import dataclass, field

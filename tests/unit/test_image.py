@@ -316,7 +316,7 @@ def test_the_shards_are_used_evenly() -> None:
 
 
 def awaiting(**changes: object) -> Image:
-    """An image whose upload is yet to come."""
+    """An image whose upload has not arrived yet."""
     stated = Source(version_id="", sha256="s", size_bytes=1, media_type="application/octet-stream")
     return replace(await_upload(pending(source=stated), now=NOW), **changes)  # type: ignore[arg-type]
 

@@ -148,7 +148,7 @@ def test_a_page_of_which_nothing_fits_leads_on_all_the_same_where_a_later_look_i
 
 
 def silent_from(images: FakeImages, call: str, *, look: int) -> Callable[..., object]:
-    """Has the call not answer any more from that look on; returns what answered."""
+    """Makes the call fail from that look on; returns those that answered."""
     answers, looks = getattr(images, call), count(1)
 
     def ask(*arguments: object, **named: object) -> object:
@@ -161,7 +161,7 @@ def silent_from(images: FakeImages, call: str, *, look: int) -> Callable[..., ob
 
 
 def reads_of(images: FakeImages) -> list[int]:
-    """How many rows each read asks for, from here on."""
+    """How many rows each read requests, from here on."""
     reads: list[int] = []
     get_all = images.get_all
 

@@ -1,4 +1,4 @@
-"""Finding originals without a row: what counts as one, and what is never taken for one."""
+"""Finding originals without a row: what counts as one, and what is never mistaken for one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def a_world() -> World:
 
 
 def orphaned(world: World, *keys: str) -> list[str]:
-    """Originals whose requests, under those keys, died before they wrote a row."""
+    """Originals whose requests, with those keys, died before they wrote a row."""
     ids = [world.submit(PHOTO, idempotency_key=key).image.image_id for key in keys]
     for image_id in ids:
         del world.images.rows[image_id]

@@ -1,4 +1,4 @@
-"""What waits for its time, counted by the keys of the waiting index; by rows where keys do not tell."""
+"""Images that wait for their time, counted by the keys of the waiting index, or by rows if the keys do not say."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TODAY = day_period(date(2026, 11, 21), UTC)
 
 
 def scheduled(number: int, process_at: Milliseconds, **changes: Any) -> Image:
-    """A row as `accept` and `move` leave it."""
+    """A row as `accept` and `reschedule` leave it."""
     times = {"process_at": process_at, "waiting_since": process_at, "enqueued_at": process_at, "due_at": process_at}
     return pending(image_id=f"{number:026d}", status=Status.SCHEDULED, **times, **changes)
 
 
 @dataclass
 class CountingImages(FakeImages):
-    """Knows how many rows were read."""
+    """Counts the rows that were read."""
 
     rows_read: list[str] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Which rows this version cannot read: among what is unfinished, or in the whole table."""
+"""Which rows this version cannot read: among unfinished images, or in the whole table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.test_image import NOW, pending
 
 
 def house() -> FakeImages:
-    """Unfinished images in every shard, also for next year, an ended one, and unreadable ones of either kind."""
+    """Unfinished images in every shard, some for next year, an ended one, and unreadable ones of either kind."""
     images = FakeImages()
     for number in range(250):
         images.create(pending(image_id=f"{number:026d}", due_at=NOW + number * 10**9))

@@ -1,4 +1,4 @@
-"""The door of the lanes: how often it looks, what it counts by itself, and that nothing that is broken shuts it."""
+"""The load shedder: how often it looks, what it counts itself, and that nothing broken closes the lanes."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ START = 1_795_251_600_000
 
 
 class House:
-    """A door, a clock, and what lies behind it: by 10 workers and a second an image the mark of `slow` is 6,000."""
+    """A load shedder, a clock, and its ports: with 10 workers and a second per image the mark of `slow` is 6,000."""
 
     def __init__(self, depth: int = 0, **concurrency: int) -> None:
         self.now = START
@@ -27,7 +27,7 @@ class House:
         )
 
     def takes(self, tier: Tier = Tier.FREE, process_at: int | None = None) -> int | None:
-        """None for yes, and otherwise when to come back."""
+        """None if accepted, otherwise when to retry."""
         try:
             self.load_shedder.require_capacity("slow", tier, process_at=process_at)
         except TurnedAway as refusal:
@@ -97,7 +97,7 @@ def test_an_idle_lane_asks_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Silent:
-    """A queue, or a table, that does not answer; `asked` counts how often somebody waited for it."""
+    """A queue, or a table, that does not answer; `asked` counts how often it was called."""
 
     asked = 0
 

@@ -1,4 +1,4 @@
-"""Who is let into a lane and who is turned away, by its backlog and by how fast it drains."""
+"""Which uploads a lane accepts and which it refuses, by its backlog and by how fast it drains."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How `darkroom local invoke` reads what SAM CLI printed, and names functions."""
+"""How `darkroom local invoke` interprets SAM CLI's output, and names functions."""
 
 import pytest
 

@@ -49,12 +49,12 @@ def test_real_files_of_other_kinds_are_refused_by_name(file_format: str) -> None
         (ftyp(b"mif1", b"mif1", b"heic"), "heic"),
         (ftyp(b"heic", b"avif"), "heic"),  # the major brand is the file's own
         (ftyp(b"mif1", *[b"isom"] * 27, b"heic"), "heic"),
-        (ftyp(b"mif1", *[b"isom"] * 28, b"heic"), None),  # no further than the sniffed bytes
-        (ftyp(b"mif1", b"miaf"), None),  # some picture, in a coding that it does not name
+        (ftyp(b"mif1", *[b"isom"] * 28, b"heic"), None),  # beyond the sniffed bytes
+        (ftyp(b"mif1", b"miaf"), None),  # a picture in an unnamed coding
         (ftyp(b"isom", b"mp41"), None),
         (ftyp(b"isom", minor=b"avif"), None),  # a version, not a brand
         (ftyp(b"mif1", b"isom", b"avif", size=20), None),  # beyond the end of the box
-        (ftyp(b"mif1", b"avif", size=19), None),  # not wholly within it
+        (ftyp(b"mif1", b"avif", size=19), None),  # not entirely within the box
         (ftyp(b"mif1", b"avif", size=0), None),
         (ftyp(b"avif", size=2**32 - 1), "avif"),
         (b"\0\0\0\x18ftyp", None),

@@ -1,4 +1,4 @@
-"""Days and hours as a place's clocks cut them, also where summer time begins and ends."""
+"""Days and hours by local clocks, also when summer time begins and ends."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ from darkroom.domain.periods import day_period, days_later, hour_periods, instan
 BERLIN = ZoneInfo("Europe/Berlin")
 LORD_HOWE = ZoneInfo("Australia/Lord_Howe")
 BEIRUT = ZoneInfo("Asia/Beirut")
-"""Whose clocks skip the hour after midnight in spring."""
+"""A zone whose clocks skip the hour after midnight in spring."""
 HOUR = 3_600_000
 
 
@@ -58,7 +58,7 @@ def test_a_day_that_is_half_an_hour_longer_ends_with_half_an_hour() -> None:
         ("2027-03-27T09:00", 1, "2027-03-28T09:00"),  # 23 hours later
         ("2027-10-30T09:00", 1, "2027-10-31T09:00"),  # 25 hours later
         ("2027-10-31T23:30", -1, "2027-10-30T23:30"),
-        ("2027-03-27T02:30", 1, "2027-03-28T03:30"),  # which clocks skip
+        ("2027-03-27T02:30", 1, "2027-03-28T03:30"),  # clocks skip this hour
         ("2026-12-31T23:59:59.999", 7, "2027-01-07T23:59:59.999"),
     ],
 )

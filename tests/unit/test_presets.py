@@ -1,4 +1,4 @@
-"""The presets: those there are, and what becomes of a wrong one."""
+"""The presets, and what happens with a wrong one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reading: an image as it stands, and the way to a variant."""
+"""Reading: an image's current status, and the way to a variant."""
 
 import pytest
 

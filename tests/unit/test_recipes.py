@@ -1,4 +1,4 @@
-"""Recipes: what a variant may say, what a recipe holds together, and what it comes to."""
+"""Recipes: what a variant may specify, what a recipe may contain, and what it costs."""
 
 import pytest
 from pydantic import ValidationError
@@ -101,7 +101,7 @@ def test_saying_what_is_so_by_default_changes_no_digest() -> None:
 
 
 def test_a_digest_does_not_change_from_one_version_to_the_next() -> None:
-    # It is in every fingerprint of a request that brought its own recipe: another digest would turn retries into 422s.
+    # Every fingerprint of a request with its own recipe contains it: another digest would turn retries into 422s.
     of_old = Recipe(variants=(VariantSpec(name="card", width=600, height=400, fit="cover", format="webp", quality=70),))
     assert of_old.digest() == "88548667c84ba697b43311de6c9e1bc5b309b23838c28af51ee668a5de9e13e7"
 

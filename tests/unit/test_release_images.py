@@ -1,4 +1,4 @@
-"""Releasing a batch: only what still waits for this time goes, as far as its lane has room, and may go twice."""
+"""Releasing a batch: only images still waiting for this time, as far as their lane has room, possibly twice."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -152,10 +152,10 @@ def test_a_batch_that_is_gone_was_released_before() -> None:
 def test_what_a_lane_cannot_hold_yet_is_waited_for() -> None:
     plane = Plane()
     plane.store(*(entry(number, 300) for number in range(100)), entry(100, 890))
-    plane.now -= 100_000  # a clock that is behind
+    plane.now -= 100_000  # a slow clock
     released = plane.release()
     assert (released.done, released.position) == (False, 100)
-    # As late as keeps its lead, so that a window sends the more.
+    # As late as its lead allows, so that a window sends more.
     assert NOW + 590_000 <= released.wake_at <= NOW + 591_000 and released.wake_at % 1000 == 0
     plane.now = released.wake_at
     assert plane.release(released.position).done
@@ -163,7 +163,7 @@ def test_what_a_lane_cannot_hold_yet_is_waited_for() -> None:
 
 
 def finished(plane: Plane) -> list[tuple[int, int]]:
-    """Plays all windows; returns each message's id and when it shows, in milliseconds after the batch's time."""
+    """Plays all windows; returns each message's id and when it becomes visible, in ms after the batch's time."""
     released = plane.release()
     windows, shown = 1, 0
     instants = []
@@ -202,7 +202,7 @@ def test_a_lane_with_more_workers_takes_them_faster() -> None:
 
 def test_100_000_images_take_few_turns_and_little_of_an_executions_history() -> None:
     windows = 100_000 / SLOW.release_per_second / (LANE_DELAY_SECONDS - RELEASE.lead_seconds)
-    # A window enters three states: eight events and some for repetitions. 25,000 is what a history can have
+    # A window enters three states: eight events and some for retries. A history can have 25,000 events
     # (https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html).
     assert 20 * windows < 25_000
 

@@ -1,4 +1,4 @@
-"""Removing originals without a row: all of them in the end, and none that a row vouches for, whenever it is written."""
+"""Removing originals without a row: all of them in the end, and none that has a row, whenever that is written."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_nothing_to_remove_waits_for_nothing() -> None:
 
 
 class _Instants:
-    """Counts the calls of a removal, a pause among them, and has something happen before one of them."""
+    """Counts the calls of a removal, including a pause, and makes something happen before one of them."""
 
     def __init__(self, happenings: dict[int, Any]) -> None:
         self.happenings = happenings
@@ -139,7 +139,7 @@ def test_a_repeated_request_keeps_its_original_at_whatever_two_moments_it_looks_
     ]
     assert names.count("pause") == HIDDEN_SECONDS
     begun_at = calls[0][1]
-    # A pause is like any other, so the first, those about a request's length and the last stand for all.
+    # Pauses are alike, so the first, those about a request's length and the last are enough.
     moments = [0, 1, 2, REQUEST_SECONDS, HIDDEN_SECONDS - REQUEST_SECONDS, *range(HIDDEN_SECONDS, len(calls))]
     for looks_at in moments:
         for writes_at in (moment for moment in moments if moment >= looks_at):

@@ -1,4 +1,4 @@
-"""Reports: goals on the right side of their limits, the commit that was measured, and the last line."""
+"""Reports: goals within their limits, the commit that was measured, and the last line."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Workers' throughput: one write for five seconds of work, whatever the images were, and no failure that matters."""
+"""Workers' throughput: one write per five seconds of work, whatever the images were, and failures are harmless."""
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.load_shedding import Work

@@ -1,4 +1,4 @@
-"""Moving a scheduled image: the row first, under its version, and then a message for the new time."""
+"""Rescheduling a scheduled image: first the row, under its version, and then a message for the new time."""
 
 from dataclasses import replace
 from typing import Any
@@ -171,7 +171,7 @@ def test_a_move_into_a_full_lane_is_turned_away_and_leaves_the_image_as_it_was()
     world = World()
     image_id = scheduled(world, delay="PT2H")
     before = world.row(image_id)
-    world.depths.depths["slow"] = 1200  # ten minutes, by the rate that the lane surely keeps
+    world.depths.depths["slow"] = 1200  # ten minutes, at the rate that the lane is sure to keep
     world.advance(60)
     with pytest.raises(TurnedAway):
         rescheduled(world, image_id, delay="PT0S")

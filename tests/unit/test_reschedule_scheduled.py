@@ -1,4 +1,4 @@
-"""Moving many scheduled images: each once, and none without a message for its new time."""
+"""Rescheduling many scheduled images: each once, and none without a message for its new time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def scheduled(world: World, **times: str) -> str:
 
 
 def soon(world: World) -> Selection:
-    """What waits for the next three days."""
+    """Images that wait for the next three days."""
     return Selection(period=Period(starts_at=world.now, ends_at=world.now + 3 * DAY), lanes=("fast", "slow"))
 
 

@@ -1,4 +1,4 @@
-"""The runbook's `aws` commands and resources exist: nobody finds out at three in the morning that one does not."""
+"""The runbook's `aws` commands and resources exist, so that nobody finds one missing at three in the morning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUNBOOK = (ROOT / "docs" / "runbook.md").read_text().replace("\\\n", " ")
 CODE = [*re.findall(r"```sh\n(.*?)```", RUNBOOK, re.DOTALL), *re.findall(r"`([^`\n]+)`", RUNBOOK)]
 
 OF_THE_COMMAND_LINE = {("logs", "tail"): {"since", "format", "filter-pattern"}, ("s3", "ls"): {"recursive"}}
-"""What `aws` has beside the services' own operations, with the options that we use."""
+"""What `aws` has besides the services' own operations, with the options that we use."""
 
 CALLED_OTHERWISE = {"s3api": "s3"}
 """Services that `aws` has under another name than the SDKs."""
@@ -26,12 +26,12 @@ OF_EVERY_OPERATION = {"query", "output", "no-paginate"}
 
 
 def commands(start: str) -> list[str]:
-    """The commands that begin so, each to the end of its line, its pipe or its substitution."""
+    """The commands that begin like this, each to the end of its line, its pipe or its substitution."""
     return [found for code in CODE for found in re.findall(rf"(?:^|[\s(;])({start} [^\n|;#]*)", code)]
 
 
 def options(command: str) -> set[str]:
-    """The long options of a command, without those of a command that is substituted into it."""
+    """The long options of a command, without those of a command substituted into it."""
     return set(re.findall(r"\s--([a-z][a-z-]+)", re.sub(r'"?\$\([^()]*(\([^()]*\)[^()]*)*\)"?', "VALUE", command)))
 
 

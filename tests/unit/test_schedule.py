@@ -1,4 +1,4 @@
-"""When a client wants its image: the bounds."""
+"""The bounds of when a client may want its image."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""What the environment says to each function."""
+"""The settings that each function reads from its environment."""
 
 from dataclasses import replace
 

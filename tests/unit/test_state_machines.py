@@ -1,4 +1,4 @@
-"""The state machines' definitions, by the checker of AWS Labs and by what it leaves unchecked."""
+"""The state machines' definitions, checked by AWS Labs' checker and for what that leaves unchecked."""
 
 import copy
 import json
@@ -22,7 +22,7 @@ MACHINES = {
 
 
 def definition(path: Path) -> dict[str, Any]:
-    """As it is deployed, with something in place of what the template substitutes."""
+    """The definition as deployed, with placeholders for what the template substitutes."""
     text = re.sub(
         r"\$\{(\w+)\}", lambda found: "aws" if found[1] == "Partition" else f"arn:aws:{found[1]}", path.read_text()
     )
@@ -38,7 +38,7 @@ def problems(machine: dict[str, Any], folder: Path) -> str:
 
 
 def reached(machine: dict[str, Any]) -> set[str]:
-    """The states to which some way leads."""
+    """The reachable states."""
     seen: set[str] = set()
     ahead = [machine["StartAt"]]
     while ahead:

@@ -123,7 +123,7 @@ def test_the_same_key_and_photo_are_one_image() -> None:
 def test_a_repeated_request_sends_the_message_that_the_first_one_may_have_lost() -> None:
     world = World()
     image = world.submit(PHOTO, idempotency_key="k").image
-    world.lanes.sent.clear()  # as where the first request ended right after its row
+    world.lanes.sent.clear()  # as if the first request had ended right after its row
     assert world.submit(PHOTO, idempotency_key="k").replayed
     assert [message.image_id for message in world.lanes.sent] == [image.image_id]
 
@@ -202,7 +202,7 @@ def test_the_same_key_means_the_same_variants_and_the_same_recipe(
 
 
 def test_a_fingerprint_does_not_change_from_one_version_to_the_next() -> None:
-    # Another one would answer with 422 to clients who repeat a request that an earlier version took.
+    # Another one would answer 422 to clients that repeat a request an earlier version accepted.
     fingerprint = World().submit(PHOTO).image.fingerprint
     sha256 = hashlib.sha256(PHOTO).hexdigest()
     assert fingerprint == hashlib.sha256(f"v1\0{sha256}\0preset:standard".encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The sweeper: what was accepted and got lost on the way is sent again."""
+"""The sweeper: sends accepted images again whose message got lost."""
 
 import json
 from collections import Counter
@@ -108,7 +108,7 @@ def test_of_two_sweeps_at_once_only_one_sends() -> None:
     world.advance(1200)
     stale = world.row(image_id)
     world.sweep()
-    # The second sweep was reported the image by an index that lags, and read the row before the first pushed it out.
+    # A lagging index listed the image to the second sweep, which read the row before the first postponed it.
     assert stale.due_at is not None
     due = Due(stale.due_at, image_id)
     world.images.due = lambda *_: iter([due])
@@ -302,7 +302,7 @@ def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: 
 
 
 def given_up(world: World) -> str:
-    """An image whose attempts ran out, at the moment at which its row says so."""
+    """An image whose attempts ran out, at the moment when its row says so."""
     image_id = world.submit(PHOTO).image.image_id
     world.images.rows[image_id] = replace(world.row(image_id), attempt=5, due_at=world.now)
     world.lanes.sent.clear()

@@ -1,4 +1,4 @@
-"""Taking a token for a request: who has an allowance, and what a bucket that does not answer is worth."""
+"""Taking a token for a request: who has an allowance, and what happens if a bucket does not answer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The invariants of the expanded template: what keeps a message, a byte or a page from being lost by configuration."""
+"""The invariants of the expanded template: no configuration error loses a message, a byte or a page."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def dead_letter_queues() -> dict[str, str]:
 
 
 def concurrency(source: dict[str, Any]) -> tuple[int, ...]:
-    """How many workers an event source may have: as many as it says, or what its parameter allows and defaults to."""
+    """How many workers an event source may have: its own number, or its parameter's maximum and default."""
     told = source["ScalingConfig"]["MaximumConcurrency"]
     if isinstance(told, int):
         return (told,)
@@ -200,7 +200,7 @@ def test_an_outage_of_hours_leaves_what_is_to_be_held_in_its_queue() -> None:
 
 
 def test_two_crashes_of_whoever_holds_images_make_none_late() -> None:
-    # What goes to the hold queue is more than 15 minutes ahead, and what comes of it nearer goes to its lane at once.
+    # Anything for the hold queue is more than 15 minutes ahead; nearer images go to their lane at once.
     (source,) = [source for source in SOURCES.values() if referred(source["EventSourceArn"]) == "HoldQueue"]
     wait_seconds = QUEUES["HoldQueue"]["VisibilityTimeout"]
     assert source["MaximumBatchingWindowInSeconds"] + 2 * wait_seconds <= LANE_DELAY_SECONDS
@@ -244,7 +244,7 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
     for told, urls in looked_after.items():
         named = dict(pair.split("=") for pair in urls.split(","))
         assert sorted(named.values()) == sorted(f"${{{name}}}" for name in dead_letter_queues().values()), told
-        for lane in LANES:  # the queue in which the sweeper looks for a lane's dead letters
+        for lane in LANES:  # where the sweeper looks for a lane's dead letters
             assert named[lane] == f"${{{dead_letter_queues()[f'{lane.capitalize()}Queue']}}}", told
 
 
@@ -262,7 +262,7 @@ def test_a_function_is_one_file(folder: str) -> None:
 
 
 def policies_of(name: str) -> list[dict[str, Any]]:
-    """The statements of the one policy that a bucket, a queue or a topic has."""
+    """The statements of the one policy of a bucket, a queue or a topic."""
     found = [
         policy["PolicyDocument"]["Statement"]
         for kind, attached in (
@@ -284,7 +284,7 @@ NEEDING_TLS = {
     **dict.fromkeys(QUEUES, "sqs:*"),
     **dict.fromkeys(resources("AWS::SNS::Topic"), "sns:Publish"),
 }
-"""What refuses plain http, with the actions that its service's policies can name."""
+"""The statements that refuse plain http, with the actions that the service's policies can name."""
 
 
 @pytest.mark.parametrize("name", NEEDING_TLS)
@@ -416,7 +416,7 @@ def test_the_key_outlives_the_stack_as_what_it_encrypts_does_and_is_rotated() ->
 
 
 def services_that_need_the_key() -> set[str]:
-    """The services that meet something encrypted while they act for nobody, by what the template connects."""
+    """The services that use something encrypted in their own name, by what the template connects."""
     needing = {"logs.${AWS::Region}.amazonaws.com"}
     if any("AlarmActions" in alarm for alarm in resources("AWS::CloudWatch::Alarm").values()):
         needing.add("cloudwatch.amazonaws.com")
@@ -533,7 +533,7 @@ def test_the_gateway_may_invoke_the_authorizer_and_waits_for_it() -> None:
 
 
 def test_no_log_of_the_gateway_holds_a_credential() -> None:
-    # What a request brings can be logged only by name, and only these are.
+    # A request's contents can be logged only by name, and only these are.
     logged = raw_template()["Resources"]["Api"]["Properties"]["AccessLogSettings"]["Format"]
     assert set(re.findall(r"\$context\.([A-Za-z_.]+)", logged)) == {
         "requestId", "requestTime", "identity.sourceIp", "authorizer.tenant_id", "authorizer.key_id", "httpMethod",
@@ -553,7 +553,7 @@ def test_every_function_behind_the_api_knows_by_which_credential_callers_are_let
 
 @ASKING
 def test_no_route_stands_in_the_way_of_a_browsers_preflight_request(access: str) -> None:
-    # Where no route takes OPTIONS the gateway answers it itself; one that does, by name or ANY, asks for the credential
+    # If no route takes OPTIONS the gateway answers it itself; one that does, by name or ANY, requires the credential
     # (https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-cors.html).
     assert not [route for route in routes(access) if route.split()[0] in ("OPTIONS", "ANY") or "$default" in route]
 
@@ -641,7 +641,7 @@ def test_the_gateways_log_has_no_header_no_query_and_no_path_that_a_client_sent(
         "requestTime",
         "identity.sourceIp",
         "authorizer.tenant_id",
-        "authorizer.key_id",  # which is no secret: keys are listed and revoked by it
+        "authorizer.key_id",  # not a secret: keys are listed and revoked by it
         "httpMethod",
         "routeKey",
         "status",
@@ -681,7 +681,7 @@ def test_originals_are_versioned_because_rows_pin_a_version() -> None:
 
 
 def lifecycle(bucket: str) -> dict[str, dict[str, Any]]:
-    """A bucket's rules by what they are called; all of them are in force, for the whole bucket."""
+    """A bucket's rules by their names; all of them are in force, for the whole bucket."""
     rules = resources("AWS::S3::Bucket")[bucket]["LifecycleConfiguration"]["Rules"]
     assert all(rule["Status"] == "Enabled" and not {"Prefix", "TagFilters"} & rule.keys() for rule in rules)
     return {rule["Id"]: rule for rule in rules}

@@ -1,4 +1,4 @@
-"""The invariants of the template's alarms: what goes wrong is noticed, told to the right people, and explained."""
+"""The invariants of the template's alarms: failures are noticed, reported to the right people, and explained."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOPICS = {
     "Counted": "CriticalAlarms",
     "Unreadable": "CriticalAlarms",
 }
-"""Who is told, by the last words of an alarm's name."""
+"""Who is notified, by the last words of an alarm's name."""
 
 AWS_METRICS: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
@@ -44,7 +44,7 @@ AWS_METRICS: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("AWS/States", "ExecutionsFailed"): ("StateMachineArn", "AWS::StepFunctions::StateMachine", None),
     ("AWS/ApiGateway", "5xx"): ("ApiId", "AWS::ApiGatewayV2::Api", None),
 }
-"""Each metric of AWS with its one dimension, the resource that this names, and the attribute that gives the name."""
+"""Each AWS metric with its one dimension, the resource that this names, and the attribute that gives the name."""
 
 
 def watching(namespace: Any, metric: str, **dimensions: Any) -> dict[str, dict[str, Any]]:
@@ -58,7 +58,7 @@ def watching(namespace: Any, metric: str, **dimensions: Any) -> dict[str, dict[s
 
 
 def topic_of(name: str) -> str:
-    """The topic that an alarm's name promises."""
+    """The topic that an alarm's name implies."""
     (topic,) = [topic for words, topic in TOPICS.items() if name.endswith(f"{words}Alarm")]
     return topic
 
@@ -77,7 +77,7 @@ def sentence(alarm: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def told(alarms: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """What each alarm says, by its name."""
+    """Each alarm's rule, by its name."""
     return {name: sentence(alarm) for name, alarm in alarms.items()}
 
 
@@ -98,10 +98,10 @@ def test_dead_letters_are_noticed_by_sqs_and_by_the_sweeper_and_before_they_expi
 @pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
 def test_a_lane_that_breaks_its_service_level_warns_and_then_pages(lane: Lane) -> None:
     name = lane.name.capitalize()
-    # What the retries of one failing image take is no reason to wake anybody.
+    # The retries of one failing image are no reason to wake anybody.
     retries_seconds = sum(RetryPolicy().delay_seconds(attempt, 0) for attempt in range(1, MAX_ATTEMPTS))
     stuck_seconds = max(3 * lane.sla_seconds, retries_seconds)
-    # A sweeper that says nothing is as bad as one that says that images wait.
+    # A silent sweeper is as bad as one that says that images wait.
     assert told(watching(OWN, "OldestUnfinishedSeconds", service="darkroom", lane=lane.name)) == {
         f"{name}ImagesLateAlarm": ("Maximum", 60, (3, 3), ">", lane.sla_seconds, "breaching"),
         f"{name}ImagesStuckAlarm": ("Maximum", 60, (5, 5), ">", stuck_seconds, "breaching"),
@@ -188,7 +188,7 @@ def test_no_alarm_watches_a_metric_of_aws_that_does_not_exist() -> None:
 
 
 def test_our_own_metrics_are_looked_for_where_the_functions_put_them() -> None:
-    # Their names and dimensions are held against what is emitted in tests/contract/test_metrics.py.
+    # tests/contract/test_metrics.py compares their names and dimensions with what is emitted.
     for function in FUNCTIONS.values():
         assert function["Environment"]["Variables"]["POWERTOOLS_METRICS_NAMESPACE"] == OWN
         assert function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"] == "darkroom"

@@ -37,7 +37,7 @@ ADAPTERS = {
     "dead_letters": ("dead_letters", "DeadLetterQueues"),
     "tenants": ("tenants_table", "TenantsTable"),
 }
-"""The adapter of each port, which goes by one name from the handlers to the operations."""
+"""The adapter of each port, which has one name from the handlers to the operations."""
 
 LANE_QUEUES = {f"${{{lane.capitalize()}Queue.Arn}}" for lane in LANES}
 
@@ -88,13 +88,13 @@ ACTIONS = {
 """
 
 EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:${HoldBatchStateMachine.Name}:*"
-"""Executions have an ARN of their own, by their machine's name."""
+"""Executions have a separate ARN, with their machine's name."""
 
 INDEXES = {"due": DUE_INDEX, "oldest_waiting": WAITING_INDEX, "newest": NEWEST_INDEX}
 """The index that each method of the images reads."""
 
 type Grant = tuple[str, str]
-"""An action and what it is allowed on."""
+"""An action and its resources."""
 
 BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "submit_image": {
@@ -109,19 +109,19 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "transcode_image": {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
         ("s3:ListBucket", "${OutputsBucket.Arn}"),
-        # What Powertools' idempotency calls by itself.
+        # What Powertools' idempotency calls itself.
         *(
             (f"dynamodb:{action}", "${IdempotencyTable.Arn}")
             for action in ("GetItem", "PutItem", "UpdateItem", "DeleteItem")
         ),
     },
 }
-"""What a role allows although no line of ours asks for it."""
+"""What a role allows although no line of our code needs it."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module's top-level definitions by name, and where the names come from that it imports of its neighbours."""
+    """A module's top-level definitions by name, and the origin of the names that it imports from its neighbours."""
 
     definitions: dict[str, ast.AST]
     imports: dict[str, Path]
@@ -145,9 +145,9 @@ def module(path: Path) -> Module:
 
 
 def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[tuple[str, str]]:
-    """The ports' methods that a definition leads to, as ("images", "get")."""
+    """The ports' methods that a definition uses, as ("images", "get")."""
     here = module(path)
-    if (path, name) in seen or name not in here.definitions:  # a constant calls nobody
+    if (path, name) in seen or name not in here.definitions:  # a constant calls nothing
         return
     seen.add((path, name))
     for node in ast.walk(here.definitions[name]):
@@ -162,8 +162,8 @@ def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[t
 
 
 def client_calls(path: Path, method: str, members: dict[str, ast.AST], seen: set[str]) -> Iterator[str]:
-    """The permissions that an adapter's method, or a function beside it, needs: what it asks of a client, and what the
-    helpers do that it calls."""
+    """The permissions that an adapter's method, or a function next to it, needs: those of its own calls to a client,
+    and those of the helpers that it calls."""
     if method in seen:
         return
     seen.add(method)
@@ -192,7 +192,7 @@ def _last_name(node: ast.AST) -> str | None:
 
 
 def needed(folder: str) -> set[Grant]:
-    """What the function's code asks of AWS."""
+    """The AWS permissions that the function's code needs."""
     app = ROOT / "functions" / folder / "app.py"
     calls = {call for name in module(app).definitions for call in port_calls(app, name, set())}
     grants: set[Grant] = set()
@@ -217,7 +217,7 @@ def needed(folder: str) -> set[Grant]:
 
 
 def needed_by_lambda(folder: str) -> set[Grant]:
-    """What Lambda asks of AWS on the function's behalf: for its log, its traces, and the queues that it takes from.
+    """The permissions that Lambda needs on the function's behalf: for its log, its traces, and its source queues.
 
     https://docs.aws.amazon.com/lambda/latest/dg/lambda-intro-execution-role.html and
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html#events-sqs-permissions
@@ -245,7 +245,7 @@ def name_of(folder: str) -> str:
 
 
 def granted(role: str, without: str | None = None) -> set[Grant]:
-    """What a role allows, but for one statement."""
+    """What a role allows without one statement."""
     return {
         (action, _text(resource))
         for policy in resources("AWS::IAM::Role")[role]["Policies"]

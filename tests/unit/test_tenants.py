@@ -1,4 +1,4 @@
-"""Tenants: their names, what they may ask for, their lane, and what an operator does to them and their keys."""
+"""Tenants: their names, their allowance, their lane, and what an operator does to them and their keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def house(*tenants: Tenant) -> FakeTenants:
 
 
 def bits(*numbers: int) -> Callable[[int], bytes]:
-    """Randomness that gives these numbers, one after the other."""
+    """Randomness that gives these numbers, one after another."""
     left = iter(numbers)
     return lambda size: next(left).to_bytes(size)
 
@@ -157,7 +157,7 @@ def test_a_key_is_made_once_and_its_secret_is_not_kept() -> None:
 def test_a_key_whose_id_is_taken_is_made_anew() -> None:
     tenants = house(ACME)
     first, _ = create_key(CreateKeyPorts(tenants=tenants, clock=lambda: 1, randomness=bits(1)), "acme", label=None)
-    # The id is in the first five of the bytes: these two numbers differ in the secret alone.
+    # The id is in the first five bytes: these two numbers differ only in the secret.
     second, stored = create_key(
         CreateKeyPorts(tenants=tenants, clock=lambda: 1, randomness=bits(2, 1 << 190)), "acme", label=None
     )

@@ -1,4 +1,4 @@
-"""What `make test` says of its tiers: what ran, what did not and why, and which budgets were missed."""
+"""What `make test` reports about its tiers: what ran, what did not and why, and which budgets were missed."""
 
 from __future__ import annotations
 

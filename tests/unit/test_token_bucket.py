@@ -1,4 +1,4 @@
-"""Allowances as token buckets: never more than was allowed, and waits that are exact."""
+"""Allowances as token buckets: never more than is allowed, and exact waits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Developing a delivered image: one terminal state a run, whatever happens on the way."""
+"""Developing a delivered image: one terminal state per run, whatever happens on the way."""
 
 import base64
 import hashlib

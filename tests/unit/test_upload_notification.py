@@ -1,4 +1,4 @@
-"""The notification that an upload has come."""
+"""The notification that an upload has arrived."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What wiring loads: each function carries its own operation and libraries, and starts by loading no other."""
+"""What wiring loads: each function gets only its own operation and libraries."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""One word, one meaning: what was replaced by the field's own word does not come back."""
+"""One word, one meaning: words that were replaced by the field's own do not come back."""
 
 from __future__ import annotations
 

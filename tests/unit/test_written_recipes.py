@@ -1,4 +1,4 @@
-"""Recipes that people wrote: what is wrong with one is told by field, in plain words."""
+"""Recipes that people wrote: errors are reported by field, in plain words."""
 
 import json
 from typing import Any

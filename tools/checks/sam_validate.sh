@@ -1,5 +1,5 @@
 #!/bin/sh
-# `sam validate --lint` on template.yaml, with nobody's credentials: validation needs a region and calls nothing.
+# Runs `sam validate --lint` on template.yaml without credentials: validation needs a region, but calls no service.
 set -eu
 cd "$(dirname "$0")/../.."
 exec env -i PATH="$PATH" HOME="$HOME" AWS_DEFAULT_REGION=us-east-1 AWS_CONFIG_FILE=/dev/null \

@@ -1,12 +1,12 @@
 #!/bin/sh
-# A Docker engine for `sam local invoke` on a machine where none runs: `.ci/run` starts it, and stops it at the end.
-# Usage: eval "$(tools/setup/docker_engine.sh start)"    prints DOCKER_HOST for the caller; an engine that answers is used as it is
-#        tools/setup/docker_engine.sh stop               ends what `start` began, and nothing else
-# Its files: .darkroom/docker holds the images, a short folder under /tmp the sockets (a socket's path has 107 bytes at most).
+# Starts a Docker engine for `sam local invoke` on a machine without one: `.ci/run` starts it, and stops it at the end.
+# Usage: eval "$(tools/setup/docker_engine.sh start)"    prints DOCKER_HOST for the caller; uses a running engine as it is
+#        tools/setup/docker_engine.sh stop               stops what `start` started, and nothing else
+# Its files: the images are in .darkroom/docker, the sockets in a short path under /tmp (socket paths have 107 bytes at most).
 set -eu
 cd "$(dirname "$0")/../.."
 state=$(realpath -m "${DARKROOM_STATE_DIR:-.darkroom}")/docker
-record=$state/engine # the folder of the sockets, while an engine of ours runs
+record=$state/engine # the folder of the sockets, while our engine runs
 checksum=$(printf '%s' "$state" | cksum | cut -d ' ' -f 1)
 bridge=darkroom-$(printf '%06x' $((checksum % 16777216))) # 15 bytes, the longest name that Linux allows
 
@@ -30,8 +30,8 @@ install_docker() {
         fail "could not install docker.io: the message above says why."
 }
 
-# Its own bridge, so that two engines on one machine do not hand out the same addresses. 198.18.0.0/15 is reserved for
-# tests inside a network (RFC 2544), so no host or cloud network lies there.
+# A separate bridge, so that two engines on one machine do not assign the same addresses. 198.18.0.0/15 is reserved for
+# tests inside a network (RFC 2544), so no host or cloud network uses it.
 make_bridge() {
     ip link show "$bridge" >/dev/null 2>&1 && return
     third=$((checksum % 255))
@@ -64,7 +64,7 @@ start() {
     mkdir -p "$state"
     run=$(mktemp -d /tmp/darkroom-docker.XXXXXX)
     printf '%s\n' "$run" >"$record"
-    # Functions reach the embedded AWS on this machine and nothing beyond it: no packet filter, no masquerading, no forwarding.
+    # Functions reach the embedded AWS on this machine and nothing else: no packet filter, no masquerading, no forwarding.
     setsid dockerd --data-root "$state/data" --exec-root "$run/exec" --pidfile "$run/pid" \
         --host "unix://$run/docker.sock" --bridge "$bridge" \
         --iptables=false --ip6tables=false --ip-masq=false --ip-forward=false \
@@ -104,7 +104,7 @@ stop() {
     run=$(cat "$record")
     end_process "$run/pid"
     end_process "$run/exec/containerd/containerd.pid" # dockerd ends it, unless dockerd itself was killed
-    # What a killed engine leaves mounted: the network namespaces and the containers' file systems.
+    # A killed engine leaves the network namespaces and the containers' file systems mounted.
     grep -F -e " $run/" -e " $state/data/" -e " $state/data " /proc/self/mounts | cut -d ' ' -f 2 | sort -r | while read -r mounted; do
         umount "$mounted" 2>/dev/null || true
     done

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes the Python environments under .darkroom/venvs from their lock files; does nothing where they are current.
+# Creates the Python environments under .darkroom/venvs from their lock files; does nothing if they are up to date.
 # Usage: environments.sh [dev] [emulator] [sam] [runtime] [bench]   (the first four by default)
 #   dev       the product's packages, the command line, the tests and the checks
-#   emulator  the embedded AWS, alone
-#   sam       AWS SAM CLI, alone (its pins clash with everybody's)
-#   runtime   Lambda's runtime client and nothing else: what a function finds beside its own bundle
-#   bench     the image libraries and what measures pictures, for benchmarks/
+#   emulator  only the embedded AWS
+#   sam       only AWS SAM CLI (its pins conflict with all others)
+#   runtime   only Lambda's runtime client: what a function has besides its own bundle
+#   bench     the image libraries and the picture metrics, for benchmarks/
 set -eu
 cd "$(dirname "$0")/../.."
 venvs=.darkroom/venvs
@@ -24,12 +24,12 @@ Use a Linux container or virtual machine instead (a devcontainer, WSL 2, Lima, C
 see docs/deploy.md." ;;
 esac
 
-# One set-up at a time in a checkout: two `make` at once would build the same environment twice.
+# One setup at a time per checkout: two concurrent `make` would build the same environment twice.
 if [ -z "${DARKROOM_SETUP_LOCKED:-}" ] && command -v flock >/dev/null 2>&1; then
     DARKROOM_SETUP_LOCKED=1 exec flock "$venvs/.lock" "$0" "$@"
 fi
 
-# Any Python 3 that can make an environment serves: it only installs uv, which then finds or fetches the right Python.
+# Any Python 3 that can create an environment will do: it only installs uv, which then finds or fetches the right Python.
 install_uv() {
     uv_lock=$(cksum <requirements/uv.txt)
     if [ "$(cat "$venvs/uv/.stamp" 2>/dev/null)" = "$uv_lock" ]; then
@@ -61,11 +61,11 @@ make_environment() {
         fail "uv found no Python $python_version and could not fetch one: install Python $python_version and run this again."
     "$uv" pip install --quiet --require-hashes --python "$venvs/$name/bin/python" -r "$lock" ||
         fail "could not install $lock: the message above says why."
-    # The stamp comes last: an interrupted installation has none and is made anew.
+    # The stamp comes last: an interrupted installation has none and is redone.
     printf '%s' "$want" >"$venvs/$name/.stamp"
 }
 
-if [ "${1:-}" = --uv ]; then # `make lock` needs uv alone
+if [ "${1:-}" = --uv ]; then # `make lock` only needs uv
     install_uv
     exit 0
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Pins every dependency group of pyproject.toml with hashes and without a registry's address.
-# To move one package: edit pyproject.toml, then `make lock`; to move all: `make lock UPGRADE=1`.
+# To upgrade one package: edit pyproject.toml, then `make lock`; to upgrade all: `make lock UPGRADE=1`.
 set -eu
 cd "$(dirname "$0")/../.."
 uv=${UV:?run this through make lock}
@@ -13,7 +13,7 @@ compile() { # group, lock file, further arguments
 }
 
 compile layer-dependencies layers/dependencies/requirements.txt
-# Pillow stays the same in the layer and in the tests, and so does everything else they share.
+# The layer and the tests use the same versions of Pillow and of everything else they share.
 compile layer-imaging layers/imaging/requirements.txt
 compile dev requirements/dev.txt -c layers/dependencies/requirements.txt -c layers/imaging/requirements.txt
 compile emulator requirements/emulator.txt

@@ -34,7 +34,7 @@ function encoded(pipeline, format, encoding) {
   }
 }
 
-// The decoded pixels of a pipeline, as the start of further ones.
+// The decoded pixels of a pipeline, as the input of further ones.
 async function pixels(pipeline) {
   const { data, info } = await pipeline.raw().toBuffer({ resolveWithObject: true });
   const { width, height, channels } = info;
@@ -49,8 +49,8 @@ async function perVariant(original, variants, encoding) {
   return made;
 }
 
-// One decode, and every size made of the next larger one by way of raw pixels. clone() of one pipeline decodes again for
-// each clone: it took 1.6 times as long. All variants at once or one after the other makes no difference on one core.
+// One decode; each size is made from the next larger one through raw pixels. clone() of one pipeline decodes again for
+// each clone: it took 1.6 times as long. On one core it makes no difference whether the variants are made in parallel.
 async function cascade(original, variants, encoding) {
   const largest = sharp(original).autoOrient().resize(...box(variants[0].side));
   return descend(await pixels(largest), variants, encoding);

@@ -1,6 +1,6 @@
 """The golden set: files of every kind that phones, browsers and scanners make, each with the picture it was made from.
 
-A case holds the true samples, what they mean in sRGB by `colours`, and how an independent decoder reads them back.
+A case has the true samples, their meaning in sRGB by `colours`, and how an independent decoder reads them back.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.engine.golden.gif_files import Frame
 from tests.engine.golden.scenes import levels
 
 FIRST_FRAME, PROFILE = "first frame", "profile"
-"""Words by which a notice is known."""
+"""Words by which a notice is recognised."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """How far two pictures may lie apart, in levels of 255: on the mean and at the worst sample, and why so far."""
+    """How far two pictures may differ, in levels of 255: on average and at the worst sample, and why by so much."""
 
     mean: float
     most: float
@@ -53,8 +53,8 @@ PRESS = Bounds(mean=0.7, most=4, why="four-dimensional tables are resampled by c
 class Case:
     """One file. `colours` and `alpha` are the true samples in 0..1, upright, in the file's own colour space.
 
-    `meaning` takes colours to sRGB; `read` is an independent decoder of the file's samples, (colours, alpha), None
-    where there is none. `loss` bounds what the file itself loses, `conversion` what an engine may add to it.
+    `meaning` converts colours to sRGB; `read` is an independent decoder of the file's samples, (colours, alpha), or
+    None if there is none. `loss` bounds what the file itself loses, `conversion` what an engine may add to it.
     """
 
     format: InputFormat
@@ -74,7 +74,7 @@ class Case:
 
 
 CASES: dict[str, Callable[[], Case]] = {}
-"""Every case by its name, made when it is asked for."""
+"""Every case by its name, made on demand."""
 
 
 def add(name: str, make: Callable[..., Case], *arguments: Any, **options: Any) -> None:
@@ -100,7 +100,7 @@ def _as_they_are(samples: Array) -> tuple[Array, Array | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Tagged:
-    """A profile, and what it says in numpy."""
+    """A profile, and its meaning in numpy."""
 
     profile: bytes
     encode: Callable[[Array], Array]
@@ -144,7 +144,7 @@ SPACES: dict[str, Tagged] = {
 
 
 def _conversion(space: Tagged | None, alpha: Array | None, depth: int = 8) -> Bounds:
-    """What a colour conversion, weighing by alpha and a change of depth may cost."""
+    """What a colour conversion, weighting by alpha and a change of depth may cost."""
     if alpha is None:
         return CONVERTED if space else ROUNDED if depth > 8 else SAME
     return CONVERTED_WEIGHED if space or depth > 8 else WEIGHED
@@ -180,7 +180,7 @@ def _png_case(
         colours=true,
         alpha=opacity,
         meaning=space.meaning if space else lambda samples: samples,
-        # libpng without its transformations hands out packed bits and palette indices: only whole bytes are read back.
+        # libpng without its transformations returns packed bits and palette indices: only whole bytes are read back.
         read=(lambda body: _as_they_are(_upright(_unit(imagecodecs.png_decode(body)), orientation)))
         if depth >= 8
         else None,
@@ -190,7 +190,7 @@ def _png_case(
 
 
 def _upright(samples: Array, orientation: int) -> Array:
-    """The inverse of `exif.stored`: turning back is turning, but for a quarter turn, which is its opposite's."""
+    """The inverse of `exif.stored`: each transformation is its own inverse, except a quarter turn."""
     return stored(samples, {6: 8, 8: 6}.get(orientation, orientation))
 
 
@@ -218,7 +218,7 @@ def _png_palette_case(
 
 
 def _png_key_case(colour_type: int, depth: int) -> Case:
-    """One colour is declared transparent: a block of it at the upper left, nothing else near it."""
+    """One colour is declared transparent: a block of it at the upper left, and no similar colour nearby."""
     maximum = (1 << depth) - 1
     picture = scenes.grey_scene() if colour_type == png_files.GREY else scenes.scene()
     samples = levels(picture, maximum)
@@ -486,7 +486,7 @@ for _name in ("grey-gamma-2.2", "grey-gamma-1.8"):
 add("jpeg-cmyk", _cmyk_case, "none")
 add("jpeg-ycck", _cmyk_case, "ycck")
 add("jpeg-cmyk-orientation-6", _cmyk_case, "none", 6)
-# Editors that turn a photo grey keep its profile. Grey is then what red = green = blue is in that space.
+# Editors that turn a photo grey keep its profile. Grey then means red = green = blue in that space.
 for _name in ("srgb", "display-p3", "adobe-rgb"):
     add(f"jpeg-grey-with-{_name}-profile", _jpeg_case, scenes.grey_scene(), space=_grey_of(SPACES[_name]))
 add("jpeg-broken-profile", _jpeg_case, scenes.scene(), profile=b"nonsense" * 40, notices=(PROFILE,))
@@ -520,7 +520,7 @@ _TURNED = jpeg_files.exif_segment(exif(5, big_endian=True))
 
 
 def _behind_the_tables(file: bytes) -> bytes:
-    """The first application segment moved to where the frame header is: nothing says that it must come first."""
+    """The first application segment moved to the frame header: no rule says that it must come first."""
     (size,) = struct.unpack_from(">H", file, 4)
     start = file.index(b"\xff\xc0")
     return file[:2] + file[4 + size : start] + file[2 : 4 + size] + file[start:]
@@ -642,7 +642,7 @@ _CLEAR = 200
 def _gif_case(
     *frames: dict[str, Any], screen: tuple[int, int] = (97, 65), local: bool = False, notices: tuple[str, ...] = ()
 ) -> Case:
-    """Frames of one lopsided picture; the truth is the first on an empty screen."""
+    """Frames of one asymmetric picture; the truth is the first on an empty screen."""
     width, height = screen
     made = []
     for number, options in enumerate(frames):
@@ -666,7 +666,7 @@ def _gif_case(
         body=file,
         colours=picture,
         alpha=None if whole else alpha,
-        # giflib gives one frame on black: comparable where the frame is whole.
+        # giflib returns one frame on black: comparable if the frame is complete.
         read=(lambda body: (_unit(imagecodecs.gif_decode(body, index=0)), None)) if whole else None,
         conversion=SAME if whole else WEIGHED,
         notices=notices,
@@ -756,7 +756,7 @@ def _container_case(
         colours=displayed(samples / maximum),
         alpha=None if opacity is None else displayed(opacity / maximum),
         meaning=space.meaning if space else lambda samples: samples,
-        # libavif leaves turning to its caller. No other decoder of HEVC is at hand: there the truth is what was
+        # libavif leaves turning to its caller. No other decoder of HEVC is available: for HEIC the truth is what was
         # written, sample by sample.
         read=(lambda body: _as_they_are(displayed(_unit(imagecodecs.avif_decode(body), maximum)))) if is_avif else None,
         loss=loss,
@@ -764,7 +764,7 @@ def _container_case(
     )
 
 
-# Phones add a smaller picture for lists, and a map of what shines on a bright display: neither is the picture.
+# Phones add a smaller picture for lists, and a gain map for bright displays: neither is the picture.
 _COMPANIONS = (
     isobmff_files.hevc_item(levels(scenes.scene(32, 32))[::-1], refers=((b"thmb", (1,)),)),
     isobmff_files.hevc_item(
@@ -784,7 +784,7 @@ for _format, _write in (("avif", isobmff_files.avif), ("heic", isobmff_files.hei
     add(f"{_format}-adobe-rgb-10-bit", _container_case, _write, scenes.scene(), space=SPACES["adobe-rgb"], depth=10)
     for _name, _transformations in TRANSFORMATIONS.items():
         add(f"{_format}-{_name}", _container_case, _write, scenes.scene(), transformations=_transformations)
-    # The container turns the picture; EXIF only tells how it was turned, and phones write both.
+    # The container turns the picture; EXIF only says how it was turned, and phones write both.
     add(
         f"{_format}-irot-3-and-exif-6-turn-once",
         _container_case,

@@ -1,6 +1,6 @@
 """What colours mean: transfer curves, primaries and their maths, written out in numpy from the standards.
 
-Nothing here knows a colour engine: it is what colour engines are judged by.
+Nothing here uses a colour engine: colour engines are judged by it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ D50_WHITE_XYZ = np.array([0.9642, 1.0, 0.8249])
 """The white of the profile connection space, as ICC.1 rounds it."""
 
 BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
-"""The cone responses by which ICC.1:2022 Annex E adapts a white to another."""
+"""The cone responses by which ICC.1:2022 Annex E adapts one white to another."""
 
 
 def srgb_decode(encoded: Array) -> Array:
@@ -29,13 +29,13 @@ def srgb_decode(encoded: Array) -> Array:
 
 
 def srgb_encode(linear: Array) -> Array:
-    """IEC 61966-2-1: linear light → encoded 0..1, held to the gamut."""
+    """IEC 61966-2-1: linear light → encoded 0..1, clipped to the gamut."""
     linear = np.clip(linear, 0, 1)
     return np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
 
 
 def romm_decode(encoded: Array) -> Array:
-    """ISO 22028-2 (ProPhoto): gamma 1.8 above a straight foot."""
+    """ISO 22028-2 (ProPhoto): gamma 1.8 with a linear toe."""
     return np.where(encoded < 16 / 512, encoded / 16, np.maximum(encoded, 0) ** 1.8)
 
 
@@ -71,7 +71,7 @@ class Space:
 
     @property
     def to_xyz(self) -> Array:
-        """Linear RGB → XYZ under D50: the colorants that stand in an ICC profile as columns."""
+        """Linear RGB → XYZ under D50: the colorants that are the columns in an ICC profile."""
         columns = np.array([_xyz(x, y) for x, y in self.primaries]).T
         white = self.white_xyz
         scaled = columns * np.linalg.solve(columns, white)
@@ -140,12 +140,12 @@ INKS_LAB = np.array(
         [-50.0, 0.0, 0.0],  # black
     ]
 )
-"""What full cover of each ink adds to the paper. Affine on purpose: every way to interpolate a profile's table between
+"""What full cover of each ink adds to the paper. Affine on purpose: any way to interpolate a profile's table between
 its corners then gives the same colour, so the truth does not depend on the colour engine's choice. All four together
-are L* 0, so that black-point compensation changes nothing either."""
+are L* 0, so black-point compensation changes nothing either."""
 
 DOT_GAIN = 0.8
-"""Cover is printed denser than it is asked for: cover ** DOT_GAIN. It keeps the model from being the naive formula."""
+"""Cover prints denser than requested: cover ** DOT_GAIN. It keeps the model from being the naive formula."""
 
 
 def press_to_srgb(cmyk: Array) -> Array:

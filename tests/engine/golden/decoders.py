@@ -16,7 +16,7 @@ _DECODERS = {
 
 
 def decoded(body: bytes, file_format: str) -> Array:
-    """The picture as RGBA in levels of 255, whatever channels the file has; eight bits a channel are asserted."""
+    """The picture as RGBA in levels of 255, whatever channels the file has; asserts eight bits per channel."""
     samples = _DECODERS[file_format](body)
     assert samples.dtype == np.uint8, samples.dtype
     samples = samples[..., None] if samples.ndim == 2 else samples

@@ -1,4 +1,4 @@
-"""EXIF blocks written from the specification (CIPA DC-008): an orientation, and whatever else a camera tells."""
+"""EXIF blocks written from the specification (CIPA DC-008): an orientation, and other data that a camera writes."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ STORED_SIDES = {
     7: ("right", "bottom"),
     8: ("left", "bottom"),
 }
-"""Of each orientation: the visual side on which the stored first row and first column lie (TIFF 6.0, Orientation)."""
+"""For each orientation: the visual sides of the stored first row and first column (TIFF 6.0, Orientation)."""
 
 
 def stored(upright: Array, orientation: int) -> Array:
-    """The rows and columns that a camera writes down for a picture that is to be seen as `upright`."""
+    """The rows and columns that a camera stores for a picture that should be seen as `upright`."""
     row_side, column_side = STORED_SIDES[orientation]
     picture = upright
     if "bottom" in (row_side, column_side):
         picture = picture[::-1]
     if "right" in (row_side, column_side):
         picture = picture[:, ::-1]
-    # The first row is now the top one; where the stored rows are visual columns, the two change places.
+    # The first row is now the top one; if the stored rows are visual columns, the two are exchanged.
     return np.ascontiguousarray(picture.swapaxes(0, 1) if row_side in ("left", "right") else picture)
 
 
 def exif(orientation: int, *, big_endian: bool = False, text: bytes = b"", gps: bytes = b"") -> bytes:
-    """A TIFF block with an orientation, optionally a description, a place and a thumbnail that says the same text."""
+    """A TIFF block with an orientation, optionally a description, a place and a thumbnail, all with the same text."""
     order = ">" if big_endian else "<"
 
     def pack(layout: str, *values: Any) -> bytes:
         return struct.pack(order + layout, *values)
 
     def directory(offset: int, entries: list[tuple[int, int, int, bytes]], following: Callable[[int], int]) -> bytes:
-        """An image file directory at `offset`; values of more than four bytes stand behind it."""
+        """An image file directory at `offset`; values of more than four bytes follow it."""
         place = offset + 2 + 12 * len(entries) + 4
         fields, values = b"", b""
         for tag, kind, count, value in entries:
@@ -61,7 +61,7 @@ def exif(orientation: int, *, big_endian: bool = False, text: bytes = b"", gps: 
     places = [(0x001D, 2, len(gps) + 1, gps + b"\0"), (0x001B, 7, len(gps) + 8, b"ASCII\0\0\0" + gps)]
     thumbnail = b"\xff\xd8\xff\xfe" + struct.pack(">H", len(text) + 2) + text + b"\xff\xd9"
     block, pointers = b"", (0, 0)
-    for _ in range(2):  # the second time with the places that the first one found
+    for _ in range(2):  # the second time with the offsets that the first one found
         first = [
             (0x010E, 2, len(text) + 1, text + b"\0"),
             *entries,

@@ -13,7 +13,7 @@ from tests.engine.golden.colours import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """Palette indices at (left, top) of the screen; `colours` is a table of the frame's own."""
+    """Palette indices at (left, top) of the screen; `colours` is the frame's own table."""
 
     indices: Array
     left: int = 0
@@ -32,7 +32,7 @@ def gif(
     background: int = 0,
     extensions: Sequence[bytes] = (),
 ) -> bytes:
-    """The file. `colours` is the global table, a power of two of them."""
+    """The file. `colours` is the global table, whose length is a power of two."""
     table_flags = 0x80 | _table_bits(colours) if colours is not None else 0
     out = b"GIF89a" + struct.pack("<HHBBB", *screen, 0x70 | table_flags, background, 0)
     out += _table(colours)

@@ -1,6 +1,6 @@
 """AVIF and HEIC containers written from ISO/IEC 23008-12 around bitstreams of AV1 and HEVC.
 
-The AV1 is libaom's. The HEVC is written here: every block in it is PCM, samples as they are, so that HEIC too comes
+The AV1 is libaom's. The HEVC is written here: every block in it is PCM, that is, raw samples, so that HEIC too comes
 from known colours and loses nothing.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from tests.engine.golden.colours import Array
 
 type References = tuple[tuple[bytes, tuple[int, ...]], ...]
-"""Kinds of reference and the numbers of the items that they lead to."""
+"""Kinds of reference and the numbers of their target items."""
 
 _CONTAINERS = (b"meta", b"iprp", b"ipco")
 
@@ -68,7 +68,7 @@ def imir(axis: int) -> bytes:
 
 
 def auxiliary(kind: bytes) -> bytes:
-    """What a picture that serves another one is for."""
+    """The purpose of a picture that serves another one."""
     return box(b"auxC", bytes(4), kind + b"\0")
 
 
@@ -101,7 +101,7 @@ def container(brand: bytes, items: Sequence[Item], *, primary: int = 1, extra: b
         for one in item.properties:
             if one not in shared:
                 shared.append(one)
-            # Whoever does not understand a transformation must not show the picture.
+            # A reader that does not understand a transformation must not show the picture.
             essential = one[4:8] in (b"irot", b"imir", b"av1C", b"hvcC")
             indices.append(shared.index(one) + 1 | 0x80 * essential)
         if indices:
@@ -230,7 +230,7 @@ def heic(
 
 
 def heic_grid(samples: Array, tile: int, *, properties: Sequence[bytes] = (), others: Sequence[Item] = ()) -> bytes:
-    """The same as square tiles that are put together, as phones write it. The last tiles reach beyond the picture."""
+    """The same as square tiles in a grid, as phones write it. The last tiles extend beyond the picture."""
     height, width = samples.shape[:2]
     rows, columns = -(-height // tile), -(-width // tile)
     whole = np.pad(samples, ((0, rows * tile - height), (0, columns * tile - width), (0, 0)), mode="edge")
@@ -251,7 +251,7 @@ def heic_grid(samples: Array, tile: int, *, properties: Sequence[bytes] = (), ot
 
 
 def hevc_item(samples: Array, depth: int = 8, properties: Sequence[bytes] = (), *, refers: References = ()) -> Item:
-    """A picture of its own, whatever it is to the others."""
+    """An independent picture, whatever its relation to the others."""
     grey = samples.ndim == 2
     # Matrix 0 is identity, its planes in the order green, blue, red (ITU-T H.273, 8.3).
     planes = [samples] if grey else [samples[..., 1], samples[..., 2], samples[..., 0]]
@@ -280,10 +280,10 @@ _BLOCK = 32
 
 
 def _hevc(planes: Sequence[Array], depth: int) -> tuple[list[tuple[int, bytes]], bytes]:
-    """Parameter sets by type, and a picture of one slice a block (ITU-T H.265, 7.3).
+    """Parameter sets by type, and a picture with one slice per block (ITU-T H.265, 7.3).
 
-    A slice begins with fresh contexts. The only decision in it that has a context, part_mode, is then coded in one
-    known state, so that everything between a slice's header and its samples is the same in each.
+    A slice begins with fresh contexts. Its only decision with a context, part_mode, is then coded in one known state,
+    so everything between a slice's header and its samples is the same in each.
     """
     height, width = planes[0].shape
     down, across = -(-height // _BLOCK), -(-width // _BLOCK)

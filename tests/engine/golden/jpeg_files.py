@@ -1,6 +1,6 @@
 """JPEG files written from ITU-T T.81: any sampling, colour transform, restart interval and order of scans.
 
-Quantised by one, so that what is lost is the rounding of the transform and nothing else.
+The quantiser is one, so only the rounding of the transform is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JFIF: Segment = (APP0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0")
 
 
 def adobe(transform: int) -> Segment:
-    """Adobe's marker: 0 for colours as they are, 1 for YCbCr, 2 for YCCK (ITU-T T.872, 6.5.3)."""
+    """Adobe's marker: 0 for unconverted colours, 1 for YCbCr, 2 for YCCK (ITU-T T.872, 6.5.3)."""
     return APP14, b"Adobe" + struct.pack(">HHHB", 100, 0, 0, transform)
 
 
@@ -37,7 +37,7 @@ def exif_segment(block: bytes) -> Segment:
 
 
 def icc_segments(profile: bytes, pieces: int = 1) -> list[Segment]:
-    """A colour profile, cut into as many segments (ICC.1:2022, B.4)."""
+    """A colour profile, cut into that many segments (ICC.1:2022, B.4)."""
     size = -(-len(profile) // pieces)
     parts = [profile[index * size : (index + 1) * size] for index in range(pieces)]
     return [(APP2, b"ICC_PROFILE\0" + bytes([index + 1, pieces]) + part) for index, part in enumerate(parts)]
@@ -98,7 +98,7 @@ def _planes(levels: Array, transform: Transform) -> list[Array]:
         return [levels]
     if transform == "ycc":
         levels = levels @ YCC.T + [0, 128, 128]
-    elif transform == "ycck":  # the first three channels as if they were an inverted RGB; K as it is
+    elif transform == "ycck":  # the first three channels as if they were an inverted RGB; K unchanged
         levels = np.concatenate([(255 - levels[..., :3]) @ YCC.T + [0, 128, 128], levels[..., 3:]], axis=-1)
     return [levels[..., channel] for channel in range(levels.shape[2])]
 
@@ -145,7 +145,7 @@ def _scan(
 
 
 def _units(blocks: Sequence[Array], sampling: Sequence[tuple[int, int]], which: Sequence[int]) -> Any:
-    """The minimum coded units of a scan: interleaved by sampling where it has several components."""
+    """The minimum coded units of a scan: interleaved by sampling if it has several components."""
     if len(which) == 1:
         (index,) = which
         yield from ([(index, block)] for row in blocks[index] for block in row)
@@ -179,7 +179,7 @@ def _code_ac(bits: _Bits, coefficients: Array) -> None:
 
 
 class _Bits:
-    """Bits on their way into bytes, with a zero stuffed behind every FF."""
+    """Packs bits into bytes, with a zero stuffed after every FF."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -188,7 +188,7 @@ class _Bits:
         self._text.append(f"{value:0{width}b}")
 
     def flushed(self) -> bytes:
-        """All that was put, filled up with ones."""
+        """Everything that was put, padded with ones."""
         text = "".join(self._text)
         text += "1" * (-len(text) % 8)
         self._text = []

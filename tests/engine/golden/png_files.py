@@ -16,7 +16,7 @@ GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
 type Chunk = tuple[bytes, bytes]
 
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
-"""Of each pass: first column, first row, columns between, rows between (PNG third edition, 8.1)."""
+"""For each pass: first column, first row, distance of columns, distance of rows (PNG third edition, 8.1)."""
 
 
 def png(
@@ -28,7 +28,7 @@ def png(
     before: Sequence[Chunk] = (),
     after: Sequence[Chunk] = (),
 ) -> bytes:
-    """The file of `samples` (rows, columns[, channels]), with chunks of the caller's `before` and `after` the data."""
+    """The file of `samples` (rows, columns[, channels]), with the caller's chunks `before` and `after` the data."""
     height, width = samples.shape[:2]
     header = struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, interlaced)
     data = zlib.compress(image_data(samples, depth=depth, interlaced=interlaced), 6)
@@ -38,7 +38,7 @@ def png(
 
 
 def apng(frames: Sequence[Array], colour_type: int, *, before: Sequence[Chunk] = (), hidden: bool = False) -> bytes:
-    """An animation. Where `hidden`, the picture of plain PNG readers is the first and no part of the animation."""
+    """An animation. With `hidden`, plain PNG readers see the first picture, which is no part of the animation."""
     height, width = frames[0].shape[:2]
     count = len(frames) - hidden
     chunks = [(b"acTL", struct.pack(">II", count, 0))]
@@ -70,7 +70,7 @@ def iccp(profile: bytes) -> Chunk:
 
 
 def palette(colours: Array, opacities: Sequence[int] = ()) -> list[Chunk]:
-    """The chunks of a palette, and of its opacities where there are any."""
+    """The chunks of a palette, and of its opacities if there are any."""
     chunks = [(b"PLTE", colours.astype(np.uint8).tobytes())]
     return [*chunks, (b"tRNS", bytes(opacities))] if opacities else chunks
 
@@ -81,7 +81,7 @@ def colour_key(*levels: int) -> Chunk:
 
 
 def image_data(samples: Array, *, depth: int = 8, interlaced: bool = False) -> bytes:
-    """The filtered rows. Filters take turns, so that every one of them is met."""
+    """The filtered rows. Filters take turns, so that each one occurs."""
     samples = samples[..., None] if samples.ndim == 2 else samples
     if not interlaced:
         return _filtered(samples, depth)

@@ -1,4 +1,4 @@
-"""ICC profiles written by program from the same numbers as `colours`: version 2 and 4, curves of every kind."""
+"""ICC profiles generated from the same numbers as `colours`: versions 2 and 4, curves of every kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ type CurveKind = Literal["table", "parametric", "gamma"]
 
 
 def rgb(space: Space, *, curve: CurveKind = "table", gamma: float = 2.2, description: str = "") -> bytes:
-    """A matrix profile of `space`; `parametric` makes it version 4, as phones write it, the others version 2."""
+    """A matrix profile of `space`; `parametric` makes it version 4, as phones write it, otherwise it is version 2."""
     version = 4 if curve == "parametric" else 2
     tone = {"table": lambda: _table(space), "parametric": lambda: _SRGB_PARAMETRIC, "gamma": lambda: _gamma(gamma)}[
         curve
@@ -28,7 +28,7 @@ def rgb(space: Space, *, curve: CurveKind = "table", gamma: float = 2.2, descrip
         {
             b"desc": _text(description or space.name, version),
             b"cprt": _copyright(version),
-            # Version 2 tells the medium's own white here, and only absolute intents look at it.
+            # Version 2 states the medium's own white here, and only absolute intents use it.
             b"wtpt": _xyz(D50_WHITE_XYZ if version == 4 else space.white_xyz),
             b"rXYZ": _xyz(colorants[0]),
             b"gXYZ": _xyz(colorants[1]),
@@ -52,7 +52,7 @@ def grey(gamma: float) -> bytes:
 
 
 def press() -> bytes:
-    """A CMYK output profile whose table is the press of `colours.press_to_srgb`: Lab, 16 bits, two points an axis."""
+    """A CMYK output profile whose table is the press of `colours.press_to_srgb`: Lab, 16 bits, two points per axis."""
     cover = np.arange(256) / 255
     curve = _words(cover**DOT_GAIN * 65535)
     corners = np.array(list(product((0.0, 1.0), repeat=4)))
@@ -74,7 +74,7 @@ def press() -> bytes:
 
 
 _PAPER_XYZ = np.array([0.8430, 0.8744, 0.7250])
-"""What white paper measures. Colours are relative to it: the table says L* 100 for paper all the same."""
+"""The measurement of white paper. Colours are relative to it: the table still says L* 100 for paper."""
 
 
 def _profile(device: bytes, space: bytes, connection: bytes, version: int, tags: dict[bytes, bytes]) -> bytes:
@@ -82,7 +82,7 @@ def _profile(device: bytes, space: bytes, connection: bytes, version: int, tags:
     directory, body = struct.pack(">I", len(tags)), b""
     placed: dict[bytes, int] = {}
     for name, data in tags.items():
-        if data not in placed:  # the three curves share one place, as in most profiles
+        if data not in placed:  # the three curves share one offset, as in most profiles
             placed[data] = offset + len(body)
             body += data + bytes(-len(data) % 4)
         directory += name + struct.pack(">II", placed[data], len(data))

@@ -1,4 +1,4 @@
-"""What an engine should make of a picture, in numpy: Lanczos, flattening, and how far two pictures lie apart."""
+"""What an engine should make of a picture, in numpy: Lanczos, flattening, and the difference of two pictures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ LANCZOS_LOBES = 3
 
 
 def resized(samples: Array, width: int, height: int) -> Array:
-    """Samples in 0..1, (rows, columns[, channels]), at another size by Lanczos, its support widened where it shrinks.
+    """Samples in 0..1, (rows, columns[, channels]), at another size by Lanczos, with a wider support when shrinking.
 
-    Rows first, then columns, and what shoots beyond 0..1 is cut after each: engines keep whole levels in between.
+    Rows first, then columns, and values beyond 0..1 are clipped after each: engines keep whole levels in between.
     """
     high = np.clip(np.tensordot(_weights(samples.shape[0], height), samples, axes=(1, 0)), 0, 1)
     wide = np.tensordot(_weights(samples.shape[1], width), high, axes=(1, 1)).swapaxes(0, 1)
@@ -22,7 +22,7 @@ def resized(samples: Array, width: int, height: int) -> Array:
 
 
 def resized_with_alpha(colours: Array, alpha: Array, width: int, height: int) -> tuple[Array, Array]:
-    """The same where pixels weigh by their opacity: what is hidden has no say."""
+    """The same with pixels weighted by their opacity: hidden pixels have no influence."""
     weight = alpha if colours.ndim == 2 else alpha[..., None]
     opacity = resized(alpha, width, height)
     weighed = resized(colours * weight, width, height)
@@ -31,7 +31,7 @@ def resized_with_alpha(colours: Array, alpha: Array, width: int, height: int) ->
 
 
 def _weights(size: int, new_size: int) -> Array:
-    """Row by row, what each old sample gives to a new one; beyond the edges stand copies of the edge."""
+    """Row by row, what each old sample contributes to a new one; beyond the edges the edge is repeated."""
     scale = max(1.0, size / new_size)
     reach = int(np.ceil(LANCZOS_LOBES * scale))
     places = np.arange(-reach, size + reach)

@@ -1,4 +1,4 @@
-"""The true pictures behind the golden files: sRGB colours known by formula, all of them lopsided on purpose."""
+"""The true pictures behind the golden files: sRGB colours given by formula, all of them asymmetric on purpose."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.engine.golden.colours import Array
 WIDTH, HEIGHT = 96, 64
 
 CORNERS = np.array([[[200, 60, 50], [60, 170, 70]], [[50, 80, 190], [220, 200, 60]]]) / 255
-"""Red, green; blue, yellow: no mirroring and no turning maps the picture onto itself."""
+"""Red, green; blue, yellow: no mirroring and no rotation maps the picture onto itself."""
 
 
 def drawn_once(draw: Callable[..., Array]) -> Callable[..., Array]:
-    """The same picture for the same size, which nobody may draw over."""
+    """Always the same picture for the same size, read-only."""
 
     @cache
     def once(width: int, height: int) -> Array:
@@ -33,10 +33,10 @@ def drawn_once(draw: Callable[..., Array]) -> Callable[..., Array]:
 
 @drawn_once
 def scene(width: int, height: int) -> Array:
-    """Four corner colours that blend into each other, a glow off the centre, and bars at the upper left, in 0..1.
+    """Four corner colours that blend into each other, an off-centre glow, and bars at the upper left, in 0..1.
 
-    Glow and bars move all channels alike: chroma stays smooth, so that a file with halved chroma still holds the
-    picture. All colours lie well inside sRGB.
+    Glow and bars change all channels alike: chroma stays smooth, so that a file with halved chroma still contains the
+    picture. All colours are well inside sRGB.
     """
     y, x = _grid(width, height)
     picture = _blend(CORNERS, x, y)
@@ -47,7 +47,7 @@ def scene(width: int, height: int) -> Array:
 
 @drawn_once
 def smooth(width: int, height: int) -> Array:
-    """The scene without its bars, and with slow waves instead: every good resampler makes the same of it."""
+    """The scene without its bars, and with slow waves instead: every good resampler gives the same result."""
     y, x = _grid(width, height)
     waves = 0.05 * np.sin(2 * np.pi * (3 * x + 1.3 * y)) * np.sin(2 * np.pi * (x - 2 * y) + 0.4)
     made: Array = np.clip(_blend(CORNERS, x, y) + waves[..., None], 0.02, 0.98)
@@ -56,7 +56,7 @@ def smooth(width: int, height: int) -> Array:
 
 @drawn_once
 def grey_scene(width: int, height: int) -> Array:
-    """A lopsided picture of one channel, in 0..1, from black to white."""
+    """An asymmetric picture of one channel, in 0..1, from black to white."""
     y, x = _grid(width, height)
     picture = _blend(np.array([[[0.05], [0.45]], [[0.7], [1.0]]]), x, y)[..., 0]
     made: Array = np.clip(picture + 0.05 * np.sin(2 * np.pi * (2 * x - 3 * y)) * x, 0, 1)
@@ -74,7 +74,7 @@ def alpha_scene(width: int, height: int) -> Array:
 
 @drawn_once
 def vivid(width: int, height: int) -> Array:
-    """Every corner of the colour cube and what lies between, for spaces wider than sRGB: most of it must be clipped."""
+    """Every corner of the colour cube and everything between, for spaces wider than sRGB: most must be clipped."""
     y, x = _grid(width, height)
     hue = np.stack([np.clip(np.abs((x * 6 + offset) % 6 - 3) - 1, 0, 1) for offset in (0, 4, 2)], axis=-1)
     made: Array = np.clip(hue * np.minimum(1, 2 * y)[..., None] + np.maximum(0, 2 * y - 1)[..., None] * (1 - hue), 0, 1)
@@ -94,8 +94,8 @@ def dark(width: int = 256, height: int = 16) -> Array:
 
 
 def map_of_places(width: int, height: int) -> Array:
-    """Red grows to the right and green downwards; blue is the same everywhere. Any filter leaves ramps alone, so that
-    red and green of an output tell which place of the source each of its pixels shows."""
+    """Red grows to the right and green downwards; blue is constant. Every filter preserves ramps, so red and green of
+    an output show which place of the source each of its pixels is from."""
     y, x = _grid(width, height)
     return np.stack([0.1 + 0.8 * x, 0.1 + 0.8 * y, np.full_like(x, 0.25)], axis=-1)
 

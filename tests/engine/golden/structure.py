@@ -1,6 +1,6 @@
-"""What a file is made of, down to its last byte: every segment, chunk or box, and nothing that is not one.
+"""The structure of a file down to its last byte: every segment, chunk or box, and nothing that is not one.
 
-Written for files that hold a picture and nothing else: whatever cannot be accounted for is an error here.
+Written for files that contain only a picture: anything that cannot be accounted for is an error here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def jpeg_segments(file: bytes) -> list[tuple[int, bytes]]:
 
 
 def png_chunks(file: bytes) -> list[tuple[bytes, bytes]]:
-    """Names and data; the CRCs hold, and IEND is the end."""
+    """Names and data; the CRCs must be right, and IEND must be the end."""
     assert file[:8] == b"\x89PNG\r\n\x1a\n"
     found, at = [], 8
     while at < len(file):
@@ -55,7 +55,7 @@ def webp_chunks(file: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def avif_boxes(file: bytes) -> list[tuple[bytes, bytes]]:
-    """Every box, those inside others too, with items and references as boxes of their own."""
+    """Every box, nested ones too, with items and references as separate boxes."""
     top = list(boxes(file, inside=()))
     assert sum(len(data) + 8 for _, data in top) == len(file), "bytes in no box"
     found = []

@@ -17,7 +17,7 @@ _FLAGS = {b"ICCP": _ICC, b"ALPH": _ALPHA, b"EXIF": _EXIF, b"XMP ": _XMP, b"ANIM"
 
 
 def bitstream(samples: Array, *, quality: int | None = None) -> list[Chunk]:
-    """The chunks of a picture: VP8L where `quality` is None, which is lossless, otherwise VP8 and ALPH."""
+    """The chunks of a picture: lossless VP8L if `quality` is None, otherwise VP8 and ALPH."""
     if quality is None:
         file = imagecodecs.webp_encode(samples, lossless=True)
     else:
@@ -28,7 +28,7 @@ def bitstream(samples: Array, *, quality: int | None = None) -> list[Chunk]:
 def webp(
     samples: Array, *, quality: int | None = None, before: Sequence[Chunk] = (), after: Sequence[Chunk] = ()
 ) -> bytes:
-    """The file of a picture, in the extended form where other chunks stand `before` or `after` it."""
+    """The file of a picture, in the extended form if there are other chunks `before` or `after` it."""
     picture = bitstream(samples, quality=quality)
     if not before and not after and len(picture) == 1:
         return riff(picture)
@@ -39,7 +39,7 @@ def webp(
 def animation(
     canvas: tuple[int, int], frames: Sequence[tuple[Array, int, int]], *, after: Sequence[Chunk] = ()
 ) -> bytes:
-    """An animation of frames that lie at (left, top), both even, on a canvas with a loud background colour."""
+    """An animation with frames at (left, top), both even, on a canvas with a loud background colour."""
     parts: list[Chunk] = [(b"ANIM", struct.pack("<IH", 0xFF00FFFF, 0))]
     for samples, left, top in frames:
         height, width = samples.shape[:2]

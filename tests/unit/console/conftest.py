@@ -39,7 +39,7 @@ def run(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(watch, "FIRST_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(client, "pause_before_retry", lambda *policy, **attempt: 0.0)
-    # Making the commands from their signatures takes longer than most tests, and always gives the same.
+    # Building the commands from their signatures takes longer than most tests, and always gives the same result.
     monkeypatch.setattr(testing, "_get_command", _command)
     runner = CliRunner()
     return lambda *arguments, stdin=None: runner.invoke(

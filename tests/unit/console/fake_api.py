@@ -1,4 +1,4 @@
-"""An API that keeps its images in memory and serves them on loopback: what the console's tests talk to."""
+"""An API that keeps its images in memory and serves them on loopback, for the console's tests."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Seen:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that leaves in the midst of an answer is what some tests are about.
+        # Some tests are about a client that disconnects in the middle of an answer.
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class FakeApi:
-    """Images are `pending` until they have been asked for `polls_until_done` times. `faults` answer requests first."""
+    """Images are `pending` until they have been requested `polls_until_done` times. `faults` answer requests first."""
 
     def __init__(self) -> None:
         self.requests: list[Seen] = []
@@ -86,7 +86,7 @@ class FakeApi:
         return [_fields_of(request) for request in self.requests if request.path == "/store"]
 
     def put(self, status: str = "done", **changes: Any) -> str:
-        """An image that is there already; returns its id."""
+        """Adds an image that already exists; returns its id."""
         image_id = image_id_of(f"put {len(self.images)}")
         self.images[image_id] = self.document(image_id, status) | changes
         return image_id
@@ -305,5 +305,5 @@ def problem(status: int, code: str, detail: str, **headers: str) -> Reply:
 
 
 def image_id_of(text: str) -> str:
-    """An id that a text stands for."""
+    """An id derived from a text."""
     return "0" + "".join(_ALPHABET[byte % 32] for byte in hashlib.sha256(text.encode()).digest()[:25])

@@ -1,4 +1,4 @@
-"""What a client says of a file before it uploads it."""
+"""What a client announces about a file before it uploads it."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Forms: one part called `file`, taken as its bytes; whatever else a form may be is refused with what to do."""
+"""Forms: one part called `file`, whose bytes are taken; any other form is refused with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What protects a route: in which order, what it costs, and what a client is told whatever the answer is."""
+"""What protects a route: in which order, at what cost, and what a client is told whatever the answer is."""
 
 import json
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def test_a_full_lane_turns_away_and_nothing_of_the_allowance_is_of_use_before_th
 
 
 def counted(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
-    """The reasons and tiers of those who were turned away, as the metric counts them."""
+    """The reasons and tiers of refused requests, as the metric counts them."""
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [(line["reason"], line["tier"]) for line in lines if "RequestsTurnedAway" in line]
 

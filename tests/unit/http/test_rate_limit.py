@@ -1,4 +1,4 @@
-"""What clients are reported their tenant's allowance."""
+"""What clients are told about their tenant's allowance."""
 
 import pytest
 

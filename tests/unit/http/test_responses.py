@@ -1,4 +1,4 @@
-"""What a client is answered that asks how an image is doing."""
+"""The answer to a client that asks for an image's status."""
 
 import json
 from http import HTTPStatus

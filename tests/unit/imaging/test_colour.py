@@ -1,4 +1,4 @@
-"""Colour profiles: which are used, which are sRGB under another name, and which are left aside with a notice."""
+"""Colour profiles: which are used, which are sRGB under another name, and which are ignored with a notice."""
 
 import struct
 

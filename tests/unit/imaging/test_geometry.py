@@ -1,4 +1,4 @@
-"""Placing a picture in a variant: scaled, cut off or filled up, to whole pixels."""
+"""Placing a picture in a variant: scaled, cropped or padded, to whole pixels."""
 
 from typing import Any
 
@@ -75,5 +75,5 @@ def test_no_placement_is_empty_uncovered_or_unasked_larger(
         assert placement.left >= 0 and right <= placement.scaled[0]
         assert placement.top >= 0 and bottom <= placement.scaled[1]
     if not enlarge:
-        # Rounding may make one side half a pixel larger, where the other is less than a pixel.
+        # Rounding may make one side half a pixel larger if the other is less than a pixel.
         assert placement.scaled[0] <= size[0] and placement.scaled[1] <= size[1]

@@ -1,5 +1,4 @@
-"""Headers: facts read without decoding, limits with a code each, and an image_data that holds nothing but the
-picture."""
+"""Headers: facts read without decoding, limits with a code each, and image data with nothing but the picture."""
 
 import io
 import random
@@ -264,7 +263,7 @@ def test_a_limit_is_checked_against_what_the_decoder_will_hold() -> None:
 
 
 def test_a_warning_of_libvips_does_not_come_back_into_python(caplog: pytest.LogCaptureFixture) -> None:
-    # pyvips' own handler does so, and GLib aborts the process where the garbage collector makes it warn again.
+    # pyvips' own handler does so, and GLib aborts the process if the garbage collector makes it warn again.
     body = bytearray(encoded(noisy(), "JPEG"))
     body[-400:-380] = b"\xff\x00" * 10
     caplog.set_level("DEBUG")

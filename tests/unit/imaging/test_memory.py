@@ -1,4 +1,4 @@
-"""The process's memory: what a decoder may take is bounded, and only while it runs."""
+"""The process's memory: a decoder's share is limited, and only while it runs."""
 
 import platform
 import resource

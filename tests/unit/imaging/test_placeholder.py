@@ -40,7 +40,7 @@ def test_the_hash_is_that_of_the_reference_implementation(name: str) -> None:
     header = 6 if name in ("with alpha", "transparent") else 5
     assert len(hashed) == len(reference)
     assert hashed[:header] == reference[:header]
-    # A wave of no strength lies exactly between two steps, and the order of additions decides which it takes.
+    # A wave with no amplitude is exactly between two steps, and the order of additions decides which one it gets.
     for ours, theirs in zip(hashed[header:], reference[header:], strict=True):
         assert abs((ours & 15) - (theirs & 15)) <= 1
         assert abs((ours >> 4) - (theirs >> 4)) <= 1

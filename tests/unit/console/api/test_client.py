@@ -35,7 +35,7 @@ type Handler = Callable[[httpx.Request], httpx.Response]
 
 @pytest.fixture(autouse=True)
 def no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading all certificate authorities takes longer than a test; no connection is made that would need one."""
+    """Skip the certificate authorities: reading them takes longer than a test, and no connection needs one."""
     monkeypatch.setattr(httpx, "create_ssl_context", lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
@@ -52,7 +52,7 @@ def connect(
 
 
 def answers(*responses: httpx.Response | Exception) -> tuple[Handler, list[httpx.Request]]:
-    """A handler that gives one answer after the other, and the list in which it notes the requests."""
+    """A handler that gives one answer after another, and the list in which it records the requests."""
     remaining: Iterator[httpx.Response | Exception] = iter(responses)
     requests: list[httpx.Request] = []
 

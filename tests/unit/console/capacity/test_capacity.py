@@ -1,4 +1,4 @@
-"""`darkroom capacity`: the arithmetic by hand, and what the command says of it."""
+"""`darkroom capacity`: the arithmetic by hand, and the command's output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUSY = Demand(per_second=200, seconds=3)
 
 
 def lanes_of(demand: Demand) -> tuple[LanePlan, LanePlan]:
-    """What the fast and the slow lane need; others have no share unless one is given to them."""
+    """What the fast and the slow lane need; other lanes have no share unless one is given."""
     plans = {lane.lane: lane for lane in plan_of(demand).lanes}
     return plans["fast"], plans["slow"]
 

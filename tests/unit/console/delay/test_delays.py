@@ -1,4 +1,4 @@
-"""`darkroom delay`: what waits for its time; single images by the API, a whole day in the stack's own table."""
+"""`darkroom delay`: waiting images; single ones by the API, a whole day in the stack's own table."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 
 
 def rows_of(shown: str) -> list[list[str]]:
-    """The lines of the view, in words."""
+    """The lines of the view, split into words."""
     return [line.split() for line in shown.splitlines() if line.startswith("  ")]
 
 

@@ -1,4 +1,4 @@
-"""`darkroom doctor`: what it finds, what it says to do, and how it ends."""
+"""`darkroom doctor`: what it finds, what it advises, and its exit status."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def document(**changes: Any) -> Any:
 def test_the_dominant_colour_is_shown_as_it_looks_where_there_are_colours() -> None:
     shown = io.StringIO()
     terminal = Console(file=shown, force_terminal=True, color_system="truecolor", width=100)
-    # A colour of this test's own: rich remembers a style as the first terminal that showed it could.
+    # A colour that only this test uses: rich remembers a style as the first terminal that showed it could.
     pages.show_findings(terminal, document(placeholder={"thumbhash": "", "color": "#13579b"}))
     assert "colour     #13579b" in shown.getvalue()
     assert "48;2;19;87;155m    " in shown.getvalue(), "four cells with that background"

@@ -1,4 +1,4 @@
-"""`darkroom redo`: a line for each image, refusals that say why, and how it ends."""
+"""`darkroom redo`: a line for each image, refusals with reasons, and its exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The poll loop with a clock of its own: who is asked, when, and how often."""
+"""The poll loop with a fake clock: which images are polled, when, and how often."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.console.fake_api import FakeApi, image_id_of
 
 
 class Service:
-    """Images that end at given times, asked through `status` as the client's Api is; time passes only in `pause`."""
+    """Images that end at given times, polled through `status` like the client's Api; time passes only in `pause`."""
 
     def __init__(self, ends_at: dict[str, float], *, retry_after_seconds: float | None = 1.0) -> None:
         self.now = 0.0

@@ -97,7 +97,7 @@ def test_the_curl_lines_carry_the_key_where_the_api_asks_for_one() -> None:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_curl_lines_upload_poll_and_fetch_when_they_are_pasted(api: FakeApi, photo: Path, tmp_path: Path) -> None:
-    # The fake does not redirect: what the last line asks for is answered in its place.
+    # The fake does not redirect: it answers the last line's request directly.
     script = "set -eu\n" + "\n".join(curl_lines(api.url)[:2]) + "\nprintf '%s' \"$id\""
     result = subprocess.run(
         ["sh", "-c", script], cwd=tmp_path, env=_SHELL_ENVIRONMENT, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""`darkroom orphans`: what it tells, what it asks for, and how it ends."""
+"""`darkroom orphans`: what it reports, what it asks, and its exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`darkroom tenants` and `darkroom keys`, over the fakes: what is said, what is shown once, and what is refused."""
+"""`darkroom tenants` and `darkroom keys`, over the fakes: what they print, what is shown once, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One thing done to many, several at a time."""
+"""One operation on many items, several at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from darkroom.operations.pace import Pace
 
 
 class Clock:
-    """Moved by pauses alone."""
+    """A clock that only pauses move."""
 
     def __init__(self) -> None:
         self.now = 0
