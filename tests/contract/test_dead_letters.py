@@ -348,7 +348,7 @@ def test_what_aws_refuses_is_told_in_a_sentence(raised: Exception, said: str) ->
         raise raised
 
 
-def test_a_profile_or_region_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_profile_or_region_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")

@@ -126,9 +126,7 @@ def test_a_variant_is_a_redirect_to_a_signed_address(functions: Functions) -> No
     assert "large" in problem(functions.get(f"/images/{image_id}/variants/huge"), 404, "unknown_variant")["detail"]
 
 
-def test_a_variant_whose_object_is_gone_is_the_operators_trouble_and_told_him(
-    functions: Functions, log: io.StringIO
-) -> None:
+def test_a_variant_whose_object_is_gone_is_reported_to_the_operator(functions: Functions, log: io.StringIO) -> None:
     image_id = document(functions.post())["id"]
     functions.work()
     key = f"outputs/{image_id}/1/webp.webp"
@@ -207,7 +205,7 @@ def test_a_recipe_of_the_clients_own_is_made_and_has_no_preset(functions: Functi
     assert sorted(done["placeholder"]) == ["color", "thumbhash"]
 
 
-def test_a_recipe_that_is_none_is_a_problem_that_names_each_field(functions: Functions) -> None:
+def test_an_invalid_recipe_is_a_problem_that_names_each_field(functions: Functions) -> None:
     recipe = {"variants": [{"name": "a", "width": 9999}, {"name": "B", "height": 1}]}
     told = problem(functions.post(query={"recipe": json.dumps(recipe)}), 400, "invalid_recipe")
     assert told["errors"] == [

@@ -126,7 +126,7 @@ def test_a_rate_of_hours_ago_is_remembered_and_one_of_yesterday_is_not(kind: str
 
 
 @BOTH
-def test_a_lanes_depth_is_what_waits_and_what_is_in_hand(kind: str, aws: Aws) -> None:
+def test_a_lanes_depth_counts_waiting_and_in_flight_messages(kind: str, aws: Aws) -> None:
     sqs = boto3.client("sqs")
     for delay_seconds in (0, 0, 0, 900):
         sqs.send_message(QueueUrl=aws.slow_queue_url, MessageBody="{}", DelaySeconds=delay_seconds)
@@ -339,7 +339,7 @@ def test_a_stack_that_knows_no_tenants_holds_nobody_to_an_allowance(aws: Aws, mo
     assert boto3.client("dynamodb").scan(TableName=aws.token_buckets_table)["Items"] == []
 
 
-def test_a_worker_hands_in_its_time_when_it_is_worth_a_write(
+def test_a_worker_reports_its_time_once_it_is_enough_for_a_write(
     submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     transcode_image = load("transcode_image", aws, monkeypatch)

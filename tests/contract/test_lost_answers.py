@@ -303,7 +303,7 @@ def test_a_lost_answer_costs_the_worker_no_attempt(
         ("ExpiredTokenException", 400),
     ],
 )
-def test_passing_trouble_may_be_tried_again(code: str, status: int) -> None:
+def test_transient_failures_may_be_retried(code: str, status: int) -> None:
     with pytest.raises(Retryable, match=f"doing: {code}"), guard("doing"):
         raise answered(code, status)
 

@@ -36,7 +36,7 @@ def watched() -> set[Measure]:
     }
 
 
-def test_every_run_of_the_watchmen_emits_whatever_the_alarms_watch_though_nothing_is_wrong(
+def test_each_run_of_the_watching_functions_emits_every_watched_metric_even_if_nothing_is_wrong(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Only submit_image refuses uploads (tests/contract/test_load_shedding.py).

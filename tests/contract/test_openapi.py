@@ -118,7 +118,7 @@ def test_every_answer_of_a_function_forbids_sniffing_and_says_whether_it_may_be_
             assert {"Cache-Control", "X-Content-Type-Options"} <= response["headers"].keys()
 
 
-def test_what_api_gateway_answers_by_itself_is_told() -> None:
+def test_what_api_gateway_answers_by_itself_is_described() -> None:
     def gateways(access: Access) -> dict[str, set[str]]:
         return {
             f"{method.upper()} {path}": {

@@ -180,7 +180,7 @@ def test_pages_end_anywhere(aws: Aws, clock: Any, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("code", "error"), [("SlowDown", Retryable), ("InternalError", Retryable), ("AccessDenied", ClientError)]
 )
-def test_what_s3_could_not_remove_of_many_is_told(aws: Aws, clock: Any, code: str, error: type[Exception]) -> None:
+def test_objects_that_s3_could_not_remove_are_reported(aws: Aws, clock: Any, code: str, error: type[Exception]) -> None:
     client = boto3.client("s3")
     refused = {"Errors": [{"Key": f"originals/{FIRST}", "Code": code, "Message": "…"}]}
     spy(client, "DeleteObjects", lambda *_: refused)

@@ -236,7 +236,7 @@ def due_image_of(functions: Functions) -> str:
     return row.image_id
 
 
-def test_a_sweep_sees_to_all_others_and_tells_of_it(
+def test_a_sweep_handles_all_others_and_reports_it(
     functions: Functions, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad = image_of(functions, due_at=1, waiting_since=1)
@@ -333,7 +333,7 @@ def test_its_delivery_is_put_off_without_an_attempt_and_never_ends_as_a_dead_let
     assert item_of(functions.aws, bad.image_id) == newer(bad)
 
 
-def test_news_of_several_uploads_accepts_those_whose_rows_can_be_read(functions: Functions) -> None:
+def test_a_notification_of_several_uploads_accepts_those_with_readable_rows(functions: Functions) -> None:
     bad, good = awaiting(image_id="0" * 26), awaiting(image_id="1" * 26)
     plant(functions.aws, bad)
     images = ImagesTable(boto3.client("dynamodb"), functions.aws.images_table)

@@ -305,12 +305,12 @@ def test_an_upload_that_came_without_an_event_is_found_by_the_sweeper_and_one_th
 
 
 @pytest.mark.parametrize("body", [TEST_EVENT, event("uploads/somebodys"), event(f"uploads/{ID}")])
-def test_news_of_nobodys_upload_is_acknowledged(functions: Functions, body: str) -> None:
+def test_a_notification_of_an_unknown_upload_is_acknowledged(functions: Functions, body: str) -> None:
     functions.tell(body)
     assert functions.hear() == {"batchItemFailures": []}
 
 
-def test_what_is_no_news_stays_in_its_queue(functions: Functions) -> None:
+def test_what_is_no_notification_stays_in_its_queue(functions: Functions) -> None:
     functions.tell("hello")
     assert len(functions.hear()["batchItemFailures"]) == 1
 
@@ -323,7 +323,7 @@ def receipt(functions: Functions, count: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("count", "kept"), [(1, True), (4, True), (5, False)])
-def test_news_that_a_store_cannot_serve_comes_back_and_is_let_go_after_its_last_receive(
+def test_a_notification_that_a_store_cannot_serve_returns_and_is_dropped_after_its_last_receive(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, count: int, kept: bool
 ) -> None:
     image_id = document(functions.begin())["id"]
@@ -345,7 +345,7 @@ def test_news_that_a_store_cannot_serve_comes_back_and_is_let_go_after_its_last_
 
 @pytest.mark.parametrize("reminder", [False, True])
 @pytest.mark.parametrize("count", [1, 5])
-def test_news_that_trips_a_bug_becomes_one_dead_letter_and_its_reminders_none(
+def test_a_notification_that_trips_a_bug_becomes_one_dead_letter_and_its_reminders_none(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, reminder: bool, count: int
 ) -> None:
     image_id = document(functions.begin())["id"]

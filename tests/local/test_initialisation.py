@@ -83,7 +83,7 @@ def error_of(function: Function) -> str | None:
     ],
     ids=["it raises", "it has no handler", "it is no Python", "its process ends"],
 )
-def test_what_keeps_a_function_from_initialising_is_told(tmp_path: Path, code: str, error: str) -> None:
+def test_what_keeps_a_function_from_initialising_is_reported(tmp_path: Path, code: str, error: str) -> None:
     assert error in (error_of(written(code, tmp_path)) or "")
 
 

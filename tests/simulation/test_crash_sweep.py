@@ -39,7 +39,7 @@ def struck(history: str, *scale: str) -> None:
 
 
 @pytest.mark.parametrize("history", ["good", "cancelled", "uploaded"])
-def test_every_promise_holds_whatever_befalls_any_one_call_of_a_small_history(history: str) -> None:
+def test_every_promise_holds_whatever_fault_strikes_any_one_call_of_a_small_history(history: str) -> None:
     struck(history, "--shards", "1", "--attempts", "2")
 
 
@@ -52,7 +52,7 @@ def test_every_promise_holds_whatever_befalls_any_one_call_of_a_small_history(hi
         *("uploaded", "uploaded without notification", "uploaded when withdrawn", "never uploaded"),
     ],
 )
-def test_every_promise_holds_whatever_befalls_any_one_call(history: str) -> None:
+def test_every_promise_holds_whatever_fault_strikes_any_one_call(history: str) -> None:
     struck(history, "--shards", "2")
 
 

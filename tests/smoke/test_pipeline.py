@@ -86,7 +86,7 @@ def test_some_variants_of_a_preset_are_made_and_no_others(api: httpx.Client) -> 
     assert [variant["name"] for variant in document["variants"]] == ["thumb", "webp"]
 
 
-def test_a_recipe_that_is_none_is_refused_by_field(api: httpx.Client) -> None:
+def test_an_invalid_recipe_is_refused_by_field(api: httpx.Client) -> None:
     recipe = {"variants": [{"name": "a", "width": 0, "background": "#ff0000"}]}
     answer = api.post("/images", params={"recipe": json.dumps(recipe)}, content=jpeg())
     assert answer.status_code == 400

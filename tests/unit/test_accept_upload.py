@@ -92,7 +92,7 @@ def test_what_comes_before_its_time_is_scheduled() -> None:
     assert [message.image_id for message in world.hold_queue.held] == [far]
 
 
-def test_news_that_comes_twice_begins_nothing_twice() -> None:
+def test_a_duplicate_notification_begins_nothing_twice() -> None:
     world = World()
     image_id = uploaded(world)
     world.accept_upload(image_id)
@@ -104,7 +104,7 @@ def test_news_that_comes_twice_begins_nothing_twice() -> None:
     assert len(world.lanes.sent) == 1
 
 
-def test_news_that_comes_again_before_a_worker_has_begun_sends_the_message_that_may_have_been_lost() -> None:
+def test_a_notification_repeated_before_a_worker_has_begun_sends_the_possibly_lost_message_again() -> None:
     world = World()
     image_id = uploaded(world)
     world.accept_upload(image_id)
@@ -154,7 +154,7 @@ def test_a_queue_that_does_not_answer_makes_the_image_due_now() -> None:
     assert world.row(image_id).due_at == world.now
 
 
-def test_what_cannot_be_removed_now_is_removed_when_the_news_comes_again() -> None:
+def test_what_cannot_be_removed_now_is_removed_when_the_notification_returns() -> None:
     world = World()
     image_id = uploaded(world)
     delete = world.uploads.delete
@@ -172,7 +172,7 @@ def test_what_cannot_be_removed_now_is_removed_when_the_news_comes_again() -> No
     assert (world.row(image_id), world.uploads.objects) == (accepted, {})
 
 
-def test_news_of_nothing_changes_nothing() -> None:
+def test_a_notification_without_an_object_changes_nothing() -> None:
     world = World()
     image_id = world.begin(PHOTO).image.image_id
     row = world.row(image_id)
@@ -181,7 +181,7 @@ def test_news_of_nothing_changes_nothing() -> None:
     assert world.row(image_id) == row
 
 
-def test_an_upload_that_vanishes_while_it_is_looked_at_is_none() -> None:
+def test_an_upload_that_vanishes_during_a_look_does_not_count() -> None:
     world = World()
     image_id = uploaded(world)
     world.uploads.get = lambda _: None

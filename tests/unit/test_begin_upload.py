@@ -97,7 +97,7 @@ def test_a_key_that_announced_bytes_is_not_answered_as_if_it_had_brought_them_no
         assert refusal.value.code == "idempotency_key_reused"
 
 
-def test_who_asks_again_after_the_upload_has_come_is_told_of_its_image_and_given_no_form() -> None:
+def test_a_repeat_after_the_upload_arrived_gets_its_image_and_no_form() -> None:
     world = World()
     begun = world.begin(PHOTO, idempotency_key="k")
     assert begun.form is not None
@@ -107,7 +107,7 @@ def test_who_asks_again_after_the_upload_has_come_is_told_of_its_image_and_given
     assert (again.replayed, again.form, again.image.status) == (True, None, Status.PENDING)
 
 
-def test_who_asks_again_while_the_upload_comes_is_told_of_what_it_has_become() -> None:
+def test_a_repeat_while_the_upload_arrives_gets_its_current_state() -> None:
     class Overtaken(FakeImages):
         def change(self, before: Image, after: Image, **fence: Any) -> Image:
             if after.status is Status.AWAITING_UPLOAD and world.uploads.objects == {}:

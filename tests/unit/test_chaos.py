@@ -201,7 +201,7 @@ def test_a_neighbour_may_be_a_minute_later_than_itself(before: float | None, aft
 
 @pytest.mark.parametrize("hit_before", [(), ("killed",)])
 @pytest.mark.parametrize("hit_after", [(), ("killed",)])
-def test_whoever_was_hit_itself_in_either_is_left_out_and_counted(
+def test_images_that_were_hit_themselves_are_excluded_and_counted(
     hit_before: tuple[str, ...], hit_after: tuple[str, ...]
 ) -> None:
     found = compare(of(life(1, 1, hits=hit_before)), of(life(1, 400, hits=hit_after)))

@@ -94,7 +94,7 @@ def test_loops_and_what_they_make_are_equal(
         (('Key: {Type: AWS::KMS::Key}', 'Key: {Type: AWS::KMS::Key, Metadata: {a: b}}'), "Resources: Key.Metadata"),
     ],
 )  # fmt: skip
-def test_what_differs_is_told(
+def test_differences_are_reported(
     written_out: Path, looped: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], told: str
 ) -> None:
     before, after = change

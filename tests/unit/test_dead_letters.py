@@ -183,7 +183,7 @@ def test_a_dead_letters_verdict_follows_from_the_row(run: int, image: Image | No
 
 
 @pytest.mark.parametrize("text", [None, "", "no JSON", "[]", "{}", '{"v": 2}'])
-def test_an_explanation_that_cannot_be_read_is_none(text: str | None) -> None:
+def test_an_unreadable_explanation_does_not_count(text: str | None) -> None:
     assert explanation_in(text) is None
 
 

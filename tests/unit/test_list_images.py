@@ -131,7 +131,7 @@ def test_a_page_whose_later_look_is_not_answered_ends_behind_what_was_judged(cal
 
 
 @pytest.mark.parametrize("call", ["newest", "get_all"])
-def test_a_page_whose_first_look_is_not_answered_is_none(call: str) -> None:
+def test_a_page_whose_first_look_is_not_answered_fails(call: str) -> None:
     images = many(3)
     silent_from(images, call, look=1)
     with pytest.raises(Retryable):

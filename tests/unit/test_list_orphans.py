@@ -68,7 +68,7 @@ def test_an_original_without_a_row_is_an_orphan_with_its_weight_and_its_age() ->
     assert (found.size_bytes, found.oldest_at) == (2 * len(PHOTO), stored_at)
 
 
-def test_whatever_its_row_says_an_original_with_a_row_is_none() -> None:
+def test_an_original_with_a_row_is_never_an_orphan_whatever_the_row_says() -> None:
     world = a_world()
     withdrawn = world.submit(PHOTO).image
     world.images.rows[withdrawn.image_id] = delete(withdrawn, now=world.now)

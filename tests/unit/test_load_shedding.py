@@ -63,7 +63,7 @@ def test_free_tenants_go_at_half_the_mark_and_paying_ones_at_all_of_it_until_the
     assert decide(lane=SLOW, tier=tier, backlog=backlog, drain=5.0) == expected
 
 
-def test_nobody_is_told_to_come_back_at_once() -> None:
+def test_nobody_is_told_to_retry_at_once() -> None:
     assert decide(lane=FAST, tier=Tier.FREE, backlog=10**6, drain=10.0**9) == Accept()
     assert decide(lane=lanes_deployed_with(fast=2, slow=2)["fast"], tier=Tier.FREE, backlog=1, drain=0.01) == Shed(
         retry_after_seconds=100

@@ -80,7 +80,7 @@ def test_the_template_substitutes_what_the_definition_asks_for(path: Path) -> No
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_whatever_fails_is_repeated_and_then_told(path: Path) -> None:
+def test_whatever_fails_is_retried_and_then_reported(path: Path) -> None:
     for name, state in definition(path)["States"].items():
         if state["Type"] == "Task":
             assert state["Retry"][-1]["ErrorEquals"] == ["States.ALL"], name

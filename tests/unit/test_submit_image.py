@@ -241,7 +241,7 @@ def test_another_photo_after_a_crash_between_original_and_row_is_refused() -> No
     assert world.originals.objects[image_id] == PHOTO
 
 
-def test_a_queue_that_does_not_answer_costs_nobody_the_202() -> None:
+def test_an_upload_gets_its_202_although_a_queue_does_not_answer() -> None:
     world = World(lanes=DeadLanes())
     image = world.submit(PHOTO).image
     assert world.row(image.image_id).due_at == world.now, "the sweeper sends it at once"

@@ -366,7 +366,7 @@ def test_a_dead_letter_that_comes_late_is_removed_and_one_that_was_dropped_stays
     assert world.row(image_id).dead_letter is DeadLetterState.KEPT
 
 
-def test_a_dead_letter_of_an_earlier_run_is_none_of_the_present_one() -> None:
+def test_a_dead_letter_of_an_earlier_run_does_not_count_for_the_present_one() -> None:
     world = World()
     image_id = given_up(world)
     owing = world.row(image_id)
@@ -392,7 +392,7 @@ def test_where_not_all_dead_letters_can_be_seen_a_second_one_is_placed_only_afte
     assert world.sweep().outcomes == Counter(dead_letter_placed=1)
 
 
-def test_a_dead_letter_that_an_operator_has_in_hand_is_waited_for() -> None:
+def test_a_dead_letter_that_an_operator_holds_is_waited_for() -> None:
     world = World()
     image_id = given_up(world)
     owing = world.row(image_id)
@@ -530,7 +530,7 @@ def test_an_upload_that_never_came_expires_once_it_can_come_no_more() -> None:
     assert (world.upload_queue.reminders, world.lanes.sent) == ([], [])
 
 
-def test_an_upload_that_came_without_news_is_not_expired_but_told_of() -> None:
+def test_an_upload_that_arrived_without_a_notification_is_reported_and_not_expired() -> None:
     world = World()
     begun = world.begin(PHOTO)
     assert begun.form is not None

@@ -26,7 +26,7 @@ def test_each_tenant_has_a_bucket_of_its_own() -> None:
     assert [answer.is_taken for answer in answers if answer] == [True, False, True]
 
 
-def test_whom_no_credential_tells_apart_is_held_to_nothing() -> None:
+def test_callers_without_a_credential_have_no_rate_limit() -> None:
     buckets = FakeTokenBuckets()
     assert asked(NOBODY_IN_PARTICULAR, buckets) is None
     assert buckets.tats == {}

@@ -139,7 +139,7 @@ def test_a_tenant_is_changed_and_what_another_operator_changed_stays() -> None:
     )
 
 
-def test_a_tenant_that_is_none_can_neither_be_changed_nor_get_a_key() -> None:
+def test_an_unknown_tenant_can_neither_be_changed_nor_get_a_key() -> None:
     with pytest.raises(UnknownTenant):
         change_tenant(ChangeTenantPorts(tenants=house()), "acme", lambda tenant: tenant)
     with pytest.raises(UnknownTenant):
@@ -175,6 +175,6 @@ def test_a_key_is_revoked_once_and_for_all() -> None:
 
 
 @pytest.mark.parametrize("key_id", ["00000000", "", "no id", "#"])
-def test_a_key_that_is_none_cannot_be_revoked(key_id: str) -> None:
+def test_an_unknown_key_cannot_be_revoked(key_id: str) -> None:
     with pytest.raises(UnknownKey):
         revoke_key(RevokeKeyPorts(tenants=house(), clock=lambda: 1), key_id)

@@ -63,11 +63,11 @@ def test_an_event_may_tell_of_several_and_of_one_twice() -> None:
 
 
 @pytest.mark.parametrize("key", ["uploads/x", f"originals/{ID}", f"uploads/{ID}/x", f"uploads/{ID}\n", "", "uploads/"])
-def test_other_objects_are_no_news(key: str) -> None:
+def test_other_objects_are_no_notifications(key: str) -> None:
     assert read_notification(event(key)) == UploadNotification(image_ids=())
 
 
-def test_the_event_by_which_s3_tries_the_queue_is_no_news() -> None:
+def test_the_test_event_of_s3_is_no_notification() -> None:
     assert read_notification(TEST_EVENT) == UploadNotification(image_ids=())
 
 
@@ -111,7 +111,7 @@ def test_what_names_no_image_or_several_is_no_dead_letter(body: str) -> None:
         (ZeroDivisionError("a bug"), 5, True, None),
     ],
 )
-def test_news_that_could_not_be_settled_returns_but_for_what_the_sweeper_sees_to(
+def test_an_unsettled_notification_returns_unless_the_sweeper_takes_care_of_it(
     failure: Exception, receive_count: int, is_reminder: bool, returns: Returns | None
 ) -> None:
     asked = when_notification_returns(failure, receive_count=receive_count, is_reminder=is_reminder, unit_random=0.5)

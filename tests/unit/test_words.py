@@ -11,7 +11,7 @@ from checks.expand_template import ROOT
 LIST = ROOT / "tests" / "replaced_words.toml"
 
 
-def test_no_replaced_word_is_left_but_where_history_is_told() -> None:
+def test_replaced_words_are_left_only_in_the_history() -> None:
     listed = tomllib.loads(LIST.read_text())
     beginnings = "|".join(word for word, new in listed["stored"].items() if "logical ids" in new)
     words = "|".join(re.escape(word) for kind in listed.values() for word in sorted(kind, key=len, reverse=True))

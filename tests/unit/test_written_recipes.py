@@ -61,7 +61,7 @@ def test_each_wrong_field_is_named_in_plain_words(change: dict[str, Any], field:
     assert problems(of({}, {}, change)) == {f"variants.2.{field}": message}
 
 
-def test_a_gravity_that_is_none_is_told_of_both_kinds() -> None:
+def test_an_invalid_gravity_is_reported_with_both_kinds() -> None:
     told = problems(of({"gravity": "up"}))["variants.0.gravity"]
     assert "'northwest'" in told and '{"x": 0.5, "y": 0.4}' in told
 
@@ -163,7 +163,7 @@ def test_whatever_is_sent_is_a_recipe_or_told_by_field(variants: Any) -> None:
         assert refusal.problems and all(problem.message for problem in refusal.problems)
 
 
-def test_plain_data_is_held_to_the_same() -> None:
+def test_plain_data_is_checked_in_the_same_way() -> None:
     assert recipe_from_data({"variants": [{"name": "a", "width": 1}]}).variants[0].name == "a"
     with pytest.raises(InvalidRecipe, match=r"variants\.0\.width: must be at least 1"):
         recipe_from_data({"variants": [{"name": "a", "width": 0}]})

@@ -76,7 +76,7 @@ def test_the_same_announcement_is_one_and_any_other_is_another() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_by_field(body: bytes, field: str, message: str) -> None:
+def test_errors_are_reported_by_field(body: bytes, field: str, message: str) -> None:
     with pytest.raises(InvalidUpload) as refusal:
         read_announcement(body)
     (problem,) = refusal.value.problems

@@ -25,7 +25,7 @@ def test_the_local_stack_is_asked_without_anything_of_this_machines_aws_configur
     assert client._endpoint.http_session._proxy_config._proxies == {}
 
 
-def test_a_role_is_whoever_sts_lent_it_to() -> None:
+def test_a_role_is_used_with_the_credentials_from_sts() -> None:
     lent = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret", "SessionToken": "token", "Expiration": "soon"}
     client = isolated_clients("http://127.0.0.1:1", "us-east-1", credentials=of_role(lent))("sqs")
     credentials = client._request_signer._credentials

@@ -36,7 +36,7 @@ def test_another_versions_file_is_known_as_one(tmp_path: Path, content: str) -> 
         read_record(record_file(tmp_path))
 
 
-def test_a_file_that_lacks_something_is_none(tmp_path: Path) -> None:
+def test_a_file_that_lacks_a_field_is_invalid(tmp_path: Path) -> None:
     record_file(tmp_path).write_text(json.dumps({"version": 1, "api_url": "http://127.0.0.1:1"}))
     with pytest.raises(ValueError, match="aws_endpoint_url"):
         read_record(record_file(tmp_path))

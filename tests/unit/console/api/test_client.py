@@ -134,7 +134,7 @@ def test_every_attempt_for_one_submission_carries_the_same_key(trouble: httpx.Re
     assert pauses == ([3.0] if isinstance(trouble, httpx.Response) and "Retry-After" in trouble.headers else [0.125])
 
 
-def test_attempts_end_and_the_last_trouble_is_told() -> None:
+def test_attempts_end_and_the_last_error_is_reported() -> None:
     handle, requests = answers(*[httpx.Response(503, json={"message": "Service Unavailable"})] * 3)
     with (
         connect(handle, retry=RetryPolicy(max_attempts=3)) as api,
@@ -212,7 +212,7 @@ def test_a_refused_connection_elsewhere_is_worth_another_attempt() -> None:
 @pytest.mark.parametrize(
     "cause", [socket.gaierror(socket.EAI_NONAME, "Name or service not known"), ssl.SSLCertVerificationError("expired")]
 )
-def test_what_no_repetition_can_mend_is_told_at_once(cause: Exception) -> None:
+def test_what_no_retry_can_fix_is_reported_at_once(cause: Exception) -> None:
     error = httpx.ConnectError(str(cause))
     error.__cause__ = cause
     handle, requests = answers(error)

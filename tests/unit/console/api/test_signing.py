@@ -87,7 +87,7 @@ def test_a_custom_domain_needs_a_region_from_the_configuration(bare: pytest.Monk
         ordinary_credentials("photos.example.com")
 
 
-def test_a_profile_that_does_not_exist_is_told(bare: pytest.MonkeyPatch) -> None:
+def test_a_profile_that_does_not_exist_is_reported(bare: pytest.MonkeyPatch) -> None:
     bare.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(CredentialsMissing, match="nobody"):
         ordinary_credentials(HOST)

@@ -108,7 +108,7 @@ def test_the_command_says_what_else_must_be_changed(run: Run) -> None:
 
 
 @pytest.mark.parametrize("share", ["fast", "fast=2", "fast=-0.1", "quick=0.5", "fast=many"])
-def test_a_share_that_is_none_is_refused(run: Run, share: str) -> None:
+def test_an_invalid_share_is_refused(run: Run, share: str) -> None:
     result = run("capacity", "--rate", "1", "--seconds", "1", "--share", share)
     assert result.exit_code == 2 and f"'{share}' is not a share of a lane" in result.stderr
 
@@ -120,7 +120,7 @@ def test_shares_are_parts_of_a_whole(run: Run) -> None:
     assert "FastConcurrency=32 SlowConcurrency=94" in result.stdout
 
 
-def test_an_account_that_must_ask_for_more_is_told_so(run: Run) -> None:
+def test_an_account_that_needs_a_higher_quota_is_told_so(run: Run) -> None:
     result = run("capacity", "--rate", "400", "--seconds", "2.5", "--paid", "0.5")
     others = MIN_WORKERS * (len(LANES) - 2)
     assert f"ask for {1_306 + others:,}" in result.stdout

@@ -389,7 +389,7 @@ def test_nothing_to_do_is_no_failure(run: Run, stack: FakeStack) -> None:
     assert run("delay", "cancel", "--day", "2026-12-24", "--yes").exit_code == 0
 
 
-def test_trouble_in_the_midst_tells_what_was_done(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_midway_reports_what_was_done(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delay_work, "_AT_A_TIME", 1)
     stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
     change, written = stack.images.change, []

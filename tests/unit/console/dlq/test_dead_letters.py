@@ -206,7 +206,7 @@ def test_the_archive_gets_what_is_old_enough(run: Run, stack: FakeStack) -> None
     assert done == "Archived 1 dead letter to s3://archive/; 0 were there before, 1 are younger than 12d.\n"
 
 
-def test_trouble_in_the_midst_tells_what_was_done(run: Run, stack: FakeStack) -> None:
+def test_a_failure_midway_reports_what_was_done(run: Run, stack: FakeStack) -> None:
     stack.office.place(FAILED)
     stack.office.place(LOST)
     remove = stack.office.letters.remove

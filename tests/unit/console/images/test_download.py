@@ -108,7 +108,7 @@ def test_a_failed_image_has_no_files_and_says_why(run: Run, api: FakeApi) -> Non
     assert "The image is failed: it has no files. The file ends too early. (truncated)" in result.stderr
 
 
-def test_a_folder_that_cannot_be_made_is_told(run: Run, api: FakeApi) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(run: Run, api: FakeApi) -> None:
     Path("taken").write_bytes(b"x")
     result = run("download", api.put("done"), "-o", "taken/below")
     assert result.exit_code == 1

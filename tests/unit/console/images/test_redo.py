@@ -113,7 +113,7 @@ def test_ctrl_c_ends_it_between_two_images(run: Run, stack: FakeStack, monkeypat
     assert [stack.world.row(image_id).run for image_id in ids] == [2, 1, 1]
 
 
-def test_a_stack_that_cannot_be_asked_is_told_of(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_that_cannot_be_queried_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def reach(*_: object) -> None:
         raise ApiError("There is no stack shop in eu-west-1.")
 

@@ -67,7 +67,7 @@ def test_an_image_that_fails_is_told_with_its_reason(api: FakeApi, photo: Path, 
     assert "photo.jpg was not developed: The file ends too early. (truncated)" in written(out)
 
 
-def test_a_photo_that_is_refused_or_missing_is_told(api: FakeApi, photo: Path, tmp_path: Path) -> None:
+def test_a_refused_or_missing_photo_is_reported(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     api.refuses[b"a photo"] = {"status": 415, "code": "unsupported_media_type", "detail": "This is text."}
     out = paper()
     with Api(api.url) as client:

@@ -136,7 +136,7 @@ def test_what_a_table_seems_to_have_lost_is_not_removed_without_a_word_for_the_t
     assert stack.lying == 0
 
 
-def test_what_has_got_a_row_meanwhile_is_told(run: Run, stack: FakeStack) -> None:
+def test_what_has_got_a_row_meanwhile_is_reported(run: Run, stack: FakeStack) -> None:
     stack.world.submit(PHOTO)
     orphaned(stack.world, "a", "b")
     stack.world.advance(3 * DAY)
@@ -173,7 +173,7 @@ def test_an_interrupted_removal_ends_in_good_order_and_is_typed_again(run: Run, 
     assert stack.lying == 1
 
 
-def test_trouble_in_the_midst_tells_how_far_it_came(run: Run, stack: FakeStack) -> None:
+def test_a_failure_midway_reports_how_far_it_came(run: Run, stack: FakeStack) -> None:
     stack.world.submit(PHOTO)
     orphaned(stack.world, "a")
     stack.world.advance(3 * DAY)
@@ -187,7 +187,7 @@ def test_trouble_in_the_midst_tells_how_far_it_came(run: Run, stack: FakeStack) 
     assert "so far: waiting, 119 of 120" in result.stderr and "AccessDenied" in result.stderr
 
 
-def test_a_store_that_does_not_answer_is_told_of(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_answer_is_reported(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.orphans.work.time.sleep", lambda _: None)
     stack.world.submit(PHOTO)
 

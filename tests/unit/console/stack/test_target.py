@@ -87,7 +87,7 @@ def test_a_stack_that_does_not_run_is_told_with_the_way_to_start_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 2}'])
-def test_a_stack_file_that_cannot_be_understood_is_told(tmp_path: Path, content: str) -> None:
+def test_an_invalid_stack_file_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / "stack.json").write_text(content)
     with pytest.raises(ApiError, match="make run"):
         resolve(None, None, False, environment=environment(tmp_path))

@@ -93,7 +93,7 @@ def test_a_tenant_is_changed_suspended_and_resumed(run: Run, stack: FakeStack) -
 @pytest.mark.parametrize(
     "arguments", [("tenants", "suspend", "acme"), ("keys", "create", "acme"), ("keys", "ls", "acme")]
 )
-def test_a_tenant_that_is_none_is_told(run: Run, stack: FakeStack, arguments: tuple[str, ...]) -> None:
+def test_an_unknown_tenant_is_reported(run: Run, stack: FakeStack, arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
     assert result.exit_code == 1
     assert "There is no tenant acme in shop." in result.stderr and "./darkroom tenants ls --stack shop" in result.stderr
@@ -141,7 +141,7 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
     assert json.loads(run("keys", "ls", "globex", "--json").stdout) == []
 
 
-def test_a_key_that_is_none_cannot_be_revoked(run: Run, stack: FakeStack) -> None:
+def test_an_unknown_key_cannot_be_revoked(run: Run, stack: FakeStack) -> None:
     result = run("keys", "revoke", "00000000")
     assert result.exit_code == 1 and "There is no key 00000000 here." in result.stderr
 

@@ -161,7 +161,7 @@ def test_progress_is_told_in_bytes_of_the_file_and_begins_again_with_each_attemp
     assert (sent[0], sent.count(0), sent[-1], max(sent)) == (0, 2, len(LARGE), len(LARGE))
 
 
-def test_a_file_that_vanishes_before_it_is_sent_is_told(run: Run, api: FakeApi) -> None:
+def test_a_file_that_vanishes_before_it_is_sent_is_reported(run: Run, api: FakeApi) -> None:
     large_photo()
     api.on_post = lambda number: Path("large.png").unlink()
     result = run("upload", "large.png")

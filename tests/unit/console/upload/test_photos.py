@@ -41,7 +41,7 @@ def test_a_file_whose_name_looks_like_a_pattern_is_itself(folder: Path) -> None:
     assert names("x[1].jpg") == ["x[1].jpg"]
 
 
-def test_every_argument_that_names_no_file_is_told(folder: Path) -> None:
+def test_every_argument_that_names_no_file_is_reported(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "empty").mkdir()
     with pytest.raises(NoFile) as error:

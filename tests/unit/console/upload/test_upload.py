@@ -134,7 +134,7 @@ def test_a_recipe_that_the_api_refuses_is_told_in_its_words(run: Run, api: FakeA
     ],
     ids=["absent", "cut", "deep", "bytes", "list", "object", "large"],
 )
-def test_a_recipe_file_that_is_none_is_told_and_nothing_is_sent(
+def test_an_invalid_recipe_file_is_reported_and_nothing_is_sent(
     run: Run, api: FakeApi, written: str | None, told: str
 ) -> None:
     photos("a.jpg")
