@@ -73,7 +73,7 @@ LATEST_SECONDS = 60
 """How much later than its time an image may reach its lane; or than its turn, if the lane's pace makes it wait."""
 
 HOLD_BATCH = 7_000
-"""The size of one event of the hold queue: 6 MB of records."""
+"""How many messages one event of the hold queue contains: 6 MB of records."""
 
 HOLD_WINDOW_SECONDS = 60
 HOLD_VISIBILITY_SECONDS = 360

@@ -368,7 +368,7 @@ class Rehearsal:
         if self._has(Kind.POISON):
             held = [one for one in self._poison if one.queue == HOLD_QUEUE]
             others = [one for one in self._poison if one.queue != HOLD_QUEUE]
-            # While those are sent who wait, and while those are who do not.
+            # Held poison while scheduled images are sent, the rest while the others are.
             for number, one in enumerate(held):
                 events.append((number * plan.scheduled // len(held), partial(self._put, one)))
             for number, one in enumerate(others):

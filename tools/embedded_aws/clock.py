@@ -24,7 +24,7 @@ _ELF_MACHINE_BYTES = slice(18, 20)
 
 
 def variables(python: Path, file: Path) -> dict[str, str]:
-    """The variables to start the emulator with, which use the library of its environment; empty if it cannot move."""
+    """The variables that let the emulator's clock move, by its environment's interpreter; none if it cannot."""
     library = _library(python)
     if library is None:
         return {}

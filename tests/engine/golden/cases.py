@@ -190,7 +190,7 @@ def _png_case(
 
 
 def _upright(samples: Array, orientation: int) -> Array:
-    """The inverse of `exif.stored`: each transformation is its own inverse, except a quarter turn."""
+    """The inverse of `exif.stored`: each is its own inverse, but quarter turns are each other's."""
     return stored(samples, {6: 8, 8: 6}.get(orientation, orientation))
 
 
