@@ -270,7 +270,7 @@ def test_a_move_that_cannot_be_is_refused(emulator: EmulatorServer) -> None:
 
     assert refusal(SourceArn=source.arn) == (
         "InvalidParameterValue",
-        "Source queue must be configured as a Dead DeadLetterState Queue.",
+        "Source queue must be configured as a Dead Letter Queue.",
     )
     for parameter in ("SourceArn", "DestinationArn"):
         message = f"The resource that you specified for the {parameter} parameter doesn't exist."

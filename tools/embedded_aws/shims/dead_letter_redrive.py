@@ -94,7 +94,7 @@ def _start(request: Mapping[str, Any], _: str) -> dict[str, Any]:
         source = _existing_queue(source_arn, "SourceArn")
         _check_rate(per_second)
         if not any(_dead_letter_arn(queue) == source_arn for _, queue in internals("services.sqs")._queues.all_items()):
-            raise error("InvalidParameterValue", "Source queue must be configured as a Dead DeadLetterState Queue.")
+            raise error("InvalidParameterValue", "Source queue must be configured as a Dead Letter Queue.")
         if destination_arn:
             _check_destination(source, destination_arn)
         tasks = _tasks.setdefault(source_arn, [])
