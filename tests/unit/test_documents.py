@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from checks.expand_template import ROOT, raw_template
+from checks.expand_template import ROOT, raw_template, resources
 from checks.test_tiers import TIERS
 from console.main import app
 from darkroom.domain.lanes import LANES
@@ -156,6 +156,11 @@ def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> N
 def test_no_line_is_longer_than_120_characters_but_in_tables_and_for_addresses(page: Path) -> None:
     lines = [line for line in page.read_text().splitlines() if not line.lstrip().startswith("|")]
     assert [line for line in lines if len(re.sub(r"\]\([^)]*\)|https?://\S+", "", line)) > 120] == []
+
+
+def test_the_page_of_the_deployment_counts_the_alarms() -> None:
+    alarms = len(resources("AWS::CloudWatch::Alarm"))
+    assert f"| {alarms} alarms | {alarms * 0.10:.2f} |" in (DOCS / "deploy.md").read_text()
 
 
 def test_the_index_of_decisions_lists_every_decision_once() -> None:
