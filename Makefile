@@ -76,15 +76,20 @@ fuzz: setup ## Damaged and hostile files through the engine, with limited memory
 fuzz-api: setup ## Requests of every kind to the API; compares each answer with openapi.json (LONG=1: the published count)
 	@exec $(DEV)/python -m proof.fuzz_api
 
-prove: setup ## The proof in 25 minutes: crashes at calls and pairs of calls, random histories, killed processes, poison, removed guards (PART=chaos: only that; LONG=1: the published counts, every pair and guard)
+prove: setup ## The proof in 20 minutes: crashes at calls and pairs of calls, random histories, killed processes, poison, removed guards (PART=chaos: only that; LONG=1: the published counts, every pair and guard)
 	@exec $(DEV)/python -m proof $(PART)
 
 # ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────
-.PHONY: check check-init
+.PHONY: check check-types check-rest check-init
 check: setup ## Format, lint, types, import contracts, templates
+	@$(MAKE) --no-print-directory --jobs=2 check-types check-rest
+
+check-types:
+	$(DEV)/mypy
+
+check-rest:
 	$(DEV)/ruff format --check .
 	$(DEV)/ruff check .
-	$(DEV)/mypy
 	$(DEV)/lint-imports --no-cache
 	@mkdir -p build
 	$(DEV)/python -m checks.expand_template > build/template.expanded.json

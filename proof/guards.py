@@ -33,9 +33,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, cast
 
-from checks.report import Goal, write_report
+from checks.report import ROOT, Goal, write_report
 
-ROOT = Path(__file__).parents[1]
 GUARDS = Path("tests/guards.toml")
 
 _FORK_SERVER = Path(__file__).with_name("fork_server.py")

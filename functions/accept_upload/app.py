@@ -85,7 +85,7 @@ def _accept(image_id: str) -> None:
 
 def _come_back(record: SQSRecord, seconds: int) -> None:
     try:
-        upload_queue.postponed(record.receipt_handle, seconds)
+        upload_queue.postpone(record.receipt_handle, seconds)
     except Retryable as error:
         logger.warning("the notification comes back after its visibility timeout", extra={"cause": str(error)})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
 
 from darkroom.domain.image import Image
 from darkroom.domain.lanes import LANES, Lane
@@ -15,7 +15,7 @@ from darkroom.domain.message import Message
 from darkroom.domain.tenants import Tier
 from darkroom.http.announcements import read_announcement
 from darkroom.operations.accept_upload import Acceptance, accept_upload
-from darkroom.operations.accept_upload import Ports as AdmitPorts
+from darkroom.operations.accept_upload import Ports as AcceptPorts
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.begin_upload import Ports as BeginPorts
 from darkroom.operations.delete_image import Ports as DeletePorts
@@ -63,7 +63,9 @@ class World:
     throughput: Any = field(default_factory=FakeThroughput)
     limits: Limits = field(default_factory=Limits)
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
-    require_stores: Callable[[], None] = lambda: None
+    require_healthy: Callable[[], None] = lambda: None
+    jitter: Callable[[], float] = lambda: 0.5
+    visibility_seconds: int = VISIBILITY_SECONDS
     timeout_seconds: int = TIMEOUT_SECONDS
     now: int = 1_795_251_600_000
     requests: int = 0
@@ -82,19 +84,15 @@ class World:
     def randomness(self, size: int) -> bytes:
         return self.requests.to_bytes(size)
 
+    def ports[P](self, kind: type[P], **others: Any) -> P:
+        """The `Ports` of an operation: each is the attribute of the same name, unless it is one of `others`."""
+        names = [each.name for each in fields(cast(Any, kind))]
+        return kind(**{name: getattr(self, name) for name in names if name not in others}, **others)
+
     def submit(self, body: bytes, **upload: Any) -> Accepted:
         self.requests += 1
         return submit_image(
-            SubmitPorts(
-                images=self.images,
-                originals=self.originals,
-                lanes=self.lanes,
-                hold_queue=self.hold_queue,
-                load_shedder=self.load_shedder,
-                clock=self.clock,
-                randomness=self.randomness,
-                input_formats=self.limits.input_formats,
-            ),
+            self.ports(SubmitPorts, input_formats=self.limits.input_formats),
             Upload(
                 body=body,
                 tenant_id=upload.pop("tenant_id", "default"),
@@ -109,14 +107,7 @@ class World:
         tier = announced.pop("tier", Tier.FREE)
         written = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest(), **announced}
         return begin_upload(
-            BeginPorts(
-                images=self.images,
-                uploads=self.uploads,
-                load_shedder=self.load_shedder,
-                clock=self.clock,
-                randomness=self.randomness,
-                max_bytes=self.limits.max_bytes,
-            ),
+            self.ports(BeginPorts, max_bytes=self.limits.max_bytes),
             Announced(
                 announcement=read_announcement(json.dumps(written).encode()),
                 tenant_id=tenant_id,
@@ -127,32 +118,11 @@ class World:
         )
 
     def accept_upload(self, image_id: str) -> Acceptance:
-        ports = AdmitPorts(
-            images=self.images,
-            uploads=self.uploads,
-            originals=self.originals,
-            lanes=self.lanes,
-            hold_queue=self.hold_queue,
-            clock=self.clock,
-            require_healthy=self.require_stores,
-            input_formats=self.limits.input_formats,
-        )
-        return accept_upload(ports, image_id)
+        return accept_upload(self.ports(AcceptPorts, input_formats=self.limits.input_formats), image_id)
 
     def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Outcome:
         return transcode_image(
-            TranscodePorts(
-                images=self.images,
-                originals=self.originals,
-                outputs=self.outputs,
-                once=self.once,
-                clock=self.clock,
-                jitter=lambda: 0.5,
-                require_healthy=self.require_stores,
-                limits=self.limits,
-                service=self.service,
-                visibility_seconds=VISIBILITY_SECONDS,
-            ),
+            self.ports(TranscodePorts),
             Delivery(
                 message=message,
                 receipt=receipt,
@@ -163,29 +133,13 @@ class World:
         )
 
     def sweep(self) -> Sweep:
-        return sweep_due_images(self.sweep_ports, out_of_time=lambda: False)
+        return sweep_due_images(self.ports(SweepPorts), out_of_time=lambda: False)
 
     def oldest(self) -> dict[str, float]:
-        return measure(self.sweep_ports).oldest_seconds
+        return measure(self.ports(SweepPorts)).oldest_seconds
 
     def delete(self, image_id: str, tenant_id: str = "default") -> None:
-        delete_image(DeletePorts(images=self.images, clock=self.clock), image_id, tenant_id=tenant_id)
-
-    @property
-    def sweep_ports(self) -> SweepPorts:
-        return SweepPorts(
-            images=self.images,
-            uploads=self.uploads,
-            originals=self.originals,
-            outputs=self.outputs,
-            lanes=self.lanes,
-            hold_queue=self.hold_queue,
-            upload_queue=self.upload_queue,
-            reservations=self.reservations,
-            dead_letters=self.dead_letters,
-            clock=self.clock,
-            service=self.service,
-        )
+        delete_image(self.ports(DeletePorts), image_id, tenant_id=tenant_id)
 
     def row(self, image_id: str) -> Image:
         image: Image | None = self.images.get(image_id)

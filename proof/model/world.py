@@ -38,6 +38,7 @@ from darkroom.operations.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
+from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import measure
 from darkroom.operations.transcode_image import Early, Finished, Postponed
 from darkroom.ports import DeadLetter
@@ -310,7 +311,7 @@ class Model:
     def _sweep(self) -> None:
         """What the handler does: it measures first, and sweeps whether or not that worked."""
         sweeper = self.worlds["sweeper"]
-        problems = {**measure(sweeper.sweep_ports).problems}
+        problems = {**measure(sweeper.ports(SweepPorts)).problems}
         sweep = sweeper.sweep()
         must(not sweep.errors, "stuck", f"a sweep trips over no row: {sweep.errors}")
         for error in (*problems.values(), *sweep.unlisted.values()):
@@ -371,14 +372,7 @@ class Model:
 
         def body() -> None:
             world = self.worlds["operator"]
-            ports = QueuePorts(
-                images=world.images,
-                lanes=world.lanes,
-                dead_letters=world.dead_letters,
-                redrives=self._struck_redrives,
-                clock=world.clock,
-                pause=lambda _: None,
-            )
+            ports = world.ports(QueuePorts, redrives=self._struck_redrives, pause=lambda _: None)
             counts = ReplayCounts()
             try:
                 match by:
@@ -403,7 +397,7 @@ class Model:
         def body() -> None:
             world = self.worlds["operator"]
             with suppress(Retryable, NotRedoable):  # the operator sees this, and may repeat it
-                redo_image(RedoPorts(images=world.images, lanes=world.lanes, clock=world.clock), image_id)
+                redo_image(world.ports(RedoPorts), image_id)
                 self.counts.replays["redone by its row"] += 1
 
         self._start("redo", "operator", body, **how)
@@ -423,7 +417,7 @@ class Model:
             world = self.worlds["operator"]
             counts = ReplayCounts()
             with suppress(Retryable):
-                ports = DropPorts(dead_letters=world.dead_letters, images=world.images, clock=world.clock)
+                ports = world.ports(DropPorts)
                 drop_dead_letters(ports, queue, EVERYTHING, force=force, stop=lambda: False, counts=counts)
             self.counts.replays.update(counts.counts)
 

@@ -10,7 +10,8 @@ from typing import Any, get_args
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from checks.expand_template import ROOT, expanded_template, raw_template
+from checks.expand_template import expanded_template, raw_template
+from checks.report import ROOT
 from darkroom.http.problems import PROBLEMS
 from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES
 from darkroom.settings import Access

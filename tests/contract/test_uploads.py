@@ -335,7 +335,7 @@ def test_a_notification_that_a_store_cannot_serve_returns_and_is_dropped_after_i
 
     ports = functions.accept_upload.ports
     monkeypatch.setattr(ports.uploads, "get", unavailable)
-    monkeypatch.setattr(functions.accept_upload.upload_queue, "postponed", lambda _, seconds: postponed.append(seconds))
+    monkeypatch.setattr(functions.accept_upload.upload_queue, "postpone", lambda _, seconds: postponed.append(seconds))
     monkeypatch.setattr(functions.accept_upload.random, "random", lambda: 0.0)
     answer = call(functions.accept_upload, receipt(functions, count))
     assert len(answer["batchItemFailures"]) == int(kept)

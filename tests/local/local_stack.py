@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -21,6 +22,8 @@ import stacks.running
 REPOSITORY = Path(__file__).resolve().parents[2]
 PHOTO = REPOSITORY / "tests" / "photos" / "seeding-16mp.jpg"
 DOWNLOADS = REPOSITORY / ".darkroom" / "build" / "tests"
+LENDERS = (DOWNLOADS, REPOSITORY / ".darkroom")
+"""The state folders whose downloaded packages a stack of the tests may reuse."""
 START_SECONDS = 300
 STOP_SECONDS = 10
 
@@ -95,9 +98,10 @@ class LocalStack(stacks.running.LocalStack):
             return []
         return [urlsplit(ready[name]).port or 0 for name in ("gateway_url", "front_url")]
 
-    def borrow_downloads(self, lender: Path) -> None:
+    def borrow_downloads(self, lender: Path | None = None) -> None:
         """Reuse the packages that another state folder downloaded, so that a start takes seconds."""
-        if (lender / "sam" / "downloaded").exists():
+        lender = lender or next(filter(_downloaded, LENDERS), None)
+        if lender is not None:
             for name in (".aws-sam", "build.toml", "downloaded"):
                 source, target = lender / "sam" / name, self.state / "sam" / name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -117,8 +121,7 @@ class LocalStack(stacks.running.LocalStack):
 def shared_stack(state: Path) -> Iterator[LocalStack]:
     """The stack that the tests of a tier share. Its downloads are left for the other tiers' stacks."""
     stack = LocalStack(state=state)
-    lender = DOWNLOADS if _downloaded(DOWNLOADS) else REPOSITORY / ".darkroom"
-    stack.borrow_downloads(lender)
+    stack.borrow_downloads()
     with stack.serving():
         if _downloaded(DOWNLOADS) != _downloaded(state):
             shutil.rmtree(DOWNLOADS, ignore_errors=True)
@@ -126,6 +129,16 @@ def shared_stack(state: Path) -> Iterator[LocalStack]:
             lent.borrow_downloads(state)
             lent.state.rename(DOWNLOADS)  # atomically, so that nobody borrows half of them
         yield stack
+
+
+def have_downloads(folder: Path) -> None:
+    """Downloads the packages, unless that was done: by a stack in `folder`, once for all processes that ask."""
+    DOWNLOADS.parent.mkdir(parents=True, exist_ok=True)
+    with DOWNLOADS.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not any(map(_downloaded, LENDERS)):
+            with shared_stack(folder):
+                pass
 
 
 def _downloaded(state: Path) -> str | None:

@@ -12,9 +12,7 @@ import pytest
 from proof.chaos.__main__ import Found, rehearse
 from proof.chaos.comparison import SWEEPS_APART_SECONDS
 from proof.running.stack import Stack
-from tests.local.local_stack import REPOSITORY, LocalStack
-
-pytestmark = pytest.mark.xdist_group("chaos")
+from tests.local.local_stack import LocalStack
 
 IMAGES = 36
 """Enough for one image of every kind to be struck."""
@@ -24,7 +22,7 @@ IMAGES = 36
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     """Both rehearsals, on their own stack: they move its clock."""
     local = LocalStack(state=tmp_path_factory.mktemp("chaos"))
-    local.borrow_downloads(REPOSITORY / ".darkroom")
+    local.borrow_downloads()
     with local.serving("--access", "keys"):
         yield rehearse(Stack(state=local.state), images=IMAGES, seed=20261122)
 

@@ -21,9 +21,7 @@ from proof.running.conditions import ACCEPTOR, FUNCTIONS, QUICK, have_workers
 from proof.running.load import TENANT, Answer, Photo
 from proof.running.outcome import Evidence, outcome_of
 from proof.running.stack import LANE, Stack
-from tests.local.local_stack import REPOSITORY, LocalStack
-
-pytestmark = pytest.mark.xdist_group("failures")
+from tests.local.local_stack import LocalStack
 
 WORKERS = 4
 
@@ -45,7 +43,7 @@ PLAN = Plan(
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     """All scenarios on one stack, which nothing else uses."""
     local = LocalStack(state=tmp_path_factory.mktemp("failures"))
-    local.borrow_downloads(REPOSITORY / ".darkroom")
+    local.borrow_downloads()
     stack = Stack(state=local.state)
     with local.serving():
         have_workers(stack, WORKERS)

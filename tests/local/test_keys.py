@@ -21,10 +21,10 @@ PATHS = ("/images/{}", "/images/{}/status", "/images/{}/variants/thumb")
 
 
 @pytest.fixture(scope="module")
-def keyed(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack whose API requires keys."""
     made = LocalStack(state=tmp_path_factory.mktemp("keyed") / "state")
-    made.borrow_downloads(stack.state)
+    made.borrow_downloads()
     with made.serving("--access", "keys"):
         yield made
 

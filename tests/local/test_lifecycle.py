@@ -27,10 +27,10 @@ class Serving:
 
 
 @pytest.fixture(scope="module")
-def serving(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A second stack, started as the tests start theirs; the last test stops it."""
     started = LocalStack(state=tmp_path_factory.mktemp("serving"))
-    started.borrow_downloads(stack.state)
+    started.borrow_downloads()
     began = time.monotonic()
     process = started.start("local", "up")
     try:

@@ -18,11 +18,11 @@ Outputs:"""
 
 
 @pytest.fixture(scope="module")
-def edited(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+def edited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack that runs from a copy of the checkout, which a test may edit."""
     folder = tmp_path_factory.mktemp("edited")
     copied = LocalStack(state=folder / "state", checkout=copy_of_the_checkout(folder / "checkout"))
-    copied.borrow_downloads(stack.state)
+    copied.borrow_downloads()
     with copied.serving():
         yield copied
 

@@ -12,9 +12,7 @@ import pytest
 
 from proof.running.stack import Stack
 from proof.time_travel import DEATHS, Found, travel
-from tests.local.local_stack import REPOSITORY, LocalStack
-
-pytestmark = pytest.mark.xdist_group("warp")
+from tests.local.local_stack import LocalStack
 
 IMAGES = 270
 """Enough for a separate batch, in whose release a process can die."""
@@ -24,7 +22,7 @@ IMAGES = 270
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A separate stack: other tests could not use one whose clock was moved."""
     local = LocalStack(state=tmp_path_factory.mktemp("warp"))
-    local.borrow_downloads(REPOSITORY / ".darkroom")
+    local.borrow_downloads()
     with local.serving():
         yield local
 

@@ -15,9 +15,7 @@ from tests.unit.test_reschedule_scheduled import scheduled, soon
 
 
 def cancelled(world: World, image_id: str, selection: Selection | None = None, remove_at: int = 0) -> bool:
-    return cancel_scheduled(
-        Ports(images=world.images, clock=world.clock), image_id, selection or soon(world), remove_at=remove_at
-    )
+    return cancel_scheduled(world.ports(Ports), image_id, selection or soon(world), remove_at=remove_at)
 
 
 def test_an_image_is_withdrawn_once_and_its_original_goes_when_it_is_its_turn() -> None:

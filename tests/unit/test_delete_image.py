@@ -15,7 +15,7 @@ PHOTO = jpeg()
 
 
 def read(world: World, image_id: str) -> str:
-    ports = Ports(images=world.images, outputs=world.outputs, clock=world.clock)
+    ports = world.ports(Ports)
     return read_image(ports, image_id, tenant_id="default").status.value
 
 

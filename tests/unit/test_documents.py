@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from checks.expand_template import ROOT, raw_template, resources
+from checks.expand_template import raw_template, resources
+from checks.report import ROOT
 from checks.test_tiers import TIERS
 from console.main import app
 from darkroom.domain.lanes import LANES

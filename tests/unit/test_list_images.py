@@ -91,7 +91,7 @@ def test_withdrawn_images_leave_the_list_also_those_that_were_cancelled() -> Non
     kept, gone = (world.submit(jpeg()).image.image_id for _ in range(2))
     world.delete(gone)
     assert world.row(gone).status is Status.CANCELLED
-    page = list_images(Ports(images=world.images), ListQuery(limit=9), tenant_id="default")
+    page = list_images(world.ports(Ports), ListQuery(limit=9), tenant_id="default")
     assert [image.image_id for image in page.images] == [kept]
 
 

@@ -39,12 +39,7 @@ def orphaned(world: World, *keys: str) -> list[str]:
 
 def look(world: World, *, older_than_seconds: float = TWO_DAYS, patience: Patience | None = None, **more: Any) -> Look:
     return list_orphans(
-        Ports(
-            images=world.images,
-            originals=world.originals,
-            clock=world.clock,
-            patience=patience or Patience(pause=lambda _: None, stop=lambda: False),
-        ),
+        world.ports(Ports, patience=patience or Patience(pause=lambda _: None, stop=lambda: False)),
         older_than_seconds=older_than_seconds,
         **more,
     )

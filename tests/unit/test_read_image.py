@@ -18,15 +18,11 @@ from proof.fakes.pictures import jpeg
 
 
 def read(world: World, image_id: str, tenant_id: str = "default") -> Image:
-    return read_image(
-        Ports(images=world.images, outputs=world.outputs, clock=world.clock), image_id, tenant_id=tenant_id
-    )
+    return read_image(world.ports(Ports), image_id, tenant_id=tenant_id)
 
 
 def url(world: World, image_id: str, name: str, tenant_id: str = "default") -> str:
-    return variant_url(
-        Ports(images=world.images, outputs=world.outputs, clock=world.clock), image_id, name, tenant_id=tenant_id
-    )
+    return variant_url(world.ports(Ports), image_id, name, tenant_id=tenant_id)
 
 
 def done_image(world: World) -> str:

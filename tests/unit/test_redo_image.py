@@ -31,12 +31,12 @@ def done(world: World, **upload: Any) -> str:
 
 
 def redo(world: World, image_id: str) -> Image:
-    return redo_image(RedoImagePorts(images=world.images, lanes=world.lanes, clock=world.clock), image_id)
+    return redo_image(world.ports(RedoImagePorts), image_id)
 
 
 def url(world: World, image_id: str, name: str = "thumb") -> str:
     return variant_url(
-        ReadImagePorts(images=world.images, outputs=world.outputs, clock=world.clock),
+        world.ports(ReadImagePorts),
         image_id,
         name,
         tenant_id="default",

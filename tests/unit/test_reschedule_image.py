@@ -24,13 +24,7 @@ def scheduled(world: World, **times: str) -> str:
 
 def rescheduled(world: World, image_id: str, tenant_id: str = "default", **times: str) -> Any:
     return reschedule_image(
-        Ports(
-            images=world.images,
-            lanes=world.lanes,
-            hold_queue=world.hold_queue,
-            load_shedder=world.load_shedder,
-            clock=world.clock,
-        ),
+        world.ports(Ports),
         image_id,
         read_timetable(**times),
         tenant_id=tenant_id,

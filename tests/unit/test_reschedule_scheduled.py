@@ -32,7 +32,7 @@ def soon(world: World) -> Selection:
 
 def rescheduled(world: World, image_id: str, selection: Selection | None = None, by: int = 5 * DAY) -> bool:
     return reschedule_scheduled(
-        Ports(images=world.images, lanes=world.lanes, hold_queue=world.hold_queue, clock=world.clock),
+        world.ports(Ports),
         image_id,
         selection or soon(world),
         lambda at: at + by,

@@ -10,7 +10,8 @@ import botocore.session
 import pytest
 from botocore import xform_name
 
-from checks.expand_template import ROOT, expanded_template
+from checks.expand_template import expanded_template
+from checks.report import ROOT
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text().replace("\\\n", " ")
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from checks.expand_template import ROOT, raw_template
+from checks.expand_template import raw_template
+from checks.report import ROOT
 
 FILES = sorted(ROOT.glob("statemachines/*.asl.yaml"))
 MACHINES = {

@@ -17,6 +17,7 @@ from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.message import Message, read_message
 from darkroom.operations import sweep_due_images as operation
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, measure, sweep_due_images
+from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.ports import Due
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
@@ -143,7 +144,7 @@ def test_a_sweep_that_runs_out_of_time_stops_in_order_and_the_next_goes_on() -> 
         world.submit(PHOTO)
     world.lanes.sent.clear()
     world.advance(1200)
-    sweep = sweep_due_images(world.sweep_ports, out_of_time=lambda: len(world.lanes.sent) == 4)
+    sweep = sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: len(world.lanes.sent) == 4)
     assert not sweep.complete
     assert len(world.lanes.sent) == 4
     assert world.sweep().outcomes == Counter(rescued=6)
@@ -238,7 +239,7 @@ def test_every_shard_has_its_share_of_a_sweep_whose_time_runs_out() -> None:
     for shard in DUE_SHARD_NAMES:
         for image_id in islice(ids_of_shard(shard), 5):
             world.images.rows[image_id] = pending(image_id=image_id, due_at=1)
-    sweep = sweep_due_images(world.sweep_ports, out_of_time=lambda: len(world.lanes.sent) == 32)
+    sweep = sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: len(world.lanes.sent) == 32)
     assert not sweep.complete
     assert Counter(due_shard_of(message.image_id) for message in world.lanes.sent) == dict.fromkeys(DUE_SHARD_NAMES, 2)
 
@@ -254,7 +255,7 @@ def test_where_even_listing_takes_all_the_time_each_minute_begins_with_another_s
     world.images.due = nothing
     for _ in range(16):
         world.advance(60)
-        assert not sweep_due_images(world.sweep_ports, out_of_time=lambda: len(asked) % 3 == 2).complete
+        assert not sweep_due_images(world.ports(SweepPorts), out_of_time=lambda: len(asked) % 3 == 2).complete
         asked.append("-")
     assert set(asked) == {*DUE_SHARD_NAMES, "-"}
 
@@ -293,7 +294,7 @@ def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: 
         return answer
 
     world.images.oldest_waiting, world.dead_letters.depth = fails(oldest_waiting, "fast"), fails(depth, "slow")
-    measures = measure(world.sweep_ports)
+    measures = measure(world.ports(SweepPorts))
     assert (measures.oldest_seconds, measures.letters) == (
         {lane: 0.0 for lane in LANES if lane != "fast"},
         {lane: 0 for lane in LANES if lane != "slow"},

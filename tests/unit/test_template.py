@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from checks.expand_template import ROOT, expanded_template, http_api, raw_template, referred, resources
+from checks.expand_template import expanded_template, http_api, raw_template, referred, resources
+from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image

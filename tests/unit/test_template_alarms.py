@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from checks.expand_template import ROOT, referred, resources
+from checks.expand_template import referred, resources
+from checks.report import ROOT
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy

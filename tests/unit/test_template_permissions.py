@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from checks.expand_template import ROOT, resources
+from checks.expand_template import resources
+from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.domain.lanes import LANES
 

@@ -265,7 +265,7 @@ def silent(*_: Any) -> None:
 def test_a_delivery_during_an_outage_claims_nothing_and_returns_the_later_the_more_often_it_came(
     receive_count: int, seconds: int | None
 ) -> None:
-    world = World(require_stores=silent)
+    world = World(require_healthy=silent)
     message = submitted(world)
     verdict = world.deliver(message, receive_count=receive_count)
     assert isinstance(verdict, Postponed) and verdict.returns_in_seconds == seconds

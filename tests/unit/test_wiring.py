@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from checks.expand_template import ROOT
+from checks.report import ROOT
 
 SCRIPT = """
 import sys

@@ -21,7 +21,8 @@ from typing import Any
 from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
-ROOT = Path(__file__).parents[2]
+from checks.report import ROOT
+
 TEMPLATE = ROOT / "template.yaml"
 
 LANGUAGE_EXTENSIONS = "AWS::LanguageExtensions"

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from console.options import JsonOption, option
 from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
 from darkroom.domain.lanes import LANES
 
@@ -50,33 +51,13 @@ IdsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID", help="Images' ids, as `upload` printed them; - reads them from standard input."),
 ]
-DayOption = Annotated[
-    str | None,
-    typer.Option("--day", metavar="D", show_default=False, rich_help_panel=_DAY, help="All images of that day."),
-]
-HourOption = Annotated[
-    str | None, typer.Option("--hour", metavar="H", show_default=False, rich_help_panel=_DAY, help=_HOUR_HELP)
-]
-LaneOption = Annotated[
-    str | None, typer.Option("--lane", metavar="L", show_default=False, rich_help_panel=_DAY, help=_LANE_HELP)
-]
-TenantOption = Annotated[
-    str | None, typer.Option("--tenant", metavar="T", show_default=False, rich_help_panel=_DAY, help="Only one tenant.")
-]
-ZoneOption = Annotated[
-    str | None, typer.Option("--zone", metavar="Z", show_default=False, rich_help_panel=_DAY, help=_ZONE_HELP)
-]
+DayOption = Annotated[str | None, option("--day", "D", "All images of that day.", panel=_DAY)]
+HourOption = Annotated[str | None, option("--hour", "H", _HOUR_HELP, panel=_DAY)]
+LaneOption = Annotated[str | None, option("--lane", "L", _LANE_HELP, panel=_DAY)]
+TenantOption = Annotated[str | None, option("--tenant", "T", "Only one tenant.", panel=_DAY)]
+ZoneOption = Annotated[str | None, option("--zone", "Z", _ZONE_HELP, panel=_DAY)]
 RateOption = Annotated[
-    int | None,
-    typer.Option(
-        "--rate",
-        metavar="N",
-        min=1,
-        max=500,
-        show_default=False,
-        rich_help_panel=_DAY,
-        help="At most N images per second. Default: 50.",
-    ),
+    int | None, option("--rate", "N", "At most N images per second. Default: 50.", min=1, max=500, panel=_DAY)
 ]
 
 
@@ -88,56 +69,32 @@ YesOption = Annotated[
 @app.command("ls")
 def list_(
     *,
-    day: Annotated[
-        str | None,
-        typer.Option("--day", metavar="D", show_default=False, rich_help_panel=_WHICH, help="One day, hour by hour."),
-    ] = None,
-    hour: Annotated[
-        str | None, typer.Option("--hour", metavar="H", show_default=False, rich_help_panel=_WHICH, help=_HOUR_HELP)
-    ] = None,
+    day: Annotated[str | None, option("--day", "D", "One day, hour by hour.", panel=_WHICH)] = None,
+    hour: Annotated[str | None, option("--hour", "H", _HOUR_HELP, panel=_WHICH)] = None,
     from_: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="T",
-            show_default=False,
-            rich_help_panel=_WHICH,
-            help="From that day or time on: 2026-12-24, 2026-12-24T18:00.",
-        ),
+        str | None, option("--from", "T", "From that day or time on: 2026-12-24, 2026-12-24T18:00.", panel=_WHICH)
     ] = None,
     to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="T",
-            show_default=False,
-            rich_help_panel=_WHICH,
-            help="Until the end of that day, or until that time.",
-        ),
+        str | None, option("--to", "T", "Until the end of that day, or until that time.", panel=_WHICH)
     ] = None,
-    lane: Annotated[
-        str | None, typer.Option("--lane", metavar="L", show_default=False, rich_help_panel=_WHICH, help=_LANE_HELP)
-    ] = None,
+    lane: Annotated[str | None, option("--lane", "L", _LANE_HELP, panel=_WHICH)] = None,
     tenant: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--tenant",
-            metavar="T",
-            show_default=False,
-            rich_help_panel=_WHICH,
-            help="With --day: only one tenant. The index has no tenants, so this reads every image's row.",
+            "T",
+            "With --day: only one tenant. The index has no tenants, so this reads every image's row.",
+            panel=_WHICH,
         ),
     ] = None,
-    zone: Annotated[
-        str | None, typer.Option("--zone", metavar="Z", show_default=False, rich_help_panel=_WHICH, help=_ZONE_HELP)
-    ] = None,
+    zone: Annotated[str | None, option("--zone", "Z", _ZONE_HELP, panel=_WHICH)] = None,
     with_images: Annotated[
         bool, typer.Option("--images", help="Also list the images: the first 100; with --json up to --limit.")
     ] = False,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Read at most N images, the earliest.")
     ] = 1_000_000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
@@ -160,25 +117,9 @@ def list_(
 def reschedule(
     *,
     arguments: IdsArgument = None,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="T",
-            show_default=False,
-            rich_help_panel=_SINGLE,
-            help="The new time: 2027-03-01T09:00:00+01:00.",
-        ),
-    ] = None,
+    to: Annotated[str | None, option("--to", "T", "The new time: 2027-03-01T09:00:00+01:00.", panel=_SINGLE)] = None,
     delay: Annotated[
-        str | None,
-        typer.Option(
-            "--delay",
-            metavar="D",
-            show_default=False,
-            rich_help_panel=_SINGLE,
-            help="The new time, from now: PT15M, P2D; PT0S is now.",
-        ),
+        str | None, option("--delay", "D", "The new time, from now: PT15M, P2D; PT0S is now.", panel=_SINGLE)
     ] = None,
     url: UrlOption = None,
     api_key: ApiKeyOption = None,
@@ -190,13 +131,7 @@ def reschedule(
     zone: ZoneOption = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by",
-            metavar="Nd",
-            show_default=False,
-            rich_help_panel=_DAY,
-            help="How many days later, at the same time of day: 1d, 7d; -1d is earlier.",
-        ),
+        option("--by", "Nd", "How many days later, at the same time of day: 1d, 7d; -1d is earlier.", panel=_DAY),
     ] = None,
     rate: RateOption = None,
     yes: YesOption = False,
@@ -287,7 +222,7 @@ def _is_a_day(
     if (day is None) == (not ids):
         raise typer.BadParameter("give the ids of images, or a whole day with --day.", param_hint="ID, --day")
     wrong, why = (of_a_day, "it goes with --day.") if day is None else (of_single_images, "it goes with ids.")
-    for option, value in wrong.items():
+    for flag, value in wrong.items():
         if value not in (None, False):
-            raise typer.BadParameter(why, param_hint=option)
+            raise typer.BadParameter(why, param_hint=flag)
     return day is not None

@@ -8,6 +8,7 @@ import typer
 
 from console.api.client import IMAGE_ID_PATTERN
 from console.dlq.filters import Filters
+from console.options import JsonOption, YesOption, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from console.terminal.durations import seconds_of
@@ -62,68 +63,29 @@ def _verdict(text: str | None) -> str | None:
     return text
 
 
-LaneOption = Annotated[
-    str | None,
-    typer.Option(
-        "--lane", metavar="L", show_default=False, rich_help_panel=_WHICH, help="Only one lane: fast, slow, …"
-    ),
-]
+LaneOption = Annotated[str | None, option("--lane", "L", "Only one lane: fast, slow, …", panel=_WHICH)]
 CauseOption = Annotated[
     str | None,
-    typer.Option(
-        "--cause",
-        metavar="C",
-        show_default=False,
-        rich_help_panel=_WHICH,
-        help="An exception's type, as `ls` shows it, or an error code: internal, worker_lost.",
+    option(
+        "--cause", "C", "An exception's type, as `ls` shows it, or an error code: internal, worker_lost.", panel=_WHICH
     ),
 ]
-TenantOption = Annotated[
-    str | None,
-    typer.Option("--tenant", metavar="T", show_default=False, rich_help_panel=_WHICH, help="Only one tenant."),
-]
-ImageOption = Annotated[
-    str | None,
-    typer.Option(
-        "--image", metavar="ID", show_default=False, rich_help_panel=_WHICH, help="Only one image.", callback=_image_id
-    ),
-]
+TenantOption = Annotated[str | None, option("--tenant", "T", "Only one tenant.", panel=_WHICH)]
+ImageOption = Annotated[str | None, option("--image", "ID", "Only one image.", panel=_WHICH, callback=_image_id)]
 VerdictOption = Annotated[
     str | None,
-    typer.Option(
-        "--verdict",
-        metavar="S",
-        show_default=False,
-        rich_help_panel=_WHICH,
-        help="failed, working, settled, unknown, batch or unreadable.",
-        callback=_verdict,
+    option(
+        "--verdict", "S", "failed, working, settled, unknown, batch or unreadable.", panel=_WHICH, callback=_verdict
     ),
 ]
 OlderOption = Annotated[
     str | None,
-    typer.Option(
-        "--older-than",
-        metavar="D",
-        show_default=False,
-        rich_help_panel=_WHICH,
-        help="Sent more than D ago: 90s, 30m, 6h, 12d.",
-        callback=_duration,
-    ),
+    option("--older-than", "D", "Sent more than D ago: 90s, 30m, 6h, 12d.", panel=_WHICH, callback=_duration),
 ]
 NewerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--newer-than",
-        metavar="D",
-        show_default=False,
-        rich_help_panel=_WHICH,
-        help="Sent less than D ago.",
-        callback=_duration,
-    ),
+    str | None, option("--newer-than", "D", "Sent less than D ago.", panel=_WHICH, callback=_duration)
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Read at most N dead letters per lane.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do it. Without it: say what would be done.")]
 
 # Each command imports its work when it is called: the AWS code takes half a second to import, and other commands do not
 # need it.

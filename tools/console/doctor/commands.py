@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from console.options import JsonOption
 from console.stack.target import RegionOption, StackOption, reach
 
 EPILOG = """[bold]Examples[/bold]
@@ -27,7 +28,7 @@ def command(
         bool,
         typer.Option("--all", help="Read every row, not only those of unfinished images: half a read unit per 4 KB."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:

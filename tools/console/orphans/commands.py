@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from console.options import JsonOption, YesOption, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from console.terminal.durations import seconds_of
@@ -48,12 +49,8 @@ def _age(text: str | None) -> str | None:
 
 AgeOption = Annotated[
     str | None,
-    typer.Option(
-        "--older-than",
-        metavar="D",
-        show_default=False,
-        callback=_age,
-        help="Stored more than D ago, in every version: 30d, at least 1h. Default: 2d.",
+    option(
+        "--older-than", "D", "Stored more than D ago, in every version: 30d, at least 1h. Default: 2d.", callback=_age
     ),
 ]
 
@@ -62,7 +59,7 @@ AgeOption = Annotated[
 def list_(
     *,
     older_than: AgeOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
@@ -79,7 +76,7 @@ def list_(
 def remove(
     *,
     older_than: AgeOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without it: say what would be done.")] = False,
+    yes: YesOption = False,
     table_is_whole: Annotated[
         bool,
         typer.Option(

@@ -13,6 +13,7 @@ import httpx
 import typer
 
 from console.api.client import Api, ApiError, Pause, is_loopback
+from console.options import option
 from console.stack.local import local_stack
 from darkroom.domain.api_keys import key_id_of
 
@@ -23,22 +24,20 @@ _PANEL = "Which stack (default: the local one)"
 
 UrlOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--url",
-        metavar="URL",
-        help="The API of a deployed stack: its output ApiUrl. Default: $DARKROOM_URL, or the local stack.",
-        rich_help_panel=_PANEL,
-        show_default=False,
+        "URL",
+        "The API of a deployed stack: its output ApiUrl. Default: $DARKROOM_URL, or the local stack.",
+        panel=_PANEL,
     ),
 ]
 ApiKeyOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--api-key",
-        metavar="KEY",
-        help="Sent as `Authorization: Bearer KEY`. Better: set $DARKROOM_API_KEY, which `ps` does not show.",
-        rich_help_panel=_PANEL,
-        show_default=False,
+        "KEY",
+        "Sent as `Authorization: Bearer KEY`. Better: set $DARKROOM_API_KEY, which `ps` does not show.",
+        panel=_PANEL,
     ),
 ]
 IamOption = Annotated[
@@ -52,24 +51,11 @@ IamOption = Annotated[
 ]
 
 StackOption = Annotated[
-    str | None,
-    typer.Option(
-        "--stack",
-        metavar="NAME",
-        show_default=False,
-        rich_help_panel=_PANEL,
-        help="A deployed stack, reached with your ordinary AWS credentials.",
-    ),
+    str | None, option("--stack", "NAME", "A deployed stack, reached with your ordinary AWS credentials.", panel=_PANEL)
 ]
 RegionOption = Annotated[
     str | None,
-    typer.Option(
-        "--region",
-        metavar="R",
-        show_default=False,
-        rich_help_panel=_PANEL,
-        help="With --stack: its region. Default: that of your AWS configuration.",
-    ),
+    option("--region", "R", "With --stack: its region. Default: that of your AWS configuration.", panel=_PANEL),
 ]
 
 

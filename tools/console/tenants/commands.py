@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from console.options import JsonOption, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from darkroom.domain.api_keys import key_id_of
@@ -54,32 +55,29 @@ def tenant_named(text: str | None) -> str | None:
 TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="The tenant's name.", callback=tenant_named)]
 RateOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--requests-per-second",
-        metavar="N",
-        min=1,
-        max=MAX_REQUESTS_PER_SECOND,
-        show_default=False,
-        help="How many requests it may send on average. Default: its tier's: "
+        "N",
+        "How many requests it may send on average. Default: its tier's: "
         + ", ".join(f"{tier} {tier.allowance.requests_per_second}" for tier in Tier)
         + ".",
+        min=1,
+        max=MAX_REQUESTS_PER_SECOND,
     ),
 ]
 BurstOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--burst",
-        metavar="N",
-        min=1,
-        max=MAX_BURST,
-        show_default=False,
-        help="How many requests at once. Default: its tier's: "
+        "N",
+        "How many requests at once. Default: its tier's: "
         + ", ".join(f"{tier} {tier.allowance.burst}" for tier in Tier)
         + ".",
+        min=1,
+        max=MAX_BURST,
     ),
 ]
 _LANES_HELP = " ".join(f"{tier}: the {lane_for(tier).name} lane." for tier in Tier)
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.command()

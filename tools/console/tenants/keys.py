@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from console.options import JsonOption
 from console.stack.target import RegionOption, StackOption, reach
-from console.tenants.commands import JsonOption, TenantArgument, tenant_named
+from console.tenants.commands import TenantArgument, tenant_named
 from darkroom.domain.api_keys import MAX_LABEL_CHARACTERS, is_key_id, key_id_of
 
 _HELP = """API keys, [bold]dr_<id>_<secret>[/bold]: a tenant calls the API with one.

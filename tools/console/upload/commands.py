@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from console.options import option
 from console.stack.target import ApiKeyOption, IamOption, UrlOption, resolve
 from console.terminal import display
 from console.upload import work
@@ -52,43 +53,21 @@ def command(
         typer.Option("--wait", help="Follow the images until each has ended, then show the drain rate."),
     ] = False,
     preset: Annotated[
-        str | None,
-        typer.Option(
-            "--preset", metavar="P", show_default=False, help="Which variants to make. Default: the stack's preset."
-        ),
+        str | None, option("--preset", "P", "Which variants to make. Default: the stack's preset.")
     ] = None,
     variants: Annotated[
-        str | None,
-        typer.Option(
-            "--variants", metavar="A,B", show_default=False, help="Only these variants of the preset. Default: all."
-        ),
+        str | None, option("--variants", "A,B", "Only these variants of the preset. Default: all.")
     ] = None,
     recipe_file: Annotated[
         Path | None,
-        typer.Option(
-            "--recipe",
-            metavar="PATH",
-            show_default=False,
-            help="Instead of a preset: a JSON file with the variants to make (see below).",
-        ),
+        option("--recipe", "PATH", "Instead of a preset: a JSON file with the variants to make (see below)."),
     ] = None,
     process_at: Annotated[
-        str | None,
-        typer.Option(
-            "--process-at", metavar="T", show_default=False, help="Not before then: 2027-03-01T09:00:00+01:00."
-        ),
+        str | None, option("--process-at", "T", "Not before then: 2027-03-01T09:00:00+01:00.")
     ] = None,
-    delay: Annotated[
-        str | None,
-        typer.Option(
-            "--delay", metavar="D", show_default=False, help="Not before this much time has passed: PT15M, P2D."
-        ),
-    ] = None,
+    delay: Annotated[str | None, option("--delay", "D", "Not before this much time has passed: PT15M, P2D.")] = None,
     expires_at: Annotated[
-        str | None,
-        typer.Option(
-            "--expires-at", metavar="T", show_default=False, help="Not after then: an image not begun by then expires."
-        ),
+        str | None, option("--expires-at", "T", "Not after then: an image not begun by then expires.")
     ] = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="How many files to send at a time.")

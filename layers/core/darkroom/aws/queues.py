@@ -103,7 +103,7 @@ class SqsUploadQueue:
                 MessageGroupId=message.tenant_id,
             )
 
-    def postponed(self, receipt_handle: str, seconds: int) -> None:
+    def postpone(self, receipt_handle: str, seconds: int) -> None:
         """Makes a received notification come back after `seconds`. Raises Retryable if it comes back by itself."""
         change_visibility(self._client, self._queue_url, receipt_handle, seconds)
 

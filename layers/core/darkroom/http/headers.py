@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -13,7 +13,7 @@ EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
 """The image in all examples."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Header:
     """A header of an answer; without `always` it is present only when it makes sense."""
 
@@ -21,43 +21,39 @@ class Header:
     kind: Any
     description: str
     example: Any
-    always: bool = True
+    always: bool = field(default=True, kw_only=True)
 
 
-def _header(name: str, kind: Any, description: str, example: Any, *, always: bool = True) -> Header:
-    return Header(name=name, kind=kind, description=description, example=example, always=always)
-
-
-CACHE_CONTROL = _header("Cache-Control", str, "Whether the answer may be cached.", "no-store")
-NO_SNIFFING = _header(
+CACHE_CONTROL = Header("Cache-Control", str, "Whether the answer may be cached.", "no-store")
+NO_SNIFFING = Header(
     "X-Content-Type-Options", Literal["nosniff"], "The answer's media type is the stated one.", "nosniff"
 )
-LOCATION_OF_STATUS = _header(
+LOCATION_OF_STATUS = Header(
     "Location", str, "The image's status, relative to the API's root.", f"/images/{EXAMPLE_ID}/status"
 )
-LOCATION_OF_VARIANT = _header(
+LOCATION_OF_VARIANT = Header(
     "Location",
     Annotated[str, Field(json_schema_extra={"format": "uri"})],
     "The variant's address, open to anyone for 15 minutes.",
     f"https://darkroom-outputs.s3.us-east-1.amazonaws.com/outputs/{EXAMPLE_ID}/1/thumb?X-Amz-Signature=0a1b2c",
 )
-ACCEPT = _header("Accept", str, "The media types that the body may have.", "application/json")
-ALLOW = _header("Allow", str, "The methods that this path allows.", "GET, PATCH, DELETE")
-RETRY_AFTER = _header("Retry-After", Annotated[int, Field(ge=1)], "In how many seconds to ask again.", 1)
-RETRY_AFTER_WHILE_UNFINISHED = _header(
+ACCEPT = Header("Accept", str, "The media types that the body may have.", "application/json")
+ALLOW = Header("Allow", str, "The methods that this path allows.", "GET, PATCH, DELETE")
+RETRY_AFTER = Header("Retry-After", Annotated[int, Field(ge=1)], "In how many seconds to ask again.", 1)
+RETRY_AFTER_WHILE_UNFINISHED = Header(
     "Retry-After",
     Annotated[int, Field(ge=1)],
     "In how many seconds to ask again; absent once the image is finished.",
     1,
     always=False,
 )
-ENTITY_TAG = _header(
+ENTITY_TAG = Header(
     "ETag",
     Annotated[str, Field(pattern='^W/"[0-9]+-[0-9]+"$')],
     "For If-None-Match. It changes with the image, and every five minutes so that no URL in a cached copy expires.",
     'W/"3-5984172"',
 )
-REPLAYED = _header(
+REPLAYED = Header(
     "Idempotent-Replayed",
     Literal["true"],
     "Present if an earlier request with this key made the image.",
@@ -66,7 +62,7 @@ REPLAYED = _header(
 )
 
 ALLOWANCE_HEADERS = (
-    _header(
+    Header(
         "RateLimit-Policy",
         Annotated[str, Field(pattern=f'^"{POLICY}";q=[0-9]+;w=[0-9]+$')],
         "How many requests the tenant may send at once (q), and in how many seconds that refills (w), as in "
@@ -74,7 +70,7 @@ ALLOWANCE_HEADERS = (
         f'"{POLICY}";q=50;w=5',
         always=False,
     ),
-    _header(
+    Header(
         "RateLimit",
         Annotated[str, Field(pattern=f'^"{POLICY}";r=[0-9]+;t=[0-9]+$')],
         "How many requests the tenant has left (r), to spread over that many seconds (t).",
