@@ -8,7 +8,7 @@ import pytest
 
 from checks import test_tiers
 from checks.report import ROOT
-from checks.test_tiers import TIERS, Form, Outcome, Tier, left_out, report_of, run
+from checks.test_tiers import TIERS, Form, Outcome, Tier, left_out, report_of, run, run_all
 
 
 @pytest.fixture
@@ -75,3 +75,20 @@ def test_the_summary_says_which_tiers_were_left_out_and_which_ran_in_short() -> 
 def test_all_tests_are_in_a_tier() -> None:
     folders = {path.parent.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
     assert folders == {tier.name for tier in TIERS if not tier.command}
+
+
+def test_a_tier_runs_beside_another_and_is_shown_after_its_own_end(
+    here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = "import pathlib, sys, time\nwhile not pathlib.Path('begun').exists(): time.sleep(0.01)\n"
+    (here / "waiting.py").write_text(waiting + "print('waited', flush=True)\n" + (here / "counted.py").read_text())
+    (here / "first.py").write_text("open('begun', 'w')\n" + (here / "counted.py").read_text())
+    tiers = [
+        Tier(name="waiting", budget_seconds=60, command=("waiting",), beside="first"),
+        Tier(name="first", budget_seconds=60, command=("first",)),
+    ]
+    outcomes = list(run_all(tiers, Form.SHORT))
+    assert [(outcome.tier.name, outcome.passed) for outcome in outcomes] == [("waiting", 1), ("first", 1)]
+    printed = capfd.readouterr().out
+    assert printed.index("── first") < printed.index("── waiting") < printed.index("waited")
+    assert [outcome.passed for outcome in run_all(tiers[:1], Form.SHORT)] == [1], "alone if the other does not run"

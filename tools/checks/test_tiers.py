@@ -74,14 +74,15 @@ class Tier:
 TIERS = (
     Tier(name="unit", budget_seconds=40, is_quick=True),
     Tier(name="engine", budget_seconds=60, is_quick=True),
-    Tier(name="contract", budget_seconds=130, is_quick=True),
+    Tier(name="contract", budget_seconds=160, is_quick=True),
     Tier(name="simulation", budget_seconds=70, long_seconds=300, is_quick=True),
-    # All tests that use one stack run in one worker.
-    Tier(name="smoke", budget_seconds=180, is_quick=True, workers=0),
-    Tier(name="guards", budget_seconds=270, command=("proof.guards",)),
+    # All tests that use one stack run in one worker, which mostly waits.
+    Tier(name="smoke", budget_seconds=200, is_quick=True, workers=0, beside="contract"),
+    Tier(name="guards", budget_seconds=250, command=("proof.guards",)),
     Tier(
         name="emulator",
-        budget_seconds=180,
+        budget_seconds=120,
+        workers=3,
         inputs=(
             *("tools/embedded_aws", "tests/emulator", "tests/local/local_stack.py", "tests/conftest.py"),
             *("tools/setup", ".python-version", "requirements/dev.txt", "requirements/emulator.txt"),
