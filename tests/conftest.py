@@ -13,7 +13,6 @@ for name in [name for name in os.environ if name.startswith("AWS_")]:
 os.environ.update(
     POWERTOOLS_SERVICE_NAME="darkroom",
     POWERTOOLS_METRICS_NAMESPACE="Darkroom",
-    POWERTOOLS_TRACE_DISABLED="true",
     AWS_CONFIG_FILE=os.devnull,
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     AWS_EC2_METADATA_DISABLED="true",

@@ -91,7 +91,6 @@ def deployed_environment(stack: Stack, function: str) -> dict[str, str]:
         **configuration["Environment"]["Variables"] | {"ACCESS": "keys", "FAST_CONCURRENCY": "1000"},
         AWS_LAMBDA_FUNCTION_NAME=name,
         PYTHONPATH=os.environ["PYTHONPATH"],
-        POWERTOOLS_TRACE_DISABLED="true",  # only Lambda has X-Ray's daemon
     )
 
 

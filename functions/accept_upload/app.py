@@ -11,13 +11,14 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.domain.upload_notification import read_notification, when_notification_returns
 from darkroom.operations.accept_upload import accept_upload
-from darkroom.telemetry import entry_point, logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.wiring.accept_upload import wire
+from darkroom.wiring.runtime import within
 
-ports, upload_queue = wiring.accept_upload()
+ports, upload_queue = wire()
 # A handler that raises because every record failed counts as a function error, and Lambda slows the whole queue down.
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 
@@ -27,7 +28,6 @@ LAST_WORDS_SECONDS = 1.0
 _METRICS = {"accepted": "UploadsAccepted", "failed": "ImagesFailed", "expired": "ImagesExpired"}
 
 
-@tracer.capture_method(capture_response=False)
 def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
     logger.remove_keys(["image_id"])  # of the batch's previous record
     logger.set_correlation_id(None)
@@ -38,7 +38,7 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
         notification = read_notification(record.body)
         is_reminder = notification.is_reminder
         metrics.add_metric("UploadsNotified", MetricUnit.Count, len(notification.image_ids))
-        with wiring.within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
+        with within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
             _accept_all(notification.image_ids)
     except Exception as failure:
         _report(failure)

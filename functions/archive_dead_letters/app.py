@@ -7,12 +7,12 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.operations.archive_dead_letters import archive_dead_letters
 from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.wiring.archive_dead_letters import wire
 
-ports = wiring.archive_dead_letters()
+ports = wire()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 30_000
 """One dead letter takes at most its three calls, retries included; the next run copies what this one leaves."""

@@ -6,12 +6,13 @@ from typing import Any, TypedDict
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.domain.tenants import context_of
 from darkroom.operations.authorize_request import Denied, authorize_request
 from darkroom.telemetry import entry_point, logger
+from darkroom.wiring.authorize_request import wire
+from darkroom.wiring.runtime import within
 
-ports = wiring.authorize_request()
+ports = wire()
 
 ANSWER_SECONDS = 8.0
 """The total time of both reads. The gateway waits 10 seconds for an authorizer
@@ -29,7 +30,7 @@ class RequestEvent(TypedDict):
 def handler(event: RequestEvent, context: LambdaContext) -> dict[str, Any]:
     # The gateway caches the answer under this value, so the decision is based on the same value.
     (authorization,) = event["identitySource"]
-    with wiring.within(ANSWER_SECONDS):  # Retryable propagates: the gateway answers 500 and caches nothing
+    with within(ANSWER_SECONDS):  # Retryable propagates: the gateway answers 500 and caches nothing
         outcome = authorize_request(ports, authorization)
     if isinstance(outcome, Denied):
         logger.info("denied", extra={"reason": outcome.reason, "key_id": outcome.key_id})

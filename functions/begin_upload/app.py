@@ -9,7 +9,6 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.http.announcements import read_announcement
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
@@ -20,14 +19,15 @@ from darkroom.http.responses import headers_of_accepted, json_response
 from darkroom.http.router import AnswerMetrics
 from darkroom.http.routes import POST_UPLOAD
 from darkroom.operations.begin_upload import Announced, begin_upload
-from darkroom.telemetry import entry_point, logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.wiring.begin_upload import wire
+from darkroom.wiring.runtime import within
 
-ports, edge = wiring.begin_upload()
-app = create_app(within=wiring.within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
+ports, edge = wire()
+app = create_app(within=within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
 @handles(app, POST_UPLOAD, protected(edge.rate_limit, require_healthy=edge.require_healthy))
-@tracer.capture_method(capture_response=False)
 def post_upload() -> Response[str]:
     caller = caller_of(app)
     begun = begin_upload(

@@ -8,7 +8,6 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.responses import NOT_STORED
@@ -16,9 +15,11 @@ from darkroom.http.router import AnswerMetrics
 from darkroom.http.routes import DELETE_IMAGE
 from darkroom.operations.delete_image import delete_image
 from darkroom.telemetry import entry_point, logger
+from darkroom.wiring.delete_image import wire
+from darkroom.wiring.runtime import within
 
-ports = wiring.delete_image()
-app = create_app(within=wiring.within, counted=AnswerMetrics(served="ImagesDeleted", refused="DeletionsRefused"))
+ports = wire()
+app = create_app(within=within, counted=AnswerMetrics(served="ImagesDeleted", refused="DeletionsRefused"))
 
 
 @handles(app, DELETE_IMAGE)

@@ -9,14 +9,14 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Unplaceable, UnreadableBatch
 from darkroom.domain.message import UnreadableMessage
 from darkroom.operations.hold_images import hold_images
 from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.wiring.hold_images import wire
 
-ports = wiring.hold_images()
+ports = wire()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 20_000
 """One batch takes at most its two calls, retries included; what is left comes again."""

@@ -10,7 +10,6 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import retry_after_seconds, status_document, status_path
@@ -21,9 +20,11 @@ from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT
 from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
 from darkroom.telemetry import entry_point, logger, report_unreadable
+from darkroom.wiring.read_image import wire
+from darkroom.wiring.runtime import within
 
-ports = wiring.read_image()
-app = create_app(within=wiring.within)
+ports = wire()
+app = create_app(within=within)
 
 
 @handles(app, LIST_IMAGES)

@@ -8,13 +8,13 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.domain.instants import timestamp
 from darkroom.domain.release_event import ReleaseEvent
 from darkroom.operations.release_images import release_images
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
+from darkroom.wiring.release_images import wire
 
-ports = wiring.release_images()
+ports = wire()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 60_000
 """A hundred images take at most their dozen calls, retries included; the next window continues after them."""

@@ -8,7 +8,6 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import status_document
@@ -20,9 +19,11 @@ from darkroom.http.routes import PATCH_IMAGE
 from darkroom.http.timetables import read_reschedule
 from darkroom.operations.reschedule_image import reschedule_image
 from darkroom.telemetry import entry_point, logger
+from darkroom.wiring.reschedule_image import wire
+from darkroom.wiring.runtime import within
 
-ports, edge = wiring.reschedule_image()
-app = create_app(within=wiring.within, counted=AnswerMetrics(served="ImagesRescheduled", refused="ReschedulesRefused"))
+ports, edge = wire()
+app = create_app(within=within, counted=AnswerMetrics(served="ImagesRescheduled", refused="ReschedulesRefused"))
 
 
 @handles(app, PATCH_IMAGE, protected(edge.rate_limit))

@@ -9,7 +9,6 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import status_document
@@ -21,14 +20,15 @@ from darkroom.http.router import AnswerMetrics
 from darkroom.http.routes import POST_IMAGE
 from darkroom.http.timetables import read_timetable
 from darkroom.operations.submit_image import Upload, submit_image
-from darkroom.telemetry import entry_point, logger, metrics, tracer
+from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.wiring.runtime import within
+from darkroom.wiring.submit_image import wire
 
-ports, edge = wiring.submit_image()
-app = create_app(within=wiring.within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
+ports, edge = wire()
+app = create_app(within=within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
 @handles(app, POST_IMAGE, protected(edge.rate_limit, require_healthy=edge.require_healthy))
-@tracer.capture_method(capture_response=False)
 def post_image() -> Response[str]:
     request = app.current_event
     query = request.query_string_parameters

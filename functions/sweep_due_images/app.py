@@ -7,12 +7,13 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.operations.sweep_due_images import Measures, measure, sweep_due_images
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
+from darkroom.wiring.runtime import within
+from darkroom.wiring.sweep_due_images import wire
 
-ports = wiring.sweep_due_images()
+ports = wire()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 10_000
 """One image takes at most a few seconds, retries included: a sweep ends cleanly, and the next one continues."""
@@ -42,7 +43,7 @@ def _emit(name: str, unit: MetricUnit, value: float, **dimension: str) -> None:
 
 @entry_point()
 def handler(event: object, context: LambdaContext) -> dict[str, Any]:
-    with wiring.within(MEASURING_SECONDS):
+    with within(MEASURING_SECONDS):
         measures = measure(ports)
     tell(measures)  # first: a sweep that has much to do must not keep the alarms waiting
     sweep = sweep_due_images(

@@ -9,7 +9,6 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom import wiring
 from darkroom.domain.errors import Retryable
 from darkroom.domain.message import read_message
 from darkroom.operations.report_throughput import ThroughputCounter, report_throughput
@@ -26,10 +25,11 @@ from darkroom.telemetry import (
     entry_point,
     logger,
     metrics,
-    tracer,
 )
+from darkroom.wiring.runtime import within
+from darkroom.wiring.transcode_image import wire
 
-ports, worker = wiring.transcode_image()
+ports, worker = wire()
 # A handler that raises because every record failed counts as a function error, and Lambda slows the whole lane down.
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 counter = ThroughputCounter()
@@ -48,7 +48,6 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
             counter.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
 
 
-@tracer.capture_method(capture_response=False)
 def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
     logger.remove_keys(["image_id", "lane", "run"])  # of the batch's previous record
     logger.set_correlation_id(None)
@@ -62,7 +61,7 @@ def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
             logger.warning("a message of another lane", extra={"queue": record.event_source_arn})
             metrics.add_metric("DeliveriesMisrouted", MetricUnit.Count, 1)
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
-        with wiring.within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
+        with within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
             outcome = transcode_image(
                 ports,
                 Delivery(
@@ -118,7 +117,7 @@ def _lane_of(record: SQSRecord) -> str | None:
 def _report_throughput(lambda_context: LambdaContext) -> None:
     """Reports how fast the lanes drain to load shedding, when there is enough to report."""
     try:
-        with wiring.within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
+        with within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
             reported = report_throughput(worker.throughput, counter)
     except Exception:  # the deliveries are settled: raising would bring all of them back
         logger.exception("the throughput could not be reported")

@@ -251,18 +251,18 @@ def redo(world: World, image_id: str) -> None:
 
 
 def _redo(image_id: str) -> None:
-    from darkroom import wiring  # noqa: PLC0415 - the process's own copy
     from darkroom.operations.redo_image import Ports, redo_image  # noqa: PLC0415
+    from darkroom.wiring.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
-    of_sweeper = wiring.sweep_due_images()
+    of_sweeper = wire()
     ports = Ports(images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)
     redo_image(ports, image_id)
 
 
 def _replay_slow_lane(world: World) -> bool:
-    from darkroom import wiring  # noqa: PLC0415 - the process's own copy
+    from darkroom.wiring.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
-    of_sweeper = wiring.sweep_due_images()
+    of_sweeper = wire()
     ports = Ports(
         images=of_sweeper.images,
         lanes=of_sweeper.lanes,

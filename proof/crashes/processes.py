@@ -5,28 +5,20 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 from unittest.mock import patch
-
-import aws_lambda_powertools.utilities.circuit_breaker.base as powertools_circuits
-from aws_lambda_powertools.utilities.circuit_breaker.persistence import CircuitBreakerPersistenceLayer
 
 from darkroom.domain.instants import Milliseconds
 
 _STATELESS = ("darkroom.domain", "darkroom.imaging", "darkroom.operations", "darkroom.ports", "darkroom.settings")
 """Modules that all processes may share because they are stateless; the others are loaded again for each process."""
 
-_COUNTS: tuple[dict[str, Any], ...] = tuple(
-    value for name, value in vars(powertools_circuits).items() if isinstance(value, dict) and not name.startswith("__")
-)
-"""The module-level state of Powertools' circuit breaker, which all processes here would otherwise share."""
-
-_OWN = ("darkroom.", "app_", "aws_lambda_powertools.utilities.circuit_breaker")
+_OWN = ("darkroom.", "app_")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +43,10 @@ class Context:
 
 @dataclass(eq=False, kw_only=True)
 class Process:
-    """A process of a function: its environment, the modules that it shares with no other process, its app first, and
-    the counts of Powertools' circuit breaker in it."""
+    """A process of a function: its environment, and the modules that it shares with no other process, its app first."""
 
     environment: Mapping[str, str]
     modules: tuple[ModuleType, ...] = ()
-    counts: tuple[dict[str, Any], ...] = field(default_factory=lambda: tuple({} for _ in _COUNTS))
 
     def handle(self, event: dict[str, Any], context: Context) -> Any:
         """The answer of the app's handler."""
@@ -64,25 +54,13 @@ class Process:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Within this block, the environment is this process's, and Powertools counts for it."""
-        others = [dict(counts) for counts in _COUNTS]
-        _replace(_COUNTS, self.counts)
-        try:
-            with patch.dict(os.environ, self.environment):
-                yield
-        finally:
-            self.counts = tuple(dict(counts) for counts in _COUNTS)
-            _replace(_COUNTS, others)
+        """Within this block, the environment is this process's."""
+        with patch.dict(os.environ, self.environment):
+            yield
 
     def memory(self) -> str:
         """Its memory: the plain values in the product's own objects that its modules reach."""
-        return "\n".join([*sorted(_remembered(self.modules)), repr(self.counts)])
-
-
-def _replace(live: Iterable[dict[str, Any]], contents: Iterable[dict[str, Any]]) -> None:
-    for counts, content in zip(live, contents, strict=True):
-        counts.clear()
-        counts.update(content)
+        return "\n".join(sorted(_remembered(self.modules)))
 
 
 def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
@@ -104,7 +82,7 @@ def anew() -> Iterator[None]:
         parent, _, child = name.rpartition(".")
         del sys.modules[name]
         if parent in sys.modules:
-            vars(sys.modules[parent]).pop(child, None)  # `from darkroom import wiring` looks here first
+            vars(sys.modules[parent]).pop(child, None)  # `from darkroom import telemetry` looks here first
     yield
 
 
@@ -144,8 +122,6 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{path}()", cell
         case MethodType():
             yield path, value.__self__
-        case CircuitBreakerPersistenceLayer():
-            yield f"{path}.records", getattr(value, "_records", None)  # its cache is configured to keep nothing
         case _ if type(value).__module__.startswith(_OWN):
             names = [one.name for one in fields(value)] if is_dataclass(value) else getattr(value, "__dict__", ())
             for name in list(names):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 from darkroom.domain.dead_letter import RedriveStatus
-from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable
+from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST, Rejected, Retryable, UnknownImage
 from darkroom.domain.image import DeadLetterState, Image, Status, message_for
 from darkroom.domain.limits import Limits
 from darkroom.domain.listing import ListQuery
@@ -27,7 +27,6 @@ from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.list_images import Ports as ListPorts
 from darkroom.operations.list_images import list_images
 from darkroom.operations.pace import Pace
-from darkroom.operations.read_image import UnknownImage
 from darkroom.operations.redo_image import NotRedoable, redo_image
 from darkroom.operations.redo_image import Ports as RedoPorts
 from darkroom.operations.replay_dead_letters import Counts as ReplayCounts

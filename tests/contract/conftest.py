@@ -75,7 +75,6 @@ class Aws:
             "VISIBILITY_SECONDS": "360",
             "POWERTOOLS_SERVICE_NAME": "darkroom",
             "POWERTOOLS_METRICS_NAMESPACE": "Darkroom",
-            "POWERTOOLS_TRACE_DISABLED": "true",
         }
 
 

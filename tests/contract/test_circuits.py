@@ -185,6 +185,31 @@ def test_after_a_while_a_harmless_read_tries_the_service_and_nobodys_work_does(
     assert not table.is_open, "it counts from none again"
 
 
+def test_while_one_call_finds_out_whether_a_service_is_back_no_other_is_made(
+    table: Table, clock: time_machine.Traveller
+) -> None:
+    table.fail()
+    clock.shift(RECOVERY_SECONDS)
+    refused: list[Retryable] = []
+
+    def meanwhile(**_: Any) -> None:
+        if not refused:
+            with pytest.raises(Retryable, match="GetItem was not tried") as error:
+                table.client.get_item(TableName="ImagesTable", Key={"image_id": {"S": "2"}})
+            refused.append(error.value)
+
+    table.client.meta.events.register("before-send.dynamodb", meanwhile)
+    table.circuit.require_healthy()
+    assert len(refused) == 1
+
+
+def test_a_call_for_which_no_time_was_left_leaves_the_count_as_it_is(table: Table) -> None:
+    table.fail(times=FAILURES - 1)
+    table.fail(Retryable("no time was left"), times=1)
+    table.fail(times=1)
+    assert table.is_open
+
+
 def test_the_read_that_tries_a_service_is_a_short_one(table: Table, clock: time_machine.Traveller) -> None:
     waits: list[float] = []
     table.fail()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from darkroom import wiring
 from darkroom.aws import clients
 from darkroom.aws.queues import LaneDepths
 from darkroom.aws.throughput_table import ThroughputTable
@@ -22,6 +22,7 @@ from darkroom.domain.load_shedding import Work
 from darkroom.domain.tenants import Allowance, Caller, Tier, context_of
 from darkroom.domain.token_bucket import interval_of
 from darkroom.ports import Depths, Throughput, TokenBuckets
+from darkroom.wiring import runtime
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, FakeTokenBuckets
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
@@ -167,7 +168,8 @@ def problem_of(answer: dict[str, Any]) -> tuple[int, str]:
 @pytest.fixture
 def with_keys(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Aws:
     monkeypatch.setenv("ACCESS", "keys")
-    monkeypatch.setattr(wiring, "clock", lambda: NOW)  # it stands still, so that no bucket fills up during a test
+    # The clock stands still, so that no bucket fills up during a test.
+    monkeypatch.setattr(runtime, "time", SimpleNamespace(time_ns=lambda: NOW * 1_000_000))
     return aws
 
 

@@ -15,7 +15,7 @@ import pytest
 from darkroom import telemetry
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
-from tests.contract.functions import ROOT, call, received
+from tests.contract.functions import ROOT, call, http_event, load, received
 from tests.contract.gateway import Gateway
 from tests.contract.test_tenant_matrix import MAKING, MOVE
 from tests.unit.test_upload_notification import event
@@ -150,3 +150,15 @@ def _signed(body: Any, headers: dict[str, str]) -> Iterator[tuple[str, str]]:
             if name in ("X-Amz-Signature", "X-Amz-Security-Token"):
                 yield name, values[0]
     yield from re.findall(r'"(x-amz-signature|x-amz-security-token|policy)": "([^"]+)"', text)
+
+
+def test_the_last_line_of_an_invocation_says_what_took_its_time(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    assert call(load("submit_image", aws, monkeypatch), http_event("POST", "/images", body=jpeg()))["statusCode"] == 202
+    line = json.loads(log.getvalue().splitlines()[-1])
+    assert line["message"] == "timing"
+    calls = line["aws_calls"]
+    assert {"s3:PutObject", "dynamodb:PutItem", "sqs:SendMessage"} <= calls.keys()
+    assert calls["dynamodb:PutItem"]["count"] == 1
+    assert 0 < calls["s3:PutObject"]["milliseconds"] < line["milliseconds"]

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.errors import Rejected
+from darkroom.domain.errors import Rejected, UnknownImage
 from darkroom.domain.image import Image, Status
-from darkroom.operations.read_image import Ports, UnknownImage, read_image
+from darkroom.operations.read_image import Ports, read_image
 from darkroom.operations.transcode_image import Finished
 from proof.fakes import World
 from proof.fakes.pictures import jpeg

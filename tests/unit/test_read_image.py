@@ -2,11 +2,10 @@
 
 import pytest
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.errors import Retryable, UnknownImage
 from darkroom.domain.image import Image, Variant
 from darkroom.operations.read_image import (
     Ports,
-    UnknownImage,
     UnknownVariant,
     VariantMissing,
     VariantNotReady,

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from darkroom.domain.errors import Rejected, Retryable, TurnedAway
+from darkroom.domain.errors import Rejected, Retryable, TurnedAway, UnknownImage
 from darkroom.domain.image import Status
 from darkroom.domain.tenants import Tier
 from darkroom.http.timetables import read_timetable
-from darkroom.operations.read_image import UnknownImage
 from darkroom.operations.reschedule_image import Ports, reschedule_image
 from proof.fakes import World
 from proof.fakes.pictures import jpeg

@@ -87,7 +87,7 @@ def test_every_lane_has_its_queue_and_its_workers() -> None:
 
 def test_a_row_is_all_that_another_lane_needs_beside_its_slice_of_the_template(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LANES, "night", replace(SLOW, name="night", tiers=frozenset(), concurrency=2))
-    with pytest.raises(MissingSettings, match=r"LaneSettings: NIGHT_QUEUE_URL: Field required\. Set"):
+    with pytest.raises(MissingSettings, match=r"LaneSettings: NIGHT_QUEUE_URL: it is missing\. Set"):
         LaneSettings.read(LANE_VARIABLES)
     variables = {**LANE_VARIABLES, "NIGHT_QUEUE_URL": "n", "NIGHT_CONCURRENCY": "4"}
     assert LaneSettings.read(variables).queue_urls["night"] == "n"

@@ -750,6 +750,11 @@ def test_layers_are_built_for_the_functions_architecture() -> None:
         assert metadata == {"BuildMethod": "python3.13", "BuildArchitecture": {"Ref": "Architecture"}}
 
 
+def test_a_layer_is_left_for_the_user() -> None:
+    """Lambda takes five: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+    assert {name for name, function in FUNCTIONS.items() if len(function["Layers"]) > 4} == set()
+
+
 def test_the_template_is_one_plain_file() -> None:
     text = (ROOT / "template.yaml").read_text()
     for refused in ("AWS::Include", "AWS::Serverless::Application", "AWS::CloudFormation::Stack"):

@@ -51,6 +51,7 @@ install_uv() {
 
 make_environment() {
     name=$1 lock=requirements/$1.txt
+    shift
     [ -f "$lock" ] || fail "there is no environment named '$name': see the top of tools/setup/environments.sh"
     want="$(cksum <"$lock") python$python_version"
     [ "$(cat "$venvs/$name/.stamp" 2>/dev/null)" = "$want" ] && return
@@ -59,7 +60,9 @@ make_environment() {
     rm -rf "${venvs:?}/$name"
     "$uv" venv --quiet --python "$python_version" "$venvs/$name" ||
         fail "uv found no Python $python_version and could not fetch one: install Python $python_version and run this again."
-    "$uv" pip install --quiet --require-hashes --python "$venvs/$name/bin/python" -r "$lock" ||
+    # Functions write no bytecode; Lambda's image has that of its runtime client.
+    [ "$name" != runtime ] || set -- --compile-bytecode
+    "$uv" pip install --quiet "$@" --require-hashes --python "$venvs/$name/bin/python" -r "$lock" ||
         fail "could not install $lock: the message above says why."
     # The stamp comes last: an interrupted installation has none and is redone.
     printf '%s' "$want" >"$venvs/$name/.stamp"

@@ -5,19 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from darkroom.domain.api_keys import ApiKey
-from darkroom.domain.dead_letter import Redrive
 from darkroom.domain.errors import Retryable
-from darkroom.domain.hold import ReleaseWindow
-from darkroom.domain.image import Image, Variant
-from darkroom.domain.instants import Milliseconds
-from darkroom.domain.listing import Cursor
-from darkroom.domain.load_shedding import Work
-from darkroom.domain.message import Message
-from darkroom.domain.tenants import Allowance, Tenant
-from darkroom.domain.token_bucket import Microseconds, Take
+
+# Every function imports this module; what its types name, only those that need it.
+if TYPE_CHECKING:
+    from darkroom.domain.api_keys import ApiKey
+    from darkroom.domain.dead_letter import Redrive
+    from darkroom.domain.hold import ReleaseWindow
+    from darkroom.domain.image import Image, Variant
+    from darkroom.domain.instants import Milliseconds
+    from darkroom.domain.listing import Cursor
+    from darkroom.domain.load_shedding import Work
+    from darkroom.domain.message import Message
+    from darkroom.domain.tenants import Allowance, Tenant
+    from darkroom.domain.token_bucket import Microseconds, Take
 
 type Clock = Callable[[], Milliseconds]
 """Returns the current instant."""

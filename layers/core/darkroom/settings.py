@@ -1,13 +1,15 @@
-"""The settings of each function; the only reader of the environment."""
+"""The settings of each function; the only reader of the environment.
+
+Not with pydantic: importing it and making the models takes a quarter of the authorizer's cold start.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal, Self, get_args
 
 from darkroom.domain.lanes import LANES, Lane, lanes_with
 from darkroom.domain.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
@@ -17,76 +19,125 @@ class MissingSettings(RuntimeError):
     """The function was deployed without a required setting, or with an invalid one."""
 
 
-@dataclass(frozen=True)
-class OfEachLane:
-    """Marks a field that has a value for each lane, from a variable that begins with the lane's name:
-    `FAST_QUEUE_URL`."""
-
-    suffix: str
-
-    def variable(self, lane: str) -> str:
-        """The environment variable of that lane."""
-        return f"{lane}_{self.suffix}".upper()
+type Parse = Callable[[str], Any]
+"""Makes a value of a variable's text; raises ValueError with what is wrong."""
 
 
-class Settings(BaseModel):
-    """Settings named like the environment variables, in lower case, except those `OfEachLane`."""
+def setting(parse: Parse = str, *, default: Any = MISSING, of_each_lane: str | None = None) -> Any:
+    """A field whose variable is parsed by `parse`. With `of_each_lane` its value is a mapping, from one variable for
+    each lane: the lane's name with that ending, as `FAST_QUEUE_URL`."""
+    return field(default=default, metadata={"parse": parse, "ending": of_each_lane})
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings named like the environment variables, in lower case, except those of each lane."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Reads the settings from `environment`. Raises MissingSettings, naming every missing or invalid variable."""
-        given: dict[str, Any] = {n: environment[n.upper()] for n in cls.model_fields if n.upper() in environment}
-        problems = []
-        for name, each in cls._of_each_lane().items():
-            variables = {lane: each.variable(lane) for lane in LANES}
-            given[name] = {lane: environment[said] for lane, said in variables.items() if said in environment}
-            problems += [f"{said}: Field required" for said in variables.values() if said not in environment]
-        try:
-            settings = cls.model_validate(given)
-        except ValidationError as error:
-            problems += [f"{cls._variable(e['loc'])}: {e['msg']}" for e in error.errors()]
-        else:
-            if not problems:
-                return settings
-        raise MissingSettings(f"{cls.__name__}: {'; '.join(problems)}. Set them in template.yaml.")
+        values: dict[str, Any] = {}
+        problems: list[str] = []
 
-    @classmethod
-    def _of_each_lane(cls) -> dict[str, OfEachLane]:
-        fields = cls.model_fields.items()
-        return {name: mark for name, field in fields for mark in field.metadata if isinstance(mark, OfEachLane)}
+        def parsed(variable: str, parse: Parse) -> Any:
+            if variable not in environment:
+                problems.append(f"{variable}: it is missing")
+                return None
+            try:
+                return parse(environment[variable])
+            except ValueError as error:
+                problems.append(f"{variable}: {error}")
+                return None
 
-    @classmethod
-    def _variable(cls, location: tuple[int | str, ...]) -> str:
-        name = str(location[0])
-        each = cls._of_each_lane().get(name)
-        return name.upper() if each is None else each.variable(str(location[1]))
+        for each in fields(cls):
+            parse, ending = each.metadata.get("parse", str), each.metadata.get("ending")
+            variable = each.name.upper()
+            if ending is not None:
+                values[each.name] = {lane: parsed(f"{lane}_{ending}".upper(), parse) for lane in LANES}
+            elif variable in environment or each.default is MISSING:
+                values[each.name] = parsed(variable, parse)
+        if problems:
+            raise MissingSettings(f"{cls.__name__}: {'; '.join(problems)}. Set them in template.yaml.")
+        return cls(**values)
+
+
+def whole(least: int, most: int | None = None) -> Parse:
+    """Parses a whole number in these limits, both included."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+            limits = f"{least} or more" if most is None else f"{least} to {most}"
+            raise ValueError(f"it is {text!r}, not a whole number, {limits}")
+        return int(text)
+
+    return parse
+
+
+def positive(text: str) -> float:
+    """Parses a number above zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise ValueError(f"it is {text!r}, not a number above zero")
+    return number
+
+
+def one_of(*choices: str) -> Parse:
+    """Parses one of these words."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"it is {text!r}, not one of {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+def some_of(*choices: str) -> Parse:
+    """Parses a list of these words: "avif, heic"; none if it is empty."""
+    return lambda text: frozenset(map(one_of(*choices), _listed(text)))
+
+
+def pairs(text: str) -> Mapping[str, str]:
+    """Parses a mapping, "fast=URL,slow=URL", of at least one pair."""
+    found = dict(pair.partition("=")[::2] for pair in _listed(text))
+    if not found:
+        raise ValueError("it names nothing")
+    return found
+
+
+def _listed(text: str) -> Iterator[str]:
+    return filter(None, map(str.strip, text.split(",")))
 
 
 type Access = Literal["anonymous", "iam", "keys", "jwt"]
 """Which credential callers use: the template's parameter of that name."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class AccessSettings(Settings):
     """Whose requests the API answers: `access` is the credential that the gateway has checked, and the claims of a
     token name its tenant and tier."""
 
-    access: Access
+    access: Access = setting(one_of(*get_args(Access.__value__)))
     jwt_tenant_claim: str = "sub"
     jwt_tier_claim: str = "tier"
 
 
+@dataclass(frozen=True, kw_only=True)
 class LaneSettings(Settings):
     """The lanes' queues."""
 
-    queue_urls: Annotated[Mapping[str, str], OfEachLane("QUEUE_URL")]
+    queue_urls: Mapping[str, str] = setting(of_each_lane="QUEUE_URL")
 
 
+@dataclass(frozen=True, kw_only=True)
 class ConcurrencySettings(Settings):
     """The most workers of each lane: `MaximumConcurrency` of its event source."""
 
-    concurrency: Annotated[Mapping[str, Annotated[int, Field(ge=2, le=1000)]], OfEachLane("CONCURRENCY")]
+    concurrency: Mapping[str, int] = setting(whole(2, 1000), of_each_lane="CONCURRENCY")
 
     @property
     def service(self) -> Mapping[str, Lane]:
@@ -94,21 +145,18 @@ class ConcurrencySettings(Settings):
         return lanes_with(self.concurrency)
 
 
+@dataclass(frozen=True, kw_only=True)
 class QueueSettings(LaneSettings):
     """The lanes' queues, and the queue of messages to be held."""
 
     hold_queue_url: str
 
 
-def _listed(value: Any) -> Any:
-    """The words of a list in an environment variable, "avif, heic"; none in an empty one."""
-    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
-
-
+@dataclass(frozen=True, kw_only=True)
 class InputSettings(Settings):
     """Which formats are accepted: `extra_input_formats` in addition to the standard ones."""
 
-    extra_input_formats: Annotated[frozenset[Literal["avif", "heic"]], BeforeValidator(_listed)] = frozenset()
+    extra_input_formats: frozenset[InputFormat] = setting(some_of("avif", "heic"), default=frozenset())
 
     @property
     def input_formats(self) -> frozenset[InputFormat]:
@@ -119,19 +167,20 @@ class InputSettings(Settings):
 _DEFAULTS = Limits()
 
 
+@dataclass(frozen=True, kw_only=True)
 class LimitSettings(InputSettings):
     """The limits of an original, each of which the environment may change."""
 
-    max_file_bytes: int = Field(_DEFAULTS.max_bytes, ge=1)
-    max_webp_bytes: int = Field(_DEFAULTS.max_webp_bytes, ge=1)
-    max_png_bytes: int = Field(_DEFAULTS.max_png_bytes, ge=1)
-    max_megapixels: float = Field(_DEFAULTS.max_pixels / 1_000_000, gt=0, allow_inf_nan=False)
-    max_side_pixels: int = Field(_DEFAULTS.max_side, ge=1)
-    max_aspect: int = Field(_DEFAULTS.max_aspect, ge=1)
-    max_frames: int = Field(_DEFAULTS.max_frames, ge=1)
-    max_scans: int = Field(_DEFAULTS.max_scans, ge=1)
-    max_scan_samples: int = Field(_DEFAULTS.max_scan_samples, ge=1)
-    max_decoder_bytes: int = Field(_DEFAULTS.max_decoder_bytes, ge=1)
+    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
+    max_webp_bytes: int = setting(whole(1), default=_DEFAULTS.max_webp_bytes)
+    max_png_bytes: int = setting(whole(1), default=_DEFAULTS.max_png_bytes)
+    max_megapixels: float = setting(positive, default=_DEFAULTS.max_pixels / 1_000_000)
+    max_side_pixels: int = setting(whole(1), default=_DEFAULTS.max_side)
+    max_aspect: int = setting(whole(1), default=_DEFAULTS.max_aspect)
+    max_frames: int = setting(whole(1), default=_DEFAULTS.max_frames)
+    max_scans: int = setting(whole(1), default=_DEFAULTS.max_scans)
+    max_scan_samples: int = setting(whole(1), default=_DEFAULTS.max_scan_samples)
+    max_decoder_bytes: int = setting(whole(1), default=_DEFAULTS.max_decoder_bytes)
 
     @property
     def limits(self) -> Limits:
@@ -151,12 +200,14 @@ class LimitSettings(InputSettings):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
 class AuthorizeRequestSettings(Settings):
     """What `authorize_request` needs."""
 
     tenants_table: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
     """What decides whether work is accepted."""
 
@@ -164,6 +215,7 @@ class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
     throughput_table: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings):
     """What `submit_image` needs."""
 
@@ -172,15 +224,17 @@ class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings):
     outputs_bucket: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class BeginUploadSettings(LoadSheddingSettings):
     """What `begin_upload` needs; `max_file_bytes` is the largest file that may be announced."""
 
     images_table: str
     uploads_bucket: str
     outputs_bucket: str
-    max_file_bytes: int = Field(_DEFAULTS.max_bytes, ge=1)
+    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
 
 
+@dataclass(frozen=True, kw_only=True)
 class AcceptUploadSettings(QueueSettings, InputSettings):
     """What `accept_upload` needs."""
 
@@ -190,6 +244,7 @@ class AcceptUploadSettings(QueueSettings, InputSettings):
     upload_queue_url: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class TranscodeImageSettings(LaneSettings, ConcurrencySettings, LimitSettings):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 
@@ -198,9 +253,10 @@ class TranscodeImageSettings(LaneSettings, ConcurrencySettings, LimitSettings):
     outputs_bucket: str
     idempotency_table: str
     throughput_table: str
-    visibility_seconds: int = Field(ge=1)
+    visibility_seconds: int = setting(whole(1))
 
 
+@dataclass(frozen=True, kw_only=True)
 class ReadImageSettings(Settings):
     """What `read_image` needs."""
 
@@ -208,17 +264,14 @@ class ReadImageSettings(Settings):
     outputs_bucket: str
 
 
-def _named(value: Any) -> Any:
-    """The pairs of a mapping in an environment variable, "fast=URL,slow=URL"."""
-    return dict(pair.partition("=")[::2] for pair in _listed(value)) if isinstance(value, str) else value
-
-
+@dataclass(frozen=True, kw_only=True)
 class DeadLetterSettings(Settings):
     """The dead-letter queues, by the name of the lane or purpose of each."""
 
-    dead_letter_queues: Annotated[dict[str, str], BeforeValidator(_named)] = Field(min_length=1)
+    dead_letter_queues: Mapping[str, str] = setting(pairs)
 
 
+@dataclass(frozen=True, kw_only=True)
 class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings):
     """What `sweep_due_images` needs."""
 
@@ -230,6 +283,7 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     upload_queue_url: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class ArchiveDeadLettersSettings(DeadLetterSettings):
     """What `archive_dead_letters` needs."""
 
@@ -237,12 +291,14 @@ class ArchiveDeadLettersSettings(DeadLetterSettings):
     archive_bucket: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class DeleteImageSettings(Settings):
     """What `delete_image` needs."""
 
     images_table: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class RescheduleImageSettings(LoadSheddingSettings, QueueSettings):
     """What `reschedule_image` needs."""
 
@@ -250,6 +306,7 @@ class RescheduleImageSettings(LoadSheddingSettings, QueueSettings):
     outputs_bucket: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class HoldImagesSettings(LaneSettings):
     """What `hold_images` needs; `hold_state_machine` is the ARN of the machine that holds a batch."""
 
@@ -257,6 +314,7 @@ class HoldImagesSettings(LaneSettings):
     hold_state_machine: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class ReleaseImagesSettings(QueueSettings, ConcurrencySettings):
     """What `release_images` needs."""
 

@@ -185,7 +185,9 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
             self._server_thread.start()
             self._proc: Any = self._settings.starter.submit(
                 subprocess.Popen,
-                [self._settings.python, "-c", _START, self.config.get("Handler", "")],
+                # -B: /var/task and /opt are read-only on Lambda, so a module without bytecode is compiled on every cold
+                # start. (Permissions would not stop root.)
+                [self._settings.python, "-B", "-c", _START, self.config.get("Handler", "")],
                 cwd=task_root,
                 env=self._environment(task_root, port=self._server.server_address[1]),
                 stdin=subprocess.DEVNULL,

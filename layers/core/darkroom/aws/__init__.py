@@ -1,1 +1,1 @@
-"""The adapters that implement the ports with AWS; the only importer of boto3 and of Powertools' idempotency."""
+"""The adapters that implement the ports with AWS; the only importer of botocore and of Powertools' idempotency."""

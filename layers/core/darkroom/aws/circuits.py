@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
-from aws_lambda_powertools.utilities.circuit_breaker import (
-    CircuitBreakerConfig,
-    CircuitBreakerOpenError,
-    CircuitState,
-    CircuitTransition,
-    circuit_breaker,
-)
-from aws_lambda_powertools.utilities.circuit_breaker.persistence import (
-    CircuitBreakerPersistenceLayer,
-    CircuitStateRecord,
-)
 from botocore.exceptions import ClientError
 
 from darkroom.aws.clients import KEPT_BACK_SECONDS, within
@@ -43,62 +33,29 @@ PROBE_SECONDS = 3.0
 NOBODY = "0" * 26
 """No image has this id, so asking for it is harmless, and every answer is a sign of life."""
 
-_numbers = count(1)
-
 
 class Circuit:
     """Watches all calls of one client, and refuses them with Retryable while its service does not answer.
 
-    Its state belongs to this execution environment, and a new client's circuit is closed.
+    It is closed, and opens after `FAILURES` failed calls in a row. After `RECOVERY_SECONDS` one call is let through:
+    an answer closes it, a failure leaves it open for as long again. Its state belongs to this execution environment,
+    and a new client's circuit is closed.
     """
 
     def __init__(self, client: BaseClient, service: str, harmless_read: Callable[[], object]) -> None:
         self.service = service
         self._harmless_read = harmless_read
-        # Powertools counts failures by name for the whole process; each client's circuit needs its own name.
-        self._name = f"{service}-{next(_numbers)}"
-        self._memory = _Memory()
-        call: Callable[[str, dict[str, Any]], Any] = client._make_api_call  # type: ignore[attr-defined]
-
-        @circuit_breaker(
-            name=self._name,
-            persistence_store=self._memory,
-            on_transition=self._tell,
-            config=CircuitBreakerConfig(
-                failure_threshold=FAILURES,
-                recovery_timeout=RECOVERY_SECONDS,
-                success_threshold=1,
-                ignored_exceptions=Retryable,  # the call was not made: the work's time was up
-                local_cache_max_age=0,
-            ),
-        )
-        def outcome(operation: str, arguments: dict[str, Any]) -> Any:
-            try:
-                return call(operation, arguments)
-            except Exception as error:
-                if is_outage(error) or isinstance(error, Retryable):
-                    raise
-                return error  # still an answer, such as a failed condition
-
-        def guarded(operation: str, arguments: dict[str, Any]) -> Any:
-            try:
-                answer = outcome(operation, arguments)
-            except CircuitBreakerOpenError as error:
-                raise Retryable(
-                    f"{service} has not answered lately: {operation} was not tried",
-                    retry_after_seconds=RECOVERY_SECONDS,
-                ) from error
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
+        self._lock = threading.Lock()  # calls may be made in parallel
+        self._failures = 0
+        self._open_until: float | None = None
+        self._call: Callable[[str, dict[str, Any]], Any] = client._make_api_call  # type: ignore[attr-defined]
         # Below all of the client's methods, so that calls of paginators and Powertools are watched too.
-        client._make_api_call = guarded  # type: ignore[attr-defined]
+        client._make_api_call = self._guarded_call  # type: ignore[attr-defined]
 
     def require_healthy(self) -> None:
         """Raises Retryable while the service is known not to answer. After the pause the service is probed by a
         harmless read, so that no upload or attempt has to try it out."""
-        if self._memory.get_state(self._name).state is CircuitState.CLOSED:
+        if self._open_until is None:
             return
         with (
             within(PROBE_SECONDS + KEPT_BACK_SECONDS),
@@ -107,10 +64,47 @@ class Circuit:
         ):
             self._harmless_read()
 
-    def _tell(self, transition: CircuitTransition) -> None:
-        states = {"from": str(transition.from_state), "to": str(transition.to_state)}
-        logger.warning("circuit changed", extra={"dependency": self.service, **states})
-        if transition.to_state is CircuitState.OPEN and transition.from_state is CircuitState.CLOSED:
+    def _guarded_call(self, operation: str, arguments: dict[str, Any]) -> Any:
+        self._require_passage(operation)
+        try:
+            answer = self._call(operation, arguments)
+        except Retryable:
+            raise  # the call was not made: the work's time was up
+        except Exception as error:
+            if is_outage(error):
+                self._note_failure()
+            else:
+                self._note_answer()  # such as a failed condition
+            raise
+        self._note_answer()
+        return answer
+
+    def _require_passage(self, operation: str) -> None:
+        with self._lock:
+            if self._open_until is None:
+                return
+            now = time.time()  # a monotonic clock may stand still while Lambda freezes the process
+            if now < self._open_until:
+                raise Retryable(
+                    f"{self.service} has not answered lately: {operation} was not tried",
+                    retry_after_seconds=RECOVERY_SECONDS,
+                )
+            self._open_until = now + RECOVERY_SECONDS  # this call finds out for all others
+
+    def _note_answer(self) -> None:
+        with self._lock:
+            was_open, self._failures, self._open_until = self._open_until is not None, 0, None
+        if was_open:
+            logger.warning("circuit closed", extra={"dependency": self.service})
+
+    def _note_failure(self) -> None:
+        with self._lock:
+            self._failures += 1
+            opens = self._open_until is None and self._failures >= FAILURES
+            if self._failures >= FAILURES:
+                self._open_until = time.time() + RECOVERY_SECONDS
+        if opens:
+            logger.warning("circuit opened", extra={"dependency": self.service})
             dimensions = {"service": logger.service, "dependency": self.service}
             with single_metric("CircuitOpened", MetricUnit.Count, 1, default_dimensions=dimensions):
                 pass
@@ -134,22 +128,3 @@ def require_all_healthy(*circuits: Circuit) -> Callable[[], None]:
             circuit.require_healthy()
 
     return require_healthy
-
-
-class _Memory(CircuitBreakerPersistenceLayer):
-    """A circuit's state in this process. Nothing competes for the probe: an environment serves one event at a time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._records: dict[str, CircuitStateRecord] = {}
-
-    def _get_record(self, name: str) -> CircuitStateRecord | None:
-        return self._records.get(name)
-
-    def _put_record(
-        self, record: CircuitStateRecord, condition: str | None = None, expected_opened_at: int | None = None
-    ) -> None:
-        self._records[record.name] = record
-
-    def _update_record(self, record: CircuitStateRecord) -> None:
-        self._records[record.name] = record

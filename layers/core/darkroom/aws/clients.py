@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import IncompleteReadError
+from botocore.session import Session, get_session
 
 from darkroom.domain.errors import Retryable
+from darkroom.telemetry import count_call
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSResponse
@@ -74,59 +75,76 @@ _LAST_CALLS = frozenset({"UpdateItem", "ChangeMessageVisibility"})
 """The calls that secure an image whatever came before: its row's last write, and when its message comes back."""
 
 
+@cache
+def _session() -> Session:
+    # Not boto3's, which is twice as large: no resource and no managed transfer is used here. Clients of one session
+    # share what botocore has loaded.
+    return get_session()
+
+
+def _client(service: str, config: Config, *, is_hint: bool = False) -> Any:
+    client: Any = _session().create_client(service, config=config)
+    watch(client, is_hint=is_hint)
+    client._make_api_call = _timed(service, client._make_api_call)
+    return client
+
+
+def _timed(service: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(operation: str, arguments: dict[str, Any]) -> Any:
+        began = perf_counter()
+        try:
+            return call(operation, arguments)
+        finally:
+            count_call(f"{service}:{operation}", perf_counter() - began)
+
+    return timed
+
+
 def dynamodb_client() -> DynamoDBClient:
     """A DynamoDB client whose calls take at most about 5 seconds, the second attempt included."""
-    client = boto3.client("dynamodb", config=_DYNAMODB)
-    watch(client)
+    client: DynamoDBClient = _client("dynamodb", _DYNAMODB)
     return client
 
 
 def sqs_client() -> SQSClient:
     """An SQS client whose calls take at most about 8 seconds, the second attempt included."""
-    client = boto3.client("sqs", config=_SQS)
-    watch(client)
+    client: SQSClient = _client("sqs", _SQS)
     return client
 
 
 def sqs_client_without_retries() -> SQSClient:
     """An SQS client that tries each call once, for calls whose retry after a lost answer would double something."""
-    client = boto3.client("sqs", config=_SQS.merge(Config(retries={"mode": "standard", "total_max_attempts": 1})))
-    watch(client)
+    client: SQSClient = _client("sqs", _SQS.merge(Config(retries={"mode": "standard", "total_max_attempts": 1})))
     return client
 
 
 def impatient_dynamodb_client() -> DynamoDBClient:
     """A DynamoDB client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
-    client = boto3.client("dynamodb", config=_DYNAMODB.merge(Config(**_IMPATIENT)))
-    watch(client, is_hint=True)
+    client: DynamoDBClient = _client("dynamodb", _DYNAMODB.merge(Config(**_IMPATIENT)), is_hint=True)
     return client
 
 
 def impatient_sqs_client() -> SQSClient:
     """An SQS client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
-    client = boto3.client("sqs", config=_SQS.merge(Config(**_IMPATIENT)))
-    watch(client, is_hint=True)
+    client: SQSClient = _client("sqs", _SQS.merge(Config(**_IMPATIENT)), is_hint=True)
     return client
 
 
 def s3_client() -> S3Client:
     """An S3 client whose calls take at most about 24 seconds, the second attempt included."""
-    client = boto3.client("s3", config=_S3)
-    watch(client)
+    client: S3Client = _client("s3", _S3)
     return client
 
 
 def impatient_s3_client() -> S3Client:
     """An S3 client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
-    client = boto3.client("s3", config=_S3.merge(Config(**_IMPATIENT)))
-    watch(client, is_hint=True)
+    client: S3Client = _client("s3", _S3.merge(Config(**_IMPATIENT)), is_hint=True)
     return client
 
 
 def step_functions_client() -> SFNClient:
     """A Step Functions client whose calls take at most about 8 seconds, the second attempt included."""
-    client = boto3.client("stepfunctions", config=_SQS)
-    watch(client)
+    client: SFNClient = _client("stepfunctions", _SQS)
     return client
 
 

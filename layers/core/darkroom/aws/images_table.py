@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeAliasType, get_args, get_origin, get_type_hints
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
+from darkroom.aws.attributes import from_attributes, to_attribute
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, Image, waiting_shard_of
@@ -45,9 +44,6 @@ _REASON_CHARACTERS = 300
 
 type Item = dict[str, Any]
 
-_serialize = TypeSerializer().serialize
-_deserialize = TypeDeserializer().deserialize
-
 _WATCH = frozenset({"due_at", "due_shard", "rescues", "enqueued_at"})
 """The fields that only the sweeper may have changed since a write of ours."""
 
@@ -61,7 +57,7 @@ def to_item(image: Image) -> Item:
         "due_shard": image.due_shard,
         "waiting_shard": image.waiting_shard,
     }
-    return {name: _serialize(_without_tuples(value)) for name, value in plain.items() if value is not None}
+    return {name: to_attribute(value) for name, value in plain.items() if value is not None}
 
 
 def from_item(item: Item) -> Image:
@@ -69,7 +65,7 @@ def from_item(item: Item) -> Image:
     are. Raises UnreadableRow if a known attribute has an unknown value, at any depth: writing such a part back would
     lose what was not understood."""
     try:
-        known = {name: _plain(_deserialize(item[name])) for name in _IMAGE if name in item}
+        known = from_attributes({name: item[name] for name in _IMAGE if name in item})
         image: Image = _reader(Image)(known)
         if image.lane not in LANES:
             raise ValueError(f"lane: there is no lane {image.lane}")
@@ -408,26 +404,3 @@ def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> 
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
-
-
-def _without_tuples(value: Any) -> Any:
-    match value:
-        case tuple() | list():
-            return [_without_tuples(element) for element in value]
-        case dict():
-            return {key: _without_tuples(element) for key, element in value.items() if element is not None}
-        case _:
-            return value
-
-
-def _plain(value: Any) -> Any:
-    """DynamoDB returns numbers as Decimal; every number of a row is whole."""
-    match value:
-        case list():
-            return [_plain(element) for element in value]
-        case dict():
-            return {key: _plain(element) for key, element in value.items()}
-        case Decimal() if value == int(value):
-            return int(value)
-        case _:
-            return value

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
+from darkroom.aws.attributes import from_attributes, to_attribute
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.errors import Retryable
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 type Item = dict[str, Any]
 
 _TENANT, _KEY = "tenant#", "key#"
-
-_serialize = TypeSerializer().serialize
-_deserialize = TypeDeserializer().deserialize
 
 
 class TenantsTable:
@@ -136,13 +133,12 @@ class TenantsTable:
 
 
 def _to_item(row: Tenant | ApiKey) -> Item:
-    return {name: _serialize(value) for name, value in asdict(row).items() if value is not None}
+    return {name: to_attribute(value) for name, value in asdict(row).items() if value is not None}
 
 
 def _plain(item: Item, kind: type[Tenant | ApiKey]) -> dict[str, Any]:
     known = {field.name for field in fields(kind)}
-    values = {name: _deserialize(value) for name, value in item.items() if name in known}
-    return {name: value if isinstance(value, str) else int(value) for name, value in values.items()}
+    return from_attributes({name: value for name, value in item.items() if name in known})
 
 
 def _tenant_of(item: Item) -> Tenant:

@@ -54,6 +54,10 @@ class TurnedAway(Exception):
         self.retry_after_seconds = retry_after_seconds
 
 
+class UnknownImage(LookupError):
+    """This tenant has no image with that id; another tenant's image is treated like a missing one."""
+
+
 # Any other exception is a bug: the work is retried, and after the last attempt the image is `failed` with INTERNAL.
 INTERNAL = "internal"
 """The `error.code` of an image whose processing kept failing for reasons other than the image."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.recipes import Effort
 from darkroom.domain.tenants import Tier
+
+if TYPE_CHECKING:
+    from darkroom.domain.recipes import Effort
 
 COSTLIEST_PHOTO_SECONDS = 5.0
 """How long a worker is busy with a photo and the costliest recipe."""

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected, Retryable, UnknownImage
 from darkroom.domain.field_problems import InvalidFields
 from darkroom.http.callers import caller_of
 from darkroom.http.problems import FieldErrorDocument, Problem
@@ -16,7 +16,6 @@ from darkroom.http.requests import correlation_id_of
 from darkroom.http.responses import problem_response
 from darkroom.http.router import AnswerMetrics, Router
 from darkroom.http.routes import Route, methods_of
-from darkroom.operations.read_image import UnknownImage
 from darkroom.ports import UnreadableRow
 from darkroom.settings import AccessSettings
 from darkroom.telemetry import logger, report_unreadable

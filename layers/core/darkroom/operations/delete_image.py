@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.errors import Retryable, UnknownImage
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.transitions import delete
-from darkroom.operations.read_image import UnknownImage
 from darkroom.ports import Clock, Fenced, Images
 
 _TRIES = 5

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.errors import Retryable, UnknownImage
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status, Variant
 from darkroom.operations.list_images import Ports as ListPorts
 from darkroom.ports import Clock, Outputs
-
-
-class UnknownImage(LookupError):
-    """This tenant has no image with that id; another tenant's image is treated like a missing one."""
 
 
 class VariantNotReady(LookupError):

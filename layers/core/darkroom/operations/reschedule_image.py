@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.errors import Rejected, Retryable, UnknownImage
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
@@ -13,7 +13,6 @@ from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import reschedule
 from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
 from darkroom.operations.load_shedder import LoadShedder
-from darkroom.operations.read_image import UnknownImage
 from darkroom.ports import Fenced
 
 _TRIES = 5

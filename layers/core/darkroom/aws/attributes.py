@@ -1,0 +1,55 @@
+"""DynamoDB's attribute values, of the types that our rows have: texts, whole numbers, truth values, lists and maps.
+
+boto3's own module for all types imports the whole of boto3, which takes 20 to 30 ms of every cold start.
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def to_attribute(value: Any) -> dict[str, Any]:
+    """The attribute value of a plain one; parts that are None are left out of a map. Raises TypeError for a type that
+    no row has."""
+    match value:
+        case bool():
+            return {"BOOL": value}
+        case int():
+            return {"N": str(value)}
+        case str():
+            return {"S": str(value)}  # a StrEnum is a text too
+        case tuple() | list():
+            return {"L": [to_attribute(part) for part in value]}
+        case dict():
+            return {"M": {name: to_attribute(part) for name, part in value.items() if part is not None}}
+        case _:
+            raise TypeError(f"no attribute has the type {type(value).__name__}")
+
+
+def from_attributes(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The plain values of attributes by their names. Raises ValueError, with the name, for a number that is not whole
+    and for a type that no row has."""
+    plain = {}
+    for name, attribute in item.items():
+        try:
+            plain[name] = _from_attribute(attribute)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return plain
+
+
+def _from_attribute(attribute: Mapping[str, Any]) -> Any:
+    ((kind, value),) = attribute.items()
+    match kind:
+        case "S" | "BOOL":
+            return value
+        case "N":
+            return int(value)
+        case "L":
+            return [_from_attribute(part) for part in value]
+        case "M":
+            return from_attributes(value)
+        case _:
+            raise ValueError(f"an attribute of type {kind}")

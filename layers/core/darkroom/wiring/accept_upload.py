@@ -1,0 +1,32 @@
+"""The wiring of `accept_upload`."""
+
+from __future__ import annotations
+
+from darkroom.aws import circuits, clients
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OriginalsBucket
+from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
+from darkroom.aws.uploads import UploadsBucket
+from darkroom.operations.accept_upload import Ports
+from darkroom.settings import AcceptUploadSettings
+from darkroom.wiring.runtime import clock
+
+
+def wire() -> tuple[Ports, SqsUploadQueue]:
+    """The ports of `accept_upload`, from the function's environment, and the queue of its notifications."""
+    settings = AcceptUploadSettings.read()
+    dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        uploads=UploadsBucket(s3, settings.uploads_bucket),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        lanes=LaneQueues(sqs, settings.queue_urls),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        clock=clock,
+        require_healthy=circuits.require_all_healthy(
+            circuits.of_dynamodb(dynamodb, settings.images_table),
+            circuits.of_s3(s3, settings.uploads_bucket, "uploads"),
+        ),
+        input_formats=settings.input_formats,
+    )
+    return ports, SqsUploadQueue(sqs, settings.upload_queue_url)

@@ -1,0 +1,47 @@
+"""What API handlers need around their operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from darkroom.aws import circuits, clients
+from darkroom.aws.queues import LaneDepths
+from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.aws.token_buckets_table import TokenBucketsTable
+from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.take_token import Ports as RateLimitPorts
+from darkroom.ports import Outputs
+from darkroom.settings import LoadSheddingSettings
+from darkroom.wiring.runtime import clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """What an API handler needs around its operation: what its rate limit needs, and where variants are.
+
+    `require_healthy` raises Retryable while a store that the operation needs is known not to answer: nothing is begun
+    then.
+    """
+
+    rate_limit: RateLimitPorts
+    outputs: Outputs
+    require_healthy: Callable[[], None]
+
+
+def edge_of(settings: LoadSheddingSettings, outputs: Outputs, *needed: circuits.Circuit) -> Edge:
+    """The surroundings of a handler that begins nothing while one of the `needed` stores does not answer."""
+    # With its own client: a tenant that is throttled at its own bucket must not open everybody's circuit.
+    token_buckets = TokenBucketsTable(clients.impatient_dynamodb_client(), settings.token_buckets_table)
+    rate_limit = RateLimitPorts(token_buckets=token_buckets, clock=clock)
+    return Edge(rate_limit=rate_limit, outputs=outputs, require_healthy=circuits.require_all_healthy(*needed))
+
+
+def load_shedder_of(settings: LoadSheddingSettings) -> LoadShedder:
+    """Decides by the lanes' depths and throughput whether work is accepted."""
+    return LoadShedder(
+        depths=LaneDepths(clients.impatient_sqs_client(), settings.queue_urls),
+        throughput=ThroughputTable(clients.impatient_dynamodb_client(), settings.throughput_table),
+        clock=clock,
+        service=settings.service,
+    )

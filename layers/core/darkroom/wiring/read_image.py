@@ -1,0 +1,23 @@
+"""The wiring of `read_image`."""
+
+from __future__ import annotations
+
+from darkroom.aws import circuits, clients
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OutputsBucket
+from darkroom.operations.read_image import Ports
+from darkroom.settings import ReadImageSettings
+from darkroom.wiring.runtime import clock
+
+
+def wire() -> Ports:
+    """The ports of `read_image` and `list_images`, from the function's environment."""
+    settings = ReadImageSettings.read()
+    dynamodb, s3 = clients.dynamodb_client(), clients.impatient_s3_client()
+    circuits.of_dynamodb(dynamodb, settings.images_table)
+    circuits.of_s3(s3, settings.outputs_bucket)
+    return Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        clock=clock,
+    )

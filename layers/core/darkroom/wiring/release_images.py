@@ -1,0 +1,27 @@
+"""The wiring of `release_images`."""
+
+from __future__ import annotations
+
+from darkroom.aws import clients
+from darkroom.aws.holds import HoldsBucket
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.queues import LaneQueues, SqsHoldQueue
+from darkroom.aws.reservations_table import ReservationsTable
+from darkroom.operations.release_images import Ports
+from darkroom.settings import ReleaseImagesSettings
+from darkroom.wiring.runtime import clock
+
+
+def wire() -> Ports:
+    """The ports of `release_images`, from the function's environment."""
+    settings = ReleaseImagesSettings.read()
+    dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
+    return Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        lanes=LaneQueues(sqs, settings.queue_urls),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
+        reservations=ReservationsTable(dynamodb, settings.reservations_table),
+        clock=clock,
+        service=settings.service,
+    )

@@ -1,0 +1,27 @@
+"""The wiring of `reschedule_image`."""
+
+from __future__ import annotations
+
+from darkroom.aws import circuits, clients
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OutputsBucket
+from darkroom.aws.queues import LaneQueues, SqsHoldQueue
+from darkroom.operations.reschedule_image import Ports
+from darkroom.settings import RescheduleImageSettings
+from darkroom.wiring.edge import Edge, edge_of, load_shedder_of
+from darkroom.wiring.runtime import clock
+
+
+def wire() -> tuple[Ports, Edge]:
+    """The ports of `reschedule_image`, from the function's environment, and what its handler needs around it."""
+    settings = RescheduleImageSettings.read()
+    dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        lanes=LaneQueues(sqs, settings.queue_urls),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        load_shedder=load_shedder_of(settings),
+        clock=clock,
+    )
+    outputs = OutputsBucket(clients.s3_client(), settings.outputs_bucket)
+    return ports, edge_of(settings, outputs, circuits.of_dynamodb(dynamodb, settings.images_table))

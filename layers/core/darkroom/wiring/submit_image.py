@@ -1,0 +1,34 @@
+"""The wiring of `submit_image`."""
+
+from __future__ import annotations
+
+from darkroom.aws import circuits, clients
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.queues import LaneQueues, SqsHoldQueue
+from darkroom.operations.submit_image import Ports
+from darkroom.settings import SubmitImageSettings
+from darkroom.wiring.edge import Edge, edge_of, load_shedder_of
+from darkroom.wiring.runtime import clock, randomness
+
+
+def wire() -> tuple[Ports, Edge]:
+    """The ports of `submit_image`, from the function's environment, and what its handler needs around it."""
+    settings = SubmitImageSettings.read()
+    dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        lanes=LaneQueues(sqs, settings.queue_urls),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        load_shedder=load_shedder_of(settings),
+        clock=clock,
+        randomness=randomness,
+        input_formats=settings.input_formats,
+    )
+    return ports, edge_of(
+        settings,
+        OutputsBucket(s3, settings.outputs_bucket),
+        circuits.of_dynamodb(dynamodb, settings.images_table),
+        circuits.of_s3(s3, settings.outputs_bucket),
+    )

@@ -1,0 +1,33 @@
+"""The wiring of `sweep_due_images`."""
+
+from __future__ import annotations
+
+from darkroom.aws import clients
+from darkroom.aws.dead_letters import DeadLetterQueues
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
+from darkroom.aws.reservations_table import ReservationsTable
+from darkroom.aws.uploads import UploadsBucket
+from darkroom.operations.sweep_due_images import Ports
+from darkroom.settings import SweepDueImagesSettings
+from darkroom.wiring.runtime import clock
+
+
+def wire() -> Ports:
+    """The ports of `sweep_due_images`, from the function's environment."""
+    settings = SweepDueImagesSettings.read()
+    dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
+    return Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        uploads=UploadsBucket(s3, settings.uploads_bucket),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        lanes=LaneQueues(sqs, settings.queue_urls),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url),
+        reservations=ReservationsTable(dynamodb, settings.reservations_table),
+        dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues),
+        clock=clock,
+        service=settings.service,
+    )

@@ -1,0 +1,66 @@
+"""The wiring of `transcode_image`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from darkroom.aws import circuits, clients
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.once import PowertoolsOnce
+from darkroom.aws.queues import change_visibility
+from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.operations.report_throughput import Ports as ThroughputPorts
+from darkroom.operations.transcode_image import Ports
+from darkroom.settings import TranscodeImageSettings
+from darkroom.wiring.runtime import clock
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from mypy_boto3_sqs import SQSClient
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneWorker:
+    """What the lanes' worker does besides developing: it makes messages come back to their lanes, counts its time, and
+    calls `register` for each invocation, which tells the memory of finished work until when its work may be leased."""
+
+    sqs: SQSClient
+    queue_urls: Mapping[str, str]
+    throughput: ThroughputPorts
+    register: Callable[[LambdaContext], None]
+
+    def change_visibility(self, lane: str, receipt_handle: str, seconds: int) -> None:
+        """Makes the message come back to its lane after `seconds`. Raises Retryable if it comes back by itself."""
+        change_visibility(self.sqs, self.queue_urls[lane], receipt_handle, seconds)
+
+
+def wire() -> tuple[Ports, LaneWorker]:
+    """The ports of `transcode_image`, from the function's environment, and what its handler needs around it."""
+    settings = TranscodeImageSettings.read()
+    dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
+    once = PowertoolsOnce(dynamodb, settings.idempotency_table)
+    ports = Ports(
+        images=ImagesTable(dynamodb, settings.images_table),
+        originals=OriginalsBucket(s3, settings.originals_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        once=once,
+        clock=clock,
+        jitter=random.random,
+        require_healthy=circuits.require_all_healthy(
+            circuits.of_dynamodb(dynamodb, settings.images_table), circuits.of_s3(s3, settings.outputs_bucket)
+        ),
+        limits=settings.limits,
+        service=settings.service,
+        visibility_seconds=settings.visibility_seconds,
+    )
+    throughput = ThroughputTable(clients.impatient_dynamodb_client(), settings.throughput_table)
+    return ports, LaneWorker(
+        sqs=clients.sqs_client(),
+        queue_urls=settings.queue_urls,
+        throughput=ThroughputPorts(throughput=throughput, clock=clock),
+        register=once.register,
+    )
