@@ -1,6 +1,6 @@
-"""The latency of POST /images, split into our own time, the SDK's and the wait for AWS; and the cost of a cold start.
+"""The latency of POST /images, split into our own time, the SDK's and the wait for AWS.
 
-    python -m benchmarks.api [--requests 500] [--no-init]
+    python -m benchmarks.api [--requests 500]
 
 The handler of submit_image runs warm in a separate process, with the deployed function's environment, against the
 embedded stack. Our own time is what remains without the SDK's calls and without parsing the event, which on AWS the
@@ -35,7 +35,6 @@ from proof.running.stack import Stack
 
 STATE = ROOT / "build" / "bench-api" / "stack"
 EVENT = ROOT / "events" / "submit_image.json"
-INIT_REPORT = ROOT / "build" / "reports" / "init.json"
 
 OWN_P99_LIMIT_MILLISECONDS = 10.0
 WARM = 50
@@ -152,29 +151,18 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
         print(f"{name:<24}{call['each_request']:>6.2f} a request, {call['p50_ms']:>7.2f} ms p50, sdk and wait")
 
 
-def initialised() -> list[dict[str, Any]]:
-    """Each function's cold initialisation, from its own bundle."""
-    INIT_REPORT.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "checks.initialise_functions", "--runs", "5", "--report", str(INIT_REPORT)]
-    subprocess.run(command, cwd=ROOT, check=True)
-    rows: list[dict[str, Any]] = json.loads(INIT_REPORT.read_text())["rows"]
-    return rows
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures, prints and writes the report; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.api", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--requests", type=int, default=2000 if os.environ.get("LONG") == "1" else 500)
-    parser.add_argument("--no-init", action="store_true", help="skip the cold starts")
     options = parser.parse_args(arguments)
     with serving(STATE) as stack:
         pause_lanes(stack)
         rows = [summary(size, measured(stack, size, options.requests)) for size in SIZES]
     show(rows)
     refused = sum(count for row in rows for status, count in row["statuses"].items() if status != "202")
-    cold = [] if options.no_init else initialised()
     goals = [
         *(
             Goal(
@@ -187,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ),
         Goal(name="uploads that were not accepted", value=refused, limit=0, at_least=False),
     ]
-    write_report("api", seed=None, rows=[*rows, *cold], goals=goals)
+    write_report("api", seed=None, rows=rows, goals=goals)
     return 1 if refused else 0
 
 

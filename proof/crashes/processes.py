@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 from unittest.mock import patch
+
+from botocore.session import get_session
 
 from darkroom.domain.instants import Milliseconds
 
@@ -69,10 +72,20 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
         spec = importlib.util.spec_from_file_location(f"app_{name}", path)
         if spec is None or spec.loader is None:
             raise FileNotFoundError(path)
+        # A history is told by its calls in their order, and threads have none. The SDK's models are loaded once.
+        vars(importlib.import_module("darkroom.wiring.runtime"))["at_once"] = _one_after_another
+        vars(importlib.import_module("darkroom.aws.clients"))["_session"] = _session
         app = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = app
         spec.loader.exec_module(app)
         return Process(environment=environment, modules=(app, *map(sys.modules.__getitem__, _stateful())))
+
+
+_session = cache(get_session)
+
+
+def _one_after_another(works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+    return [work() for work in works]
 
 
 @contextmanager

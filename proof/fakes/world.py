@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
@@ -77,6 +77,10 @@ class World:
 
     def clock(self) -> int:
         return self.now
+
+    def at_once(self, works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+        """One after another and the last first: threads have no order."""
+        return [work() for work in reversed(works)][::-1]
 
     def advance(self, seconds: float) -> None:
         self.now += int(seconds * 1000)

@@ -14,7 +14,6 @@ from urllib.parse import parse_qs
 import boto3
 import pytest
 
-from darkroom.aws import clients
 from tests.conformity import assert_described
 from tests.contract.conftest import Aws
 
@@ -43,7 +42,6 @@ def load(name: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for variable, value in aws.environment.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", name)
-    clients._session.cache_clear()  # a process has its own, with the credentials of its environment
     path = ROOT / "functions" / name / "app.py"
     spec = importlib.util.spec_from_file_location(f"app_{name}", path)
     assert spec is not None and spec.loader is not None

@@ -13,6 +13,7 @@ import boto3
 import pytest
 
 from darkroom import telemetry
+from darkroom.aws import clients
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load, received
@@ -56,6 +57,7 @@ def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succ
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SIGNING)
     monkeypatch.setenv("AWS_SESSION_TOKEN", SESSION)
+    clients._session.cache_clear()  # it would keep the credentials of other tests
     gateway = Gateway(aws, monkeypatch)
     run = Run(gateway, bearer | PRIVATE)
     run.everything()

@@ -74,10 +74,13 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True)
 class Initialisation:
-    """How long a function took to initialise, or why it did not."""
+    """How long a function took to initialise, or why it did not; and its first answer, if one was waited for, with the
+    milliseconds from the request to it, initialisation included."""
 
     milliseconds: float
     error: str | None = None
+    answer: Any = None
+    answer_milliseconds: float = 0
 
 
 def built_functions(template: Path) -> list[Function]:
@@ -159,8 +162,11 @@ def _unpack(layer: Path, opt: Path) -> None:
         _unpack(entry, place)
 
 
-def initialise(function: Function, opt: Path) -> Initialisation:
-    """Load the function as Lambda does on a cold start, with its layers in `opt`."""
+def initialise(
+    function: Function, opt: Path, *, event: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None
+) -> Initialisation:
+    """Load the function as Lambda does on a cold start, with its layers in `opt`; if there is an `event`, let it answer
+    that. `variables` replace those of its environment."""
     entry, runtime_api = (f"127.0.0.1:{port}" for port in _free_ports(2))
     emulator = subprocess.Popen(
         [
@@ -168,7 +174,7 @@ def initialise(function: Function, opt: Path) -> Initialisation:
             *("--runtime-interface-emulator-address", entry, "--runtime-api-address", runtime_api),
             *(paths.FUNCTION_PYTHON, "-m", "awslambdaric", function.handler),
         ],
-        env=_environment(function, opt),
+        env=_environment(function, opt) | dict(variables or {}),
         cwd=function.code,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -178,8 +184,10 @@ def initialise(function: Function, opt: Path) -> Initialisation:
     )
     assert emulator.stdout is not None  # noqa: S101 -- it is a pipe
     answers: list[dict[str, Any]] = []
+    seconds: list[float] = []
     # The emulator initialises a function on its first invocation.
-    invocation = threading.Thread(target=_invoke, args=(f"http://{entry}", answers), daemon=True)
+    request = (f"http://{entry}", json.dumps(event or {}).encode(), answers, seconds)
+    invocation = threading.Thread(target=_invoke, args=request, daemon=True)
     invocation.start()
     deadline = threading.Timer(_INIT_TIMEOUT_SECONDS, emulator.kill)
     deadline.start()
@@ -194,8 +202,13 @@ def initialise(function: Function, opt: Path) -> Initialisation:
                 break
         else:
             return Initialisation(milliseconds=0, error="\n".join(["The runtime ended without a word:", *log[-20:]]))
-        if status == "success":
+        if status == "success" and event is None:
             return Initialisation(milliseconds=milliseconds)
+        if status == "success":
+            # Whatever the handler prints must be read, or it would stop at a full pipe.
+            threading.Thread(target=emulator.stdout.read, daemon=True).start()
+            invocation.join(_INIT_TIMEOUT_SECONDS)
+            return Initialisation(milliseconds=milliseconds, answer=answers[0], answer_milliseconds=1000 * seconds[0])
         invocation.join(_INIT_TIMEOUT_SECONDS)
         return Initialisation(milliseconds=milliseconds, error=_explain(answers, log))
     finally:
@@ -216,14 +229,16 @@ def _explain(answers: Sequence[Mapping[str, Any]], log: Sequence[str]) -> str:
     return "\n".join(["The runtime's process ended while it loaded the function:", *log[-20:]])
 
 
-def _invoke(url: str, answers: list[dict[str, Any]]) -> None:
-    request = urllib.request.Request(f"{url}/2015-03-31/functions/function/invocations", data=b"{}")  # noqa: S310 -- always http
+def _invoke(url: str, event: bytes, answers: list[dict[str, Any]], seconds: list[float]) -> None:
+    request = urllib.request.Request(f"{url}/2015-03-31/functions/function/invocations", data=event)  # noqa: S310 -- always http
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + _INIT_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
+        began = time.perf_counter()
         try:
             with opener.open(request, timeout=_INIT_TIMEOUT_SECONDS) as answer:
                 answers.append(json.loads(answer.read() or b"{}"))
+                seconds.append(time.perf_counter() - began)
         except urllib.error.HTTPError as failure:
             with suppress(ValueError):
                 answers.append(json.loads(failure.read()))

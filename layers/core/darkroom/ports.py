@@ -32,6 +32,11 @@ type Jitter = Callable[[], float]
 """Returns a random number in [0, 1), by which pauses differ."""
 
 
+type AtOnce = Callable[[Sequence[Callable[[], Any]]], Sequence[Any]]
+"""Does several works at the same time, in any order, and returns their results in the given order. If some fail, it
+waits for the others and raises the failure of the first in the given order."""
+
+
 class Fenced(Exception):
     """A conditional write lost its race: the row is not the one that it was decided on. `current` is the current
     row."""

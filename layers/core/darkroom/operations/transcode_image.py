@@ -6,6 +6,7 @@ import hashlib
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from darkroom.domain.claim import Claim, Expire, GiveUp, NothingToDo, Redriven, TooEarly, claim
@@ -18,9 +19,20 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, returns_in
 from darkroom.domain.transitions import complete, escalate, give_up, put_back, reject
-from darkroom.imaging import develop
+from darkroom.imaging import Rendered, develop
 from darkroom.operations.enqueue import seconds_until
-from darkroom.ports import Clock, Fenced, Images, Jitter, MemoryUnavailable, Once, OriginalMissing, Originals, Outputs
+from darkroom.ports import (
+    AtOnce,
+    Clock,
+    Fenced,
+    Images,
+    Jitter,
+    MemoryUnavailable,
+    Once,
+    OriginalMissing,
+    Originals,
+    Outputs,
+)
 
 LEASE_MARGIN_SECONDS = 30
 """A lease outlasts the function's deadline by this much, because clocks may differ a little."""
@@ -56,6 +68,7 @@ class Ports:
     originals: Originals
     outputs: Outputs
     once: Once
+    at_once: AtOnce
     clock: Clock
     jitter: Jitter
     require_healthy: Callable[[], None]
@@ -276,30 +289,28 @@ def _develop_and_put(ports: Ports, image: Image) -> dict[str, Any]:
     if hashlib.sha256(original).hexdigest() != image.source.sha256:
         raise Retryable(f"the original of {image.image_id} did not arrive whole")
     developed = develop(original, image.recipe, limits=ports.limits, effort=ports.service[image.lane].effort)
-    variants = []
-    for rendered in developed.variants:
-        key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
-        sha256 = hashlib.sha256(rendered.body).hexdigest()
-        # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.
-        stored = ports.outputs.put_if_absent(key, rendered.body, sha256=sha256, media_type=rendered.media_type)
-        variants.append(
-            asdict(
-                Variant(
-                    name=rendered.name,
-                    width=rendered.width,
-                    height=rendered.height,
-                    format=rendered.format,
-                    size_bytes=stored.size_bytes,
-                    sha256=stored.sha256,
-                    key=key,
-                )
-            )
-        )
+    variants = ports.at_once([partial(_put, ports, image, rendered) for rendered in developed.variants])
     return {
-        "variants": variants,
+        "variants": [asdict(variant) for variant in variants],
         "notices": list(developed.notices),
         "placeholder": asdict(developed.placeholder),
     }
+
+
+def _put(ports: Ports, image: Image, rendered: Rendered) -> Variant:
+    key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
+    sha256 = hashlib.sha256(rendered.body).hexdigest()
+    # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.
+    stored = ports.outputs.put_if_absent(key, rendered.body, sha256=sha256, media_type=rendered.media_type)
+    return Variant(
+        name=rendered.name,
+        width=rendered.width,
+        height=rendered.height,
+        format=rendered.format,
+        size_bytes=stored.size_bytes,
+        sha256=stored.sha256,
+        key=key,
+    )
 
 
 def _finish(ports: Ports, before: Image, after: Image) -> Finished:

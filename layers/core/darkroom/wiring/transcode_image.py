@@ -16,7 +16,7 @@ from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.operations.report_throughput import Ports as ThroughputPorts
 from darkroom.operations.transcode_image import Ports
 from darkroom.settings import TranscodeImageSettings
-from darkroom.wiring.runtime import clock
+from darkroom.wiring.runtime import at_once, clock
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -48,6 +48,7 @@ def wire() -> tuple[Ports, LaneWorker]:
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         once=once,
+        at_once=at_once,
         clock=clock,
         jitter=random.random,
         require_healthy=circuits.require_all_healthy(

@@ -1,0 +1,157 @@
+"""Cold starts: how long each function takes to initialise, and a cold POST /images to be answered.
+
+    python -m benchmarks.cold [--base COMMIT] [--runs 9]
+
+Each function is started with AWS's runtime client, from only its own bundle and layers, all of them read-only as on
+Lambda. With `--base`, those of an earlier commit are built in a work tree of their own and started in turn with these,
+so that both meet the same machine; the goals are the ratios of the medians. The cold POST is a start of submit_image
+that answers an upload of 30 KB: its calls go to the embedded stack, whose lanes are paused. Prints a table and writes
+build/reports/cold.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.api.__main__ import events, pause_lanes
+from benchmarks.cold.earlier import build, tree_of
+from checks.initialise_functions import Function, Initialisation, built_functions, initialise, unpacked_layers
+from checks.report import ROOT, Goal, write_report
+from proof.running.serving import serving
+
+STATE = ROOT / "build" / "bench-cold"
+
+LIMIT_MILLISECONDS = 550
+"""How long any function may take to initialise on an idle machine."""
+
+COLD_POST = "a cold POST"
+SUBMIT = "SubmitImageFunction"
+RATIOS = {"AuthorizeRequestFunction": 0.36, "ReadImageFunction": 0.38, COLD_POST: 0.4}
+OTHERS_RATIO = 0.42
+"""The most that each takes of the base's time."""
+
+UPLOAD_BYTES = 30_000
+
+
+@dataclass(frozen=True)
+class Build:
+    """The functions of one commit, and each one's unpacked layers."""
+
+    functions: dict[str, Function]
+    layers: dict[tuple[Path, ...], Path]
+
+    def start(self, name: str, **request: Any) -> Initialisation:
+        """A cold start of the function."""
+        function = self.functions[name]
+        started = initialise(function, self.layers[function.layers], **request)
+        if started.error is not None:
+            raise RuntimeError(f"{name} does not initialise: {started.error}")
+        return started
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures, prints and writes the report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.cold", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--base", metavar="COMMIT", help="an earlier commit to compare with")
+    parser.add_argument("--runs", type=int, default=25 if os.environ.get("LONG") == "1" else 9)
+    options = parser.parse_args(arguments)
+    trees = {"now": ROOT} | ({"base": tree_of(options.base)} if options.base else {})
+    with ExitStack() as held:
+        builds = {}
+        for name, tree in trees.items():
+            functions = built_functions(build(tree, STATE / name))
+            layers = held.enter_context(unpacked_layers(functions))
+            builds[name] = Build({function.name: function for function in functions}, layers)
+        milliseconds = initialisations(builds, options.runs)
+        posts = cold_posts(builds, options.runs)
+    rows = [
+        {"function": function, **{f"{name}_ms": round(median(taken), 1) for name, taken in sorted(by_build.items())}}
+        for function, by_build in {**milliseconds, COLD_POST: posts}.items()
+    ]
+    show(rows)
+    write_report("cold", seed=None, rows=rows, goals=goals_of(rows))
+    return 0
+
+
+def initialisations(builds: dict[str, Build], runs: int) -> dict[str, dict[str, list[float]]]:
+    """Each function's times by build, taken in turns."""
+    taken: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for run in range(runs):
+        print(f"initialising: run {run + 1} of {runs}", file=sys.stderr, flush=True)
+        for function in builds["now"].functions:
+            for name, built in builds.items():
+                if function in built.functions:
+                    taken[function][name].append(built.start(function).milliseconds)
+    return taken
+
+
+def cold_posts(builds: dict[str, Build], runs: int) -> dict[str, list[float]]:
+    """The times of cold uploads by build, taken in turns."""
+    taken = defaultdict(list)
+    print("starting a stack for cold uploads", file=sys.stderr, flush=True)
+    with serving(STATE / "stack") as stack:
+        pause_lanes(stack)
+        function = stack.physical_id(SUBMIT)
+        configured = stack.client("lambda").get_function_configuration(FunctionName=function)["Environment"]
+        variables = configured["Variables"] | {"ACCESS": "keys", "AWS_ENDPOINT_URL": stack.gateway_url}
+        for run in range(runs):
+            print(f"cold uploads: run {run + 1} of {runs}", file=sys.stderr, flush=True)
+            for name, built in builds.items():
+                (event,) = events(UPLOAD_BYTES, 1)
+                started = built.start(SUBMIT, event=json.loads(event), variables=variables)
+                if started.answer.get("statusCode") != HTTPStatus.ACCEPTED:
+                    raise RuntimeError(f"the upload was not accepted: {started.answer}")
+                taken[name].append(started.answer_milliseconds)
+    return taken
+
+
+def goals_of(rows: Sequence[dict[str, Any]]) -> list[Goal]:
+    """No function is slow; and if there is a base, all are faster than that."""
+    functions = [row for row in rows if row["function"] != COLD_POST]
+    slowest = max(functions, key=lambda row: row["now_ms"])
+    goals = [
+        Goal(
+            name=f"the slowest function, {slowest['function']}, ms",
+            value=slowest["now_ms"],
+            limit=LIMIT_MILLISECONDS,
+            at_least=False,
+        )
+    ]
+    return goals + [
+        Goal(
+            name=f"{row['function']}, of the base's time",
+            value=round(row["now_ms"] / row["base_ms"], 3),
+            limit=RATIOS.get(row["function"], OTHERS_RATIO),
+            at_least=False,
+        )
+        for row in rows
+        if "base_ms" in row
+    ]
+
+
+def show(rows: Sequence[dict[str, Any]]) -> None:
+    """The table."""
+    print(f"{'median, ms':<28}{'base':>8}{'now':>8}{'ratio':>8}")
+    for row in rows:
+        base = row.get("base_ms")
+        told = f"{'-':>8}{row['now_ms']:>8.0f}{'-':>8}"
+        if base is not None:
+            told = f"{base:>8.0f}{row['now_ms']:>8.0f}{row['now_ms'] / base:>8.2f}"
+        print(f"{row['function']:<28}{told}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
