@@ -1,0 +1,44 @@
+"""Works that are done at the same time: their order, their failures, and the limit on their time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from darkroom.aws import clients
+from darkroom.domain.errors import Retryable
+from darkroom.wiring.runtime import at_once, within
+
+
+def test_works_are_done_at_the_same_time_and_their_results_are_in_the_given_order() -> None:
+    together = threading.Barrier(4, timeout=10)
+
+    def work(number: int) -> int:
+        together.wait()
+        return number
+
+    assert at_once([partial(work, number) for number in range(4)]) == [0, 1, 2, 3]
+
+
+def test_a_failure_waits_for_the_others_so_that_nothing_goes_on_behind_the_attempts_back() -> None:
+    ended = []
+
+    def slow() -> None:
+        time.sleep(0.05)
+        ended.append("slow")
+
+    def failing() -> None:
+        raise Retryable("no answer")
+
+    with pytest.raises(Retryable, match="no answer"):
+        at_once([failing, slow])
+    assert ended == ["slow"]
+
+
+def test_the_limit_on_the_time_of_calls_holds_in_each_work() -> None:
+    with within(60):
+        (seconds,) = at_once([partial(clients._reading_seconds, "GetItem")])
+    assert seconds is not None and seconds < 60
