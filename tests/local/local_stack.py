@@ -102,7 +102,7 @@ class LocalStack(stacks.running.LocalStack):
         """Reuse the packages that another state folder downloaded, so that a start takes seconds."""
         lender = lender or next(filter(_downloaded, LENDERS), None)
         if lender is not None:
-            for name in (".aws-sam", "build.toml", "downloaded"):
+            for name in (".aws-sam", "build.toml", "cache", "downloaded"):
                 source, target = lender / "sam" / name, self.state / "sam" / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 (shutil.copytree if source.is_dir() else shutil.copy)(source, target)

@@ -24,14 +24,16 @@ def test_every_function_initialises_from_its_own_bundle(template: Path, capsys: 
 def test_without_pillow_in_its_layer_the_transcoder_fails_and_is_named(
     template: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    layers = {"ImagingLayer", "BytecodeLayer"}
     for part in template.parent.iterdir():
-        if part.name != "ImagingLayer":
+        if part.name not in layers:
             (tmp_path / part.name).symlink_to(part)
-    packages = tmp_path / "ImagingLayer" / "python"
-    packages.mkdir(parents=True)
-    for package in (template.parent / "ImagingLayer" / "python").iterdir():
-        if package.name != "PIL":
-            (packages / package.name).symlink_to(package)
+    for layer in layers:
+        packages = tmp_path / layer / "python"
+        packages.mkdir(parents=True)
+        for package in (template.parent / layer / "python").iterdir():
+            if package.name != "PIL":
+                (packages / package.name).symlink_to(package)
     (tmp_path / "template.yaml").unlink()
     shutil.copy(template, tmp_path)
 
@@ -48,7 +50,7 @@ def test_only_the_transcoder_carries_pillow(template: Path) -> None:
         function.name
         for function in built_functions(template)
         for folder in (function.code, *function.layers)
-        if any(folder.rglob("PIL"))
+        if any(folder.rglob("PIL/__init__.py"))
     }
     assert carriers == {"TranscodeImageFunction"}
 
