@@ -104,6 +104,8 @@ class LocalStack(stacks.running.LocalStack):
         if lender is not None:
             for name in (".aws-sam", "build.toml", "cache", "downloaded"):
                 source, target = lender / "sam" / name, self.state / "sam" / name
+                if not source.exists():  # an earlier version left it out
+                    continue
                 target.parent.mkdir(parents=True, exist_ok=True)
                 (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
             # SAM CLI recognises a layer by the folder that it was built from.
