@@ -3,7 +3,7 @@
     python -m benchmarks.cold [--base COMMIT] [--runs 9]
 
 Each function is started with AWS's runtime client, from only its own bundle and layers, all of them read-only as on
-Lambda. With `--base`, those of an earlier commit are built in a work tree of their own and started in turn with these,
+Lambda. With `--base`, those of an earlier commit are built in a clone of their own and started in turn with these,
 so that both meet the same machine; the goals are the ratios of the medians. The cold POST is a start of submit_image
 that answers an upload of 30 KB: its calls go to the embedded stack, whose lanes are paused. Prints a table and writes
 build/reports/cold.json.
@@ -107,11 +107,11 @@ def cold_posts(builds: dict[str, Build], runs: int) -> dict[str, list[float]]:
         function = stack.physical_id(SUBMIT)
         configured = stack.client("lambda").get_function_configuration(FunctionName=function)["Environment"]
         variables = configured["Variables"] | {"ACCESS": "keys", "AWS_ENDPOINT_URL": stack.gateway_url}
+        event = json.loads(*events(UPLOAD_BYTES, 1))
         for run in range(runs):
             print(f"cold uploads: run {run + 1} of {runs}", file=sys.stderr, flush=True)
             for name, built in builds.items():
-                (event,) = events(UPLOAD_BYTES, 1)
-                started = built.start(SUBMIT, event=json.loads(event), variables=variables)
+                started = built.start(SUBMIT, event=event, variables=variables)
                 if started.answer.get("statusCode") != HTTPStatus.ACCEPTED:
                     raise RuntimeError(f"the upload was not accepted: {started.answer}")
                 taken[name].append(started.answer_milliseconds)

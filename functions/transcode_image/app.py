@@ -21,11 +21,7 @@ from darkroom.operations.transcode_image import (
     TryAgain,
     transcode_image,
 )
-from darkroom.telemetry import (
-    entry_point,
-    logger,
-    metrics,
-)
+from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.runtime import within
 from darkroom.wiring.transcode_image import wire
 

@@ -12,10 +12,9 @@ from types import CodeType
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
 from checks.expand_template import raw_template
-from embedded_aws.stack import STACK_NAME
+from embedded_aws.layers import deployed_template
 from tests.local.local_stack import LocalStack
 
 LAYERS = [name for name, one in raw_template()["Resources"].items() if one["Type"] == "AWS::Serverless::LayerVersion"]
@@ -29,8 +28,7 @@ IS_CHECKED_HASH = 0b11
 @pytest.fixture(scope="module")
 def archives(stack: LocalStack) -> dict[str, dict[str, bytes]]:
     """The content of each deployed layer."""
-    body = stack.client("cloudformation").get_template(StackName=STACK_NAME, TemplateStage="Original")["TemplateBody"]
-    deployed = yaml.safe_load(body)["Resources"] if isinstance(body, str) else body["Resources"]
+    deployed = deployed_template(stack.client("cloudformation"))["Resources"]
     found = {}
     for name in LAYERS:
         place = urlsplit(deployed[name]["Properties"]["ContentUri"])

@@ -144,19 +144,22 @@ def run_all(tiers: Sequence[Tier], form: Form) -> Iterator[Outcome]:
             if tier.beside in names:
                 continue
             others = [other for other in tiers if other.beside == tier.name]
-            logs = [REPORTS / f"tests-{other.name}.log" for other in others]
-            running = [pool.submit(_run_quietly, *each, form) for each in zip(others, logs, strict=True)]
+            running = [pool.submit(_run_quietly, other, form) for other in others]
             outcome = run(tier, form)
-            for each, log in zip(running, logs, strict=True):
-                yield each.result()
-                print(log.read_text(), end="", flush=True)
+            for each in running:
+                beside, output = each.result()
+                print(output, end="", flush=True)
+                yield beside
             yield outcome
 
 
-def _run_quietly(tier: Tier, log: Path, form: Form) -> Outcome:
-    log.parent.mkdir(parents=True, exist_ok=True)
+def _run_quietly(tier: Tier, form: Form) -> tuple[Outcome, str]:
+    """Runs the tier; returns what it printed, too, which can be read in its log meanwhile."""
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    log = REPORTS / f"tests-{tier.name}.log"
     with log.open("w") as output:
-        return run(tier, form, output)
+        outcome = run(tier, form, output)
+    return outcome, log.read_text()
 
 
 def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:

@@ -80,7 +80,7 @@ class DeployedLayers:
         """Add the layers that were built from `sources` and are now deployed."""
         # Next to the build's folder SAM CLI records which layer it built from which folder.
         built = tomllib.loads((built_template.parent.parent / "build.toml").read_text())["layer_build_definitions"]
-        resources = _deployed_template()["Resources"]
+        resources = deployed_template(boto3.client("cloudformation"))["Resources"]
         layers = {name: layer for name, layer in self.layers.items() if name in self.unchanged(sources)}
         for definition in built.values():
             name, folder = definition["layer_name"], definition["codeuri"]
@@ -91,8 +91,9 @@ class DeployedLayers:
         state.deployed_layers.write_text(json.dumps(asdict(now), indent=2))
 
 
-def _deployed_template() -> dict[str, Any]:
-    body = boto3.client("cloudformation").get_template(StackName=STACK_NAME, TemplateStage="Original")["TemplateBody"]
+def deployed_template(cloudformation: Any) -> dict[str, Any]:
+    """The template as `sam deploy` sent it: its layers refer to their archives in S3."""
+    body = cloudformation.get_template(StackName=STACK_NAME, TemplateStage="Original")["TemplateBody"]
     document: dict[str, Any] = yaml.safe_load(body) if isinstance(body, str) else body
     return document
 

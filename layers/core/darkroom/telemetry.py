@@ -61,12 +61,13 @@ def count_call(operation: str, seconds: float) -> None:
 
 def _summary() -> dict[str, dict[str, float]]:
     """How often each operation was called, and the milliseconds of all these calls."""
-    summary: dict[str, dict[str, float]] = {}
+    taken: dict[str, list[float]] = {}
     for operation, seconds in _calls:
-        one = summary.setdefault(operation, {"count": 0, "milliseconds": 0})
-        one["count"] += 1
-        one["milliseconds"] = round(one["milliseconds"] + seconds * 1000, 1)
-    return summary
+        taken.setdefault(operation, []).append(seconds)
+    return {
+        operation: {"count": len(seconds), "milliseconds": _milliseconds(sum(seconds))}
+        for operation, seconds in taken.items()
+    }
 
 
 def _milliseconds(seconds: float) -> float:

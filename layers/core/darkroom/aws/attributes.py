@@ -10,9 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def to_attribute(value: Any) -> dict[str, Any]:
-    """The attribute value of a plain one; parts that are None are left out of a map. Raises TypeError for a type that
-    no row has."""
+def to_attributes(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes for plain values by their names, without those that are None. Raises TypeError for a type that no
+    row has."""
+    return {name: _to_attribute(value) for name, value in plain.items() if value is not None}
+
+
+def _to_attribute(value: Any) -> dict[str, Any]:
     match value:
         case bool():
             return {"BOOL": value}
@@ -21,9 +25,9 @@ def to_attribute(value: Any) -> dict[str, Any]:
         case str():
             return {"S": str(value)}  # a StrEnum is a text too
         case tuple() | list():
-            return {"L": [to_attribute(part) for part in value]}
+            return {"L": [_to_attribute(part) for part in value]}
         case dict():
-            return {"M": {name: to_attribute(part) for name, part in value.items() if part is not None}}
+            return {"M": to_attributes(value)}
         case _:
             raise TypeError(f"no attribute has the type {type(value).__name__}")
 

@@ -100,10 +100,10 @@ class Circuit:
     def _note_failure(self) -> None:
         with self._lock:
             self._failures += 1
-            opens = self._open_until is None and self._failures >= FAILURES
-            if self._failures >= FAILURES:
-                self._open_until = time.time() + RECOVERY_SECONDS
-        if opens:
+            if self._failures < FAILURES:
+                return
+            was_open, self._open_until = self._open_until is not None, time.time() + RECOVERY_SECONDS
+        if not was_open:
             logger.warning("circuit opened", extra={"dependency": self.service})
             dimensions = {"service": logger.service, "dependency": self.service}
             with single_metric("CircuitOpened", MetricUnit.Count, 1, default_dimensions=dimensions):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAliasType, get_args, get_origin, get_
 from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
-from darkroom.aws.attributes import from_attributes, to_attribute
+from darkroom.aws.attributes import from_attributes, to_attributes
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, Image, waiting_shard_of
@@ -57,7 +57,7 @@ def to_item(image: Image) -> Item:
         "due_shard": image.due_shard,
         "waiting_shard": image.waiting_shard,
     }
-    return {name: to_attribute(value) for name, value in plain.items() if value is not None}
+    return to_attributes(plain)
 
 
 def from_item(item: Item) -> Image:

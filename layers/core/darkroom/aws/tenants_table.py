@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.attributes import from_attributes, to_attribute
+from darkroom.aws.attributes import from_attributes, to_attributes
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.errors import Retryable
@@ -133,7 +133,7 @@ class TenantsTable:
 
 
 def _to_item(row: Tenant | ApiKey) -> Item:
-    return {name: to_attribute(value) for name, value in asdict(row).items() if value is not None}
+    return to_attributes(asdict(row))
 
 
 def _plain(item: Item, kind: type[Tenant | ApiKey]) -> dict[str, Any]:
