@@ -50,7 +50,7 @@ from darkroom.operations.sweep_due_images import sweep_due_images
 from darkroom.ports import Due
 from proof.fakes.damage import damaged
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput
-from proof.fakes.rows import accepted_image
+from proof.fakes.rows import accepted_image, lease
 from proof.fakes.stores import (
     FakeDeadLetters,
     FakeHoldQueue,
@@ -624,16 +624,7 @@ class Simulation:
         if row is None:
             return
         now = self.clock()
-        decision = claim(
-            row,
-            message,
-            now=now,
-            claimed_by=f"{self._made}",
-            request_id="",
-            lease_until=now + 90_000,
-            not_before=now + 110_000,
-            due_at=now + 420_000,
-        )
+        decision = claim(row, message, lease(now=now, claimed_by=f"{self._made}"))
         match decision:
             case TooEarly(process_at=process_at):
                 self.counts["came early"] += 1

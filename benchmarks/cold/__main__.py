@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.api.__main__ import events, pause_lanes
-from benchmarks.cold.earlier import build, tree_of
+from benchmarks.earlier import build, tree_of
 from checks.initialise_functions import Function, Initialisation, built_functions, initialise, unpacked_layers
 from checks.report import ROOT, Goal, write_report
 from proof.running.serving import serving

@@ -1,9 +1,10 @@
-"""Rows as accepting an upload writes them."""
+"""Rows as accepting an upload writes them, and what a worker asks for when it claims one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from darkroom.domain.claim import Lease
 from darkroom.domain.image import Image, Source
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.presets import PRESETS
@@ -24,3 +25,15 @@ def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:
         "source": Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg"),
     }
     return accept(now=now, **usual | stated)
+
+
+def lease(*, now: Milliseconds, claimed_by: str = "somebody", request_id: str = "r") -> Lease:
+    """What a worker with a minute of time asks for."""
+    return Lease(
+        claimed_by=claimed_by,
+        request_id=request_id,
+        now=now,
+        lease_until=now + 90_000,
+        not_before=now + 110_000,
+        due_at=now + 420_000,
+    )

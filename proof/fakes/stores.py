@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from darkroom.domain.claim import Lease, claim_unseen
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import MAX_BATCH_BYTES, ReleaseWindow, Unplaceable, UnreadableBatch
 from darkroom.domain.image import Image, Variant, waiting_shard_of
@@ -88,6 +89,14 @@ class FakeImages:
         }
         self.rows[before.image_id] = replace(current, **{**changes, "version": current.version + 1})
         return self.rows[before.image_id]
+
+    def claim_unseen(self, message: Message, lease: Lease) -> Image:
+        current = self.get(message.image_id)
+        claimed = None if current is None else claim_unseen(current, message, lease)
+        if claimed is None:
+            raise Fenced(current)
+        self.rows[claimed.image_id] = replace(claimed, version=claimed.version + 1)
+        return self.rows[claimed.image_id]
 
     def postpone(self, due: Due, until: Milliseconds) -> bool:
         for rows in (self.rows, self.unreadable):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from darkroom.domain.claim import Lease
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
@@ -59,6 +60,13 @@ class WatchedImages(FakeImages):
     def change(self, before: Image, after: Image, *, fence: tuple[str, ...] = ("status", "run", "attempt")) -> Image:
         old = self.rows.get(before.image_id)
         new = super().change(before, after, fence=fence)
+        if old is not None:
+            self._watch(old, new)
+        return new
+
+    def claim_unseen(self, message: Message, lease: Lease) -> Image:
+        old = self.rows.get(message.image_id)
+        new = super().claim_unseen(message, lease)
         if old is not None:
             self._watch(old, new)
         return new

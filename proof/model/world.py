@@ -66,7 +66,7 @@ STORES = ("images", "index", "originals", "outputs", "lanes", "dead_letters", "r
 """What processes call; the index of due images may fail while its table does not."""
 
 WRITES = {
-    "images": frozenset({"create", "change", "postpone"}),
+    "images": frozenset({"create", "change", "claim_unseen", "postpone"}),
     "originals": frozenset({"put_if_absent", "delete"}),
     "outputs": frozenset({"put_if_absent", "delete", "delete_all"}),
     "lanes": frozenset({"send"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,19 +15,22 @@ from stacks.record import record_file
 
 _START_SECONDS = 600
 _STOP_SECONDS = 20
+_POLL_SECONDS = 0.02
 
 
 @contextmanager
-def serving(state: Path, *options: str) -> Iterator[Stack]:
+def serving(
+    state: Path, *options: str, tree: Path = ROOT, environment: Mapping[str, str] = os.environ
+) -> Iterator[Stack]:
     """Start a stack with that state folder and these options of `darkroom local up`, and stop it at the end of the
-    block."""
+    block; that of another `tree` with its own environment."""
     state.mkdir(parents=True, exist_ok=True)
     stack_file = record_file(state)
     stack_file.unlink(missing_ok=True)
     with Child(
-        [ROOT / "darkroom", "local", "up", *options],
-        environment={**os.environ, "DARKROOM_STATE_DIR": str(state)},
-        folder=ROOT,
+        [tree / "darkroom", "local", "up", *options],
+        environment={**environment, "DARKROOM_STATE_DIR": str(state)},
+        folder=tree,
         log=state / "terminal.log",
         grace_seconds=_STOP_SECONDS,
     ) as child:
@@ -35,5 +38,5 @@ def serving(state: Path, *options: str) -> Iterator[Stack]:
         while not stack_file.exists():
             if child.exit_status is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"The local stack did not start:\n{child.log.read_text()}")
-            time.sleep(0.1)
+            time.sleep(_POLL_SECONDS)
         yield Stack(state=state)

@@ -13,9 +13,10 @@ from typing import Any
 import boto3
 import pytest
 from botocore.client import BaseClient
+from botocore.exceptions import ReadTimeoutError
 
 from darkroom.aws import clients
-from darkroom.aws.circuits import FAILURES
+from darkroom.aws.circuits import FAILURES, Circuit
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.http import api
@@ -62,8 +63,8 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
     wire = Wire()
     watch = clients.watch
 
-    def watch_both(client: BaseClient, **options: bool) -> None:
-        watch(client, **options)
+    def watch_both(client: BaseClient) -> None:
+        watch(client)
         wire.watch(client)
 
     monkeypatch.setattr(clients, "monotonic", lambda: wire.now)
@@ -246,7 +247,6 @@ def test_every_wait_is_chosen(ambient: None) -> None:
         for make in (
             clients.dynamodb_client,
             clients.s3_client,
-            clients.impatient_s3_client,
             clients.sqs_client,
             clients.sqs_client_without_retries,
         )
@@ -255,12 +255,47 @@ def test_every_wait_is_chosen(ambient: None) -> None:
     assert chosen == {
         "dynamodb_client": (1.0, 1.5, {"mode": "standard", "total_max_attempts": 2}),
         "s3_client": (1.0, 10, {"mode": "standard", "total_max_attempts": 2}),
-        "impatient_s3_client": (1.0, 0.5, {"mode": "standard", "total_max_attempts": 1}),
         "sqs_client": (1.0, 3, {"mode": "standard", "total_max_attempts": 2}),
         "sqs_client_without_retries": (1.0, 3, {"mode": "standard", "total_max_attempts": 1}),
     }
     # Connecting may take that long twice, once for TCP and once for TLS; the calculation counts it once.
     assert api.ANSWER_SECONDS + clients.CONNECT_SECONDS < 10
+
+
+@pytest.mark.parametrize("seconds", [None, 9.0], ids=["outside an invocation", "within one"])
+def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(
+    aws: Aws, wire: Wire, silence: Callable[[str], Server], seconds: float | None
+) -> None:
+    silence("sqs")
+    client = clients.sqs_client()
+    with pytest.raises(ReadTimeoutError), ExitStack() as stack:
+        if seconds is not None:
+            stack.enter_context(clients.within(seconds))
+        clients.impatient(client).get_queue_attributes(QueueUrl=aws.slow_queue_url)
+    assert wire.attempts == [("GetQueueAttributes", 0.5)]
+    wire.attempts.clear()
+    with pytest.raises(ReadTimeoutError):
+        client.get_queue_attributes(QueueUrl=aws.slow_queue_url)
+    assert wire.attempts == [("GetQueueAttributes", 3)] * clients.ATTEMPTS, "the patient one stays as it is"
+
+
+def test_what_can_be_done_without_opens_no_circuit(aws: Aws, wire: Wire, silence: Callable[[str], Server]) -> None:
+    server = silence("sqs")
+    client = clients.sqs_client()
+    circuit = Circuit(client, "sqs", lambda: None)
+    twin = clients.impatient(client)
+    for _ in range(FAILURES + 1):
+        with pytest.raises(ReadTimeoutError):
+            twin.get_queue_attributes(QueueUrl=aws.slow_queue_url)
+    assert circuit._open_until is None
+    assert len(server.connections) == FAILURES + 1
+
+
+def test_an_impatient_client_uses_the_connections_of_the_patient_one(ambient: None) -> None:
+    client = clients.dynamodb_client()
+    twin: Any = clients.impatient(client)
+    assert twin._endpoint is client._endpoint  # type: ignore[attr-defined]
+    assert type(twin) is type(client)
 
 
 WHOLE = json.dumps({"Item": {"image_id": {"S": "0" * 26}}}).encode()

@@ -12,7 +12,6 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from darkroom.aws import clients
 from darkroom.aws.queues import LaneDepths
 from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.aws.token_buckets_table import TokenBucketsTable
@@ -136,11 +135,13 @@ def test_a_lanes_depth_counts_waiting_and_in_flight_messages(kind: str, aws: Aws
     assert (depths.depth("slow"), depths.depth("fast")) == (3, 0)
 
 
-def test_what_can_be_done_without_is_asked_for_once_and_not_for_long(ambient: None) -> None:
-    for client in (clients.impatient_dynamodb_client(), clients.impatient_sqs_client()):
-        config: Any = client.meta.config
-        assert (config.connect_timeout, config.read_timeout) == (1.0, 0.5)
-        assert config.retries == {"mode": "standard", "total_max_attempts": 1}
+@BOTH
+def test_several_tokens_are_given_at_once_while_half_the_bucket_is_left(kind: str, aws: Aws) -> None:
+    buckets, allowance, now = buckets_of(kind, aws), Allowance(requests_per_second=10, burst=10), NOW * 1000
+    takes = [buckets.take("acme", allowance, now, 3) for _ in range(9)]
+    assert [take.tokens for take in takes] == [3, 1, 1, 1, 1, 1, 1, 1, 0]
+    assert takes[-1].tat == now + 10 * interval_of(allowance)
+    assert buckets.take("globex", Allowance(requests_per_second=10, burst=4), now, 3).tokens == 1
 
 
 # ── The handlers ─────────────────────────────────────────────────────────────────────────────────────────────────────

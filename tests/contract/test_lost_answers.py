@@ -37,6 +37,7 @@ from darkroom.operations.redo_image import Ports, redo_image
 from darkroom.ports import Fenced, MemoryUnavailable
 from proof.fakes import FakeLanes
 from proof.fakes.pictures import jpeg
+from proof.fakes.rows import lease
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load, received
 from tests.unit.test_image import CAUSE, NOW, pending, processing
@@ -75,16 +76,7 @@ def test_a_row_that_was_created_is_found_to_be_ones_own(table: ImagesTable) -> N
 
 def test_a_claim_that_was_applied_is_won(table: ImagesTable) -> None:
     before = table.create(pending())
-    decision = claim(
-        before,
-        message_for(before),
-        now=NOW,
-        claimed_by="me",
-        request_id="r",
-        lease_until=NOW + 90_000,
-        not_before=NOW + 110_000,
-        due_at=NOW + 420_000,
-    )
+    decision = claim(before, message_for(before), lease(now=NOW, claimed_by="me"))
     assert isinstance(decision, Claim)
     won = with_lost_answer(table, "UpdateItem").change(before, decision.image)
     assert (won.attempt, won.claimed_by, won.version) == (1, "me", 2)
@@ -103,19 +95,7 @@ def test_a_redo_whose_answer_was_lost_is_ones_own_and_begins_one_run(table: Imag
 def test_a_claim_that_somebody_else_applied_is_lost(table: ImagesTable) -> None:
     before = table.create(pending())
     message = message_for(before)
-    mine, theirs = (
-        claim(
-            before,
-            message,
-            now=NOW,
-            claimed_by=name,
-            request_id="r",
-            lease_until=NOW + 90_000,
-            not_before=NOW + 110_000,
-            due_at=NOW + 420_000,
-        )
-        for name in ("me", "them")
-    )
+    mine, theirs = (claim(before, message, lease(now=NOW, claimed_by=name)) for name in ("me", "them"))
     assert isinstance(mine, Claim) and isinstance(theirs, Claim)
     table.change(before, theirs.image)
     with pytest.raises(Fenced):

@@ -33,6 +33,7 @@ from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
 from proof.fakes.dead_letters import FakeRedrives
+from proof.fakes.rows import lease
 from proof.fakes.stores import FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_image import NOW
@@ -146,16 +147,7 @@ class Night:
         self.lanes.sent.clear()
         for message in messages:
             row = self.images.rows[message.image_id]
-            decision = claim(
-                row,
-                message,
-                now=self.now,
-                claimed_by="w",
-                request_id="w",
-                lease_until=self.now + 90_000,
-                not_before=self.now + 110_000,
-                due_at=self.now + 420_000,
-            )
+            decision = claim(row, message, lease(now=self.now))
             if isinstance(decision, Claim):
                 claimed = self.images.change(row, decision.image)
                 self.images.change(claimed, complete(claimed, (), notices=(), now=self.now))

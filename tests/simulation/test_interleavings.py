@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from darkroom.domain.image import DeadLetterState, Image, Status
+from darkroom.domain.image import Attempt, DeadLetterState, Image, Status
 from proof.fakes.world import TIMEOUT_SECONDS
 from proof.model.processes import Call, Fault
 from proof.model.world import Counts, Model, pretended_engine
 
 GOOD, _, REFUSED, POISON, KILLER = range(5)
 
-READ, CLAIM, FINISH = (Call(store="images", number=number) for number in range(3))
+CLAIM, FINISH = (Call(store="images", number=number) for number in range(2))
+"""A worker's calls for the first attempt."""
+
+CLAIM_AGAIN, FINISH_AGAIN = (Call(store="images", number=number) for number in (1, 2))
+"""Those for any other attempt, for which the first call finds no row that it may claim unseen."""
 
 
 @pytest.fixture
@@ -38,15 +43,28 @@ def go_on(model: Model) -> None:
         model.go_on(process, None)
 
 
-def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
+def test_of_two_workers_at_once_one_claims(model: Model) -> None:
     image_id = submitted(model)
     (message,) = model.lanes.messages
     model.lanes.send(message.message)
     for one in list(model.lanes.messages):
         model.deliver(one, stops_at=CLAIM)
     go_on(model)
+    assert model.counts.deliveries["done"] == 1 == row(model, image_id).attempt
+    model.settle()
+
+
+def test_of_two_workers_that_read_the_same_row_one_claims(model: Model) -> None:
+    image_id = submitted(model)
+    earlier = Attempt(run=1, number=1, request_id="r", started_at=0)
+    model.images.rows[image_id] = replace(row(model, image_id), attempt=1, attempts=(earlier,))
+    (message,) = model.lanes.messages
+    model.lanes.send(message.message)
+    for one in list(model.lanes.messages):
+        model.deliver(one, stops_at=CLAIM_AGAIN)
+    go_on(model)
     assert (model.counts.deliveries["fenced"], model.counts.deliveries["done"]) == (1, 1)
-    assert row(model, image_id).attempt == 1
+    assert row(model, image_id).attempt == 2
     model.settle()
 
 
@@ -120,11 +138,11 @@ def test_a_live_lease_outlasts_its_function(model: Model) -> None:
 
 def test_what_a_run_before_remembered_is_not_this_runs_output(model: Model) -> None:
     image_id = submitted(model)
-    for _ in range(5):  # every finish is lost, until the sweeper gives the run up
+    for finish in (FINISH, *[FINISH_AGAIN] * 4):  # every one is lost, until the sweeper gives the run up
         while not model.lanes.visible():
             model.pass_time(60)
             model.sweep()
-        model.deliver(model.lanes.visible()[0], fault=Fault(at=FINISH, mode="dies before"))
+        model.deliver(model.lanes.visible()[0], fault=Fault(at=finish, mode="dies before"))
     while row(model, image_id).dead_letter is not DeadLetterState.KEPT:
         model.pass_time(60)
         model.sweep()

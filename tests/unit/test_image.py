@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkroom.domain.claim import Claim, Expire, GiveUp, NothingToDo, Redriven, TooEarly, claim
+from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.image import (
     DUE_SHARD_NAMES,
     Attempt,
@@ -74,16 +74,15 @@ def in_status(status: Status) -> Image:
 def try_claim(
     image: Image, message: Message | None = None, now: int = NOW
 ) -> Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo:
-    return claim(
-        image,
-        message or message_for(image),
-        now=now,
+    lease = Lease(
         claimed_by="me",
         request_id="request",
+        now=now,
         lease_until=LEASE_UNTIL,
         not_before=NOT_BEFORE,
         due_at=DUE_AT,
     )
+    return claim(image, message or message_for(image), lease)
 
 
 def test_every_status_has_its_row_in_the_table() -> None:

@@ -10,6 +10,7 @@ from darkroom.domain.image import Status
 from darkroom.domain.tenants import Tier
 from darkroom.http.timetables import read_timetable
 from darkroom.operations.reschedule_image import Ports, reschedule_image
+from darkroom.ports import Fenced
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 
@@ -130,15 +131,13 @@ def test_a_claim_that_read_the_row_before_the_move_loses() -> None:
     image_id = scheduled(world, delay="PT1M")
     message = world.lanes.sent[0]
     world.advance(60)
-    get = world.images.get
 
-    def moved_in_between(wanted: str) -> Any:
-        row = get(wanted)
-        world.images.get = get
-        rescheduled(world, wanted, delay="PT1H")
-        return row
+    def moved_in_between(*_: Any) -> Any:
+        row = world.row(image_id)
+        rescheduled(world, image_id, delay="PT1H")
+        raise Fenced(row)
 
-    world.images.get = moved_in_between
+    world.images.claim_unseen = moved_in_between
     assert world.deliver(message).reason == "fenced"  # type: ignore[union-attr]
     assert world.row(image_id).status is Status.SCHEDULED
 

@@ -45,7 +45,7 @@ def test_who_keeps_to_the_rate_is_never_turned_away() -> None:
 
 def test_a_refusal_takes_nothing() -> None:
     empty = NOW + 50 * interval_of(FREE)
-    assert take(empty, FREE, NOW) == Take(is_taken=False, tat=empty)
+    assert take(empty, FREE, NOW) == Take(tokens=0, tat=empty)
     assert seconds_to_next(empty, FREE, NOW) == 1, "a tenth of a second, rounded up"
 
 

@@ -12,6 +12,7 @@ from darkroom.domain.errors import Retryable
 # Every function imports this module; what its types name, only those that need it.
 if TYPE_CHECKING:
     from darkroom.domain.api_keys import ApiKey
+    from darkroom.domain.claim import Lease
     from darkroom.domain.dead_letter import Redrive
     from darkroom.domain.hold import ReleaseWindow
     from darkroom.domain.image import Image, Variant
@@ -149,6 +150,11 @@ class Images(Protocol):
         """Writes what differs between `before` and `after`, if the fields in `fence` are still those of `before`;
         returns the row as written. A lost response is read back, so that a write that was applied is not mistaken for a
         lost race. Raises Fenced if another write came first."""
+
+    def claim_unseen(self, message: Message, lease: Lease) -> Image:
+        """Claims the message's image for its very first attempt in one call, as the function of this name in
+        domain/claim.py decides, and returns the row as written. A lost response is recognized. Raises Fenced, with the
+        current row, if the image has to be claimed otherwise, or not at all."""
 
     def postpone(self, due: Due, until: Milliseconds) -> bool:
         """Moves the next look at an image to `until`, if it is still due as `due` says; returns whether it was. Nothing
@@ -323,8 +329,8 @@ class Throughput(Protocol):
 class TokenBuckets(Protocol):
     """Each tenant's bucket of requests. Raises Retryable, within about two seconds, if the table cannot answer."""
 
-    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds) -> Take:
-        """Takes a token as `token_bucket.take` does, counting every one of many concurrent requests."""
+    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds, wanted: int = 1) -> Take:
+        """Takes tokens as `token_bucket.take` does, counting every one of many concurrent requests."""
 
 
 class Reservations(Protocol):

@@ -62,8 +62,8 @@ CONTINUE_SECONDS = 1.0
 LEAST_READING_SECONDS = 0.5
 """An attempt that could not wait even this long for its answer is not started."""
 
-# For calls that are dispensable: a client should not wait for them, and a retry would take a second token.
-_IMPATIENT: Any = {"read_timeout": 0.5, "retries": {"mode": "standard", "total_max_attempts": 1}}
+IMPATIENT_READING_SECONDS = 0.5
+"""How long a dispensable call may wait for its answer: somebody else's request waits for it too."""
 
 KEPT_BACK_SECONDS = 2.5
 """The time that other calls leave for `_LAST_CALLS`: one attempt of such a call."""
@@ -82,11 +82,34 @@ def _session() -> Session:
     return get_session()
 
 
-def _client(service: str, config: Config, *, is_hint: bool = False) -> Any:
+def _client(service: str, config: Config) -> Any:
     client: Any = _session().create_client(service, config=config)
-    watch(client, is_hint=is_hint)
+    watch(client)
     client._make_api_call = _timed(service, client._make_api_call)
     return client
+
+
+_is_dispensable: ContextVar[bool] = ContextVar("is_dispensable", default=False)
+
+
+def impatient[Client: BaseClient](client: Client) -> Client:
+    """The same client, with its connections, for dispensable calls: each is tried once, because a retry would take a
+    second token, and for at most about 1.5 seconds. A circuit on one of the two does not see the calls of the
+    other."""
+    twin = object.__new__(type(client))
+    vars(twin).update(vars(client))
+    call: Callable[..., Any] = partial(type(client)._make_api_call, twin)  # type: ignore[attr-defined]
+
+    def impatiently(operation: str, arguments: dict[str, Any]) -> Any:
+        token = _is_dispensable.set(True)
+        try:
+            return call(operation, arguments)
+        finally:
+            _is_dispensable.reset(token)
+
+    service: str = client.meta.service_model.service_name
+    twin._make_api_call = _timed(service, impatiently)  # type: ignore[attr-defined]
+    return twin
 
 
 def _timed(service: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,27 +141,9 @@ def sqs_client_without_retries() -> SQSClient:
     return client
 
 
-def impatient_dynamodb_client() -> DynamoDBClient:
-    """A DynamoDB client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
-    client: DynamoDBClient = _client("dynamodb", _DYNAMODB.merge(Config(**_IMPATIENT)), is_hint=True)
-    return client
-
-
-def impatient_sqs_client() -> SQSClient:
-    """An SQS client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
-    client: SQSClient = _client("sqs", _SQS.merge(Config(**_IMPATIENT)), is_hint=True)
-    return client
-
-
 def s3_client() -> S3Client:
     """An S3 client whose calls take at most about 24 seconds, the second attempt included."""
     client: S3Client = _client("s3", _S3)
-    return client
-
-
-def impatient_s3_client() -> S3Client:
-    """An S3 client that tries each call once, for at most about 1.5 seconds, for dispensable calls."""
-    client: S3Client = _client("s3", _S3.merge(Config(**_IMPATIENT)), is_hint=True)
     return client
 
 
@@ -167,37 +172,35 @@ def within(seconds: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
-def _reading_seconds(operation: str, later_seconds: float = 0.0, *, is_hint: bool = False) -> float | None:
+def _reading_seconds(operation: str, later_seconds: float = 0.0) -> float | None:
     """How long an attempt that starts `later_seconds` from now may wait for its answer; None means no limit."""
     deadline = _deadline.get()
     if deadline is None:
         return None
     before_reading = CONNECT_SECONDS + (CONTINUE_SECONDS if operation == "PutObject" else 0.0)
     kept_back = 0.0 if operation in _LAST_CALLS else KEPT_BACK_SECONDS
-    if is_hint:
+    if _is_dispensable.get():
         kept_back = KEPT_BACK_FROM_HINTS_SECONDS
     return deadline - monotonic() - later_seconds - before_reading - kept_back
 
 
-def watch(client: BaseClient, *, is_hint: bool = False) -> None:
-    """Applies the time limit of `within` to a client's calls, and checks that its answers have their stated length;
-    `is_hint` is whether all of its calls are dispensable."""
+def watch(client: BaseClient) -> None:
+    """Applies the time limit of `within` to a client's calls, and checks that its answers have their stated length."""
     service = client.meta.service_model.service_id.hyphenize()
     events: Any = client.meta.events  # whose stubs know no handler that returns a value
-    events.register_first(f"before-send.{service}", partial(_bound_attempt, is_hint=is_hint))
+    events.register_first(f"before-send.{service}", _bound_attempt)
     events.register_first(f"needs-retry.{service}", _judge_answer)
     events.register_first(f"after-call.{service}", _refuse_cut_answer)
 
 
-def _bound_attempt(request: Any, event_name: str, *, is_hint: bool, **_: object) -> None:
+def _bound_attempt(request: Any, event_name: str, **_: object) -> None:
     operation = event_name.rpartition(".")[2]
-    reading = _reading_seconds(operation, is_hint=is_hint)
-    if reading is None:
-        return
-    if reading < LEAST_READING_SECONDS:
-        raise Retryable(f"no time was left for {operation}")
     context = request.context
-    context["read_timeout"] = min(reading, context["client_config"].read_timeout)
+    chosen = IMPATIENT_READING_SECONDS if _is_dispensable.get() else context["client_config"].read_timeout
+    reading = _reading_seconds(operation)
+    if reading is not None and reading < LEAST_READING_SECONDS:
+        raise Retryable(f"no time was left for {operation}")
+    context["read_timeout"] = chosen if reading is None else min(reading, chosen)
 
 
 def _judge_answer(
@@ -209,6 +212,8 @@ def _judge_answer(
 ) -> float | None:
     """Whether another attempt is required or ruled out, and after how many seconds; None leaves the decision to the
     SDK."""
+    if _is_dispensable.get():
+        return False
     reading = _reading_seconds(operation.name, later_seconds=1.0)
     if reading is not None and reading < LEAST_READING_SECONDS:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from enum import StrEnum
 from functools import cache
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 from darkroom.aws.attributes import from_attributes, to_attributes
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, Image, waiting_shard_of
+from darkroom.domain.image import DUE_SHARD_NAMES, Image, Status, due_shard_of, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
@@ -24,6 +25,9 @@ from darkroom.ports import Due, Fenced, Listed, UnreadableRow, Waiting
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from darkroom.domain.claim import Lease
+    from darkroom.domain.message import Message
 
 DUE_INDEX = "due"
 WAITING_INDEX = "waiting"
@@ -242,6 +246,80 @@ class ImagesTable:
             return self._read_back(before.image_id, new, changed)
         return from_item(answer["Attributes"])
 
+    def claim_unseen(self, message: Message, lease: Lease) -> Image:
+        new = {
+            "status": Status.PROCESSING.value,
+            "attempts": (asdict(lease.attempt(message.run, 1)),),
+            "due_shard": due_shard_of(message.image_id),
+            **lease.fields(1),
+        }
+        given = {
+            "tenant_id": message.tenant_id,
+            "lane": message.lane,
+            "run": message.run,
+            "schedule": message.schedule,
+        }
+        sets = ["#version = #version + :one", *(f"#{name} = :{name}" for name in new)]
+        # The conditions of the function of this name in domain/claim.py; the contract tests compare the two.
+        conditions = [
+            *(f"#{name} = :{name}" for name in given),
+            "#status IN (:scheduled, :pending)",
+            "#attempt = :none",
+            "size(#attempts) = :none",
+            "attribute_not_exists(#not_before)",
+            "attribute_not_exists(#dead_letter)",
+            "(attribute_not_exists(#process_at) OR #process_at <= :now)",
+            "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
+        ]
+        fixed = {"one": 1, "none": 0, "now": lease.now, "scheduled": "scheduled", "pending": "pending"}
+        names = {"version", "dead_letter", "process_at", "expires_at", *new, *given}
+        values = to_attributes({**new, **given, **fixed})
+        try:
+            with retryable("claiming the image row"):
+                answer = self._client.update_item(
+                    TableName=self._table_name,
+                    Key={"image_id": {"S": message.image_id}},
+                    UpdateExpression=f"SET {', '.join(sets)}",
+                    ConditionExpression=" AND ".join(conditions),
+                    ExpressionAttributeNames={f"#{name}": name for name in names},
+                    ExpressionAttributeValues={f":{name}": value for name, value in values.items()},
+                    ReturnValues="ALL_OLD",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            if code_of(error) == "ValidationException":
+                # An attribute is of another type than this version writes, such as a `version` that is no number.
+                raise Fenced(self.get(message.image_id)) from error
+            if code_of(error) != "ConditionalCheckFailedException":
+                raise
+            item: Any = error.response.get("Item")
+            current = None if item is None else from_item(item)
+            # The SDK retries a claim whose answer was lost, and the retry meets its own lease: no other has this name.
+            if current is not None and (current.status, current.claimed_by) == (Status.PROCESSING, lease.claimed_by):
+                return current
+            raise Fenced(current) from error
+        old = answer["Attributes"]
+        try:
+            return from_item({**old, **{name: values[name] for name in new}, "version": _next(old["version"])})
+        except UnreadableRow:
+            self._give_back(old, [*new, "version"], claimed_by=values["claimed_by"])
+            raise
+
+    def _give_back(self, old: Item, names: Sequence[str], *, claimed_by: Any) -> None:
+        """Restores what a claim has changed in a row that proved unreadable: it is for a version that can read it, and
+        no attempt was made. If that fails, the row waits for its lease to lapse, one attempt poorer."""
+        kept, gone = [name for name in names if name in old], [name for name in names if name not in old]
+        sets = ", ".join(f"#{name} = :{name}" for name in kept)
+        with suppress(ClientError, Retryable), retryable("giving back the image row"):
+            self._client.update_item(
+                TableName=self._table_name,
+                Key={"image_id": old["image_id"]},
+                UpdateExpression=f"SET {sets}" + (f" REMOVE {', '.join(f'#{name}' for name in gone)}" if gone else ""),
+                ConditionExpression="#claimed_by = :mine",
+                ExpressionAttributeNames={f"#{name}": name for name in names},
+                ExpressionAttributeValues={":mine": claimed_by, **{f":{name}": old[name] for name in kept}},
+            )
+
     def _read_back(self, image_id: str, new: Item, changed: set[str]) -> Image:
         # The SDK retries a write whose answer was lost, and the retry fails on what the first attempt wrote. The
         # attempt number and the claim's owner are in every write that they matter for, so a row with exactly what we
@@ -363,6 +441,10 @@ def _pages(pages: Iterable[Any], doing: str) -> Iterator[Any]:
         if page is None:
             return
         yield page
+
+
+def _next(version: Any) -> Any:
+    return {"N": str(int(version["N"]) + 1)}
 
 
 def _newest_key(tenant_id: str, cursor: Cursor) -> Item:

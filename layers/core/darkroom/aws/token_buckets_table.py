@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.tenants import Allowance
-from darkroom.domain.token_bucket import Microseconds, Take, interval_of, latest_tat
+from darkroom.domain.token_bucket import Microseconds, Take, grant, interval_of, latest_tat
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -31,34 +31,36 @@ class TokenBucketsTable:
         self._table_name = table_name
         self._stood: dict[str, Microseconds] = {}
 
-    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds) -> Take:
-        interval, latest = interval_of(allowance), latest_tat(allowance, now)
+    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds, wanted: int = 1) -> Take:
+        interval = interval_of(allowance)
         # Later than any instant that this write can leave behind.
-        forget_at = (latest + interval) // 1_000_000 + _FORGET_AFTER_SECONDS
-        values = {":interval": interval, ":now": now, ":forget_at": forget_at}
+        forget_at = (latest_tat(allowance, now) + interval) // 1_000_000 + _FORGET_AFTER_SECONDS
         # Predicts which of the two writes will succeed: without other knowledge, that of a tenant with few requests.
-        is_in_use = self._stood.get(tenant_id, 0) > now
+        stood, is_read = self._stood.get(tenant_id), False
         for _ in range(_WRITES):
-            if is_in_use:
+            tokens = grant(stood, allowance, now, wanted)
+            if tokens == 0 and is_read:
+                return self._remember(tenant_id, Take(tokens=0, tat=stood or now))
+            tokens = max(tokens, 1)
+            values = {":taken": tokens * interval, ":now": now, ":forget_at": forget_at}
+            if stood is not None and stood > now:
                 # Concurrent requests all add to it, and none loses a race.
-                stood = self._update(
+                is_written, stood = self._update(
                     tenant_id,
-                    "SET tat = tat + :interval, forget_at = :forget_at",
+                    "SET tat = tat + :taken, forget_at = :forget_at",
                     "tat > :now AND tat <= :latest",
-                    values | {":latest": latest},
+                    values | {":latest": latest_tat(allowance, now, tokens)},
                 )
             else:
-                stood = self._update(
+                is_written, stood = self._update(
                     tenant_id,
-                    "SET tat = :now + :interval, forget_at = :forget_at",
+                    "SET tat = :now + :taken, forget_at = :forget_at",
                     "attribute_not_exists(tat) OR tat <= :now",
                     values,
                 )
-            if isinstance(stood, Take):
-                return self._remember(tenant_id, stood)
-            if stood is not None and stood > latest:
-                return self._remember(tenant_id, Take(is_taken=False, tat=stood))
-            is_in_use = stood is not None and stood > now
+            if is_written:
+                return self._remember(tenant_id, Take(tokens=tokens, tat=stood or now))
+            is_read = True
         raise Retryable(f"the bucket of {tenant_id} changed under every attempt")
 
     def _remember(self, tenant_id: str, take: Take) -> Take:
@@ -69,8 +71,8 @@ class TokenBucketsTable:
 
     def _update(
         self, tenant_id: str, expression: str, condition: str, values: dict[str, int]
-    ) -> Take | Microseconds | None:
-        """Returns the token that was taken; or, if the condition did not hold, the stored instant, if any."""
+    ) -> tuple[bool, Microseconds | None]:
+        """Returns whether the condition held, and the instant that is stored now, if any."""
         try:
             with retryable("taking a token"):
                 answer = self._client.update_item(
@@ -86,5 +88,5 @@ class TokenBucketsTable:
             if code_of(error) != "ConditionalCheckFailedException":
                 raise
             stood = error.response.get("Item", {}).get("tat", {})  # type: ignore[attr-defined]
-            return int(stood["N"]) if "N" in stood else None
-        return Take(is_taken=True, tat=int(answer["Attributes"]["tat"]["N"]))
+            return False, int(stood["N"]) if "N" in stood else None
+        return True, int(answer["Attributes"]["tat"]["N"])

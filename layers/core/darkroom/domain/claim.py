@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from darkroom.domain.image import Attempt, DeadLetterState, Image, Status, has_expired, lease_lapsed
 from darkroom.domain.instants import Milliseconds
@@ -13,6 +13,35 @@ from darkroom.domain.transitions import expire, give_up, transition
 
 REMEMBERED_ATTEMPTS = 10
 """How many attempts a row describes: those of its last two runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """What a claim at `now` asks for: until `lease_until` nobody else takes the image up, and until `not_before` nobody
+    does even if its worker dies. `claimed_by` names the one delivery, `request_id` the request that it came in. At
+    `due_at` the sweeper looks at the image."""
+
+    claimed_by: str
+    request_id: str
+    now: Milliseconds
+    lease_until: Milliseconds
+    not_before: Milliseconds
+    due_at: Milliseconds
+
+    def fields(self, attempt: int) -> dict[str, Any]:
+        """What a claim writes into the row, besides its status and the description of the attempt."""
+        return {
+            "attempt": attempt,
+            "lease_until": self.lease_until,
+            "not_before": self.not_before,
+            "claimed_by": self.claimed_by,
+            "due_at": self.due_at,
+            "rescues": 0,
+        }
+
+    def attempt(self, run: int, number: int) -> Attempt:
+        """The description of the attempt that begins with the claim."""
+        return Attempt(run=run, number=number, request_id=self.request_id, started_at=self.now)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,26 +87,15 @@ class Redriven:
     image: Image
 
 
-def claim(
-    image: Image,
-    message: Message,
-    *,
-    now: Milliseconds,
-    claimed_by: str,
-    request_id: str,
-    lease_until: Milliseconds,
-    not_before: Milliseconds,
-    due_at: Milliseconds,
-) -> Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo:
+def claim(image: Image, message: Message, lease: Lease) -> Claim | GiveUp | Expire | Redriven | TooEarly | NothingToDo:
     """Decides what a delivery of `message` may do with the current row.
 
     A claim is allowed from `scheduled` and `pending` once `process_at` has come, unless `expires_at` has too, and from
     `processing` once the lease has lapsed; after the first attempt only once the row's `not_before` has come, because a
     copy of the message may come at any time; and always only for the row's current schedule. A message of an earlier
     run counts like one of this run, because a replay moves such messages back from the dead letters.
-
-    `not_before` is when the attempt after this one may begin if this one's worker dies.
     """
+    now = lease.now
     if (message.tenant_id, message.lane, message.schedule) != (image.tenant_id, image.lane, image.schedule):
         return NothingToDo(reason="stale")
     if message.run > image.run:
@@ -102,15 +120,16 @@ def claim(
         image=transition(
             image,
             Status.PROCESSING,
-            attempt=image.attempt + 1,
-            lease_until=lease_until,
-            not_before=not_before,
-            claimed_by=claimed_by,
-            due_at=due_at,
-            rescues=0,
-            attempts=(
-                *image.attempts,
-                Attempt(run=image.run, number=image.attempt + 1, request_id=request_id, started_at=now),
-            )[-REMEMBERED_ATTEMPTS:],
+            **lease.fields(image.attempt + 1),
+            attempts=(*image.attempts, lease.attempt(image.run, image.attempt + 1))[-REMEMBERED_ATTEMPTS:],
         )
     )
+
+
+def claim_unseen(image: Image, message: Message, lease: Lease) -> Image | None:
+    """The row after a claim that was written without having read it, as `Images.claim_unseen` does; None if the row
+    has to be read first, because it does not await the very first attempt at it."""
+    is_untouched = image.attempt == 0 and not image.attempts and image.run == message.run
+    is_untouched = is_untouched and image.not_before is None and image.dead_letter is None
+    decision = claim(image, message, lease)
+    return decision.image if is_untouched and isinstance(decision, Claim) else None

@@ -20,24 +20,42 @@ def interval_of(allowance: Allowance) -> int:
     return -(-1_000_000 // allowance.requests_per_second)
 
 
-def latest_tat(allowance: Allowance, now: Microseconds) -> Microseconds:
-    """The furthest ahead that the stored instant may be for a request to still get a token."""
-    return now + (allowance.burst - 1) * interval_of(allowance)
+def latest_tat(allowance: Allowance, now: Microseconds, tokens: int = 1) -> Microseconds:
+    """The furthest ahead that the stored instant may be for a request to still get so many tokens.
+
+    The bucket gives its last token, but several at once only while half of it is left after that: what one process
+    holds in reserve is then never what another one's request is refused for.
+    """
+    left = 0 if tokens == 1 else -(-allowance.burst // 2)
+    return now + (allowance.burst - left - tokens) * interval_of(allowance)
+
+
+def grant(tat: Microseconds | None, allowance: Allowance, now: Microseconds, wanted: int) -> int:
+    """How many tokens the bucket with that stored instant gives to one who wants so many: all, one, or none. None as an
+    instant is a bucket that was never used."""
+    stands = max(tat or 0, now)
+    return next((tokens for tokens in (wanted, 1) if stands <= latest_tat(allowance, now, tokens)), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Take:
-    """The result of asking for a token: whether there was one, and the stored instant afterwards."""
+    """The result of asking for tokens: how many there were, and the stored instant afterwards."""
 
-    is_taken: bool
+    tokens: int
     tat: Microseconds
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether the request may go on."""
+        return self.tokens > 0
 
-def take(tat: Microseconds | None, allowance: Allowance, now: Microseconds) -> Take:
-    """Takes a token from the bucket with that stored instant; None is a bucket that was never used."""
-    if tat is not None and tat > latest_tat(allowance, now):
-        return Take(is_taken=False, tat=tat)
-    return Take(is_taken=True, tat=max(tat or 0, now) + interval_of(allowance))
+
+def take(tat: Microseconds | None, allowance: Allowance, now: Microseconds, wanted: int = 1) -> Take:
+    """Takes tokens from the bucket with that stored instant; None is a bucket that was never used."""
+    tokens = grant(tat, allowance, now, wanted)
+    if tokens == 0:
+        return Take(tokens=0, tat=tat or now)
+    return Take(tokens=tokens, tat=max(tat or 0, now) + tokens * interval_of(allowance))
 
 
 def tokens_left(tat: Microseconds, allowance: Allowance, now: Microseconds) -> int:

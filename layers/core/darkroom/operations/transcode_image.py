@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from darkroom.domain.claim import Claim, Expire, GiveUp, NothingToDo, Redriven, TooEarly, claim
+from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.errors import ORIGINAL_MISSING, NeedsOperator, Rejected, Retryable
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.image import Cause, Image, Status, Variant
@@ -193,21 +193,26 @@ def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
 
 def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | Finished | Early:
     now = ports.clock()
-    before = ports.images.get(delivery.message.image_id)
+
+    def lease_for(attempt: int) -> Lease:
+        lease_until = delivery.deadline + LEASE_MARGIN_SECONDS * 1000
+        backoff_seconds = 0 if attempt >= MAX_ATTEMPTS else RetryPolicy().delay_seconds(attempt, unit_random)
+        return Lease(
+            claimed_by=delivery.receipt,
+            request_id=delivery.request_id,
+            now=now,
+            lease_until=lease_until,
+            not_before=lease_until + backoff_seconds * 1000,
+            due_at=now + (ports.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
+        )
+
+    try:
+        return Claim(image=ports.images.claim_unseen(delivery.message, lease_for(1)))
+    except Fenced as seen:
+        before = seen.current
     if before is None:
         return Finished(image=None, reason="gone")
-    attempt, lease_until = before.attempt + 1, delivery.deadline + LEASE_MARGIN_SECONDS * 1000
-    backoff_seconds = 0 if attempt >= MAX_ATTEMPTS else RetryPolicy().delay_seconds(attempt, unit_random)
-    decision = claim(
-        before,
-        delivery.message,
-        now=now,
-        claimed_by=delivery.receipt,
-        request_id=delivery.request_id,
-        lease_until=lease_until,
-        not_before=lease_until + backoff_seconds * 1000,
-        due_at=now + (ports.visibility_seconds + REDELIVERY_MARGIN_SECONDS) * 1000,
-    )
+    decision = claim(before, delivery.message, lease_for(before.attempt + 1))
     match decision:
         case NothingToDo(reason=reason):
             return Finished(image=before, reason=reason)

@@ -19,11 +19,14 @@ def wire() -> tuple[Ports, Edge]:
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
-        load_shedder=load_shedder_of(settings),
+        load_shedder=load_shedder_of(settings, dynamodb, clients.sqs_client()),
         clock=clock,
         randomness=randomness,
         max_bytes=settings.max_file_bytes,
     )
     return ports, edge_of(
-        settings, OutputsBucket(s3, settings.outputs_bucket), circuits.of_dynamodb(dynamodb, settings.images_table)
+        settings,
+        dynamodb,
+        OutputsBucket(s3, settings.outputs_bucket),
+        circuits.of_dynamodb(dynamodb, settings.images_table),
     )

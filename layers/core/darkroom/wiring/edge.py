@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from darkroom.aws import circuits, clients
 from darkroom.aws.queues import LaneDepths
@@ -14,6 +15,10 @@ from darkroom.operations.take_token import Ports as RateLimitPorts
 from darkroom.ports import Outputs
 from darkroom.settings import LoadSheddingSettings
 from darkroom.wiring.runtime import clock
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +34,21 @@ class Edge:
     require_healthy: Callable[[], None]
 
 
-def edge_of(settings: LoadSheddingSettings, outputs: Outputs, *needed: circuits.Circuit) -> Edge:
+def edge_of(
+    settings: LoadSheddingSettings, dynamodb: DynamoDBClient, outputs: Outputs, *needed: circuits.Circuit
+) -> Edge:
     """The surroundings of a handler that begins nothing while one of the `needed` stores does not answer."""
-    # With its own client: a tenant that is throttled at its own bucket must not open everybody's circuit.
-    token_buckets = TokenBucketsTable(clients.impatient_dynamodb_client(), settings.token_buckets_table)
+    # Unseen by the circuits: a tenant that is throttled at its own bucket must not open everybody's.
+    token_buckets = TokenBucketsTable(clients.impatient(dynamodb), settings.token_buckets_table)
     rate_limit = RateLimitPorts(token_buckets=token_buckets, clock=clock)
     return Edge(rate_limit=rate_limit, outputs=outputs, require_healthy=circuits.require_all_healthy(*needed))
 
 
-def load_shedder_of(settings: LoadSheddingSettings) -> LoadShedder:
+def load_shedder_of(settings: LoadSheddingSettings, dynamodb: DynamoDBClient, sqs: SQSClient) -> LoadShedder:
     """Decides by the lanes' depths and throughput whether work is accepted."""
     return LoadShedder(
-        depths=LaneDepths(clients.impatient_sqs_client(), settings.queue_urls),
-        throughput=ThroughputTable(clients.impatient_dynamodb_client(), settings.throughput_table),
+        depths=LaneDepths(clients.impatient(sqs), settings.queue_urls),
+        throughput=ThroughputTable(clients.impatient(dynamodb), settings.throughput_table),
         clock=clock,
         service=settings.service,
     )

@@ -13,7 +13,7 @@ from darkroom.wiring.runtime import clock
 def wire() -> Ports:
     """The ports of `read_image` and `list_images`, from the function's environment."""
     settings = ReadImageSettings.read()
-    dynamodb, s3 = clients.dynamodb_client(), clients.impatient_s3_client()
+    dynamodb, s3 = clients.dynamodb_client(), clients.impatient(clients.s3_client())
     circuits.of_dynamodb(dynamodb, settings.images_table)
     circuits.of_s3(s3, settings.outputs_bucket)
     return Ports(

@@ -20,8 +20,8 @@ def wire() -> tuple[Ports, Edge]:
         images=ImagesTable(dynamodb, settings.images_table),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
-        load_shedder=load_shedder_of(settings),
+        load_shedder=load_shedder_of(settings, dynamodb, sqs),
         clock=clock,
     )
     outputs = OutputsBucket(clients.s3_client(), settings.outputs_bucket)
-    return ports, edge_of(settings, outputs, circuits.of_dynamodb(dynamodb, settings.images_table))
+    return ports, edge_of(settings, dynamodb, outputs, circuits.of_dynamodb(dynamodb, settings.images_table))

@@ -21,13 +21,14 @@ def wire() -> tuple[Ports, Edge]:
         originals=OriginalsBucket(s3, settings.originals_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
-        load_shedder=load_shedder_of(settings),
+        load_shedder=load_shedder_of(settings, dynamodb, sqs),
         clock=clock,
         randomness=randomness,
         input_formats=settings.input_formats,
     )
     return ports, edge_of(
         settings,
+        dynamodb,
         OutputsBucket(s3, settings.outputs_bucket),
         circuits.of_dynamodb(dynamodb, settings.images_table),
         circuits.of_s3(s3, settings.outputs_bucket),

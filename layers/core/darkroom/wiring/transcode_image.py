@@ -58,7 +58,7 @@ def wire() -> tuple[Ports, LaneWorker]:
         service=settings.service,
         visibility_seconds=settings.visibility_seconds,
     )
-    throughput = ThroughputTable(clients.impatient_dynamodb_client(), settings.throughput_table)
+    throughput = ThroughputTable(clients.impatient(dynamodb), settings.throughput_table)
     return ports, LaneWorker(
         sqs=clients.sqs_client(),
         queue_urls=settings.queue_urls,

@@ -31,7 +31,7 @@ def tree_of(commit: str) -> Path:
         _git(ROOT, "clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(unfinished))
         _git(unfinished, "checkout", "--quiet", sha)
         unfinished.rename(tree)
-    subprocess.run(["make", "--silent", "setup"], cwd=tree, env=_environment(tree), check=True)
+    subprocess.run(["make", "--silent", "setup"], cwd=tree, env=environment_of(tree), check=True)
     return tree
 
 
@@ -40,11 +40,12 @@ def build(tree: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     python = tree / ".darkroom" / "venvs" / "dev" / "bin" / "python"
-    subprocess.run([python, "-c", _BUILD, folder], cwd=tree, env=_environment(tree), check=True)
+    subprocess.run([python, "-c", _BUILD, folder], cwd=tree, env=environment_of(tree), check=True)
     return folder / "template.yaml"
 
 
-def _environment(tree: Path) -> dict[str, str]:
+def environment_of(tree: Path) -> dict[str, str]:
+    """The environment of a process that runs in that tree."""
     own = {"PYTHONPATH": "tools:layers/core:.", "PYTHONPYCACHEPREFIX": str(tree / ".darkroom" / "bytecode")}
     return {**os.environ, **own}
 

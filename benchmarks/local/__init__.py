@@ -1,0 +1,1 @@
+"""How quickly the local stack answers, develops and starts."""

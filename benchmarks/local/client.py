@@ -1,0 +1,76 @@
+"""A client of the local stack's API that measures what its user would."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+_LOOK_SECONDS = 0.02
+_PATIENCE_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Sent:
+    """An accepted photo: when its request began, how long its answer took, and its id; in seconds."""
+
+    began: float
+    answered_after: float
+    image_id: str
+
+
+class Client:
+    """One kept-alive connection to the API."""
+
+    def __init__(self, api_url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(api_url).netloc, timeout=60)
+
+    def send(self, photo: bytes) -> Sent:
+        """Uploads a photo. Raises RuntimeError if it is not accepted."""
+        began = time.perf_counter()
+        status, body = self._ask("POST", "/images", photo)
+        answered_after = time.perf_counter() - began
+        if status != HTTPStatus.ACCEPTED:
+            raise RuntimeError(f"the upload was not accepted: {status} {body[:500]!r}")
+        return Sent(began, answered_after, json.loads(body)["id"])
+
+    def done_after(self, sent: Sent, *, look_seconds: float = _LOOK_SECONDS) -> float:
+        """Waits until the photo is done; how many seconds after its request began that was."""
+        while (waited := time.perf_counter() - sent.began) < _PATIENCE_SECONDS:
+            status, body = self._ask("GET", f"/images/{sent.image_id}/status")
+            state = json.loads(body).get("status") if status == HTTPStatus.OK else str(status)
+            if state == "done":
+                return time.perf_counter() - sent.began
+            if state not in ("pending", "processing"):
+                raise RuntimeError(f"the photo did not become done: {body[:500]!r}")
+            time.sleep(look_seconds)
+        raise TimeoutError(f"{sent.image_id} was not done after {waited:.0f} s")
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        headers = {} if body is None else {"Content-Type": "image/jpeg"}
+        self._connection.request(method, path, body=body, headers=headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read()
+
+
+def rate(api_url: str, photo: bytes, *, count: int, concurrency: int) -> float:
+    """Photos per second: `count` of them are sent by so many senders, and the last one is done."""
+
+    def send_some(number: int) -> list[Sent]:
+        client = Client(api_url)
+        return [client.send(photo) for _ in range(number)]
+
+    shares: Sequence[int] = [len(range(first, count, concurrency)) for first in range(concurrency)]
+    began = time.perf_counter()
+    with ThreadPoolExecutor(concurrency) as senders:
+        sent = [one for some in senders.map(send_some, shares) for one in some]
+    client = Client(api_url)
+    # One after the other: looking at all of them would take the processors from the workers.
+    for one in sent:
+        client.done_after(one, look_seconds=0.1)
+    return count / (time.perf_counter() - began)
