@@ -1,6 +1,7 @@
 """The settings of each function; the only reader of the environment.
 
-Not with pydantic: importing it and making the models takes a quarter of the authorizer's cold start.
+Not with pydantic: importing it and making the models takes a quarter of the authorizer's cold start. Nor as
+dataclasses, which compile code for each class: a function needs one of these, and imports all of them.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Literal, Self, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, Self, dataclass_transform, get_args
 
 from darkroom.domain.lanes import LANES, Lane, lanes_with
 from darkroom.domain.limits import STANDARD_INPUT_FORMATS, InputFormat, Limits
@@ -23,15 +24,38 @@ type Parse = Callable[[str], Any]
 """Makes a value of a variable's text; raises ValueError with what is wrong."""
 
 
-def setting(parse: Parse = str, *, default: Any = MISSING, of_each_lane: str | None = None) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class _Setting:
+    """How the value of a field is read; the default is `_REQUIRED` if there is none."""
+
+    parse: Parse
+    default: Any
+    of_each_lane: str | None
+
+
+_REQUIRED = object()
+
+
+def setting(parse: Parse = str, *, default: Any = _REQUIRED, of_each_lane: str | None = None) -> Any:
     """A field whose variable is parsed by `parse`. With `of_each_lane` its value is a mapping, from one variable for
     each lane: the lane's name with that ending, as `FAST_QUEUE_URL`."""
-    return field(default=default, metadata={"parse": parse, "ending": of_each_lane})
+    return _Setting(parse=parse, default=default, of_each_lane=of_each_lane)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
 class Settings:
     """Settings named like the environment variables, in lower case, except those of each lane."""
+
+    def __init__(self, **values: Any) -> None:
+        defaults = {name: one.default for name, one in self._fields() if one.default is not _REQUIRED}
+        vars(self).update(defaults | values)
+
+    @classmethod
+    def _fields(cls) -> Iterator[tuple[str, _Setting]]:
+        names = dict.fromkeys(name for kind in reversed(cls.__mro__) for name in vars(kind).get("__annotations__", {}))
+        for name in names:
+            stated = getattr(cls, name, _REQUIRED)
+            yield name, stated if isinstance(stated, _Setting) else setting(default=stated)
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -49,13 +73,12 @@ class Settings:
                 problems.append(f"{variable}: {error}")
                 return None
 
-        for each in fields(cls):
-            parse, ending = each.metadata.get("parse", str), each.metadata.get("ending")
-            variable = each.name.upper()
+        for name, one in cls._fields():
+            variable, ending = name.upper(), one.of_each_lane
             if ending is not None:
-                values[each.name] = {lane: parsed(f"{lane}_{ending}".upper(), parse) for lane in LANES}
-            elif variable in environment or each.default is MISSING:
-                values[each.name] = parsed(variable, parse)
+                values[name] = {lane: parsed(f"{lane}_{ending}".upper(), one.parse) for lane in LANES}
+            elif variable in environment or one.default is _REQUIRED:
+                values[name] = parsed(variable, one.parse)
         if problems:
             raise MissingSettings(f"{cls.__name__}: {'; '.join(problems)}. Set them in template.yaml.")
         return cls(**values)
@@ -116,7 +139,6 @@ type Access = Literal["anonymous", "iam", "keys", "jwt"]
 """Which credential callers use: the template's parameter of that name."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class AccessSettings(Settings):
     """Whose requests the API answers: `access` is the credential that the gateway has checked, and the claims of a
     token name its tenant and tier."""
@@ -126,14 +148,12 @@ class AccessSettings(Settings):
     jwt_tier_claim: str = "tier"
 
 
-@dataclass(frozen=True, kw_only=True)
 class LaneSettings(Settings):
     """The lanes' queues."""
 
     queue_urls: Mapping[str, str] = setting(of_each_lane="QUEUE_URL")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConcurrencySettings(Settings):
     """The most workers of each lane: `MaximumConcurrency` of its event source."""
 
@@ -145,14 +165,12 @@ class ConcurrencySettings(Settings):
         return lanes_with(self.concurrency)
 
 
-@dataclass(frozen=True, kw_only=True)
 class QueueSettings(LaneSettings):
     """The lanes' queues, and the queue of messages to be held."""
 
     hold_queue_url: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class InputSettings(Settings):
     """Which formats are accepted: `extra_input_formats` in addition to the standard ones."""
 
@@ -167,7 +185,6 @@ class InputSettings(Settings):
 _DEFAULTS = Limits()
 
 
-@dataclass(frozen=True, kw_only=True)
 class LimitSettings(InputSettings):
     """The limits of an original, each of which the environment may change."""
 
@@ -200,14 +217,12 @@ class LimitSettings(InputSettings):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuthorizeRequestSettings(Settings):
     """What `authorize_request` needs."""
 
     tenants_table: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
     """What decides whether work is accepted."""
 
@@ -215,7 +230,6 @@ class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
     throughput_table: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings):
     """What `submit_image` needs."""
 
@@ -224,7 +238,6 @@ class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings):
     outputs_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class BeginUploadSettings(LoadSheddingSettings):
     """What `begin_upload` needs; `max_file_bytes` is the largest file that may be announced."""
 
@@ -234,7 +247,6 @@ class BeginUploadSettings(LoadSheddingSettings):
     max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AcceptUploadSettings(QueueSettings, InputSettings):
     """What `accept_upload` needs."""
 
@@ -244,7 +256,6 @@ class AcceptUploadSettings(QueueSettings, InputSettings):
     upload_queue_url: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class TranscodeImageSettings(LaneSettings, ConcurrencySettings, LimitSettings):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 
@@ -256,7 +267,6 @@ class TranscodeImageSettings(LaneSettings, ConcurrencySettings, LimitSettings):
     visibility_seconds: int = setting(whole(1))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReadImageSettings(Settings):
     """What `read_image` needs."""
 
@@ -264,14 +274,12 @@ class ReadImageSettings(Settings):
     outputs_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class DeadLetterSettings(Settings):
     """The dead-letter queues, by the name of the lane or purpose of each."""
 
     dead_letter_queues: Mapping[str, str] = setting(pairs)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings):
     """What `sweep_due_images` needs."""
 
@@ -283,7 +291,6 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     upload_queue_url: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ArchiveDeadLettersSettings(DeadLetterSettings):
     """What `archive_dead_letters` needs."""
 
@@ -291,14 +298,12 @@ class ArchiveDeadLettersSettings(DeadLetterSettings):
     archive_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class DeleteImageSettings(Settings):
     """What `delete_image` needs."""
 
     images_table: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class RescheduleImageSettings(LoadSheddingSettings, QueueSettings):
     """What `reschedule_image` needs."""
 
@@ -306,7 +311,6 @@ class RescheduleImageSettings(LoadSheddingSettings, QueueSettings):
     outputs_bucket: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class HoldImagesSettings(LaneSettings):
     """What `hold_images` needs; `hold_state_machine` is the ARN of the machine that holds a batch."""
 
@@ -314,7 +318,6 @@ class HoldImagesSettings(LaneSettings):
     hold_state_machine: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReleaseImagesSettings(QueueSettings, ConcurrencySettings):
     """What `release_images` needs."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 from botocore.exceptions import IncompleteReadError
+from botocore.loaders import Loader
 from botocore.session import Session, get_session
 
 from darkroom.domain.errors import Retryable
@@ -75,11 +76,20 @@ _LAST_CALLS = frozenset({"UpdateItem", "ChangeMessageVisibility"})
 """The calls that secure an image whatever came before: its row's last write, and when its message comes back."""
 
 
+class _Loader(Loader):
+    """Knows which services are used here: botocore would list the folders of 400 to see whether these are there."""
+
+    def list_available_services(self, type_name: str) -> list[str]:
+        return ["dynamodb", "s3", "sqs", "stepfunctions"]
+
+
 @cache
 def _session() -> Session:
     # Not boto3's, which is twice as large: no resource and no managed transfer is used here. Clients of one session
     # share what botocore has loaded.
-    return get_session()
+    session = get_session()
+    session.register_component("data_loader", _Loader())
+    return session
 
 
 def _client(service: str, config: Config) -> Any:
