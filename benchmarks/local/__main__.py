@@ -102,7 +102,7 @@ def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.
         for _ in range(WARM_PHOTOS):
             sent = client.send(small)
             posts.append(sent.answered_after * 1000)
-            done.append(client.done_after(sent, look_seconds=0.005) * 1000)
+            done.append(client.done_after(sent, look_seconds=0.02) * 1000)
         found |= {"post": median(posts), "done": median(done)}
         time.sleep(REST_SECONDS)
         process = supervisor(State(folder=state)) or 0

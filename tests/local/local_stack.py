@@ -102,7 +102,7 @@ class LocalStack(stacks.running.LocalStack):
         """Reuse the packages that another state folder downloaded, so that a start takes seconds."""
         lender = lender or next(filter(_downloaded, LENDERS), None)
         if lender is not None:
-            for name in (".aws-sam", "build.toml", "cache", "downloaded"):
+            for name in (".aws-sam", "build.toml", "cache", "downloaded", "layers"):
                 source, target = lender / "sam" / name, self.state / "sam" / name
                 if not source.exists():  # an earlier version left it out
                     continue

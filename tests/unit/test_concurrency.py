@@ -14,12 +14,12 @@ GIB = 1024**3
 @pytest.mark.parametrize(
     ("cores", "memory_gib", "expected"),
     [
-        (2, 24, Bounds(function=16, account=96)),
-        (2, 4, Bounds(function=8, account=16)),
-        (4, 8, Bounds(function=16, account=32)),
-        (8, 16, Bounds(function=32, account=64)),
-        (16, 64, Bounds(function=128, account=256)),
-        (1, 1, Bounds(function=4, account=8)),
+        (2, 24, Bounds(function=16, account=96, by_queues=2)),
+        (2, 4, Bounds(function=8, account=16, by_queues=2)),
+        (4, 8, Bounds(function=16, account=32, by_queues=4)),
+        (8, 16, Bounds(function=32, account=64, by_queues=8)),
+        (16, 64, Bounds(function=128, account=256, by_queues=16)),
+        (1, 1, Bounds(function=4, account=8, by_queues=1)),
     ],
 )
 def test_a_machines_cores_and_memory_bound_a_function_and_the_account(
@@ -29,8 +29,8 @@ def test_a_machines_cores_and_memory_bound_a_function_and_the_account(
 
 
 def test_a_chosen_bound_leaves_the_account_room_for_another_function() -> None:
-    assert bounds_of(cores=2, memory_bytes=4 * GIB, function=2) == Bounds(function=2, account=16)
-    assert bounds_of(cores=2, memory_bytes=4 * GIB, function=100) == Bounds(function=100, account=200)
+    assert bounds_of(cores=2, memory_bytes=4 * GIB, function=2) == Bounds(function=2, account=16, by_queues=2)
+    assert bounds_of(cores=2, memory_bytes=4 * GIB, function=100) == Bounds(function=100, account=200, by_queues=100)
 
 
 @pytest.mark.parametrize(

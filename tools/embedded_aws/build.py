@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import time
@@ -78,11 +79,11 @@ def _downloads_never_half(folder: Path) -> Iterator[None]:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """A fingerprint that changes when one of the files or its path changes."""
+    """A fingerprint that changes when one of the files or its path in the checkout changes."""
     digest = hashlib.sha256()
     for file in files:
         content = file.read_bytes()
-        digest.update(f"{file}\0{len(content)}\0".encode() + content)
+        digest.update(f"{os.path.relpath(file, paths.ROOT)}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 

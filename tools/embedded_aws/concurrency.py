@@ -14,20 +14,25 @@ _PROCESS_BYTES = 128 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """The maximum number of concurrent invocations: of one function, and of all functions together."""
+    """The maximum number of concurrent invocations: of one function, of all functions together, and of one function by
+    queues."""
 
     function: int
     account: int
+    by_queues: int
 
 
 def bounds_of(*, cores: int, memory_bytes: int, function: int | None = None) -> Bounds:
     """Return the bounds of a machine: 8 invocations of a function per core, limited to the processes that fit into a
-    quarter of the memory; for all functions together, half of the memory. `function` replaces the first.
+    quarter of the memory; for all functions together, half of the memory; by queues, one per core, because nobody waits
+    for an answer and each further process would only take time from the others. `function` replaces the first and the
+    last.
     """
     processes = memory_bytes // _PROCESS_BYTES
+    by_queues = cores if function is None else function
     if function is None:
         function = max(_FEWEST, min(_PER_CORE * cores, processes // 4))
-    return Bounds(function=function, account=max(2 * function, processes // 2))
+    return Bounds(function=function, account=max(2 * function, processes // 2), by_queues=by_queues)
 
 
 def share(wanted: int, *, wanted_together: int, bound: int) -> int:

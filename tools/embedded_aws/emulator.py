@@ -1,6 +1,6 @@
 """What the corrections know about the emulator that they correct."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,3 +15,4 @@ class Emulator:
     clock: Mapping[str, str] = field(default_factory=dict)  # variables that make functions' clocks move with it
     concurrency: int | None = None  # per function; None: derived from the machine
     idle_seconds: float = 300  # after which a function's process is stopped
+    initialised_ahead: Sequence[str] = ()  # logical ids of functions

@@ -1,4 +1,5 @@
-"""Remembers which layers the emulator has, so that a redeployment builds and uploads only what changed.
+"""Keeps the layers that were deployed, so that a deployment, also to the next emulator, builds and packs only what
+changed.
 
 Copying, packing and comparing 66 MB of third-party packages takes most of a deployment, and they rarely change.
 """
@@ -7,9 +8,10 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import boto3
 import yaml
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """The inputs of the layers at one moment: the folder of each, and the files that define its build."""
+    """The inputs of the layers at one moment: the folder of each in `layers`, and the files that define its build."""
 
     instructions: str
     folders: dict[str, str]
@@ -36,7 +38,7 @@ class Sources:
         folders = [folder for folder in (paths.ROOT / "layers").iterdir() if folder.is_dir()]
         return cls(
             instructions=fingerprint([paths.TEMPLATE, paths.SAMCONFIG, *pins]),
-            folders={str(folder): fingerprint(_files(folder)) for folder in folders},
+            folders={folder.name: fingerprint(_files(folder)) for folder in folders},
         )
 
 
@@ -60,7 +62,7 @@ class DeployedLayers:
     def read(cls, state: State) -> DeployedLayers:
         """The layers of the last deployment; none before the first."""
         try:
-            document = json.loads(state.deployed_layers.read_bytes())
+            document = json.loads(_record(state).read_bytes())
         except FileNotFoundError:
             return cls(instructions="", layers={})
         layers = {name: DeployedLayer(**layer) for name, layer in document["layers"].items()}
@@ -77,18 +79,55 @@ class DeployedLayers:
         }
 
     def write_after(self, state: State, sources: Sources, built_template: Path) -> None:
-        """Add the layers that were built from `sources` and are now deployed."""
+        """Add the layers that were built from `sources` and are now deployed, and keep their archives."""
         # Next to the build's folder SAM CLI records which layer it built from which folder.
         built = tomllib.loads((built_template.parent.parent / "build.toml").read_text())["layer_build_definitions"]
         resources = deployed_template(boto3.client("cloudformation"))["Resources"]
         layers = {name: layer for name, layer in self.layers.items() if name in self.unchanged(sources)}
         for definition in built.values():
-            name, folder = definition["layer_name"], definition["codeuri"]
-            if folder in sources.folders:
+            name, folder = definition["layer_name"], Path(definition["codeuri"]).name
+            if folder in sources.folders and name not in layers:
                 uri = resources[name]["Properties"]["ContentUri"]
                 layers[name] = DeployedLayer(folder=folder, fingerprint=sources.folders[folder], uri=uri)
+                state.layers.mkdir(parents=True, exist_ok=True)
+                _replace(_archive(state, name), _object(uri).get()["Body"].read())
         now = DeployedLayers(instructions=sources.instructions, layers=layers)
-        state.deployed_layers.write_text(json.dumps(asdict(now), indent=2))
+        _replace(_record(state), json.dumps(asdict(now), indent=2).encode())
+
+
+def restore(state: State) -> None:
+    """Give a new emulator the bucket of deployments, with the archives that were kept."""
+    boto3.client("s3").create_bucket(Bucket=_bucket())
+    kept = DeployedLayers.read(state)
+    layers = {name: layer for name, layer in kept.layers.items() if _archive(state, name).exists()}
+    for name, layer in layers.items():
+        _object(layer.uri).put(Body=_archive(state, name).read_bytes())
+    if layers != kept.layers:
+        _replace(_record(state), json.dumps(asdict(replace(kept, layers=layers)), indent=2).encode())
+
+
+def _bucket() -> str:
+    name: str = tomllib.loads(paths.SAMCONFIG.read_text())["local"]["deploy"]["parameters"]["s3_bucket"]
+    return name
+
+
+def _object(uri: str) -> Any:
+    place = urlsplit(uri)
+    return boto3.resource("s3").Object(place.netloc, place.path.removeprefix("/"))
+
+
+def _record(state: State) -> Path:
+    return state.layers / "layers.json"
+
+
+def _archive(state: State, name: str) -> Path:
+    return state.layers / f"{name}.zip"
+
+
+def _replace(file: Path, content: bytes) -> None:
+    unfinished = file.with_name(f"{file.name}.unfinished")
+    unfinished.write_bytes(content)
+    unfinished.replace(file)
 
 
 def deployed_template(cloudformation: Any) -> dict[str, Any]:

@@ -82,9 +82,9 @@ class State:
         return self.folder / "sam"
 
     @property
-    def deployed_layers(self) -> Path:
-        """Records which layers the emulator has; removed with it."""
-        return self.session / "layers.json"
+    def layers(self) -> Path:
+        """The archives of the layers that were deployed last, and a record of them."""
+        return self.sam / "layers"
 
     @property
     def logs(self) -> Path:

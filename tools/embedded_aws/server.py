@@ -30,11 +30,16 @@ from embedded_aws.ministack_internals import internals
 _REGION = "us-east-1"
 _PR_SET_PDEATHSIG = 1
 
+_SWITCH_SECONDS = 0.0005
+"""How long a thread may keep the others waiting: a request passes through several, and each would wait for the default
+of 5 ms whenever another request is worked on."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, or until the parent process dies."""
     options = _parse(arguments)
     _die_with_parent()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     options.ready_file.unlink(missing_ok=True)
     gateway, api = _listen(options.gateway_port), _listen(options.front_port)
     emulator = Emulator(
@@ -44,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         clock={name: os.environ[name] for name in clock.VARIABLES if name in os.environ},
         concurrency=options.concurrency,
         idle_seconds=options.idle_seconds,
+        initialised_ahead=options.initialise,
     )
     _isolate_environment(emulator, port=gateway.getsockname()[1], enforce_iam=options.enforce_iam)
     if not options.stock:
@@ -70,6 +76,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--idle-seconds", type=float, default=300, metavar="S", help="end a function's process that idles for so long"
+    )
+    parser.add_argument(
+        "--initialise",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="start this function as soon as it is deployed (its logical id)",
     )
     parser.add_argument("--stock", action="store_true", help="unmodified MiniStack, without shims and guards")
     parser.add_argument("--without", action="append", default=[], choices=NAMES, metavar="NAME", help="leave one out")

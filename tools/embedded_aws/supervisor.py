@@ -12,7 +12,7 @@ from embedded_aws.build import build
 from embedded_aws.deploy import await_answer, deploy
 from embedded_aws.failures import CommandFailed
 from embedded_aws.first_key import make_first_key
-from embedded_aws.layers import DeployedLayers, Sources
+from embedded_aws.layers import DeployedLayers, Sources, restore
 from embedded_aws.paths import State
 from embedded_aws.processes import Child, Interrupts, run
 from stacks.record import StackRecord, write_record
@@ -25,6 +25,9 @@ KEYS = "keys"
 
 CHOSEN = ("Access", "Encryption")
 """The template parameters that can be chosen here; a redeployment finds them in the outputs."""
+
+_FIRST_PHOTO = ("ReadImageFunction", "SubmitImageFunction", "TranscodeImageFunction", "AuthorizeRequestFunction")
+"""The functions that somebody's first photo would have to wait for."""
 
 _POLL_SECONDS = 0.02
 _SERVE_SECONDS = 0.2
@@ -60,6 +63,7 @@ def local_stack(
             _make_environments(state, interrupts, show)
         with _emulator(state, _options(enforce_iam, concurrency), interrupts, step) as emulator, _published(state):
             environment.write_aws_config(state, emulator.gateway_url)
+            restore(state)
             serving = StackRecord(
                 api_url=emulator.front_url,
                 aws_endpoint_url=emulator.gateway_url,
@@ -156,6 +160,7 @@ def _emulator(state: State, options: list[str], interrupts: Interrupts, step: St
         *(paths.EMULATOR_PYTHON, "-m", "embedded_aws.server"),
         *("--ready-file", state.ready_file, "--data-dir", state.emulator_data),
         *("--function-python", paths.FUNCTION_PYTHON),
+        *(option for function in _FIRST_PHOTO for option in ("--initialise", function)),
         *options,
     ]
     clock.set_ahead(state.clock, 0)

@@ -6,6 +6,7 @@ SHIMS = (
     "http_api_integration",
     "function_isolation",
     "function_concurrency",
+    "initialisation_ahead",
     "throttled_invocations",
     "receipt_handles",
     "dead_letter_redrive",

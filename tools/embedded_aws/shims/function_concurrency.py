@@ -13,7 +13,8 @@ https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 What still differs from AWS: the quota is this machine's (`embedded_aws.concurrency`), not 1,000, and every function
 without a reservation has its own, so no function takes all of it from the others. If the event source mappings of a
 function together want more than it may have, each gets its share and receives no more messages than that: on AWS's
-quota they would not be throttled either.
+quota they would not be throttled either. Queues keep a function as busy as the machine has cores; each has at least one
+invocation at a time, and what is free goes to the one that has messages.
 """
 
 import os
@@ -64,7 +65,7 @@ def _bound(bounds: Bounds) -> None:
 
     replace(lambda_service, "_ACCOUNT_CONCURRENCY_CAP", lambda _: bounds.account)
     replace(lambda_service, "_reserved_concurrency", reserved_or_bound)
-    replace(lambda_service, "_sqs_esm_concurrency", _shared)
+    replace(lambda_service, "_sqs_esm_concurrency", lambda concurrency: _shared(concurrency, bounds))
 
 
 def _use(pool: Pool[Any]) -> None:
@@ -90,10 +91,10 @@ def _use(pool: Pool[Any]) -> None:
         replace(module, "reap_idle_workers", lambda _: lambda: 0)
 
 
-def _shared(concurrency: Any) -> Any:
+def _shared(concurrency: Any, bounds: Bounds) -> Any:
     def shared_concurrency(mapping: dict[str, Any], function: Any, config: dict[str, Any], *queue: Any) -> int:
         siblings = [
-            _workers(other)
+            other
             for other in lambda_service._esms.values()
             if other["FunctionName"] == mapping["FunctionName"]
             and ":sqs:" in other["EventSourceArn"]
@@ -101,7 +102,11 @@ def _shared(concurrency: Any) -> Any:
         ]
         bound = lambda_service._reserved_concurrency(function, config)
         alone: int = concurrency(mapping, function, config, *queue)
-        return min(alone, share(_workers(mapping), wanted_together=sum(siblings), bound=bound))
+        shared = share(_workers(mapping), wanted_together=sum(map(_workers, siblings)), bound=bound)
+        busy: int = sum(
+            lambda_service._esm_inflight.get(other["UUID"], 0) for other in siblings if other is not mapping
+        )
+        return min(alone, shared, max(1, bounds.by_queues - busy))
 
     return shared_concurrency
 

@@ -18,28 +18,30 @@ What still differs from AWS:
 - Memory, /tmp's size and a read-only file system are not enforced.
 """
 
-import array
-import fcntl
 import functools
 import hashlib
+import json
 import os
 import queue
 import secrets
+import select
 import shutil
+import socket
 import socketserver
 import subprocess
 import tempfile
-import termios
 import threading
 import time
 import zipfile
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
@@ -56,7 +58,7 @@ runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
 
 # Lambda ends an execution environment without asking it.
 _END_GRACE_SECONDS = 0.2
-_LOG_DRAIN_SECONDS = 0.25
+_PIPE_BYTES = 65536
 
 lambda_runtime = internals("core.lambda_runtime")
 lambda_service = internals("services.lambda_svc")
@@ -143,12 +145,73 @@ class InitializationFailed(Exception):
 
 
 class RuntimeApiServer(socketserver.ThreadingTCPServer):
-    """The Runtime API of one execution environment, on its own port."""
+    """The Runtime API of one execution environment, on its own port. It waits for connections without polling: many
+    environments are idle for most of their time."""
 
     daemon_threads = True
 
+    def serve_forever(self, poll_interval: float = 0) -> None:
+        """Take connections until `shutdown`."""
+        while True:
+            try:
+                connection, address = self.get_request()
+            except OSError:
+                return
+            self.process_request(connection, address)
+
+    def shutdown(self) -> None:
+        """End `serve_forever`."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log nothing: the client's end of the connection closes whenever an execution environment ends."""
+
+
+class Output:
+    """What a process writes. A thread (`pump`) empties its pipe, so that it never has to wait; `take` returns all that
+    was written before, without waiting for that thread."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._lines: deque[str] = deque(maxlen=lambda_runtime._PROVIDED_LOG_MAX_LINES)
+        self._unfinished = b""
+        self._has_ended = False
+        os.set_blocking(stream.fileno(), False)
+
+    def pump(self) -> None:
+        """Read until the process has closed its end."""
+        readable = select.poll()
+        readable.register(self._stream.fileno(), select.POLLIN)
+        while not self._has_ended:
+            readable.poll()
+            with self._lock:
+                self._read()
+        self._stream.close()
+
+    def take(self) -> str:
+        """Return the lines that have not been taken yet."""
+        with self._lock:
+            if not self._has_ended:
+                self._read()
+            lines = list(self._lines)
+            self._lines.clear()
+        return "\n".join(lines)
+
+    def _read(self) -> None:
+        while (written := self._available()) is not None:
+            if not written:
+                self._has_ended = True
+                return
+            *lines, self._unfinished = (self._unfinished + written).split(b"\n")
+            self._lines.extend(line.decode(errors="replace").rstrip("\r") for line in lines)
+
+    def _available(self) -> bytes | None:
+        try:
+            return os.read(self._stream.fileno(), _PIPE_BYTES)
+        except BlockingIOError:
+            return None
 
 
 class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack publishes no types.
@@ -157,6 +220,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
     def __init__(self, func_name: str, config: dict[str, Any], code_zip: bytes, *, settings: WorkerSettings) -> None:
         super().__init__(func_name, config, code_zip)
         self._settings = settings
+        self._output: Output | None = None
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
         """Run one invocation; a handler that cannot be imported fails it with the runtime client's own error.
@@ -177,11 +241,10 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
         self._discard_tmpdir()
         self._tmpdir = tempfile.mkdtemp(prefix="sandbox-")
         task_root = self._settings.packages.unpack([self.code_zip])
-        log_lines: queue.Queue[str] = queue.Queue(maxsize=lambda_runtime._PROVIDED_LOG_MAX_LINES)
-        generation = self._begin_generation(log_lines)
+        generation = self._begin_generation()
         try:
             self._server = RuntimeApiServer(("127.0.0.1", 0), self._build_handler_class(generation, self._pending))
-            self._server_thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+            self._server_thread = threading.Thread(target=self._server.serve_forever, daemon=True)
             self._server_thread.start()
             self._proc: Any = self._settings.starter.submit(
                 subprocess.Popen,
@@ -194,9 +257,9 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             ).result()
-            self._log_thread = threading.Thread(
-                target=self._pump_output, args=(self._proc.stdout, log_lines), daemon=True
-            )
+            process: Any = self._proc
+            self._output = Output(process.stdout)
+            self._log_thread = threading.Thread(target=self._output.pump, daemon=True)
             self._log_thread.start()
             self._await_init(init_timeout)
         except lambda_runtime.ProvidedInitTimeout:
@@ -211,7 +274,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
             raise InitializationFailed({"errorMessage": str(error), "errorType": "Runtime.ExitError"}, log) from error
         lambda_runtime.logger.info("Lambda worker started for %s (cold start)", self.func_name)
 
-    def _begin_generation(self, log_lines: queue.Queue[str]) -> int:
+    def _begin_generation(self) -> int:
         with self._state_lock:
             self._generation += 1
             self._stopping = False
@@ -222,27 +285,56 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
             self._response_ready.clear()
             self._current_request_id = None
             self._pending: queue.Queue[Any] = queue.Queue(maxsize=1)
-            self._stderr_queue = log_lines
+            self._output = None
             return int(self._generation)
 
     def _build_handler_class(self, generation: int, pending: Any) -> Any:
-        handler = super()._build_handler_class(generation, pending)
-        # One packet for head and body of an answer: two would wait for each other (Nagle and delayed acknowledgement).
-        return type("RuntimeApiHandler", (handler,), {"wbufsize": -1, "disable_nagle_algorithm": True})
+        worker = self
 
-    def _drain_stderr_bounded(self, first_line_wait: float = 0.001, **_: float) -> Any:
-        # The client flushes every line before it posts its response, so all of its output is in the pipe by now.
-        deadline = time.monotonic() + _LOG_DRAIN_SECONDS
-        while self._unread_log_bytes() and time.monotonic() < deadline:
-            time.sleep(0.0005)
-        return super()._drain_stderr_bounded(first_line_wait, idle_confirm=0.001, hard_cap=_LOG_DRAIN_SECONDS)
+        class RuntimeApiHandler(super()._build_handler_class(generation, pending)):  # type: ignore[misc]
+            # One packet for head and body of an answer: two would wait for each other (Nagle and delayed
+            # acknowledgement).
+            wbufsize = -1
+            disable_nagle_algorithm = True
 
-    def _unread_log_bytes(self) -> int:
-        unread = array.array("i", [0])
-        # If the process is already gone, its pipe is too.
-        with suppress(AttributeError, ValueError, OSError):
-            fcntl.ioctl(self._proc.stdout.fileno(), termios.FIONREAD, unread)
-        return unread[0]
+            def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
+                """The next invocation, whenever it comes; MiniStack's own looks for it ten times a second."""
+                if not self.path.endswith("/runtime/invocation/next"):
+                    self._respond(404)
+                    return
+                invocation = pending.get() if worker._mark_first_poll(generation) else None
+                if invocation is None or worker._stopping or generation != worker._generation:
+                    self._stopped()
+                    return
+                request_id, event, deadline_milliseconds, trace_id, function_arn = invocation
+                body = json.dumps(event).encode()
+                self.send_response(HTTPStatus.OK)
+                for name, value in (
+                    ("Lambda-Runtime-Aws-Request-Id", request_id),
+                    ("Lambda-Runtime-Deadline-Ms", deadline_milliseconds),
+                    ("Lambda-Runtime-Invoked-Function-Arn", function_arn),
+                    ("Lambda-Runtime-Trace-Id", trace_id),
+                    ("Content-Type", "application/json"),
+                    ("Content-Length", len(body)),
+                ):
+                    if value:
+                        self.send_header(name, str(value))
+                self.end_headers()
+                self.wfile.write(body)
+
+        return RuntimeApiHandler
+
+    def _drain_stderr(self) -> str:
+        # The client flushes every line before it posts its response, so all of its output is there by now.
+        return "" if self._output is None else self._output.take()
+
+    def _drain_stderr_bounded(self, *_: float, **__: float) -> str:
+        return self._drain_stderr()
+
+    def _shutdown_server(self) -> None:
+        with suppress(queue.Full, AttributeError):
+            self._pending.put_nowait(None)  # so that the thread that waits for an invocation ends
+        super()._shutdown_server()
 
     def _discard_tmpdir(self) -> None:
         super()._discard_tmpdir()

@@ -1,0 +1,101 @@
+"""A function that is initialised ahead, one whose queues keep it busy, and what processes write: by the shims."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.emulator.emulator_server import ROLE, EmulatorServer, create_function, emulator_server, stack, wait_until
+from tests.emulator.queues import queue
+
+pytest_plugins = ("tests.emulator.emulator_fixtures",)
+
+# Records that it was initialised, and each invocation.
+RECORDING = """
+import os, pathlib, time
+
+folder = pathlib.Path(os.environ["FOLDER"])
+(folder / f"initialised-{os.getpid()}").touch()
+
+def handler(event, context):
+    noted = folder / f"began-{context.aws_request_id}"
+    noted.touch()
+    while not (folder / "open").exists():
+        time.sleep(0.01)
+    return {}
+"""
+
+
+def recording(folder: Path) -> dict[str, Any]:
+    return {
+        "Type": "AWS::Lambda::Function",
+        "Properties": {
+            "Runtime": "python3.13",
+            "Handler": "index.handler",
+            "Role": ROLE,
+            "Code": {"ZipFile": RECORDING},
+            "Environment": {"Variables": {"FOLDER": str(folder)}},
+        },
+    }
+
+
+def initialised(folder: Path) -> int:
+    return len(list(folder.glob("initialised-*")))
+
+
+def test_gap_stock_initialises_nothing_before_its_first_invocation(stock: EmulatorServer, tmp_path: Path) -> None:
+    with stack(stock, {"Named": recording(tmp_path)}):
+        time.sleep(1)
+        assert initialised(tmp_path) == 0
+
+
+def test_a_named_function_is_initialised_once_its_stack_has_created_it_and_others_are_not(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("Named", "Other")}
+    for folder in folders.values():
+        folder.mkdir()
+    with emulator_server(tmp_path / "data", "--initialise", "Named") as server:
+        resources = {name: recording(folder) for name, folder in folders.items()}
+        with stack(server, resources) as name:
+            wait_until(lambda: initialised(folders["Named"]) == 1, "it is initialised")
+            (folders["Named"] / "open").touch()
+            found = server.client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId="Named")
+            physical_id = found["StackResourceDetail"]["PhysicalResourceId"]
+            server.client("lambda").invoke(FunctionName=physical_id, Payload=b"{}")
+            assert initialised(folders["Named"]) == 1, "and its first invocation meets that process"
+            assert initialised(folders["Other"]) == 0
+
+
+@pytest.mark.parametrize("busy", [1, 2], ids=["one queue", "two queues"])
+def test_queues_keep_a_function_as_busy_as_the_machine_has_cores(
+    emulator: EmulatorServer, tmp_path: Path, busy: int
+) -> None:
+    name = f"recording-{os.urandom(4).hex()}"
+    create_function(emulator, name, RECORDING, Timeout=60, Environment={"Variables": {"FOLDER": str(tmp_path)}})
+    sources = [queue(emulator, VisibilityTimeout="600") for _ in range(2)]
+    for source in sources:
+        emulator.client("lambda").create_event_source_mapping(
+            EventSourceArn=source.arn, FunctionName=name, BatchSize=1, ScalingConfig={"MaximumConcurrency": 50}
+        )
+    cores = os.process_cpu_count() or 1
+    for source in sources[:busy]:
+        for number in range(cores + 3):
+            source.send(str(number))
+    wait_until(lambda: len(list(tmp_path.glob("began-*"))) >= max(cores, busy), "every core has work")
+    time.sleep(1)
+    assert len(list(tmp_path.glob("began-*"))) == max(cores, busy), "and no more"
+    (tmp_path / "open").touch()
+    wait_until(lambda: all(source.counts() == (0, 0) for source in sources), "all messages are processed")
+
+
+def test_the_last_line_before_an_answer_is_in_its_log(emulator: EmulatorServer) -> None:
+    name = f"telling-{os.urandom(4).hex()}"
+    code = "def handler(event, context):\n    print(f'line {event}', flush=True)\n    return event"
+    create_function(emulator, name, code)
+    client = emulator.client("lambda")
+    for number in range(50):
+        client.invoke(FunctionName=name, Payload=str(number).encode())
+    pages = emulator.client("logs").get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{name}")
+    told = [event["message"].strip() for page in pages for event in page["events"]]
+    assert [line for line in told if line.startswith("line")] == [f"line {number}" for number in range(50)]
