@@ -27,8 +27,9 @@ class Sent:
 class Client:
     """One kept-alive connection to the API."""
 
-    def __init__(self, api_url: str) -> None:
+    def __init__(self, api_url: str, *, api_key: str | None = None) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(api_url).netloc, timeout=60)
+        self._authorization = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
 
     def send(self, photo: bytes) -> Sent:
         """Uploads a photo. Raises RuntimeError if it is not accepted."""
@@ -53,7 +54,7 @@ class Client:
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         headers = {} if body is None else {"Content-Type": "image/jpeg"}
-        self._connection.request(method, path, body=body, headers=headers)
+        self._connection.request(method, path, body=body, headers=headers | self._authorization)
         answer = self._connection.getresponse()
         return answer.status, answer.read()
 

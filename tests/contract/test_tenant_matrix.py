@@ -15,6 +15,7 @@ from darkroom import telemetry
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.tenants import Tenant, TenantState, Tier
 from darkroom.operations.create_key import Ports, create_key
+from darkroom.operations.take_token import MAX_BLOCK
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
@@ -235,7 +236,8 @@ def test_a_token_is_taken_from_the_bucket_of_whose_credential_it_is_and_no_other
     assert len(asking) == len(COSTING)
     for route in asking:
         before = buckets(city)
-        sent(city, route, city.globex.scheduled, forged(city))
+        for _ in range(MAX_BLOCK):  # a function may still hold all tokens of a block but the first
+            sent(city, route, city.globex.scheduled, forged(city))
         after = buckets(city)
         assert int(after["acme"]) > int(before["acme"]), name_of(route)
         assert after["globex"] == before["globex"], name_of(route)

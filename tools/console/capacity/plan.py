@@ -44,8 +44,8 @@ API_GB, ACCEPT_MILLISECONDS, READ_MILLISECONDS = 0.5, 100, 20
 TOKEN_WRITES = 0.2
 """Writes to the tenant's bucket for each upload: a busy function takes up to ten tokens at once."""
 
-LOG_KILOBYTES = 5
-"""What all functions log about an image, including metrics."""
+UPLOAD_LOG_KILOBYTES, STATUS_LOG_KILOBYTES, WORKER_LOG_KILOBYTES = 1.5, 0.75, 2
+"""What the functions log about an image, including metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,25 +171,50 @@ def _lane(lane: Lane, peak_per_second: float, seconds: float) -> LanePlan:
 
 
 def requests_an_image(demand: Demand) -> Mapping[str, float]:
-    """The requests to AWS for one upload with the preset `standard`, until its client knows that it is done.
+    """The requests to AWS for one upload with the preset `standard`, until its client knows that it is done."""
+    parts = [requests_of_upload(), *[requests_of_status()] * STATUS_READS, requests_of_worker(demand)]
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: sum(part.get(name, 0) for part in parts) for name in names}
 
-    A row has up to 2 KB when it is put and 3 KB when it is finished. Writing, claiming and finishing it also changes
-    its entries in two indexes; its entry in the index of its tenant's images is written once.
-    """
+
+def requests_of_upload() -> Mapping[str, float]:
+    """Those of one `POST /images`. A row has up to 2 KB when it is put; writing it also writes its entries in three
+    indexes."""
+    return {
+        "API requests": 1,
+        "Lambda requests": 1,
+        "Lambda GB-milliseconds": API_GB * ACCEPT_MILLISECONDS,
+        "S3 puts": 1,
+        "SQS requests": 1,
+        "DynamoDB write units": (2 + 3) + TOKEN_WRITES,
+        "Log kilobytes": UPLOAD_LOG_KILOBYTES,
+    }
+
+
+def requests_of_status() -> Mapping[str, float]:
+    """Those of one look at an image's status."""
+    return {
+        "API requests": 1,
+        "Lambda requests": 1,
+        "Lambda GB-milliseconds": API_GB * READ_MILLISECONDS,
+        "DynamoDB read units": 1,
+        "Log kilobytes": STATUS_LOG_KILOBYTES,
+    }
+
+
+def requests_of_worker(demand: Demand) -> Mapping[str, float]:
+    """Those of developing one image. A row has up to 3 KB when it is finished; claiming and finishing it also changes
+    its entries in two indexes."""
     # A busy lane fills its batches: one receive, one deletion and one invocation per batch.
     batches = sum(demand.share(lane) / lane.batch_size for lane in LANES.values())
-    worker_gb_milliseconds = demand.memory_mb / 1024 * demand.seconds * 1000
-    api_gb_milliseconds = API_GB * (ACCEPT_MILLISECONDS + STATUS_READS * READ_MILLISECONDS)
-    row_writes = (2 + 3) + (2 + 2) + (3 + 2)
+    row_writes = (2 + 2) + (3 + 2)
     idempotency_writes = 1 + 2
     return {
-        "API requests": 1 + STATUS_READS,
-        "Lambda requests": 1 + STATUS_READS + batches,
-        "Lambda GB-milliseconds": worker_gb_milliseconds + api_gb_milliseconds,
-        "S3 puts": 1 + VARIANTS,
+        "Lambda requests": batches,
+        "Lambda GB-milliseconds": demand.memory_mb / 1024 * demand.seconds * 1000,
+        "S3 puts": VARIANTS,
         "S3 gets": 1,
-        "SQS requests": 1 + 2 * batches,
-        "DynamoDB write units": row_writes + idempotency_writes + TOKEN_WRITES,
-        "DynamoDB read units": STATUS_READS,
-        "Log kilobytes": LOG_KILOBYTES,
+        "SQS requests": 2 * batches,
+        "DynamoDB write units": row_writes + idempotency_writes,
+        "Log kilobytes": WORKER_LOG_KILOBYTES,
     }
