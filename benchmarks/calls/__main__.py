@@ -1,10 +1,10 @@
 """The calls to AWS and their list prices: for an upload, a look at its status, its worker, and an idle sweep.
 
-    python -m benchmarks.calls [--images 100]
+    python -m benchmarks.calls [--images 200]
 
-Sends small photos one after the other to the local stack, with an API key, and reads the last log line of each
-invocation (`timing`), in which every function counts its calls. The dollars are those of `./darkroom capacity`, for a
-million of each. Prints a table and writes build/reports/calls.json.
+Sends small photos to the local stack, eight at once, with the API key of one tenant, and reads the last log line of
+each invocation (`timing`), in which every function counts its calls. The dollars are those of `./darkroom capacity`,
+for a million of each. Prints a table and writes build/reports/calls.json.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.local.__main__ import photo
-from benchmarks.local.client import Client
+from benchmarks.local.__main__ import CONCURRENCY, photo
+from benchmarks.local.client import rate
 from checks.report import ROOT, Goal, write_report
 from console.capacity.plan import Demand, requests_of_status, requests_of_upload, requests_of_worker
 from console.capacity.prices import cost
@@ -39,7 +39,7 @@ LOGS = {
     "an idle sweep": "SweepDueImagesLogs",
 }
 SWEEPS = 5
-_LOOK_SECONDS, _SETTLE_SECONDS = 0.1, 2.0
+_SETTLE_SECONDS = 2.0
 
 _SWEEP_UNITS = {"dynamodb:Query": ("DynamoDB read units", 0.5), "sqs:GetQueueAttributes": ("SQS requests", 1)}
 """What a sweep's calls are billed as."""
@@ -75,18 +75,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.calls", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--images", type=int, default=100, help="photos to send (100)")
+    parser.add_argument("--images", type=int, default=200, help="photos to send (200)")
     options = parser.parse_args(arguments)
     rows: list[dict[str, Any]] = []
     with serving(STATE, "--access", "keys") as stack:
-        client, small = Client(stack.api_url, api_key=stack.record.api_key), photo(640, 480)
+        key = stack.key_of_tenant("busy", tier="free", requests_per_second=1000, burst=5000)
         for _ in range(SWEEPS):
             stack.sweep()
         time.sleep(_SETTLE_SECONDS)
         # Before the photos, so that there is nothing to sweep.
         sweeps = counted(stack, LOGS["an idle sweep"])
-        for _ in range(options.images):
-            client.done_after(client.send(small), look_seconds=_LOOK_SECONDS)
+        rate(stack.api_url, photo(640, 480), count=options.images, concurrency=CONCURRENCY, api_key=key)
         time.sleep(_SETTLE_SECONDS)
         for name, logs in LOGS.items():
             runs, calls = sweeps if name == "an idle sweep" else counted(stack, logs)

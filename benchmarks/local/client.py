@@ -59,18 +59,18 @@ class Client:
         return answer.status, answer.read()
 
 
-def rate(api_url: str, photo: bytes, *, count: int, concurrency: int) -> float:
+def rate(api_url: str, photo: bytes, *, count: int, concurrency: int, api_key: str | None = None) -> float:
     """Photos per second: `count` of them are sent by so many senders, and the last one is done."""
 
     def send_some(number: int) -> list[Sent]:
-        client = Client(api_url)
+        client = Client(api_url, api_key=api_key)
         return [client.send(photo) for _ in range(number)]
 
     shares: Sequence[int] = [len(range(first, count, concurrency)) for first in range(concurrency)]
     began = time.perf_counter()
     with ThreadPoolExecutor(concurrency) as senders:
         sent = [one for some in senders.map(send_some, shares) for one in some]
-    client = Client(api_url)
+    client = Client(api_url, api_key=api_key)
     # One after the other: looking at all of them would take the processors from the workers.
     for one in sent:
         client.done_after(one, look_seconds=0.1)
