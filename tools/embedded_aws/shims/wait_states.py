@@ -13,6 +13,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from embedded_aws import clock
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
@@ -39,5 +40,11 @@ def _sleep_until(timestamp: Any) -> None:
 
 
 def _wait_until(moment: float) -> None:
-    while (left := moment - time.time()) > 0:
+    left = moment - time.time()
+    while left > 0:
         time.sleep(min(left, _LOOK_SECONDS))
+        before, left = left, moment - time.time()
+        if before - left > clock.SETTLE_SECONDS:
+            # The clock was moved. On AWS no two clocks are days apart: what follows begins when every process has seen
+            # it, or a worker would take a message for one that comes a day early.
+            time.sleep(clock.SETTLE_SECONDS)
