@@ -63,10 +63,10 @@ def priced(name: str, calls: Mapping[str, float]) -> float:
     }
     if name in parts:
         return cost(parts[name]()) * 1_000_000
-    billed: Counter[str] = Counter()
+    billed: dict[str, float] = {}
     for operation, count in calls.items():
-        requests, units = _SWEEP_UNITS.get(operation, ("SQS requests", 1))
-        billed[requests] += units * count  # type: ignore[assignment]  # a counter of fractions
+        requests, units = _SWEEP_UNITS[operation]
+        billed[requests] = billed.get(requests, 0) + units * count
     return cost(billed) * 1_000_000
 
 
@@ -97,9 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in rows:
         told = ", ".join(f"{operation} {count:g}" for operation, count in list(row.items())[3:])
         print(f"{row['of']:<16}{row['calls']:>7.2f} calls{row['dollars_a_million']:>9.2f} $ a million   {told}")
-    image = next(row["calls"] for row in rows if row["of"] == "POST /images") + next(
-        row["calls"] for row in rows if row["of"] == "transcode"
-    )
+    image = sum(row["calls"] for row in rows if row["of"] in ("POST /images", "transcode"))
     print(f"an accepted and developed image: {image:.2f} calls")
     goal = Goal(name="calls for an accepted and developed image", value=image, limit=MOST_CALLS, at_least=False)
     write_report("calls", seed=None, rows=rows, goals=[goal])

@@ -105,7 +105,9 @@ def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.
             done.append(client.done_after(sent, look_seconds=0.02) * 1000)
         found |= {"post": median(posts), "done": median(done)}
         time.sleep(REST_SECONDS)
-        process = supervisor(State(folder=state)) or 0
+        process = supervisor(State(folder=state))
+        if process is None:
+            raise RuntimeError("The local stack has stopped.")
         before, began = busy_seconds(process), time.perf_counter()
         time.sleep(IDLE_SECONDS)
         found["idle"] = (busy_seconds(process) - before) / (time.perf_counter() - began)

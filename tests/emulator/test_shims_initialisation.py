@@ -2,10 +2,9 @@
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.emulator.emulator_server import ROLE, EmulatorServer, create_function, emulator_server, stack, wait_until
 from tests.emulator.queues import queue
@@ -45,6 +44,10 @@ def initialised(folder: Path) -> int:
     return len(list(folder.glob("initialised-*")))
 
 
+def have_begun(folder: Path, invocations: int) -> bool:
+    return len(list(folder.glob("began-*"))) >= invocations
+
+
 def test_gap_stock_initialises_nothing_before_its_first_invocation(stock: EmulatorServer, tmp_path: Path) -> None:
     with stack(stock, {"Named": recording(tmp_path)}):
         time.sleep(1)
@@ -67,9 +70,8 @@ def test_a_named_function_is_initialised_once_its_stack_has_created_it_and_other
             assert initialised(folders["Other"]) == 0
 
 
-@pytest.mark.parametrize("busy", [1, 2], ids=["one queue", "two queues"])
-def test_queues_keep_a_function_as_busy_as_the_machine_has_cores(
-    emulator: EmulatorServer, tmp_path: Path, busy: int
+def test_queues_keep_a_function_as_busy_as_the_machine_has_cores_and_none_waits_for_another(
+    emulator: EmulatorServer, tmp_path: Path
 ) -> None:
     name = f"recording-{os.urandom(4).hex()}"
     create_function(emulator, name, RECORDING, Timeout=60, Environment={"Variables": {"FOLDER": str(tmp_path)}})
@@ -79,12 +81,12 @@ def test_queues_keep_a_function_as_busy_as_the_machine_has_cores(
             EventSourceArn=source.arn, FunctionName=name, BatchSize=1, ScalingConfig={"MaximumConcurrency": 50}
         )
     cores = os.process_cpu_count() or 1
-    for source in sources[:busy]:
+    for source, invocations in zip(sources, (cores, cores + 1), strict=True):
         for number in range(cores + 3):
             source.send(str(number))
-    wait_until(lambda: len(list(tmp_path.glob("began-*"))) >= max(cores, busy), "every core has work")
-    time.sleep(1)
-    assert len(list(tmp_path.glob("began-*"))) == max(cores, busy), "and no more"
+        wait_until(partial(have_begun, tmp_path, invocations), "the queue has its invocations")
+        time.sleep(1)
+        assert not have_begun(tmp_path, invocations + 1)
     (tmp_path / "open").touch()
     wait_until(lambda: all(source.counts() == (0, 0) for source in sources), "all messages are processed")
 

@@ -24,9 +24,9 @@ class Bounds:
 
 def bounds_of(*, cores: int, memory_bytes: int, function: int | None = None) -> Bounds:
     """Return the bounds of a machine: 8 invocations of a function per core, limited to the processes that fit into a
-    quarter of the memory; for all functions together, half of the memory; by queues, one per core, because nobody waits
-    for an answer and each further process would only take time from the others. `function` replaces the first and the
-    last.
+    quarter of the memory; for all functions together, half of the memory; by queues, one per core, because no client
+    waits for the answer and each further process would only take time from the others. `function` replaces the first
+    and the last.
     """
     processes = memory_bytes // _PROCESS_BYTES
     by_queues = cores if function is None else function

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -60,12 +60,14 @@ class DeployedLayers:
 
     @classmethod
     def read(cls, state: State) -> DeployedLayers:
-        """The layers of the last deployment; none before the first."""
+        """The layers of the last deployment whose archives are there; none before the first."""
         try:
             document = json.loads(_record(state).read_bytes())
         except FileNotFoundError:
             return cls(instructions="", layers={})
-        layers = {name: DeployedLayer(**layer) for name, layer in document["layers"].items()}
+        layers = {
+            name: DeployedLayer(**layer) for name, layer in document["layers"].items() if _archive(state, name).exists()
+        }
         return cls(instructions=document["instructions"], layers=layers)
 
     def unchanged(self, sources: Sources) -> dict[str, str]:
@@ -84,26 +86,24 @@ class DeployedLayers:
         built = tomllib.loads((built_template.parent.parent / "build.toml").read_text())["layer_build_definitions"]
         resources = deployed_template(boto3.client("cloudformation"))["Resources"]
         layers = {name: layer for name, layer in self.layers.items() if name in self.unchanged(sources)}
+        s3 = boto3.client("s3")
+        state.layers.mkdir(parents=True, exist_ok=True)
         for definition in built.values():
             name, folder = definition["layer_name"], Path(definition["codeuri"]).name
             if folder in sources.folders and name not in layers:
                 uri = resources[name]["Properties"]["ContentUri"]
                 layers[name] = DeployedLayer(folder=folder, fingerprint=sources.folders[folder], uri=uri)
-                state.layers.mkdir(parents=True, exist_ok=True)
-                _replace(_archive(state, name), _object(uri).get()["Body"].read())
+                _replace(_archive(state, name), s3.get_object(**_place(uri))["Body"].read())
         now = DeployedLayers(instructions=sources.instructions, layers=layers)
         _replace(_record(state), json.dumps(asdict(now), indent=2).encode())
 
 
 def restore(state: State) -> None:
     """Give a new emulator the bucket of deployments, with the archives that were kept."""
-    boto3.client("s3").create_bucket(Bucket=_bucket())
-    kept = DeployedLayers.read(state)
-    layers = {name: layer for name, layer in kept.layers.items() if _archive(state, name).exists()}
-    for name, layer in layers.items():
-        _object(layer.uri).put(Body=_archive(state, name).read_bytes())
-    if layers != kept.layers:
-        _replace(_record(state), json.dumps(asdict(replace(kept, layers=layers)), indent=2).encode())
+    s3 = boto3.client("s3")
+    s3.create_bucket(Bucket=_bucket())
+    for name, layer in DeployedLayers.read(state).layers.items():
+        s3.put_object(**_place(layer.uri), Body=_archive(state, name).read_bytes())
 
 
 def _bucket() -> str:
@@ -111,9 +111,10 @@ def _bucket() -> str:
     return name
 
 
-def _object(uri: str) -> Any:
-    place = urlsplit(uri)
-    return boto3.resource("s3").Object(place.netloc, place.path.removeprefix("/"))
+def _place(uri: str) -> Any:
+    """The bucket and the key of an S3 URI, as the arguments of a call."""
+    parts = urlsplit(uri)
+    return {"Bucket": parts.netloc, "Key": parts.path.removeprefix("/")}
 
 
 def _record(state: State) -> Path:

@@ -27,7 +27,7 @@ CHOSEN = ("Access", "Encryption")
 """The template parameters that can be chosen here; a redeployment finds them in the outputs."""
 
 _FIRST_PHOTO = ("ReadImageFunction", "SubmitImageFunction", "TranscodeImageFunction", "AuthorizeRequestFunction")
-"""The functions that somebody's first photo would have to wait for."""
+"""The functions that the first photo would have to wait for."""
 
 _POLL_SECONDS = 0.02
 _SERVE_SECONDS = 0.2

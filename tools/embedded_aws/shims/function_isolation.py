@@ -246,7 +246,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
             self._server = RuntimeApiServer(("127.0.0.1", 0), self._build_handler_class(generation, self._pending))
             self._server_thread = threading.Thread(target=self._server.serve_forever, daemon=True)
             self._server_thread.start()
-            self._proc: Any = self._settings.starter.submit(
+            process: Any = self._settings.starter.submit(
                 subprocess.Popen,
                 # -B: /var/task and /opt are read-only on Lambda, so a module without bytecode is compiled on every cold
                 # start. (Permissions would not stop root.)
@@ -257,7 +257,7 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             ).result()
-            process: Any = self._proc
+            self._proc = process
             self._output = Output(process.stdout)
             self._log_thread = threading.Thread(target=self._output.pump, daemon=True)
             self._log_thread.start()

@@ -28,7 +28,7 @@ lambda_service = internals("services.lambda_svc")
 
 def apply(emulator: Emulator) -> None:
     """Initialise the named functions in parallel whenever a stack has created or updated them."""
-    # Starting one takes a whole core: more at once would only delay all of them.
+    # Each start keeps a core busy: more at once would only delay all of them.
     threads = ThreadPoolExecutor(max_workers=os.process_cpu_count() or 1, thread_name_prefix="initialisation")
 
     def ahead(handle: Any) -> Any:

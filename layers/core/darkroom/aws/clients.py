@@ -64,7 +64,7 @@ LEAST_READING_SECONDS = 0.5
 """An attempt that could not wait even this long for its answer is not started."""
 
 IMPATIENT_READING_SECONDS = 0.5
-"""How long a dispensable call may wait for its answer: somebody else's request waits for it too."""
+"""How long a dispensable call may wait for its answer: a client's request waits for it."""
 
 KEPT_BACK_SECONDS = 2.5
 """The time that other calls leave for `_LAST_CALLS`: one attempt of such a call."""

@@ -17,8 +17,8 @@ REMEMBERED_ATTEMPTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
-    """What a claim at `now` asks for: until `lease_until` nobody else takes the image up, and until `not_before` nobody
-    does even if its worker dies. `claimed_by` names the one delivery, `request_id` the request that it came in. At
+    """What a claim at `now` asks for: no other worker takes the image up until `lease_until`, nor until `not_before` if
+    its worker dies. `claimed_by` names the one delivery, `request_id` the request that it came in. At
     `due_at` the sweeper looks at the image."""
 
     claimed_by: str
