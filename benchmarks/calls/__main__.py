@@ -30,7 +30,7 @@ MOST_CALLS = 12.2
 """The most calls for an accepted image that is developed into four variants, on average."""
 
 TYPICAL = Demand(per_second=10, seconds=0.5)
-"""Half a second of a worker with 2048 MB for each image."""
+"""Half a second of a worker with 1769 MB for each image."""
 
 LOGS = {
     "POST /images": "SubmitImageLogs",

@@ -22,7 +22,7 @@ from console.capacity.prices import AS_OF, PER_MILLION
 from console.terminal import display
 from darkroom.domain.lanes import FAST, LANES, SLOW
 
-WORKER_MEMORY_MB = 2048
+WORKER_MEMORY_MB = 1769
 """`MemorySize` of the transcoder in template.yaml."""
 
 _DEPLOY = (

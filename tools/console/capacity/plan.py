@@ -59,7 +59,7 @@ class Demand:
     seconds: float
     peak: float = 1.0
     paid_share: float = 0.5
-    memory_mb: int = 2048
+    memory_mb: int = 1769
     shares: Mapping[str, float] = field(default_factory=dict)
     sla_seconds: Mapping[str, int] = field(default_factory=dict)
 

@@ -27,7 +27,7 @@ from darkroom.imaging.softening import detail_of, quality_steps
 FIRST_FRAME_ONLY = "The file is animated: only its first frame was developed."
 
 _ENCODERS = 2
-"""Variants encoded at once: as many as a function of 1.8 to 3.5 GB has vCPUs."""
+"""Variants encoded at once: with more than 1769 MB, a function has more than one processor for them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,7 +69,7 @@ def test_visibility_is_six_timeouts_and_those_hold_the_longest_batch(seconds: fl
 def test_a_month_is_the_average_and_not_the_peak() -> None:
     plan = plan_of(BUSY)
     assert plan.images == 200 * 30 * 86_400
-    assert plan.gb_seconds == pytest.approx(plan.images * (2 * 3 + 0.5 * 0.14))
+    assert plan.gb_seconds == pytest.approx(plan.images * (1769 / 1024 * 3 + 0.5 * 0.14))
     assert plan.dollars == pytest.approx(cost(plan.requests))
     assert plan_of(Demand(per_second=200, seconds=3, peak=1.5)).dollars == plan.dollars
 
