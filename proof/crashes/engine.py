@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from darkroom.domain.errors import Rejected
 from proof.crashes.promises import Broken, Harm
+from proof.fakes.engine import already
 
-type Develop = Callable[..., Any]
+type Develop = Callable[..., AbstractContextManager[Any]]
 
 _DEVELOPED: dict[tuple[Any, ...], Any] = {}
 
 
-def develop_once(develop: Develop, original: bytes, recipe: Any, options: dict[str, Any]) -> Any:
+def develop_once(
+    develop: Develop, original: bytes, recipe: Any, options: dict[str, Any]
+) -> AbstractContextManager[Any]:
     """What the engine makes of the original, made once: tests/engine checks that it makes the same bytes every time."""
     key = (original, recipe.digest(), tuple(sorted(options.items())))
     if key not in _DEVELOPED:
         if _DEVELOPED_BEFORE:
             raise Broken(Harm.DIFFERING, "an original is developed as in no undisturbed history")
         try:
-            _DEVELOPED[key] = develop(original, recipe, **options)
+            with develop(original, recipe, **options) as picture:
+                _DEVELOPED[key] = picture.developed()
         except Rejected as refusal:
             _DEVELOPED[key] = _Refused(code=refusal.code, message=refusal.message)
     made = _DEVELOPED[key]
     if isinstance(made, _Refused):
         raise Rejected(made.code, made.message)
-    return made
+    return already(made)
 
 
 @dataclass(frozen=True, kw_only=True)

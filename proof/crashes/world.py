@@ -12,7 +12,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Self
@@ -143,14 +143,14 @@ class World:
     def _stop_before_developing(self, stack: ExitStack) -> None:
         import darkroom.operations.transcode_image as operation  # noqa: PLC0415 - after the scale has set its numbers
 
-        engine: Develop = vars(operation)["develop"]
+        engine: Develop = vars(operation)["developing"]
 
-        def develop(original: bytes, recipe: Any, **options: Any) -> Any:
+        def developing(original: bytes, recipe: Any, **options: Any) -> AbstractContextManager[Any]:
             if self.before_develop is not None:
                 self.before_develop()
             return develop_once(engine, original, recipe, options)
 
-        stack.enter_context(patch.object(operation, "develop", develop))
+        stack.enter_context(patch.object(operation, "developing", developing))
 
     # ── Time ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from darkroom.domain.listing import ListQuery
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.recipes import Recipe
 from darkroom.domain.retry import RetryPolicy
-from darkroom.imaging import Developed, Placeholder, Rendered, develop
+from darkroom.imaging import Developed, Developing, Placeholder, Rendered, develop
 from darkroom.operations.drop_dead_letters import Ports as DropPorts
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import EVERYTHING
@@ -43,6 +43,7 @@ from darkroom.operations.transcode_image import Early, Finished, Postponed
 from darkroom.ports import DeadLetter
 from proof.fakes import FakeOriginals, World
 from proof.fakes.dead_letters import FakeRedrives
+from proof.fakes.engine import already
 from proof.fakes.pictures import jpeg
 from proof.fakes.rows import accepted_image
 from proof.fakes.world import TIMEOUT_SECONDS, VISIBILITY_SECONDS
@@ -225,7 +226,7 @@ class Model:
             call=lambda name, call: self._call("once", name, call),
         )
         self.worlds: dict[Role, World] = {role: self._world() for role in ROLES}
-        self._patches = patch("darkroom.operations.transcode_image.develop", self._develop)
+        self._patches = patch("darkroom.operations.transcode_image.developing", self._developing)
         self._patches.start()
         self._tell_time()
 
@@ -684,14 +685,14 @@ class Model:
             raise RuntimeError("only processes make calls")
         return process.call(store, f"{store}.{name}", call, is_write=True)
 
-    def _develop(self, original: bytes, recipe: Recipe, **options: Any) -> Developed:
+    def _developing(self, original: bytes, recipe: Recipe, **options: Any) -> AbstractContextManager[Developing]:
         self._call("engine", "develop", lambda: None)
         kind = self.engine.kind_of(original)
         if kind == "killer" and not self.mended:
             raise ProcessDied
         if kind == "poison" and not self.mended:
             raise ZeroDivisionError("a bug")
-        return self.engine.develop(original, recipe, **options)
+        return already(self.engine.develop(original, recipe, **options))
 
     def _tell_time(self) -> None:
         self.lanes.now = self.dead_letters.now = self.now

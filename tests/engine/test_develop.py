@@ -2,7 +2,11 @@
 
 import io
 import struct
+import sys
+import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +14,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.recipes import Recipe, VariantSpec
-from darkroom.imaging import Developed, develop
+from darkroom.imaging import Developed, develop, developing
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 
 
@@ -245,3 +249,19 @@ def test_the_first_variant_does_not_change_the_second() -> None:
     )
     second = Image.open(io.BytesIO(develop(body, recipe).variants[1].body)).convert("RGBA")
     assert second.getpixel((5, 5))[3] == 0  # type: ignore[index]
+
+
+def test_variants_that_nobody_waits_for_are_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = sys.modules[develop.__module__]
+    encode_under, encoded_widths = vars(engine)["encode_under"], []
+
+    def encode(image: Any, *arguments: Any, **options: Any) -> Any:
+        encoded_widths.append(image.width)
+        return encode_under(image, *arguments, **options)
+
+    monkeypatch.setattr(engine, "encode_under", encode)
+    monkeypatch.setattr(engine, "ThreadPoolExecutor", partial(ThreadPoolExecutor, initializer=time.sleep, initargs=[1]))
+    recipe = Recipe(variants=tuple(VariantSpec(name=f"w{width}", width=width) for width in (80, 60, 40, 20)))
+    with pytest.raises(ZeroDivisionError), developing(jpeg(100, 100), recipe):
+        raise ZeroDivisionError("a bug")
+    assert encoded_widths in ([], [80], [80, 60]), "no more than had begun"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.errors import Retryable, TurnedAway
-from darkroom.domain.load_shedding import LOOK_SECONDS, Work
+from darkroom.domain.load_shedding import CALM_SECONDS, LOOK_SECONDS, Work
 from darkroom.domain.tenants import Tier
 from darkroom.operations.load_shedder import LoadShedder
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput, lanes_deployed_with
@@ -48,15 +48,38 @@ def test_the_drain_is_by_the_workers_that_the_lane_was_deployed_with() -> None:
     assert House(3000, slow=2).takes() == 1500
 
 
-def test_a_process_looks_at_a_lane_every_five_seconds_at_most() -> None:
-    house = House(100)
+@pytest.mark.parametrize(
+    ("depth", "seconds"), [(0, CALM_SECONDS), (10, CALM_SECONDS), (11, LOOK_SECONDS), (5000, LOOK_SECONDS)]
+)
+def test_a_process_looks_at_a_lane_every_five_seconds_at_most_and_at_a_calm_one_every_fifteen(
+    depth: int, seconds: int
+) -> None:
+    house = House(depth)
     for _ in range(3):
         house.takes()
-        house.now += LOOK_SECONDS * 1000 // 3
+        house.now += seconds * 1000 // 3
     assert house.depths.looks == 1
-    house.now = START + LOOK_SECONDS * 1000
+    house.now = START + seconds * 1000
     house.takes()
     assert house.depths.looks == 2
+
+
+def test_the_drain_is_read_every_fifteen_seconds_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(1000)
+    reads, latest = [], house.throughput.latest
+
+    def noted(lane: str, now: int) -> list[Work]:
+        reads.append(now)
+        return list(latest(lane, now))
+
+    monkeypatch.setattr(house.throughput, "latest", noted)
+    for _ in range(30):
+        house.takes()
+        house.now += 1000
+    assert reads == [START, START + CALM_SECONDS * 1000]
+    house.now -= 3_600_000
+    house.takes()
+    assert len(reads) == 3, "a clock that was set back does not keep it from reading"
 
 
 def test_what_it_has_let_in_since_is_added_to_what_it_saw() -> None:
@@ -66,12 +89,21 @@ def test_what_it_has_let_in_since_is_added_to_what_it_saw() -> None:
 
 
 def test_who_lets_in_a_fiftieth_of_the_mark_looks_again_before_its_time() -> None:
-    house = House(100)
+    house = House(1000)
     for _ in range(121):
         house.takes()
     assert house.depths.looks == 1
     house.takes()
     assert house.depths.looks == 2
+
+
+def test_a_process_that_is_busy_with_a_calm_lane_asks_how_it_drains_and_looks_less_often() -> None:
+    house = House(10)
+    looks = []
+    for _ in range(25 + 121 + 1):
+        house.takes()
+        looks.append(house.depths.looks)
+    assert looks == [1] * 25 + [2] * 121 + [3]
 
 
 def test_a_clock_that_was_set_back_does_not_keep_it_from_looking() -> None:
@@ -90,10 +122,10 @@ def test_an_image_that_is_due_later_is_not_counted_among_those_of_now() -> None:
     assert house.takes(process_at=START + 300_000) is None
 
 
-def test_an_idle_lane_asks_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_for_a_calm_lane_no_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     house = House(10)
-    monkeypatch.setattr(house.throughput, "latest", lambda lane, now: pytest.fail("nobody waits"))
-    assert house.takes() is None
+    monkeypatch.setattr(house.throughput, "latest", lambda lane, now: pytest.fail("nothing waits"))
+    assert [house.takes(), house.takes()] == [None, None]
 
 
 class Silent:
@@ -116,6 +148,9 @@ def test_a_queue_that_does_not_answer_turns_nobody_away_and_is_asked_as_seldom_a
     silent = house.load_shedder.depths = Silent()
     assert [house.takes(tier) for tier in (Tier.FREE, Tier.PAID, Tier.FREE)] == [None, None, None]
     assert silent.asked == 1
+    house.now += LOOK_SECONDS * 1000
+    assert house.takes() is None
+    assert silent.asked == 2
 
 
 def test_without_throughput_the_drain_is_the_one_that_the_lane_surely_keeps() -> None:

@@ -101,7 +101,7 @@ def test_a_new_run_that_fails_leaves_what_there_is(monkeypatch: pytest.MonkeyPat
     image_id = done(world)
     made = world.row(image_id).variants
     redo(world, image_id)
-    monkeypatch.setattr("darkroom.operations.transcode_image.develop", broken)
+    monkeypatch.setattr("darkroom.operations.transcode_image.developing", broken)
     for attempt in range(5):
         world.deliver(world.lanes.sent[-1], f"receipt-{attempt}")
         world.advance(300)

@@ -96,6 +96,8 @@ def variables_of(function: str) -> dict[str, str]:
     found = {}
     for name, value in told.items():
         target = referred(value)
+        if isinstance(value, dict) and "Fn::If" in value:
+            continue  # without a layer of telemetry there is none
         if target in parameters:
             found[name] = str(parameters[target]["Default"])
         elif name.endswith("_URL"):

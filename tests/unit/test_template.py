@@ -752,9 +752,19 @@ def test_layers_are_built_for_the_functions_architecture() -> None:
         assert metadata == {"BuildMethod": "python3.13", "BuildArchitecture": {"Ref": "Architecture"}}
 
 
-def test_a_layer_is_left_for_the_user() -> None:
-    """Lambda takes five: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
-    assert {name for name, function in FUNCTIONS.items() if len(function["Layers"]) > 4} == set()
+TELEMETRY = {"Fn::If": ["HasTelemetryLayer", {"Ref": "TelemetryLayer"}, {"Ref": "AWS::NoValue"}]}
+
+
+def test_each_function_may_have_a_layer_for_telemetry_under_ours_and_is_started_by_its_wrapper() -> None:
+    """Lambda takes five, and a later one's files replace those of an earlier one.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+    https://docs.aws.amazon.com/lambda/latest/dg/adding-layers.html
+    """
+    wrapper = {"Fn::If": ["HasTelemetryLayer", "/opt/otel-instrument", {"Ref": "AWS::NoValue"}]}
+    for name, function in FUNCTIONS.items():
+        assert (function["Layers"][0], len(function["Layers"]) <= 5) == (TELEMETRY, True), name
+        assert function["Environment"]["Variables"]["AWS_LAMBDA_EXEC_WRAPPER"] == wrapper, name
 
 
 # ── SnapStart: the API runs published versions, and every change publishes one ───────────────────────────────────────

@@ -2,8 +2,11 @@
 
 import base64
 import hashlib
+import sys
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import pairwise
+from threading import Event
 from typing import Any
 
 import pytest
@@ -15,9 +18,10 @@ from darkroom.domain.lanes import LANES, SLOW, Lane
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import Effort, Recipe
 from darkroom.http.timetables import read_timetable
-from darkroom.imaging import Developed, develop
+from darkroom.imaging import Developing, developing
 from darkroom.operations.transcode_image import Early, Finished, Postponed, TryAgain
 from darkroom.ports import MemoryUnavailable
+from darkroom.wiring.runtime import at_once
 from proof.fakes import World
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 
@@ -63,6 +67,29 @@ def test_the_row_tells_the_truth_about_the_outputs_bytes() -> None:
         body = world.outputs.objects[variant.key]
         assert (variant.size_bytes, variant.sha256) == (len(body), hashlib.sha256(body).hexdigest())
         assert opened(body).size == (variant.width, variant.height)
+
+
+def test_a_variant_is_put_while_others_are_still_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    message = submitted(world)
+    something_is_put = Event()
+    engine = sys.modules[developing.__module__]
+    encode_under, put = vars(engine)["encode_under"], world.outputs.put_if_absent
+
+    def encode(image: Any, file_format: str, **options: Any) -> Any:
+        if file_format == "webp":
+            assert something_is_put.wait(10), "the others are put before the last one is encoded"
+        return encode_under(image, file_format, **options)
+
+    def put_if_absent(key: str, body: bytes, **options: Any) -> Any:
+        something_is_put.set()
+        return put(key, body, **options)
+
+    monkeypatch.setattr(engine, "encode_under", encode)
+    monkeypatch.setattr(world, "at_once", at_once)
+    monkeypatch.setattr(world.outputs, "put_if_absent", put_if_absent)
+    world.deliver(message)
+    assert world.row(message.image_id).status is Status.DONE
 
 
 def test_outputs_lie_under_their_image_and_run() -> None:
@@ -123,7 +150,7 @@ def test_a_store_that_does_not_answer_puts_the_image_back() -> None:
 
 
 def test_copies_of_a_message_begin_no_attempt_before_the_backoff_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
+    monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
     world = World()
     message = submitted(world)
     began = []
@@ -202,7 +229,7 @@ def test_an_image_whose_original_is_missing_fails_at_once_with_one_explained_dea
 
 
 def test_a_bug_is_tried_five_times_and_then_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
+    monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
     world = World()
     message = submitted(world)
     for attempt in range(1, 6):
@@ -248,7 +275,7 @@ def test_remembered_outputs_that_are_not_there_are_made_again() -> None:
 
 
 def test_after_a_messages_last_receive_the_sweeper_sends_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
+    monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
     world = World()
     message = submitted(world)
     outcome = world.deliver(message, receive_count=5)
@@ -300,7 +327,7 @@ def test_a_delivery_before_its_time_returns_then_unless_no_lane_can_hold_it_that
 def test_a_failed_attempt_returns_after_its_backoff_but_not_as_a_dead_letter(
     receive_count: int, seconds: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("darkroom.operations.transcode_image.develop", buggy)
+    monkeypatch.setattr("darkroom.operations.transcode_image.developing", buggy)
     world = World()
     verdict = world.deliver(submitted(world), receive_count=receive_count)
     assert isinstance(verdict, TryAgain) and verdict.returns_in_seconds == seconds
@@ -414,11 +441,11 @@ def test_the_lane_as_it_is_deployed_decides_how_long_encoders_may_look_for_small
 ) -> None:
     efforts = []
 
-    def noted(original: bytes, recipe: Recipe, *, limits: Limits, effort: Effort) -> Developed:
+    def noted(original: bytes, recipe: Recipe, *, limits: Limits, effort: Effort) -> AbstractContextManager[Developing]:
         efforts.append(effort)
-        return develop(original, recipe, limits=limits, effort=effort)
+        return developing(original, recipe, limits=limits, effort=effort)
 
-    monkeypatch.setattr("darkroom.operations.transcode_image.develop", noted)
+    monkeypatch.setattr("darkroom.operations.transcode_image.developing", noted)
     world = World(service=LANES | {"bulk": BULK})
     message = submitted(world).model_copy(update={"lane": lane.name})
     world.images.rows[message.image_id] = replace(world.row(message.image_id), lane=lane.name)

@@ -95,11 +95,12 @@ def built_functions(template: Path) -> list[Function]:
         own = resource["Properties"]
         # SAM appends a function's own layers to those of Globals, and its own variables override theirs.
         # https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
-        layers = [*defaults.get("Layers", []), *own.get("Layers", [])]
+        layers = [layer for part in (defaults, own) for layer in part.get("Layers", []) if not _is_optional(layer)]
         variables = {
             variable: _plausible(value, document)
             for part in (defaults, own)
             for variable, value in part.get("Environment", {}).get("Variables", {}).items()
+            if not _is_optional(value)
         }
         properties = {**defaults, **own}
         found.append(
@@ -116,6 +117,14 @@ def built_functions(template: Path) -> list[Function]:
     if not found:
         raise ValueError(f"{template} has no functions")
     return found
+
+
+def _is_optional(value: Any) -> bool:
+    """Whether a stack that was not asked for it has none of it."""
+    match value:
+        case {"Fn::If": [_, _, {"Ref": "AWS::NoValue"}]}:
+            return True
+    return False
 
 
 def _plausible(value: Any, template: Mapping[str, Any]) -> str:

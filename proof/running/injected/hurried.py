@@ -50,14 +50,14 @@ def break_for(mark: str) -> None:
     """Make the engine trip over every photo that carries the mark."""
     from darkroom import imaging  # noqa: PLC0415
 
-    develop = imaging.develop
+    developing = imaging.developing
 
     def broken(original: bytes, *arguments: Any, **options: Any) -> Any:
         if mark.encode() in original:
             raise ZeroDivisionError(f"a bug that only a photo with {mark!r} in it brings out")
-        return develop(original, *arguments, **options)
+        return developing(original, *arguments, **options)
 
-    imaging.develop = broken
+    imaging.developing = broken
 
 
 def _shorten(divisor: int, module: ModuleType, *names: str) -> None:

@@ -16,6 +16,9 @@ ENOUGH_IMAGES = 20
 LOOK_SECONDS = 5
 """How long a process relies on its last look at a lane's backlog."""
 
+CALM_SECONDS = 15
+"""How long a process relies on its last look at a calm lane, and on the drain that it last read."""
+
 LOOK_SHARE = 0.02
 """A process that has accepted this share of the high-water mark since its last look looks again before those seconds
 are over: otherwise many concurrent processes could accept several times the lane's capacity."""
@@ -67,6 +70,13 @@ class Shed:
     """The lane has no room: the present backlog will be worked off after `retry_after_seconds`."""
 
     retry_after_seconds: int
+
+
+def is_calm(lane: Lane, *, depth: int, accepted: int) -> bool:
+    """Whether a process that accepts `accepted` images between two looks need not know the lane's drain: at that depth
+    nothing waits for a worker, and it looks often enough even for the costliest images."""
+    certain = high_water_mark(lane, lane.drain_floor_per_second)
+    return depth <= lane.concurrency and accepted <= LOOK_SHARE * certain
 
 
 def decide(*, lane: Lane, tier: Tier, backlog: int, drain: float, begins_in_seconds: float = 0.0) -> Accept | Shed:

@@ -1,9 +1,15 @@
-"""Develops one original into all variants of a recipe: decoded once, scaled in a cascade, encoded in parallel."""
+"""Develops one original into all variants of a recipe: decoded once, scaled in a cascade, encoded in parallel.
+
+`develop` returns when everything is encoded; `developing` returns before, so that its caller can already store what is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pyvips
 
@@ -46,11 +52,38 @@ class Developed:
     placeholder: Placeholder
 
 
+@dataclass(frozen=True, kw_only=True)
+class Developing:
+    """An original whose variants are being encoded. Each of `variants`, in the recipe's order, waits until its variant
+    is encoded, and returns it or raises what went wrong; `notices` waits for all of them."""
+
+    variants: tuple[Callable[[], Rendered], ...]
+    notices: Callable[[], tuple[str, ...]]
+    placeholder: Placeholder
+
+    def developed(self) -> Developed:
+        """Everything, when all of it is encoded."""
+        variants = tuple(encoded() for encoded in self.variants)
+        return Developed(variants=variants, notices=self.notices(), placeholder=self.placeholder)
+
+
 def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, effort: Effort = "balanced") -> Developed:
     """Makes the variants that `recipe` asks for, without any metadata of the original.
 
     `effort` applies to variants that name none. The same original, recipe, effort and library versions give the same
     bytes. Raises Rejected if the bytes are no image that can be developed; the codes are those of `open_original`.
+    """
+    with developing(original, recipe, limits=limits, effort=effort) as picture:
+        return picture.developed()
+
+
+@contextmanager
+def developing(
+    original: bytes, recipe: Recipe, *, limits: Limits | None = None, effort: Effort = "balanced"
+) -> Iterator[Developing]:
+    """Like `develop`, but the variants may still be encoded: those that nobody has waited for at the end are not made.
+
+    Nothing is Rejected later than at the beginning, when the original has been decoded completely.
     """
     source = open_original(original, limits or Limits())
     picture = _decode(source, recipe)
@@ -63,7 +96,8 @@ def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, ef
     detail = detail_of(base) if picture.shrunk_width is not None else 0.0
 
     smallest = None
-    with ThreadPoolExecutor(max_workers=_ENCODERS) as encoders:
+    encoders = ThreadPoolExecutor(max_workers=_ENCODERS)
+    try:
         encoding = {}
         for index, image, whole in cascade(base, picture.jobs):
             spec, placement = picture.jobs[index]
@@ -78,13 +112,14 @@ def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, ef
                 ceiling_bytes=spec.max_bytes,
             )
             smallest = whole  # they are ordered by size
-        placeholder = _placeholder(smallest)
-        encoded = [encoding[index].result() for index in range(len(picture.jobs))]
-
-    for (spec, _), one in zip(picture.jobs, encoded, strict=True):
-        notices += [f"{spec.name}: {one.notice}"] if one.notice is not None else []
-    variants = (_rendered(spec, one) for (spec, _), one in zip(picture.jobs, encoded, strict=True))
-    return Developed(variants=tuple(variants), notices=tuple(notices), placeholder=placeholder)
+        encoded = [(spec, encoding[index].result) for index, (spec, _) in enumerate(picture.jobs)]
+        yield Developing(
+            variants=tuple(partial(_rendered, spec, result) for spec, result in encoded),
+            notices=lambda: (*notices, *_notices(encoded)),
+            placeholder=_placeholder(smallest),
+        )
+    finally:
+        encoders.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +191,8 @@ def _placeholder(image: pyvips.Image) -> Placeholder:
     return placeholder_of(rgba.width, rgba.height, bytes(rgba.write_to_memory()))
 
 
-def _rendered(spec: VariantSpec, encoded: Encoded) -> Rendered:
+def _rendered(spec: VariantSpec, result: Callable[[], Encoded]) -> Rendered:
+    encoded = result()
     return Rendered(
         name=spec.name,
         width=encoded.width,
@@ -166,3 +202,9 @@ def _rendered(spec: VariantSpec, encoded: Encoded) -> Rendered:
         extension=EXTENSIONS[encoded.format],
         body=encoded.body,
     )
+
+
+def _notices(encoded: Sequence[tuple[VariantSpec, Callable[[], Encoded]]]) -> Iterator[str]:
+    for spec, result in encoded:
+        if (notice := result().notice) is not None:
+            yield f"{spec.name}: {notice}"

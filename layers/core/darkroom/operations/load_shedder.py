@@ -9,13 +9,14 @@ from darkroom.domain.errors import Retryable, TurnedAway
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.load_shedding import (
+    CALM_SECONDS,
     LOOK_SECONDS,
     LOOK_SHARE,
-    NO_WORK,
     Shed,
     decide,
     drain_per_second,
     high_water_mark,
+    is_calm,
 )
 from darkroom.domain.tenants import Tier
 from darkroom.ports import Clock, Depths, Throughput
@@ -23,23 +24,20 @@ from darkroom.ports import Clock, Depths, Throughput
 
 @dataclass(kw_only=True)
 class _View:
-    """What a process knows about a lane: its depth and its drain at the last look, and what it has accepted since.
-
-    The depth is None if the queue did not answer; the drain is None if nothing waited, so that nothing had to be
-    calculated.
-    """
+    """What a process knows about a lane: its depth at the last look (None if the queue did not answer), the `drain` to
+    calculate with, how many seconds this may be relied on, and what the process has accepted since."""
 
     looked_at: Milliseconds
     depth: int | None
-    drain: float | None = None
+    drain: float
+    seconds: int
     accepted: int = 0
 
     def is_fresh(self, lane: Lane, now: Milliseconds) -> bool:
         # If the clock was set back, the last look seems to be in the future: that must not prevent the next one.
-        if not 0 <= now - self.looked_at < LOOK_SECONDS * 1000:
+        if not 0 <= now - self.looked_at < self.seconds * 1000:
             return False
-        known = lane.drain_floor_per_second if self.drain is None else self.drain
-        return self.accepted <= LOOK_SHARE * high_water_mark(lane, known)
+        return self.accepted <= LOOK_SHARE * high_water_mark(lane, self.drain)
 
 
 @dataclass(kw_only=True)
@@ -54,6 +52,7 @@ class LoadShedder:
     clock: Clock
     service: Mapping[str, Lane]
     _views: dict[str, _View] = field(default_factory=dict)
+    _drains: dict[str, tuple[Milliseconds, float]] = field(default_factory=dict)
 
     def require_capacity(self, lane_name: str, tier: Tier, *, process_at: Milliseconds | None = None) -> None:
         """Accepts an image into the lane. Raises TurnedAway (`overloaded`) if the lane has too much work for the
@@ -65,7 +64,7 @@ class LoadShedder:
                 lane=lane,
                 tier=tier,
                 backlog=view.depth + view.accepted,
-                drain=lane.drain_floor_per_second if view.drain is None else view.drain,
+                drain=view.drain,
                 begins_in_seconds=0.0 if process_at is None else (process_at - now) / 1000,
             )
             if isinstance(decision, Shed):
@@ -79,11 +78,17 @@ class LoadShedder:
             view.accepted += 1
 
     def _view(self, lane: Lane, now: Milliseconds) -> _View:
-        view = self._views.get(lane.name)
-        if view is None or not view.is_fresh(lane, now):
-            view = self._views[lane.name] = _View(looked_at=now, depth=self._depth(lane))
-            if view.depth is not None and view.depth > lane.concurrency:
-                view.drain = self._drain(lane, now)
+        last = self._views.get(lane.name)
+        if last is not None and last.is_fresh(lane, now):
+            return last
+        depth = self._depth(lane)
+        calm = is_calm(lane, depth=depth or 0, accepted=0 if last is None else last.accepted)
+        view = self._views[lane.name] = _View(
+            looked_at=now,
+            depth=depth,
+            drain=self._drain(lane, now, is_needed=not calm),
+            seconds=CALM_SECONDS if calm and depth is not None else LOOK_SECONDS,
+        )
         return view
 
     def _depth(self, lane: Lane) -> int | None:
@@ -92,8 +97,15 @@ class LoadShedder:
         except Retryable:  # a queue is no reason to turn anything away: the row is what is promised
             return None
 
-    def _drain(self, lane: Lane, now: Milliseconds) -> float:
+    def _drain(self, lane: Lane, now: Milliseconds, *, is_needed: bool) -> float:
+        read_at, drain = self._drains.get(lane.name, (0, 0.0))
+        if 0 <= now - read_at < CALM_SECONDS * 1000:
+            return drain
+        if not is_needed:
+            return lane.drain_floor_per_second
         try:
-            return drain_per_second(lane, self.throughput.latest(lane.name, now))
+            drain = drain_per_second(lane, self.throughput.latest(lane.name, now))
         except Retryable:
-            return drain_per_second(lane, [NO_WORK])
+            return lane.drain_floor_per_second
+        self._drains[lane.name] = now, drain
+        return drain

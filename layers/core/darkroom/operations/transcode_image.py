@@ -19,7 +19,7 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, returns_in
 from darkroom.domain.transitions import complete, escalate, give_up, put_back, reject
-from darkroom.imaging import Rendered, develop
+from darkroom.imaging import Rendered, developing
 from darkroom.operations.enqueue import seconds_until
 from darkroom.ports import (
     AtOnce,
@@ -293,16 +293,18 @@ def _develop_and_put(ports: Ports, image: Image) -> dict[str, Any]:
         ) from error
     if hashlib.sha256(original).hexdigest() != image.source.sha256:
         raise Retryable(f"the original of {image.image_id} did not arrive whole")
-    developed = develop(original, image.recipe, limits=ports.limits, effort=ports.service[image.lane].effort)
-    variants = ports.at_once([partial(_put, ports, image, rendered) for rendered in developed.variants])
-    return {
-        "variants": [asdict(variant) for variant in variants],
-        "notices": list(developed.notices),
-        "placeholder": asdict(developed.placeholder),
-    }
+    # A variant is put while others are still encoded.
+    with developing(original, image.recipe, limits=ports.limits, effort=ports.service[image.lane].effort) as picture:
+        variants = ports.at_once([partial(_put, ports, image, encoded) for encoded in picture.variants])
+        return {
+            "variants": [asdict(variant) for variant in variants],
+            "notices": list(picture.notices()),
+            "placeholder": asdict(picture.placeholder),
+        }
 
 
-def _put(ports: Ports, image: Image, rendered: Rendered) -> Variant:
+def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered]) -> Variant:
+    rendered = encoded()
     key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
     sha256 = hashlib.sha256(rendered.body).hexdigest()
     # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.

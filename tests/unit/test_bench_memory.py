@@ -1,0 +1,116 @@
+"""The memory benchmark's own arithmetic, and the process that it measures."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.memory.__main__ import delivery_of, function
+from benchmarks.memory.curve import Point, cheapest, dollars_a_million, fastest, fitting, goals_of, table
+from benchmarks.memory.throttle import PERIOD_SECONDS, limited, share_of
+from darkroom.domain.lanes import LANES
+from proof.fakes.pictures import jpeg
+
+
+def point(megabytes: int, *milliseconds: float, lane: str = "slow", waiting: float = 0) -> Point:
+    return Point(lane=lane, megabytes=megabytes, milliseconds=milliseconds, waiting=waiting)
+
+
+SMALL, MIDDLE, LARGE = point(1024, 440), point(2048, 230), point(3008, 200)
+CURVE = [SMALL, MIDDLE, LARGE]
+
+
+@pytest.mark.parametrize(("megabytes", "share"), [(512, 0.289), (1769, 1), (2048, 1.158), (3008, 1.700)])
+def test_processor_time_is_in_proportion_to_memory(megabytes: int, share: float) -> None:
+    assert share_of(megabytes) == pytest.approx(share, abs=0.001)
+
+
+def test_a_million_images_cost_their_gigabyte_seconds() -> None:
+    assert dollars_a_million(1024, 1000) == pytest.approx(13.3334)
+    assert dollars_a_million(2048, 250) == pytest.approx(13.3334 / 2)
+
+
+def test_waiting_is_paid_for_and_not_measured() -> None:
+    waits = point(2048, 100, 200, 600, waiting=100)
+    assert (waits.median, waits.worst, waits.total) == (200, 600, 400)
+    assert waits.dollars == pytest.approx(dollars_a_million(2048, 400))
+
+
+def test_the_best_sizes_are_the_cheapest_and_the_fastest() -> None:
+    assert cheapest(CURVE) is SMALL
+    assert fastest(CURVE) is LARGE
+
+
+def test_of_equals_the_smallest_is_the_best() -> None:
+    assert cheapest([point(2048, 100), point(1024, 200)]).megabytes == 1024
+    assert fastest([point(2048, 100), point(1024, 100)]).megabytes == 1024
+
+
+def test_a_size_that_the_most_demanding_image_nearly_fills_is_no_option() -> None:
+    assert fitting(CURVE, 0.8 * 1024) == CURVE
+    assert fitting(CURVE, 0.8 * 1024 + 1) == [MIDDLE, LARGE]
+
+
+@pytest.mark.parametrize(
+    ("deployed", "peak_mb", "missed"),
+    [
+        (2048, 1100, []),
+        (2048, 1700, ["memory"]),
+        (3008, 1100, ["dollars"]),
+        (1024, 800, ["milliseconds"]),
+    ],
+)
+def test_the_deployed_size_should_be_large_cheap_and_fast_enough(
+    deployed: int, peak_mb: float, missed: list[str]
+) -> None:
+    goals = [goal for goal in goals_of(CURVE, deployed=deployed, peak_mb=peak_mb) if not goal.holds]
+    assert [word for goal in goals for word in ("memory", "dollars", "milliseconds") if word in goal.name] == missed
+
+
+def test_every_lane_has_its_goals() -> None:
+    both = [*CURVE, *(point(one.megabytes, *one.milliseconds, lane="fast") for one in CURVE)]
+    assert len(goals_of(both, deployed=2048, peak_mb=1100)) == 1 + 2 * 2
+
+
+def test_the_table_names_the_deployed_size_and_those_that_are_too_small() -> None:
+    assert table([point(1024, 440), point(2048, 230)], deployed=2048, peak_mb=1100)[1:] == [
+        "slow      1024   0.58        440       440         5.87  too small",
+        "slow      2048   1.16        230       230         6.13  deployed",
+        "slow    cheapest: 2048 MB; fastest: 2048 MB",
+    ]
+
+
+def test_a_process_runs_again_when_it_is_no_longer_limited() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            with limited(process.pid, 0.01), pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=0.1)
+            state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        finally:
+            process.kill()
+    assert state != "T"
+
+
+def test_a_process_that_dies_while_it_is_limited_is_not_waited_for() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    with limited(process.pid, 0.5):
+        process.kill()
+        process.wait()
+        time.sleep(2 * PERIOD_SECONDS)
+
+
+def test_only_photos_that_the_real_handler_develops_are_measured(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    photo, damaged = tmp_path / "photo.jpg", tmp_path / "damaged.jpg"
+    photo.write_bytes(jpeg(640, 480))
+    damaged.write_bytes(jpeg(640, 480)[:2000])
+    with function() as transcoder:
+        for lane in LANES:
+            ran = transcoder.run(delivery_of(photo, lane))
+            assert ran.milliseconds > 0 and ran.peak_mb > 0
+        with pytest.raises(RuntimeError, match="has died"):
+            transcoder.run(delivery_of(damaged, "slow"))
+    assert "damaged.jpg was not developed" in capfd.readouterr().err
