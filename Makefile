@@ -105,7 +105,8 @@ check-rest:
 	$(DEV)/lint-imports --no-cache
 	@mkdir -p build
 	$(DEV)/python -m checks.expand_template > build/template.expanded.json
-	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml build/template.expanded.json
+	$(DEV)/python -m checks.expand_template template.yaml PublishedVersions > build/template.snapshots.json
+	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml build/template.expanded.json build/template.snapshots.json
 	@tools/checks/sam_validate.sh
 
 check-init: setup ## Initialise every built function from its own bundle alone; report the time it takes

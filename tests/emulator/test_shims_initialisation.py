@@ -6,7 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.emulator.emulator_server import ROLE, EmulatorServer, create_function, emulator_server, stack, wait_until
+from tests.emulator.emulator_server import (
+    ROLE,
+    EmulatorServer,
+    create_function,
+    emulator_server,
+    invoke,
+    stack,
+    wait_until,
+)
 from tests.emulator.queues import queue
 
 pytest_plugins = ("tests.emulator.emulator_fixtures",)
@@ -68,6 +76,31 @@ def test_a_named_function_is_initialised_once_its_stack_has_created_it_and_other
             server.client("lambda").invoke(FunctionName=physical_id, Payload=b"{}")
             assert initialised(folders["Named"]) == 1, "and its first invocation meets that process"
             assert initialised(folders["Other"]) == 0
+
+
+# Tells how it was initialised, and which hooks have run.
+RESTORED = """
+import os
+import snapshot_restore_py
+
+run = []
+snapshot_restore_py.register_before_snapshot(run.append, "before")
+snapshot_restore_py.register_after_restore(run.append, "after")
+
+def handler(event, context):
+    return {"type": os.environ["AWS_LAMBDA_INITIALIZATION_TYPE"], "version": context.function_version, "run": run}
+"""
+
+
+def test_a_version_with_snap_start_is_restored_by_its_hooks_and_nothing_else_is(emulator: EmulatorServer) -> None:
+    name = f"restored-{os.urandom(4).hex()}"
+    create_function(emulator, name, RESTORED, SnapStart={"ApplyOn": "PublishedVersions"})
+    functions = emulator.client("lambda")
+    version = functions.publish_version(FunctionName=name)["Version"]
+    functions.create_alias(FunctionName=name, Name="live", FunctionVersion=version)
+    functions.get_waiter("published_version_active").wait(FunctionName=name, Qualifier=version)
+    assert invoke(emulator, f"{name}:live") == {"type": "snap-start", "version": "1", "run": ["before", "after"]}
+    assert invoke(emulator, name) == {"type": "on-demand", "version": "$LATEST", "run": []}
 
 
 def test_queues_keep_a_function_as_busy_as_the_machine_has_cores_and_none_waits_for_another(

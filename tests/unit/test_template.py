@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from checks.expand_template import expanded_template, http_api, raw_template, referred, resources
+from checks.expand_template import Template, expanded_template, http_api, raw_template, referred, resources
 from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
@@ -763,6 +765,93 @@ def test_each_function_may_have_a_layer_for_telemetry_under_ours_and_is_started_
     for name, function in FUNCTIONS.items():
         assert (function["Layers"][0], len(function["Layers"]) <= 5) == (TELEMETRY, True), name
         assert function["Environment"]["Variables"]["AWS_LAMBDA_EXEC_WRAPPER"] == wrapper, name
+
+
+# ── SnapStart: the API runs published versions, and every change publishes one ───────────────────────────────────────
+
+API_FUNCTIONS = sorted(
+    {
+        referred(permission["FunctionName"]) or ""
+        for permission in resources("AWS::Lambda::Permission").values()
+        if permission["Principal"] == "apigateway.amazonaws.com"
+    }
+)
+WITHOUT_ALIAS = {"Fn::GetAtt": ["AuthorizeRequestFunction", "Arn"]}
+
+
+def with_snap_start() -> Template:
+    """The resources of the template with SnapStart."""
+    found: Template = expanded_template(snap_start="PublishedVersions")["Resources"]
+    return found
+
+
+def version_of(function: str, template: Template) -> str:
+    """The logical id of a function's one version."""
+    (version,) = (
+        name
+        for name, resource in template.items()
+        if resource["Type"] == "AWS::Lambda::Version" and referred(resource["Properties"]["FunctionName"]) == function
+    )
+    return version
+
+
+def test_without_snap_start_nothing_is_published_and_the_gateway_invokes_the_functions_themselves() -> None:
+    assert raw_template()["Parameters"]["SnapStart"]["Default"] == "None"
+    template = expanded_template()["Resources"]
+    assert not {resource["Type"] for resource in template.values()} & {"AWS::Lambda::Version", "AWS::Lambda::Alias"}
+    assert not any("SnapStart" in function for function in FUNCTIONS.values())
+    assert "Alias" not in str(http_api("keys"))
+
+
+def test_with_snap_start_the_gateway_invokes_the_aliases_alone_and_may() -> None:
+    template = with_snap_start()
+    aliases = {f"{function}Aliaslive" for function in API_FUNCTIONS}
+    assert {name for name, it in template.items() if it["Type"] == "AWS::Lambda::Alias"} == aliases
+    uris = re.findall(r"functions/\$\{(\w+)\}/invocations", json.dumps(template["Api"]["Properties"]["Body"]["paths"]))
+    assert {*uris} == aliases - {"AuthorizeRequestFunctionAliaslive"}
+    authorizer = {"Fn::If": ["HasSnapshots", {"Ref": "AuthorizeRequestFunctionAliaslive"}, WITHOUT_ALIAS]}
+    assert f'"Authorizer": {json.dumps(authorizer)}' in json.dumps(template["Api"]["Properties"]["Body"])
+    assert {
+        referred(it["Properties"]["FunctionName"])
+        for it in template.values()
+        if it["Type"] == "AWS::Lambda::Permission" and it["Properties"]["Principal"] == "apigateway.amazonaws.com"
+    } == aliases
+
+
+@pytest.mark.parametrize("name", API_FUNCTIONS)
+def test_a_function_of_the_api_has_a_snapshot_only_with_snap_start_and_no_version_outlives_the_next(name: str) -> None:
+    template = with_snap_start()
+    assert template[name]["Properties"]["SnapStart"] == {"ApplyOn": "PublishedVersions"}
+    version = version_of(name, template)
+    assert template[version]["DeletionPolicy"] == "Delete", "each that is kept costs as much as the one in use"
+    assert template[f"{name}Aliaslive"]["Properties"]["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
+
+
+@pytest.mark.parametrize("name", API_FUNCTIONS)
+def test_a_version_is_replaced_when_a_value_changes_that_its_function_is_told_and_only_then(name: str) -> None:
+    # CloudFormation replaces a version with another description; a version of an unchanged function fails.
+    template = with_snap_start()
+    told = {
+        reference
+        for reference in re.findall(r'"Ref": "(\w+)"', json.dumps(template[name]["Properties"]))
+        if reference in raw_template()["Parameters"]
+    }
+    description = template[version_of(name, template)]["Properties"]["Description"]["Fn::Sub"]
+    assert set(re.findall(r"\$\{(\w+)\}", description)) == told
+
+
+def test_a_version_is_replaced_when_its_function_or_a_layer_of_it_changes(tmp_path: Path) -> None:
+    def versions(before: str, after: str) -> set[str]:
+        changed = tmp_path / f"{after}.yaml"
+        text = (ROOT / "template.yaml").read_text()
+        assert before in text
+        changed.write_text(text.replace(before, after, 1))
+        template = expanded_template(path=changed, snap_start="PublishedVersions")["Resources"]
+        return {version_of(name, template) for name in API_FUNCTIONS}
+
+    now = {version_of(name, with_snap_start()) for name in API_FUNCTIONS}
+    assert len(now - versions("Timeout: 29", "Timeout: 28")) == 1
+    assert not now & versions("Darkroom's own package", "Another package"), "all of them have this layer"
 
 
 def test_the_template_is_one_plain_file() -> None:

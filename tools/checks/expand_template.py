@@ -2,7 +2,7 @@
 
 All code that reads the template reads it through this module, so a resource in a loop looks like any other resource.
 
-Usage: python -m checks.expand_template [TEMPLATE] > build/template.expanded.json
+Usage: python -m checks.expand_template [TEMPLATE [SNAP_START]] > build/template.expanded.json
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,14 @@ def _raw() -> Template:
     return without_loops(TEMPLATE)
 
 
-def without_loops(path: Path) -> Template:
+def without_loops(path: Path, *, snap_start: str = "None") -> Template:
     """A template after `AWS::LanguageExtensions`: each `Fn::ForEach` is expanded and each mapping lookup is replaced by
     its value. Raises ValueError if that is not possible."""
     template: Template = yaml_parse(path.read_text())
     transforms = template.get("Transform", [])
     if LANGUAGE_EXTENSIONS not in transforms:
         return template
-    written_out = _written_out(path)
+    written_out = _written_out(path, snap_start)
     for section in ("Resources", "Outputs"):  # cfn-lint also reorders conditions
         template[section] = _filled_in(written_out.get(section, {}))
     template.pop("Mappings", None)
@@ -62,16 +62,19 @@ def without_loops(path: Path) -> Template:
     return template
 
 
-def _written_out(path: Path) -> Template:
+def _written_out(path: Path, snap_start: str) -> Template:
     """The loops as cfn-lint expands them. Importing cfn-lint takes three seconds, so the result is cached until the
     file changes."""
     text = path.read_text()
-    kept = ROOT / "build" / "templates" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+    name = hashlib.sha256(f"{snap_start}\0{text}".encode()).hexdigest()
+    kept = ROOT / "build" / "templates" / f"{name}.json"
     if not kept.exists():
         from cfnlint.template import Template as LintedTemplate  # noqa: PLC0415
         from cfnlint.template.transforms._language_extensions import language_extension  # noqa: PLC0415
 
-        problems, written_out = language_extension(LintedTemplate(str(path), yaml_parse(text), regions=["us-east-1"]))
+        template = yaml_parse(text)
+        template = _looked_up(template, template.get("Mappings", {}), {"SnapStart": snap_start})
+        problems, written_out = language_extension(LintedTemplate(str(path), template, regions=["us-east-1"]))
         if problems:
             raise ValueError(f"{path}: {problems[0].message}")
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +83,21 @@ def _written_out(path: Path) -> Template:
         unfinished.replace(kept)
     found: Template = json.loads(kept.read_text())
     return found
+
+
+def _looked_up(value: Any, mappings: Template, parameters: Mapping[str, str]) -> Any:
+    """Each lookup by the value of one of the parameters, as CloudFormation does it, and no loop over nothing: cfn-lint
+    knows no values, and takes an empty collection for one that it could not find."""
+    match value:
+        case {"Fn::FindInMap": [str(mapping), str(key), {"Ref": str(name)}]} if name in parameters:
+            return mappings[mapping][key][parameters[name]]
+        case dict():
+            found = {key: _looked_up(inner, mappings, parameters) for key, inner in value.items()}
+            return {key: it for key, it in found.items() if not key.startswith("Fn::ForEach::") or it[1]}
+        case list():
+            return [_looked_up(inner, mappings, parameters) for inner in value]
+        case _:
+            return value
 
 
 def _filled_in(value: Any) -> Any:
@@ -111,9 +129,9 @@ def _in_text(value: Any) -> str | None:
 
 
 @functools.cache
-def _expanded(path: Path, environment: str, access: str) -> Template:
+def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Template:
     parameters = {"Environment": environment, "Access": access, "Architecture": "arm64", "AlarmEmail": ""}
-    template = without_loops(path)
+    template = without_loops(path, snap_start=snap_start)
     for resource in template["Resources"].values():  # as `sam package` writes them
         for name in ("CodeUri", "ContentUri"):
             if name in resource.get("Properties", {}):
@@ -140,9 +158,11 @@ def _nobodys_aws() -> Iterator[None]:
         os.environ.update(ambient)
 
 
-def expanded_template(environment: str = "prod", access: str = "iam", *, path: Path = TEMPLATE) -> Template:
+def expanded_template(
+    environment: str = "prod", access: str = "iam", *, path: Path = TEMPLATE, snap_start: str = "None"
+) -> Template:
     """The expanded template, with its conditions unresolved."""
-    return copy.deepcopy(_expanded(path, environment, access))
+    return copy.deepcopy(_expanded(path, environment, access, snap_start))
 
 
 def resources(kind: str) -> dict[str, Template]:
@@ -156,7 +176,8 @@ def resources(kind: str) -> dict[str, Template]:
 
 def http_api(access: str) -> Template:
     """The API's definition as it is deployed with this `Access`: its routes and their integrations."""
-    definition: Template = _decided(expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"], access)
+    body = expanded_template(access=access)["Resources"]["Api"]["Properties"]["Body"]
+    definition: Template = _filled_in(_decided(body, access))
     return definition
 
 
@@ -176,6 +197,8 @@ def _holds(condition: Any, access: str) -> bool:
     match condition:
         case {"Fn::Equals": [{"Ref": "Access"}, value]}:
             return bool(value == access)
+        case {"Fn::Equals": [{"Ref": "SnapStart"}, value]}:
+            return bool(raw_template()["Parameters"]["SnapStart"]["Default"] == value)
         case {"Fn::Equals": [{"Fn::Join": ["", {"Ref": name}]}, value]}:  # an empty list
             return bool(raw_template()["Parameters"][name]["Default"] == value)
         case {"Fn::Not": [inner]}:
@@ -198,4 +221,6 @@ def referred(value: Any) -> str | None:
 
 
 if __name__ == "__main__":
-    json.dump(expanded_template(path=Path(sys.argv[1]) if sys.argv[1:] else TEMPLATE), sys.stdout, indent=2)
+    told = dict(zip(("path", "snap_start"), sys.argv[1:], strict=False))
+    path = Path(told.pop("path", TEMPLATE))
+    json.dump(expanded_template(path=path, **told), sys.stdout, indent=2)

@@ -23,7 +23,7 @@ Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 KEYS = "keys"
 """The value of the template's `Access` that requires keys."""
 
-CHOSEN = ("Access", "Encryption")
+CHOSEN = ("Access", "Encryption", "SnapStart")
 """The template parameters that can be chosen here; a redeployment finds them in the outputs."""
 
 _FIRST_PHOTO = ("ReadImageFunction", "SubmitImageFunction", "TranscodeImageFunction", "AuthorizeRequestFunction")

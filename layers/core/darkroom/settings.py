@@ -135,6 +135,17 @@ def _listed(text: str) -> Iterator[str]:
     return filter(None, map(str.strip, text.split(",")))
 
 
+class InitialisationSettings(Settings):
+    """How Lambda initialises this process: for one execution environment, or for a snapshot that many start from."""
+
+    aws_lambda_initialization_type: str = "on-demand"
+
+    @property
+    def is_for_a_snapshot(self) -> bool:
+        """Whether what is in memory after the initialisation will be in many environments, and may be weeks old."""
+        return self.aws_lambda_initialization_type == "snap-start"
+
+
 type Access = Literal["anonymous", "iam", "keys", "jwt"]
 """Which credential callers use: the template's parameter of that name."""
 

@@ -72,6 +72,9 @@ def up(
     encryption: Annotated[
         Encryption, typer.Option(help="Whose key encrypts stored data: AWS's, or one that the stack creates.")
     ] = Encryption.AWS,
+    snap_start: Annotated[
+        bool, typer.Option("--snap-start", help="Publish versions of the API's functions, as for SnapStart.")
+    ] = False,
     enforce_iam: Annotated[
         bool, typer.Option("--enforce-iam", help="Evaluate IAM: each function may do only what its role allows.")
     ] = False,
@@ -105,7 +108,11 @@ def up(
                 pages.failures_explained(state),
                 local_stack(
                     state,
-                    parameters={"Access": access.value, "Encryption": encryption.value},
+                    parameters={
+                        "Access": access.value,
+                        "Encryption": encryption.value,
+                        "SnapStart": "PublishedVersions" if snap_start else "None",
+                    },
                     enforce_iam=enforce_iam,
                     concurrency=concurrency,
                     interrupts=interrupts,

@@ -4,10 +4,12 @@ Gap: MiniStack runs functions on its own interpreter, in its own environment: it
 lacks, its variables leak in, layers come before the function's code, and an exception kills the process and loses its
 type.
 AWS: the runtime client (awslambdaric) imports the handler. A function sees its code, then its layers, then the runtime;
-the variables that AWS defines and its own; and nothing of the machine.
+the variables that AWS defines and its own; and nothing of the machine. Of a version with SnapStart the client runs the
+hooks, before the snapshot and after each restore.
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html (Defined runtime environment variables)
 https://docs.aws.amazon.com/lambda/latest/dg/python-package.html (Dependency search path)
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+https://docs.aws.amazon.com/lambda/latest/dg/snapstart-runtime-hooks.html
 
 What still differs from AWS:
 - Layers are merged, later over earlier, into one folder as on AWS, but that folder is not named /opt. It is on the
@@ -15,6 +17,8 @@ What still differs from AWS:
 - AWS_ENDPOINT_URL points the SDK to the emulator, unless the function's configuration sets its own.
 - HOME and TMPDIR are in a folder of the execution environment, so functions see neither the developer's ~/.aws nor
   /tmp.
+- An environment of a version with SnapStart is not restored from a snapshot: it is initialised by itself, and runs the
+  hooks of both moments. Its credentials are in its environment, and a deployment does not wait for it.
 - Memory, /tmp's size and a read-only file system are not enforced.
 """
 
@@ -298,7 +302,11 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
             disable_nagle_algorithm = True
 
             def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
-                """The next invocation, whenever it comes; MiniStack's own looks for it ten times a second."""
+                """The next invocation, whenever it comes; MiniStack's own looks for it ten times a second. With
+                SnapStart, the restore comes first, and at once."""
+                if self.path.endswith("/runtime/restore/next"):
+                    self._respond(200)
+                    return
                 if not self.path.endswith("/runtime/invocation/next"):
                     self._respond(404)
                     return
@@ -382,6 +390,7 @@ def _reserved_variables(config: dict[str, Any], region: str, task_root: Path, *,
     """Variables that Lambda defines and nobody may change."""
     version = config.get("Version", "$LATEST")
     logging = config.get("LoggingConfig") or {}
+    snap_start = config.get("SnapStart") or {}
     log_stream = f"{time.strftime('%Y/%m/%d', time.gmtime())}/[{version}]{secrets.token_hex(16)}"
     reserved = {
         "_HANDLER": config.get("Handler"),
@@ -391,7 +400,7 @@ def _reserved_variables(config: dict[str, Any], region: str, task_root: Path, *,
         "AWS_LAMBDA_FUNCTION_NAME": config.get("FunctionName"),
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": config.get("MemorySize", 128),
         "AWS_LAMBDA_FUNCTION_VERSION": version,
-        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start" if snap_start.get("OptimizationStatus") == "On" else "on-demand",
         "AWS_LAMBDA_LOG_FORMAT": logging.get("LogFormat"),
         "AWS_LAMBDA_LOG_LEVEL": logging.get("ApplicationLogLevel"),
         "AWS_LAMBDA_LOG_GROUP_NAME": logging.get("LogGroup") or f"/aws/lambda/{config.get('FunctionName')}",

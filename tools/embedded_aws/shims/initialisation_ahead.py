@@ -7,7 +7,7 @@ rely on being invoked right after.
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 
 What still differs from AWS: it always happens, to the functions named by `--initialise` alone, as soon as a stack has
-created or updated them.
+created or updated them. A function with SnapStart is left out: MiniStack initialises the versions that are published.
 """
 
 import contextvars
@@ -48,6 +48,8 @@ def apply(emulator: Emulator) -> None:
 def _initialise(name: str) -> None:
     try:
         function = lambda_service._functions[name]
+        if function["config"]["SnapStart"]["ApplyOn"] == "PublishedVersions":
+            return
         worker, _ = lambda_service.acquire_worker(name, function["config"], function["code_zip"])
         try:
             lambda_runtime.ensure_spawned(worker)

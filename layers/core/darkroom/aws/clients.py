@@ -11,6 +11,7 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
+from botocore.credentials import ContainerProvider, DeferredRefreshableCredentials
 from botocore.exceptions import IncompleteReadError
 from botocore.loaders import Loader
 from botocore.session import Session, get_session
@@ -90,6 +91,24 @@ def _session() -> Session:
     session = get_session()
     session.register_component("data_loader", _Loader())
     return session
+
+
+class _FetchedWhenUsed(ContainerProvider):
+    """Fetches credentials for the first call. botocore's own fetches them for the first client."""
+
+    def _retrieve_or_fail(self) -> DeferredRefreshableCredentials:
+        fetch = self._create_fetcher(self._environ[self.ENV_VAR_FULL])  # type: ignore[attr-defined]
+        return DeferredRefreshableCredentials(fetch, self.METHOD)
+
+
+def fetch_credentials_when_used() -> None:
+    """Keeps clients that are made from now on from fetching credentials before they need them.
+
+    A function with SnapStart gets its credentials from an endpoint instead of its environment
+    (https://docs.aws.amazon.com/lambda/latest/dg/snapstart-activate.html, SnapStart and AWS SDKs). They, and the
+    connection to the endpoint, would be in the snapshot.
+    """
+    _session().get_component("credential_provider").insert_before(ContainerProvider.METHOD, _FetchedWhenUsed())
 
 
 def _client(service: str, config: Config) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,24 @@ from contextvars import copy_context
 
 from darkroom.aws import clients
 from darkroom.domain.instants import Milliseconds
+from darkroom.settings import InitialisationSettings
+
+
+def _prepare_for_a_snapshot() -> None:
+    """Keeps out of a snapshot what must differ between the environments that start from it, or must not be old.
+
+    They would share the state of `random`, from which the SDK's retries take their jitter; `randomness` comes from the
+    operating system and differs. Whatever a call to AWS leaves behind is newer than the snapshot, because none is made
+    before it, not even for credentials.
+    """
+    from snapshot_restore_py import register_after_restore  # noqa: PLC0415 -- Lambda's runtime brings it along
+
+    register_after_restore(random.seed)
+    clients.fetch_credentials_when_used()
+
+
+if InitialisationSettings.read().is_for_a_snapshot:
+    _prepare_for_a_snapshot()
 
 
 def clock() -> Milliseconds:
