@@ -58,6 +58,7 @@ def without_loops(path: Path, *, snap_start: str = "None") -> Template:
     for section in ("Resources", "Outputs"):  # cfn-lint also reorders conditions
         template[section] = _filled_in(written_out.get(section, {}))
     template.pop("Mappings", None)
+    template.pop("Metadata", None)
     template["Transform"] = [name for name in transforms if name != LANGUAGE_EXTENSIONS]
     return template
 
@@ -73,7 +74,8 @@ def _written_out(path: Path, snap_start: str) -> Template:
         from cfnlint.template.transforms._language_extensions import language_extension  # noqa: PLC0415
 
         template = yaml_parse(text)
-        template = _looked_up(template, template.get("Mappings", {}), {"SnapStart": snap_start})
+        known = {"SnapStart": snap_start}
+        template["Resources"] = _looked_up(template["Resources"], template.get("Mappings", {}), known)
         problems, written_out = language_extension(LintedTemplate(str(path), template, regions=["us-east-1"]))
         if problems:
             raise ValueError(f"{path}: {problems[0].message}")
@@ -86,14 +88,15 @@ def _written_out(path: Path, snap_start: str) -> Template:
 
 
 def _looked_up(value: Any, mappings: Template, parameters: Mapping[str, str]) -> Any:
-    """Each lookup by the value of one of the parameters, as CloudFormation does it, and no loop over nothing: cfn-lint
-    knows no values, and takes an empty collection for one that it could not find."""
+    """The value of each of the parameters, and what is looked up by it, as CloudFormation does it: cfn-lint knows only
+    defaults."""
     match value:
         case {"Fn::FindInMap": [str(mapping), str(key), {"Ref": str(name)}]} if name in parameters:
             return mappings[mapping][key][parameters[name]]
+        case {"Ref": str(name)} if name in parameters:
+            return parameters[name]
         case dict():
-            found = {key: _looked_up(inner, mappings, parameters) for key, inner in value.items()}
-            return {key: it for key, it in found.items() if not key.startswith("Fn::ForEach::") or it[1]}
+            return {key: _looked_up(inner, mappings, parameters) for key, inner in value.items()}
         case list():
             return [_looked_up(inner, mappings, parameters) for inner in value]
         case _:
