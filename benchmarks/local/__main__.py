@@ -37,8 +37,11 @@ PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
 
 CONCURRENCY = 8
 WARM_PHOTOS = 40
-REST_SECONDS = 5.0
-IDLE_SECONDS = 30.0
+REST_SECONDS = 65.0
+"""Until the sweeper, which runs every minute, has been initialised."""
+
+IDLE_SECONDS = 60.0
+"""One run of the sweeper belongs to it."""
 
 FIGURES = {
     "start": "start until the API answers, s",
