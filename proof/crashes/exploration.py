@@ -282,12 +282,16 @@ def prepare() -> None:
                     HISTORIES[name].play(world)
             with os.fdopen(sending, "wb") as parent:
                 parent.write(developed())
-        finally:
-            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
     os.close(sending)
     with os.fdopen(receiving, "rb") as answer:
-        remember(answer.read())
-    os.waitpid(child, 0)
+        made = answer.read()
+    if os.waitpid(child, 0)[1] != 0:
+        raise RuntimeError("a history that nothing strikes has failed: its traceback is above")
+    remember(made)
 
 
 @dataclass(frozen=True, kw_only=True)

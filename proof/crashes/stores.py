@@ -15,6 +15,7 @@ from moto.core.serialize import AttributePicker, AttributePickerContext
 from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
 from moto.sqs.models import SQSBackend
 
+from checks.expand_template import is_optional
 from darkroom.domain.image import Status
 from darkroom.domain.instants import Milliseconds
 from proof.crashes import deployment
@@ -82,7 +83,8 @@ class Stores:
 
     def environment(self, variables: Mapping[str, Any]) -> dict[str, str]:
         """A function's environment variables with the names of these stores."""
-        return {name: deployment.resolved(value, self.references) for name, value in variables.items()}
+        asked_for = {name: value for name, value in variables.items() if not is_optional(value)}
+        return {name: deployment.resolved(value, self.references) for name, value in asked_for.items()}
 
     def items(self, table: str) -> list[dict[str, Any]]:
         """The items of a table."""

@@ -210,6 +210,14 @@ def _holds(condition: Any, access: str) -> bool:
             raise ValueError(f"the API depends on something other than Access: {condition}")
 
 
+def is_optional(value: Any) -> bool:
+    """Whether a stack has none of it unless a parameter asks for it."""
+    match value:
+        case {"Fn::If": [_, _, {"Ref": "AWS::NoValue"}]}:
+            return True
+    return False
+
+
 def referred(value: Any) -> str | None:
     """The logical id that a Ref or a GetAtt refers to."""
     match value:

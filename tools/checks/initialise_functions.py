@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from checks.expand_template import without_loops
+from checks.expand_template import is_optional, without_loops
 from embedded_aws import paths, stack
 from embedded_aws.build import build
 from embedded_aws.environment import write_aws_config
@@ -95,12 +95,12 @@ def built_functions(template: Path) -> list[Function]:
         own = resource["Properties"]
         # SAM appends a function's own layers to those of Globals, and its own variables override theirs.
         # https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-template-anatomy-globals.html
-        layers = [layer for part in (defaults, own) for layer in part.get("Layers", []) if not _is_optional(layer)]
+        layers = [layer for part in (defaults, own) for layer in part.get("Layers", []) if not is_optional(layer)]
         variables = {
             variable: _plausible(value, document)
             for part in (defaults, own)
             for variable, value in part.get("Environment", {}).get("Variables", {}).items()
-            if not _is_optional(value)
+            if not is_optional(value)
         }
         properties = {**defaults, **own}
         found.append(
@@ -117,14 +117,6 @@ def built_functions(template: Path) -> list[Function]:
     if not found:
         raise ValueError(f"{template} has no functions")
     return found
-
-
-def _is_optional(value: Any) -> bool:
-    """Whether a stack that was not asked for it has none of it."""
-    match value:
-        case {"Fn::If": [_, _, {"Ref": "AWS::NoValue"}]}:
-            return True
-    return False
 
 
 def _plausible(value: Any, template: Mapping[str, Any]) -> str:
