@@ -73,7 +73,7 @@ bench-cold: setup ## Cold starts: each function's initialisation and a cold POST
 bench-calls: setup ## The calls to AWS and their prices: for an upload, a status, a worker, an idle sweep
 	@exec $(DEV)/python -m benchmarks.calls
 
-bench-memory: setup ## The transcoder's memory size: milliseconds and dollars for each image at five sizes, and its peak memory (LONG=1: more rounds)
+bench-memory: setup ## The worker at five sizes of memory: milliseconds, dollars, its peak (LONG=1: more rounds)
 	@exec $(DEV)/python -m benchmarks.memory
 
 bench-local: setup ## The local stack: its start, photos one by one and many at once, its rest (BASE=<commit>: beside an earlier commit's)

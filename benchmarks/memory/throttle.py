@@ -49,7 +49,7 @@ def _control(process: int, clock: int, quota: float, ended: threading.Event) -> 
     processors = os.process_cpu_count() or 1
     is_stopped = False
     left, period_ends, before = quota, time.monotonic() + PERIOD_SECONDS, time.clock_gettime(clock)
-    with suppress(OSError):  # it has died: whoever waits for its answer says so
+    with suppress(OSError):  # it has died: the caller, which waits for its answer, says so
         while not ended.is_set():
             used, now = time.clock_gettime(clock), time.monotonic()
             left, before = left - (used - before), used

@@ -36,7 +36,7 @@ FUNCTIONS = sorted(
 
 @dataclass(kw_only=True)
 class Cloud:
-    """Credentials for whoever asks for them, and an AWS that refuses every call; it keeps who called it, and when."""
+    """Credentials for every caller, and an AWS that refuses every call; it records who called it, and when."""
 
     url: str = ""
     fetched: int = 0

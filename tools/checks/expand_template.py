@@ -65,9 +65,9 @@ def without_loops(path: Path, *, snap_start: str = "None") -> Template:
 
 def _written_out(path: Path, snap_start: str) -> Template:
     """The loops as cfn-lint expands them. Importing cfn-lint takes three seconds, so the result is cached until the
-    file changes."""
+    template or this module changes."""
     text = path.read_text()
-    name = hashlib.sha256(f"{snap_start}\0{text}".encode()).hexdigest()
+    name = hashlib.sha256(f"{snap_start}\0{text}\0{Path(__file__).read_text()}".encode()).hexdigest()
     kept = ROOT / "build" / "templates" / f"{name}.json"
     if not kept.exists():
         from cfnlint.template import Template as LintedTemplate  # noqa: PLC0415

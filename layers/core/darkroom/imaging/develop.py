@@ -81,9 +81,10 @@ def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, ef
 def developing(
     original: bytes, recipe: Recipe, *, limits: Limits | None = None, effort: Effort = "balanced"
 ) -> Iterator[Developing]:
-    """Like `develop`, but the variants may still be encoded: those that nobody has waited for at the end are not made.
+    """Like `develop`, but the variants may still be encoded. At the end of the block, encoding that has not begun is
+    cancelled.
 
-    Nothing is Rejected later than at the beginning, when the original has been decoded completely.
+    Rejected is raised at the beginning only, because the original is decoded completely before the block is entered.
     """
     source = open_original(original, limits or Limits())
     picture = _decode(source, recipe)

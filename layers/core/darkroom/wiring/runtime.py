@@ -18,7 +18,7 @@ def _prepare_for_a_snapshot() -> None:
     """Keeps out of a snapshot what must differ between the environments that start from it, or must not be old.
 
     They would share the state of `random`, from which the SDK's retries take their jitter; `randomness` comes from the
-    operating system and differs. Whatever a call to AWS leaves behind is newer than the snapshot, because none is made
+    operating system and differs. What a call to AWS leaves behind is newer than the snapshot, because none is made
     before it, not even for credentials.
     """
     from snapshot_restore_py import register_after_restore  # noqa: PLC0415 -- Lambda's runtime brings it along
