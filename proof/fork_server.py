@@ -20,7 +20,6 @@ TIMEOUT_SECONDS = 600
 _PRELOADED = (
     "aws_lambda_powertools.event_handler",
     "aws_lambda_powertools.metrics",
-    "aws_lambda_powertools.utilities.batch",
     "aws_lambda_powertools.utilities.idempotency",
     "boto3",
     "httpx",

@@ -1,6 +1,6 @@
 """The calls to AWS and their list prices: for an upload, a look at its status, its worker, and an idle sweep.
 
-    python -m benchmarks.calls [--images 300]
+    python -m benchmarks.calls [--images 600]
 
 Sends small photos to the local stack with the API key of one tenant, one after another and then eight at once, and
 reads the last log line of each invocation (`timing`), in which every function counts its calls. The dollars are those
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.calls", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--images", type=int, default=300, help="photos to send each way (300)")
+    parser.add_argument("--images", type=int, default=600, help="photos to send each way (600)")
     options = parser.parse_args(arguments)
     ways = {"one after another": 1, "eight at once": CONCURRENCY}
     with serving(STATE, "--access", "keys") as stack:

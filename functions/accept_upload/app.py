@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.upload_notification import read_notification, when_notification_returns
+from darkroom.event_source import Record, read_records, settle_each
 from darkroom.operations.accept_upload import accept_upload
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.accept_upload import wire
 from darkroom.wiring.runtime import within
 
 ports, upload_queue = wire()
-# A handler that raises because every record failed counts as a function error, and Lambda slows the whole queue down.
-processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 
 LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
@@ -28,11 +25,10 @@ LAST_WORDS_SECONDS = 1.0
 _METRICS = {"accepted": "UploadsAccepted", "failed": "ImagesFailed", "expired": "ImagesExpired"}
 
 
-def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
+def settle(record: Record, lambda_context: LambdaContext) -> None:
     logger.remove_keys(["image_id"])  # of the batch's previous record
     logger.set_correlation_id(None)
-    receive_count = int(record.attributes.approximate_receive_count)
-    logger.append_keys(message_id=record.message_id, receive_count=receive_count)
+    logger.append_keys(message_id=record.message_id, receive_count=record.receive_count)
     is_reminder = False
     try:
         notification = read_notification(record.body)
@@ -43,7 +39,7 @@ def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
     except Exception as failure:
         _report(failure)
         returns = when_notification_returns(
-            failure, receive_count=receive_count, is_reminder=is_reminder, unit_random=random.random()
+            failure, receive_count=record.receive_count, is_reminder=is_reminder, unit_random=random.random()
         )
         if returns is None:
             return
@@ -83,7 +79,7 @@ def _accept(image_id: str) -> None:
     metrics.add_metric(_METRICS.get(acceptance.outcome, "NotificationsWithoutWork"), MetricUnit.Count, 1)
 
 
-def _come_back(record: SQSRecord, seconds: int) -> None:
+def _come_back(record: Record, seconds: int) -> None:
     try:
         upload_queue.postpone(record.receipt_handle, seconds)
     except Retryable as error:
@@ -92,6 +88,4 @@ def _come_back(record: SQSRecord, seconds: int) -> None:
 
 @entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return dict(
-        process_partial_response(event=event, record_handler=record_handler, processor=processor, context=context)
-    )
+    return settle_each(read_records(event), lambda record: settle(record, context))

@@ -6,12 +6,12 @@ from itertools import groupby
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
-from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Unplaceable, UnreadableBatch
 from darkroom.domain.message import UnreadableMessage
+from darkroom.event_source import come_back, read_records
 from darkroom.operations.hold_images import hold_images
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.hold_images import wire
@@ -24,7 +24,7 @@ STOP_BEFORE_DEADLINE_MILLISECONDS = 20_000
 
 @entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    records = list(SQSEvent(event).records)
+    records = read_records(event)
     holding = hold_images(
         ports,
         [record.body for record in records],
@@ -57,4 +57,4 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     metrics.add_metric("ImagesHeld", MetricUnit.Count, holding.held)
     metrics.add_metric("BatchesHeld", MetricUnit.Count, holding.batches)
     metrics.add_metric("HoldMessagesBad", MetricUnit.Count, bad)
-    return {"batchItemFailures": [{"itemIdentifier": records[place].message_id} for place in holding.failed]}
+    return come_back(records[place] for place in holding.failed)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.message import read_message
+from darkroom.event_source import Record, read_records, settle_each
 from darkroom.operations.report_throughput import ThroughputCounter, report_throughput
 from darkroom.operations.transcode_image import (
     Delivery,
@@ -26,35 +25,32 @@ from darkroom.wiring.runtime import within
 from darkroom.wiring.transcode_image import wire
 
 ports, worker = wire()
-# A handler that raises because every record failed counts as a function error, and Lambda slows the whole lane down.
-processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 counter = ThroughputCounter()
 
 LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
 
 
-def record_handler(record: SQSRecord, lambda_context: LambdaContext) -> None:
+def settle(record: Record, lambda_context: LambdaContext) -> None:
     began, is_settled = ports.clock(), False
     try:
-        settle(record, lambda_context)
+        develop(record, lambda_context)
         is_settled = True
     finally:
         if (lane := _lane_of(record)) is not None:
             counter.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
 
 
-def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
+def develop(record: Record, lambda_context: LambdaContext) -> None:
     logger.remove_keys(["image_id", "lane", "run"])  # of the batch's previous record
     logger.set_correlation_id(None)
-    receive_count = int(record.attributes.approximate_receive_count)
-    logger.append_keys(message_id=record.message_id, receive_count=receive_count)
+    logger.append_keys(message_id=record.message_id, receive_count=record.receive_count)
     try:
         message = read_message(record.body)
         logger.append_keys(image_id=message.image_id, lane=message.lane, run=message.run)
         if _lane_of(record) not in (message.lane, None):
             # Put there by hand, or misrouted: it is developed all the same, by workers that other images wait for.
-            logger.warning("a message of another lane", extra={"queue": record.event_source_arn})
+            logger.warning("a message of another lane", extra={"queue": record.queue})
             metrics.add_metric("DeliveriesMisrouted", MetricUnit.Count, 1)
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
         with within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
@@ -64,7 +60,7 @@ def settle(record: SQSRecord, lambda_context: LambdaContext) -> None:
                     message=message,
                     receipt=f"{lambda_context.aws_request_id}/{record.message_id}",
                     request_id=lambda_context.aws_request_id,
-                    receive_count=receive_count,
+                    receive_count=record.receive_count,
                     deadline=ports.clock() + remaining_milliseconds,
                 ),
             )
@@ -104,10 +100,9 @@ def _report(outcome: Outcome) -> None:
             metrics.add_metric("DeliveriesPostponed", MetricUnit.Count, 1)
 
 
-def _lane_of(record: SQSRecord) -> str | None:
+def _lane_of(record: Record) -> str | None:
     """The lane whose queue the record came from, whatever its body says."""
-    queue = record.event_source_arn.rpartition(":")[2]
-    return next((lane for lane, url in worker.queue_urls.items() if url.rpartition("/")[2] == queue), None)
+    return next((lane for lane, url in worker.queue_urls.items() if url.rpartition("/")[2] == record.queue), None)
 
 
 def _report_throughput(lambda_context: LambdaContext) -> None:
@@ -125,7 +120,7 @@ def _report_throughput(lambda_context: LambdaContext) -> None:
             pass
 
 
-def _come_back(record: SQSRecord, lane: str, delay_seconds: int, cause: Exception) -> NoReturn:
+def _come_back(record: Record, lane: str, delay_seconds: int, cause: Exception) -> NoReturn:
     """Reports the record as failed, so that its message comes back after `delay_seconds` to the queue it came from,
     normally that of the message's own `lane`."""
     try:
@@ -146,6 +141,6 @@ _METRICS = {
 @entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     worker.register(context)
-    answer = process_partial_response(event=event, record_handler=record_handler, processor=processor, context=context)
+    answer = settle_each(read_records(event), lambda record: settle(record, context))
     _report_throughput(context)
-    return dict(answer)
+    return answer

@@ -264,7 +264,7 @@ class Model:
         self._start("submit", "client", body, **how)
 
     def deliver(self, message: Parcel, **how: Any) -> None:
-        """SQS delivers a message to a worker; what the handler does with the outcome is in its record_handler."""
+        """SQS delivers a message to a worker; what the handler does with the outcome is in its `settle`."""
         if not self.lanes.receive(message, VISIBILITY_SECONDS):
             self.counts.totals["redriven by SQS"] += 1
             return

@@ -35,6 +35,7 @@ from tests.unit.test_image import pending
 
 MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:hold"
 WAKE_AT = 1_795_251_600_000
+RECEIVED_ONCE = {"ApproximateReceiveCount": "1"}
 
 
 @pytest.fixture
@@ -374,7 +375,13 @@ def event_of(bodies: Mapping[str, str]) -> dict[str, Any]:
     return {
         "Records": [
             record(
-                {"MessageId": message_id, "ReceiptHandle": "-", "Body": body, "Attributes": {}, "MD5OfBody": ""},
+                {
+                    "MessageId": message_id,
+                    "ReceiptHandle": "-",
+                    "Body": body,
+                    "Attributes": RECEIVED_ONCE,
+                    "MD5OfBody": "",
+                },
                 queue="HoldQueue",
             )
             for message_id, body in bodies.items()

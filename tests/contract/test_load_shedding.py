@@ -353,9 +353,9 @@ def test_a_worker_reports_its_time_once_it_is_enough_for_a_write(
     throughput = ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
     assert transcode_image.counter.work["slow"].settled == 1
     assert throughput.latest("slow", NOW) == [], "one short image is worth no write"
-    transcode_image.counter.count("slow", is_settled=True, busy_milliseconds=9_000)
+    transcode_image.counter.count("slow", is_settled=True, busy_milliseconds=12_000)
     assert call(transcode_image, {"Records": [second]})["batchItemFailures"] == []
-    assert throughput.latest("slow", NOW) == [Work(settled=3, busy_milliseconds=9_000)]
+    assert throughput.latest("slow", NOW) == [Work(settled=3, busy_milliseconds=12_000)]
     drained = frozenset({("service", "darkroom"), ("lane", "slow")})
     assert ("DrainPerSecond", drained) in set(emitted(capsys.readouterr().out))
 
@@ -371,7 +371,7 @@ def test_a_throughput_that_cannot_be_handed_in_brings_no_delivery_back(
     submit_image: Any, aws: Aws, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     transcode_image = load("transcode_image", replace(aws, throughput_table="gone"), monkeypatch)
-    transcode_image.counter.count("slow", is_settled=True, busy_milliseconds=9_000)
+    transcode_image.counter.count("slow", is_settled=True, busy_milliseconds=12_000)
     post(submit_image, query="variants=thumb")
     assert call(transcode_image, received(aws.slow_queue_url)) == {"batchItemFailures": []}
     assert "the throughput could not be reported" in caplog.messages

@@ -143,7 +143,7 @@ def test_what_a_process_holds_is_not_what_another_is_refused_for() -> None:
     assert sum(busy.serves() for _ in range(60)) == 11
 
 
-def test_a_tenant_gets_at_most_three_seconds_more_than_its_allowance() -> None:
+def test_a_tenant_gets_at_most_four_seconds_more_than_its_allowance() -> None:
     buckets, allowance = FakeTokenBuckets(), Allowance(requests_per_second=10, burst=50)
     processes = [Process(buckets, allowance) for _ in range(8)]
     served = 0

@@ -8,8 +8,8 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.load_shedding import NO_WORK, Work
 from darkroom.ports import Clock, Throughput
 
-REPORT_MILLISECONDS = 5_000
-"""How long a worker must have been busy before it reports: one write per five seconds of work, however short each
+REPORT_MILLISECONDS = 10_000
+"""How long a worker must have been busy before it reports: one write per ten seconds of work, however short each
 image's was."""
 
 

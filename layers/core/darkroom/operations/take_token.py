@@ -14,9 +14,9 @@ from darkroom.ports import Clock, TokenBuckets
 MAX_BLOCK = 10
 """The most tokens that a process takes at once: one write for ten requests costs next to nothing for each."""
 
-HOLD_MILLISECONDS = 3000
+HOLD_MILLISECONDS = 4000
 """How long tokens are held. A tenant may exceed its burst by what its bucket has regained since they were taken: by the
-requests of three seconds."""
+requests of four seconds."""
 
 _HELD_TENANTS = 1000
 """Of how many tenants a process holds tokens: those of more are dropped, as they would be soon after."""
