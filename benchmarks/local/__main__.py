@@ -5,7 +5,8 @@
 With `--base`, the stack of an earlier commit is run in turns with this one, in a clone of its own, so that both meet
 the same machine; only one of them runs at a time. A small photo has 640 pixels, a large one 12 megapixels; both are
 made of a real photo, and all four variants of the preset `standard` are made of them. The engine's own rate is what as
-many processes as the machine has cores develop without any stack. Prints a table and writes build/reports/local.json.
+many processes as the machine has cores develop beside the idle stack, in turns with it. Prints a table and writes
+build/reports/local.json.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ REST_SECONDS = 65.0
 IDLE_SECONDS = 60.0
 """One run of the sweeper belongs to it."""
 
+LARGE_ROUNDS = 3
+"""How often the stack and the engine alone take turns: a shared machine's speed changes within minutes."""
+
 FIGURES = {
     "start": "start until the API answers, s",
     "first": "first photo done after its request, s",
@@ -52,6 +56,8 @@ FIGURES = {
     "done": "POST until done, ms",
     "idle": "idle, share of a core",
     "large_rate": "12-megapixel photos at once, per s",
+    "engine_rate": "the engine alone",
+    "large_share": "the stack's part of that",
 }
 
 
@@ -114,7 +120,15 @@ def work(tree: Path, state: Path, small: bytes, large: bytes, options: argparse.
         before, began = busy_seconds(process), time.perf_counter()
         time.sleep(IDLE_SECONDS)
         found["idle"] = (busy_seconds(process) - before) / (time.perf_counter() - began)
-        found["large_rate"] = rate(stack.api_url, large, count=options.large, concurrency=CONCURRENCY)
+        rounds = [
+            (
+                rate(stack.api_url, large, count=options.large, concurrency=CONCURRENCY),
+                engine_rate(large, options.large),
+            )
+            for _ in range(LARGE_ROUNDS)
+        ]
+        found["large_rate"], found["engine_rate"] = (median(rates) for rates in zip(*rounds, strict=True))
+        found["large_share"] = median(photos / alone for photos, alone in rounds)
     return found
 
 
@@ -129,14 +143,14 @@ def engine_rate(large: bytes, count: int) -> float:
     return cores * len(seconds) / sum(seconds)
 
 
-def goals_of(rows: dict[str, dict[str, float]], engine: float) -> list[Goal]:
+def goals_of(rows: dict[str, dict[str, float]]) -> list[Goal]:
     """What holds of this commit alone, and next to the base."""
     now, base = rows["now"], rows.get("base")
     goals = [
         Goal(name="the second start until the API answers, s", value=now["start"], limit=12, at_least=False),
         Goal(name="the first photo done, s", value=now["first"], limit=2.5, at_least=False),
         Goal(name="idle, share of a core", value=now["idle"], limit=0.02, at_least=False),
-        Goal(name="large photos, of the engine's rate", value=now["large_rate"] / engine, limit=0.7, at_least=True),
+        Goal(name="large photos, of the engine's rate", value=now["large_share"], limit=0.7, at_least=True),
     ]
     if base is None:
         return goals
@@ -147,12 +161,11 @@ def goals_of(rows: dict[str, dict[str, float]], engine: float) -> list[Goal]:
     ]
 
 
-def show(rows: dict[str, dict[str, float]], engine: float) -> None:
+def show(rows: dict[str, dict[str, float]]) -> None:
     """The table."""
     print(f"{'':<40}" + "".join(f"{name:>10}" for name in rows))
     for name, title in FIGURES.items():
         print(f"{title:<40}" + "".join(f"{found[name]:>10.3f}" for found in rows.values()))
-    print(f"{'the engine alone':<40}{engine:>10.3f}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -177,11 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, tree in trees.items():
         print(f"{name}: photos", file=sys.stderr, flush=True)
         rows[name] |= work(tree, STATE / name, small, large, options)
-    engine = engine_rate(large, options.large)
-    show(rows, engine)
+    show(rows)
     told: list[dict[str, Any]] = [{"build": name, **found} for name, found in rows.items()]
-    write_report("local", seed=None, rows=[*told, {"build": "engine", "large_rate": engine}],
-                 goals=goals_of(rows, engine))  # fmt: skip
+    write_report("local", seed=None, rows=told, goals=goals_of(rows))
     return 0
 
 
