@@ -31,7 +31,7 @@ from typing import Any
 from checks.expand_template import is_optional, without_loops
 from embedded_aws import paths, stack
 from embedded_aws.build import build
-from embedded_aws.environment import write_aws_config
+from embedded_aws.environment import NOWHERE, write_aws_config
 from embedded_aws.failures import CommandFailed
 from embedded_aws.lambda_base_image import host_architecture
 from embedded_aws.paths import State
@@ -41,8 +41,6 @@ _INIT_TIMEOUT_SECONDS = 60
 # "Deployment package (.zip file archive) size … 250 MB (unzipped)", layers included.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 _UNPACKED_LIMIT_BYTES = 250 * 1024 * 1024
-# The discard port: a handler that starts working before it is stopped reaches nothing.
-_NOWHERE = "http://127.0.0.1:9"
 _STATUS = re.compile(r"INIT RTDONE\(status: (\w+)")
 _DURATION = re.compile(r"INIT REPORT\(durationMs: ([\d.]+)")
 # What a reference in a function's environment resolves to on AWS, if the bare name would not be a plausible value.
@@ -275,7 +273,7 @@ def _environment(function: Function, opt: Path) -> dict[str, str]:
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
         "AWS_SESSION_TOKEN": "local",
-        "AWS_ENDPOINT_URL": _NOWHERE,
+        "AWS_ENDPOINT_URL": NOWHERE,
         "AWS_XRAY_SDK_ENABLED": "false",
         # /var/task and /opt are read-only on Lambda, so modules are compiled on every cold start.
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -308,7 +306,7 @@ def built_template() -> Iterator[Path]:
     state = State(folder=State.current().folder / "checks")
     state.temporary.mkdir(parents=True, exist_ok=True)
     with stack.deploying(state, time.sleep):
-        write_aws_config(state, _NOWHERE)  # `sam build` requires the profile, and calls no service
+        write_aws_config(state, NOWHERE)  # `sam build` requires the profile, and calls no service
         # Without signal handlers: Ctrl-C raises an exception here, and stops the build too.
         yield build(state, interrupts=Interrupts(), show=lambda _: None)
 

@@ -18,6 +18,7 @@ from embedded_aws.environment import child_environment, interpreter_folder, with
 from embedded_aws.paths import State
 from embedded_aws.processes import Interrupts, run
 
+_MADE_FROM = "made-from"
 _ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -30,24 +31,69 @@ def build(
 ) -> Path:
     """Run `sam build` and return the built template; raises CommandFailed.
 
-    With --cached, SAM CLI keeps the packages of each requirements.txt until that file changes, and copies every source
-    file again (without `__pycache__`), so an edit is never missed. `deployed_layers`, by logical id, are not built: the
-    template refers to the given S3 URIs.
+    If it would read the same files as the last time, that build is used. Otherwise SAM CLI, with --cached, keeps the
+    packages of each requirements.txt until that file changes, and copies every source file again (without
+    `__pycache__`), so an edit is never missed. `deployed_layers`, by logical id, are not built: the template refers to
+    the given S3 URIs.
     """
     prepare_sam(state)
     deployed_layers = deployed_layers or {}
+    # Before the build reads the files, so that an edit meanwhile counts as one after it.
+    inputs = _inputs()
     # SAM CLI drops the downloads of a layer that a build leaves out, so such a build has its own folder.
-    folder = state.sam / "partial" if deployed_layers else state.sam
-    output = folder / "build"
+    is_whole = not deployed_layers or _made_from(state.sam) == inputs
+    folder = state.sam if is_whole else state.sam / "partial"
+    excluded = [] if is_whole else sorted(deployed_layers)
+    if _made_from(folder) != (made_from := "\n".join([inputs, *excluded])):
+        (folder / _MADE_FROM).unlink(missing_ok=True)
+        _sam_build(state, folder, excluded, interrupts=interrupts, show=show)
+        (folder / _MADE_FROM).write_text(made_from)
+    template = folder / "build" / "template.yaml"
+    if not deployed_layers:
+        return template
+    document = yaml.safe_load(template.read_text())
+    for layer, uri in deployed_layers.items():
+        document["Resources"][layer]["Properties"]["ContentUri"] = uri
+    with_deployed = template.with_name("template-with-deployed-layers.yaml")
+    with_deployed.write_text(yaml.safe_dump(document, sort_keys=False))
+    return with_deployed
+
+
+def _inputs() -> str:
+    """A fingerprint of all files that `sam build` reads."""
+    folders = [paths.ROOT / name for name in ("functions", "layers")]
+    return fingerprint([*build_instructions(), *(file for folder in folders for file in sources_in(folder))])
+
+
+def build_instructions() -> list[Path]:
+    """The files that say how everything is built."""
+    pins = [paths.ROOT / name for name in (".python-version", "requirements/sam.txt")]
+    return [paths.TEMPLATE, paths.SAMCONFIG, *pins]
+
+
+def sources_in(folder: Path) -> list[Path]:
+    """The files that a build takes from a folder."""
+    return sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+
+
+def _made_from(folder: Path) -> str | None:
+    """What the build in the folder was made from; None if there is none, or if its making was interrupted."""
+    made_from, template = folder / _MADE_FROM, folder / "build" / "template.yaml"
+    return made_from.read_text() if made_from.exists() and template.exists() else None
+
+
+def _sam_build(
+    state: State, folder: Path, excluded: Iterable[str], *, interrupts: Interrupts, show: Callable[[str], None]
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with _downloads_never_half(folder):
         run(
             "sam build",
             [
-                *(paths.SAM, "build", "--cached", "--parallel"),
-                *("--template-file", paths.TEMPLATE, "--build-dir", output, "--cache-dir", folder / "cache"),
+                *(paths.SAM, "build", "--cached", "--parallel", "--template-file", paths.TEMPLATE),
+                *("--build-dir", folder / "build", "--cache-dir", folder / "cache"),
                 *sam_options(),
-                *(option for layer in deployed_layers for option in ("--exclude", layer)),
+                *(option for layer in excluded for option in ("--exclude", layer)),
             ],
             # `python3.13 -m pip` downloads the layers' packages: SAM CLI takes the first one on the path.
             environment=with_first_on_path(sam_environment(state), interpreter_folder()),
@@ -56,13 +102,6 @@ def build(
             interrupts=interrupts,
             show=show,
         )
-    template = output / "template.yaml"
-    if deployed_layers:
-        document = yaml.safe_load(template.read_text())
-        for layer, uri in deployed_layers.items():
-            document["Resources"][layer]["Properties"]["ContentUri"] = uri
-        template.write_text(yaml.safe_dump(document, sort_keys=False))
-    return template
 
 
 @contextmanager

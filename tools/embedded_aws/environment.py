@@ -9,6 +9,8 @@ from embedded_aws.paths import State
 
 PROFILE = "darkroom-local"
 REGION = "us-east-1"
+NOWHERE = "http://127.0.0.1:9"
+"""The discard port, where nothing answers: the endpoint of what must reach nothing."""
 
 # What a process needs from the machine: user, paths, locale, and how pip and uv reach their index.
 _KEPT = frozenset(

@@ -17,7 +17,7 @@ import boto3
 import yaml
 
 from embedded_aws import paths
-from embedded_aws.build import fingerprint
+from embedded_aws.build import build_instructions, fingerprint, sources_in
 from embedded_aws.stack import STACK_NAME
 
 if TYPE_CHECKING:
@@ -34,11 +34,10 @@ class Sources:
     @classmethod
     def now(cls) -> Sources:
         """Fingerprints of the files as they are now."""
-        pins = [paths.ROOT / name for name in (".python-version", "requirements/sam.txt")]
         folders = [folder for folder in (paths.ROOT / "layers").iterdir() if folder.is_dir()]
         return cls(
-            instructions=fingerprint([paths.TEMPLATE, paths.SAMCONFIG, *pins]),
-            folders={folder.name: fingerprint(_files(folder)) for folder in folders},
+            instructions=fingerprint(build_instructions()),
+            folders={folder.name: fingerprint(sources_in(folder)) for folder in folders},
         )
 
 
@@ -136,7 +135,3 @@ def deployed_template(cloudformation: Any) -> dict[str, Any]:
     body = cloudformation.get_template(StackName=STACK_NAME, TemplateStage="Original")["TemplateBody"]
     document: dict[str, Any] = yaml.safe_load(body) if isinstance(body, str) else body
     return document
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)

@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from embedded_aws import clock, environment, paths, stack
@@ -33,15 +33,6 @@ _POLL_SECONDS = 0.02
 _SERVE_SECONDS = 0.2
 
 
-@dataclass(frozen=True, kw_only=True)
-class Emulator:
-    """The embedded AWS as a running process."""
-
-    gateway_url: str
-    front_url: str
-    child: Child
-
-
 @contextmanager
 def local_stack(
     state: State,
@@ -51,8 +42,9 @@ def local_stack(
     concurrency: int | None = None,
     interrupts: Interrupts,
     step: Step,
-) -> Iterator[tuple[StackRecord, Emulator]]:
-    """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures.
+) -> Iterator[tuple[StackRecord, Child]]:
+    """Start everything, and stop it at the end of the block; raises Interrupted and any of the failures. The second of
+    the two is the emulator.
 
     `parameters` are those of the template that differ from samconfig.toml's: with `Access` = KEYS the stack's own key
     is in stack.json. With `enforce_iam` each function may do only what its role allows. `concurrency` is how many
@@ -61,47 +53,50 @@ def local_stack(
     with stack.held(state), _session(state):
         with step("environments") as show:
             _make_environments(state, interrupts, show)
-        with _emulator(state, _options(enforce_iam, concurrency), interrupts, step) as emulator, _published(state):
-            environment.write_aws_config(state, emulator.gateway_url)
-            restore(state)
-            serving = StackRecord(
-                api_url=emulator.front_url,
-                aws_endpoint_url=emulator.gateway_url,
-                region=environment.REGION,
-                stack_name=stack.STACK_NAME,
-                clock_file=str(state.clock),
-            )
-            serving = _build_and_deploy(state, serving, parameters, interrupts, step)
+        with _emulator(state, _options(enforce_iam, concurrency), interrupts) as child, _published(state):
+            # `sam build` requires the profile, and calls no service.
+            environment.write_aws_config(state, environment.NOWHERE)
+
+            def begun() -> StackRecord:
+                with step("emulator"):
+                    serving = _ready(state, child, interrupts)
+                environment.write_aws_config(state, serving.aws_endpoint_url)
+                restore(state)
+                return serving
+
+            serving = _build_and_deploy(state, begun, parameters, interrupts, step)
             write_record(state.stack_file, serving)
-            yield serving, emulator
+            yield serving, child
 
 
 def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> StackRecord:
     """Build and deploy to the running stack; raises Interrupted and any of the failures."""
     serving = stack.running(state)
     parameters = {name: serving.outputs[name] for name in CHOSEN}
-    serving = _build_and_deploy(state, serving, parameters, interrupts, step)
+    serving = _build_and_deploy(state, lambda: serving, parameters, interrupts, step)
     stack.running(state)  # a stack that has stopped meanwhile must not be announced again
     write_record(state.stack_file, serving)
     return serving
 
 
-def serve(emulator: Emulator, interrupts: Interrupts) -> None:
+def serve(emulator: Child, interrupts: Interrupts) -> None:
     """Wait until a stop is requested (Interrupted) or the emulator exits on its own (CommandFailed)."""
-    while emulator.child.exit_status is None:
+    while emulator.exit_status is None:
         interrupts.pause(_SERVE_SECONDS)
-    raise CommandFailed("the emulator", emulator.child.exit_status, emulator.child.log)
+    raise CommandFailed("the emulator", emulator.exit_status, emulator.log)
 
 
 def _build_and_deploy(
-    state: State, serving: StackRecord, parameters: Mapping[str, str], interrupts: Interrupts, step: Step
+    state: State, begun: Callable[[], StackRecord], parameters: Mapping[str, str], interrupts: Interrupts, step: Step
 ) -> StackRecord:
+    """Deploys to the emulator that `begun` describes; only the build does not need it, and may run while it starts."""
     with stack.deploying(state, interrupts.pause):
         # Before the build reads the files, so that an edit meanwhile counts as one after it.
         sources, deployed = Sources.now(), DeployedLayers.read(state)
         with step("build") as show:
             unchanged = deployed.unchanged(sources)
             template = build(state, interrupts=interrupts, show=show, deployed_layers=unchanged)
+        serving = begun()
         with step("deploy") as show:
             outputs = deploy(state, template, parameters=parameters, interrupts=interrupts, show=show)
             deployed.write_after(state, sources, template)
@@ -154,8 +149,7 @@ def _options(enforce_iam: bool, concurrency: int | None) -> list[str]:
     ]
 
 
-@contextmanager
-def _emulator(state: State, options: list[str], interrupts: Interrupts, step: Step) -> Iterator[Emulator]:
+def _emulator(state: State, options: list[str], interrupts: Interrupts) -> Child:
     command: list[str | Path] = [
         *(paths.EMULATOR_PYTHON, "-m", "embedded_aws.server"),
         *("--ready-file", state.ready_file, "--data-dir", state.emulator_data),
@@ -168,11 +162,20 @@ def _emulator(state: State, options: list[str], interrupts: Interrupts, step: St
     variables |= clock.variables(paths.EMULATOR_PYTHON, state.clock)
     log = state.logs / "emulator.log"
     interrupts.check()
-    with Child(command, environment=variables, folder=state.session, log=log, grace_seconds=2) as child:
-        with step("emulator"):
-            while not state.ready_file.exists():
-                if child.exit_status is not None:
-                    raise CommandFailed("the emulator", child.exit_status, log)
-                interrupts.pause(_POLL_SECONDS)
-        ready = json.loads(state.ready_file.read_bytes())
-        yield Emulator(gateway_url=ready["gateway_url"], front_url=ready["front_url"], child=child)
+    return Child(command, environment=variables, folder=state.session, log=log, grace_seconds=2)
+
+
+def _ready(state: State, emulator: Child, interrupts: Interrupts) -> StackRecord:
+    """Where the emulator listens, as soon as it does."""
+    while not state.ready_file.exists():
+        if emulator.exit_status is not None:
+            raise CommandFailed("the emulator", emulator.exit_status, emulator.log)
+        interrupts.pause(_POLL_SECONDS)
+    ready = json.loads(state.ready_file.read_bytes())
+    return StackRecord(
+        api_url=ready["front_url"],
+        aws_endpoint_url=ready["gateway_url"],
+        region=environment.REGION,
+        stack_name=stack.STACK_NAME,
+        clock_file=str(state.clock),
+    )

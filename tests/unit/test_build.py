@@ -1,0 +1,116 @@
+"""When `sam build` runs: not if the last build read the same files, and always if it might not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from embedded_aws import build as module
+from embedded_aws import paths
+from embedded_aws.failures import CommandFailed
+from embedded_aws.paths import State
+from embedded_aws.processes import Interrupts
+
+DEPLOYED = {"CoreLayer": "s3://deployments/core"}
+
+
+class Checkout:
+    """A checkout of a few files, and a `sam build` that copies its template and counts how often it runs."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self.state = State(folder=root / "state")
+        self.builds: list[list[str]] = []
+        self.fails = False
+        monkeypatch.setattr(paths, "ROOT", root)
+        monkeypatch.setattr(paths, "TEMPLATE", root / "template.yaml")
+        monkeypatch.setattr(paths, "SAMCONFIG", root / "samconfig.toml")
+        monkeypatch.setattr(module, "_sam_build", self._sam_build)
+        layer = {"Properties": {"ContentUri": "layers/core"}}
+        self.write("template.yaml", yaml.safe_dump({"Resources": {"CoreLayer": layer}}))
+        for name in ("samconfig.toml", ".python-version", "requirements/sam.txt", *SOURCES):
+            self.write(name, "")
+
+    def write(self, name: str, text: str) -> None:
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def build(self, deployed: dict[str, str] | None = None) -> Path:
+        return module.build(self.state, interrupts=Interrupts(), show=lambda _: None, deployed_layers=deployed)
+
+    def _sam_build(
+        self, _state: State, folder: Path, excluded: Iterable[str], *, interrupts: object, show: Callable[[str], None]
+    ) -> None:
+        self.builds.append(list(excluded))
+        (folder / "build").mkdir(parents=True, exist_ok=True)
+        (folder / "build" / "template.yaml").write_text(paths.TEMPLATE.read_text())
+        if self.fails:
+            raise CommandFailed("sam build", 1, folder / "log")
+
+
+SOURCES = ("functions/read_image/app.py", "layers/core/darkroom/__init__.py", "layers/core/Makefile")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    return Checkout(tmp_path, monkeypatch)
+
+
+def uri(template: Path) -> str:
+    found: str = yaml.safe_load(template.read_text())["Resources"]["CoreLayer"]["Properties"]["ContentUri"]
+    return found
+
+
+def test_what_was_built_from_the_same_files_is_used_again(checkout: Checkout) -> None:
+    assert checkout.build() == checkout.build()
+    checkout.write("functions/read_image/__pycache__/app.pyc", "")
+    checkout.build()
+    assert checkout.builds == [[]]
+
+
+@pytest.mark.parametrize(
+    "name", [*SOURCES, "functions/new/app.py", "template.yaml", "samconfig.toml", ".python-version"]
+)
+@pytest.mark.parametrize("deployed", [{}, DEPLOYED], ids=["whole", "partial"])
+def test_an_edit_of_any_file_builds_again(checkout: Checkout, name: str, deployed: dict[str, str]) -> None:
+    checkout.build(deployed)
+    checkout.write(name, "# edited\n" + (checkout.root / "template.yaml").read_text())
+    checkout.build(deployed)
+    assert len(checkout.builds) == 2
+
+
+def test_a_build_that_failed_is_made_again(checkout: Checkout) -> None:
+    checkout.build()
+    checkout.write(SOURCES[0], "edited")
+    checkout.fails = True
+    with pytest.raises(CommandFailed):
+        checkout.build()
+    checkout.write(SOURCES[0], "")
+    checkout.fails = False
+    checkout.build()
+    assert len(checkout.builds) == 3, "the folder has what the failed one left"
+
+
+def test_a_whole_build_serves_with_layers_that_were_deployed_since(checkout: Checkout) -> None:
+    whole = checkout.build()
+    assert uri(checkout.build(DEPLOYED)) == DEPLOYED["CoreLayer"]
+    assert uri(whole) == "layers/core", "what the next emulator deploys"
+    assert checkout.builds == [[]]
+
+
+def test_a_partial_build_is_none_of_the_layer_that_it_left_out(checkout: Checkout) -> None:
+    assert uri(checkout.build(DEPLOYED)) == DEPLOYED["CoreLayer"]
+    assert uri(checkout.build(DEPLOYED | {"CoreLayer": "s3://deployments/again"})) == "s3://deployments/again"
+    assert checkout.builds == [["CoreLayer"]]
+    checkout.build()
+    assert checkout.builds == [["CoreLayer"], []]
+
+
+def test_a_build_that_was_removed_is_made_again(checkout: Checkout) -> None:
+    checkout.build().unlink()
+    checkout.build()
+    assert len(checkout.builds) == 2
