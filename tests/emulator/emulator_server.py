@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from botocore.config import Config
 
-from stacks.clients import isolated_clients
+from stacks.clients import isolated_clients, of_account
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = REPOSITORY / ".darkroom" / "venvs"
@@ -31,16 +31,17 @@ class EmulatorServer:
 
     gateway_url: str
     front_url: str
+    secret: str
     process: subprocess.Popen[bytes]
 
     def client(self, service: str) -> Any:
         """Return an SDK client that knows this emulator and nothing of the machine's AWS configuration."""
-        return _clients(self.gateway_url)(service)
+        return _clients(self.gateway_url, self.secret)(service)
 
 
 @functools.cache
-def _clients(gateway_url: str) -> Callable[[str], Any]:
-    return isolated_clients(gateway_url, REGION, config=Config(retries={"total_max_attempts": 1}))
+def _clients(gateway_url: str, secret: str) -> Callable[[str], Any]:
+    return isolated_clients(gateway_url, REGION, of_account(secret), config=Config(retries={"total_max_attempts": 1}))
 
 
 @contextmanager
@@ -64,7 +65,8 @@ def emulator_server(data_dir: Path, *options: str, **extra_environment: str) -> 
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
         ready = _await_ready(ready_file, process, data_dir / "log")
-        yield EmulatorServer(gateway_url=ready["gateway_url"], front_url=ready["front_url"], process=process)
+        ready.pop("pid")
+        yield EmulatorServer(**ready, process=process)
     finally:
         process.terminate()
         try:

@@ -274,7 +274,7 @@ def test_a_preflight_is_answered_by_the_gateway(emulator: EmulatorServer, http: 
 def test_a_preflight_from_another_origin_gets_no_cors_headers(emulator: EmulatorServer, http: httpx.Client) -> None:
     with stack(emulator, echo_api({"$default": {}}, {"x-amazon-apigateway-cors": CORS})):
         answer = http.options(f"{emulator.front_url}/images", headers={**PREFLIGHT, "Origin": "https://other.example"})
-        assert answer.status_code == 204
+        assert answer.status_code == 403, "the gateway would answer 204, without them too; the gate is before it"
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
@@ -288,10 +288,11 @@ def test_the_gateway_adds_cors_headers_to_what_the_function_answers(
 
 def test_without_cors_options_is_routed_like_any_other_method(emulator: EmulatorServer, http: httpx.Client) -> None:
     with stack(emulator, echo_api({"OPTIONS /own": {}, "ANY /any": {}, "GET /images": {}})):
-        own = http.options(f"{emulator.front_url}/own", headers=PREFLIGHT).json()
+        preflight = {**PREFLIGHT, "Origin": emulator.front_url}
+        own = http.options(f"{emulator.front_url}/own", headers=preflight).json()
         assert (own["routeKey"], own["requestContext"]["http"]["method"]) == ("OPTIONS /own", "OPTIONS")
-        assert http.options(f"{emulator.front_url}/any", headers=PREFLIGHT).json()["routeKey"] == "ANY /any"
-        unrouted = http.options(f"{emulator.front_url}/images", headers=PREFLIGHT)
+        assert http.options(f"{emulator.front_url}/any", headers=preflight).json()["routeKey"] == "ANY /any"
+        unrouted = http.options(f"{emulator.front_url}/images", headers=preflight)
         assert (unrouted.status_code, unrouted.json()) == (404, {"message": "Not Found"})
 
 

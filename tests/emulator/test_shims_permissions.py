@@ -12,7 +12,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from stacks.clients import isolated_clients, of_role
+from stacks.clients import isolated_clients, of_account, of_role
 from tests.emulator.emulator_server import (
     ACCOUNT_ID,
     REGION,
@@ -45,8 +45,8 @@ def client(server: EmulatorServer, service: str, lent: dict[str, str] | None = N
     made = isolated_clients(
         server.gateway_url,
         REGION,
+        of_role(lent) if lent else of_account(server.secret),
         config=Config(retries={"total_max_attempts": 1}),
-        credentials=of_role(lent) if lent else None,
     )(service)
     if plain:
         in_plain_http(made)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 from botocore.exceptions import ClientError
 
@@ -470,9 +469,11 @@ def mapping_of_a_stack(source: Queue, folder: Path, workers: str) -> dict[str, A
 
 def workers_of(source: Queue) -> list[Any]:
     # The raw text of the answer: the SDK would convert it to a number.
-    url = f"{source.server.gateway_url}/2015-03-31/event-source-mappings/"
-    mappings = httpx.get(url, params={"EventSourceArn": source.arn}, trust_env=False).json()["EventSourceMappings"]
-    return [mapping["ScalingConfig"]["MaximumConcurrency"] for mapping in mappings]
+    client, answers = source.server.client("lambda"), []
+    event = "after-call.lambda.ListEventSourceMappings"
+    client.meta.events.register(event, lambda http_response, **_: answers.append(json.loads(http_response.content)))
+    client.list_event_source_mappings(EventSourceArn=source.arn)
+    return [mapping["ScalingConfig"]["MaximumConcurrency"] for mapping in answers[0]["EventSourceMappings"]]
 
 
 def test_gap_stock_takes_the_concurrency_of_a_parameter_for_text(stock: EmulatorServer, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from embedded_aws import paths
 from embedded_aws.build import prepare_sam, sam_environment
-from embedded_aws.environment import interpreter_folder, with_first_on_path, write_aws_config
+from embedded_aws.environment import NOWHERE, interpreter_folder, with_first_on_path, write_aws_config
 from embedded_aws.paths import State
 
 X86_64, ARM64 = 62, 183
@@ -23,7 +23,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     state = State(folder=folder / "state")
     state.temporary.mkdir(parents=True)
     prepare_sam(state)
-    write_aws_config(state, "http://127.0.0.1:9")  # `sam build` requires the profile, and calls no service
+    write_aws_config(state, NOWHERE, "of no use")  # `sam build` requires the profile, and calls no service
     subprocess.run(
         [
             *(paths.SAM, "build", "--config-env", "staging"),

@@ -25,7 +25,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """A stack whose API requires keys."""
     made = LocalStack(state=tmp_path_factory.mktemp("keyed") / "state")
     made.borrow_downloads()
-    with made.serving("--access", "keys"):
+    with made.serving("--access", "keys", "--allowed-origins", "http://localhost:3000,https://app.example"):
         yield made
 
 
@@ -136,10 +136,14 @@ def test_a_browser_asks_before_it_calls_and_needs_no_key_for_that(keyed: LocalSt
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,content-type",
     }
+    redeployed = keyed.darkroom("local", "deploy")
+    assert redeployed.returncode == 0, redeployed.stdout
     with client(keyed, None) as api:
         answer = api.options("/images", headers=preflight)
+        unnamed = api.options("/images", headers={**preflight, "Origin": "https://evil.example"})
     assert answer.status_code == 204
     assert "authorization" in answer.headers["access-control-allow-headers"].lower()
+    assert unnamed.status_code == 403
 
 
 def test_no_log_of_the_stack_holds_a_key(keyed: LocalStack, acme: str) -> None:

@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 
 from checks.expand_template import resources
 from proof.fakes.pictures import jpeg
-from stacks.clients import isolated_clients, of_role
+from stacks.clients import isolated_clients, of_account, of_role
 from tests.emulator.emulator_server import in_plain_http
 from tests.local.local_stack import LocalStack, wait_until
 from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
@@ -53,8 +53,8 @@ class Guarded:
         return isolated_clients(
             record.aws_endpoint_url,
             record.region,
+            of_role(lent),
             config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
-            credentials=of_role(lent),
         )
 
     def invoked(self, function: str, event: Any) -> Any:
@@ -414,5 +414,7 @@ def test_not_even_the_account_publishes_in_plain_http(guarded: Guarded) -> None:
     grant = ("sns:Publish", "${WarningAlarms}")
     assert not is_refused(guarded, guarded.stack.client, grant)
     record = guarded.stack.record
-    plain = in_plain_http(isolated_clients(record.aws_endpoint_url, record.region)("sns"))
+    plain = in_plain_http(
+        isolated_clients(record.aws_endpoint_url, record.region, of_account(record.aws_secret))("sns")
+    )
     assert is_refused(guarded, lambda _: plain, grant)

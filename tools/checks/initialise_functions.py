@@ -306,7 +306,7 @@ def built_template() -> Iterator[Path]:
     state = State(folder=State.current().folder / "checks")
     state.temporary.mkdir(parents=True, exist_ok=True)
     with stack.deploying(state, time.sleep):
-        write_aws_config(state, NOWHERE)  # `sam build` requires the profile, and calls no service
+        write_aws_config(state, NOWHERE, "of no use")  # `sam build` requires the profile, and calls no service
         # Without signal handlers: Ctrl-C raises an exception here, and stops the build too.
         yield build(state, interrupts=Interrupts(), show=lambda _: None)
 

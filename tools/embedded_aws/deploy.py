@@ -46,10 +46,12 @@ def deploy(
     _delete_if_stuck(cloudformation, interrupts)
     earlier = {event["EventId"] for event in _events(cloudformation)}
     prepare_sam(state)
+    # SAM CLI takes no empty value; without one the stack keeps what it has.
+    chosen = {name: value for name, value in parameters.items() if value}
     try:
         run(
             "sam deploy",
-            [paths.SAM, "deploy", "--template-file", template, *sam_options(**parameters)],
+            [paths.SAM, "deploy", "--template-file", template, *sam_options(**chosen)],
             environment=sam_environment(state),
             folder=state.sam,
             log=state.logs / "deploy.log",

@@ -6,8 +6,12 @@ from pathlib import Path
 
 from embedded_aws import paths
 from embedded_aws.paths import State
+from stacks.record import write_private
 
 PROFILE = "darkroom-local"
+ACCESS_KEY_ID = "local"
+"""The key of the emulator's account; its secret is made anew at each start."""
+
 REGION = "us-east-1"
 NOWHERE = "http://127.0.0.1:9"
 """The discard port, where nothing answers: the endpoint of what must reach nothing."""
@@ -54,18 +58,18 @@ def aws_settings(state: State) -> dict[str, str]:
     }
 
 
-def write_aws_config(state: State, endpoint_url: str) -> None:
-    """Define the profile to which samconfig.toml's `local` environment deploys; it exists only in this file."""
+def write_aws_config(state: State, endpoint_url: str, secret: str) -> None:
+    """Define the profile to which samconfig.toml's `local` environment deploys; it exists only in this file, which only
+    its owner may read. The secret is the emulator's of this run."""
     state.aws_config.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = state.aws_config.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(
+    write_private(
+        state.aws_config,
         f"[profile {PROFILE}]\n"
         f"region = {REGION}\n"
         f"endpoint_url = {endpoint_url}\n"
-        "aws_access_key_id = local\n"
-        "aws_secret_access_key = local\n"
+        f"aws_access_key_id = {ACCESS_KEY_ID}\n"
+        f"aws_secret_access_key = {secret}\n",
     )
-    unfinished.replace(state.aws_config)
 
 
 def enter(state: State) -> None:

@@ -26,6 +26,7 @@ from embedded_aws import docker_engine, lambda_base_image, paths, stack
 from embedded_aws.build import prepare_sam, sam_environment, sam_options
 from embedded_aws.logs import folder_name
 from embedded_aws.paths import State
+from stacks.record import write_private
 from stacks.running import RunningStack, recorded_stack
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def invoke(state: State, function: str, event: Path) -> Answer:
     with tempfile.TemporaryDirectory(prefix="invoke-", dir=state.temporary) as scratch, _one_at_a_time():
         lambda_base_image.ensure()
         try:
-            with _relay(serving.aws_endpoint_url) as endpoint_url:
+            with _relay(serving.aws_endpoint_url, state.relay_file) as endpoint_url:
                 variables |= {"AWS_ENDPOINT_URL": endpoint_url}
                 _write_project(Path(scratch), running, name, variables)
                 return _sam_local_invoke(state, name, event, Path(scratch), docker_host)
@@ -192,12 +193,12 @@ def read_answer(output: str, exit_status: int) -> Answer:
 
 
 @contextmanager
-def _relay(endpoint_url: str) -> Iterator[str]:
+def _relay(endpoint_url: str, relay_file: Path) -> Iterator[str]:
     """Let containers reach the emulator, which listens only on the loopback address; yields its address for them.
 
     `--docker-network host` does not help: SAM CLI still connects the container to the bridge. So for as long as the
-    function runs, a port is open on the bridge's address on this machine, which only containers see. URLs that the
-    function presigns use it too, and stop working with it.
+    function runs, a port is open on the bridge's address on this machine, which only containers see, and `relay_file`
+    says which: the emulator serves no other host. URLs that the function presigns use it too, and stop working with it.
     """
     emulator = urlsplit(endpoint_url)
     gateway = docker_engine.bridge_address()
@@ -211,9 +212,12 @@ def _relay(endpoint_url: str) -> Iterator[str]:
     with listener:
         accepting = threading.Thread(target=_accept, args=(listener, (emulator.hostname, emulator.port)), daemon=True)
         accepting.start()
+        host = f"{gateway}:{listener.getsockname()[1]}"
         try:
-            yield f"http://{gateway}:{listener.getsockname()[1]}"
+            write_private(relay_file, host)
+            yield f"http://{host}"
         finally:
+            relay_file.unlink(missing_ok=True)
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
             accepting.join()

@@ -57,6 +57,11 @@ class State:
         return self.session / "ready.json"
 
     @property
+    def relay_file(self) -> Path:
+        """Contains the host by which containers reach the emulator; exists only while one does."""
+        return self.session / "relay"
+
+    @property
     def emulator_data(self) -> Path:
         """Objects, queue files, function workers."""
         return self.session / "emulator"

@@ -1,6 +1,8 @@
 """Serves the embedded AWS: MiniStack and its corrections on one port, the deployed HTTP API on another.
 
 Usage: python -m embedded_aws.server --ready-file FILE --data-dir DIR --function-python PATH
+
+The ready file names both ports and the secret of this run, with which requests to AWS's services must be signed.
 """
 
 import argparse
@@ -9,6 +11,7 @@ import ctypes
 import importlib
 import json
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -17,15 +20,19 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from embedded_aws import clock
 from embedded_aws.corrections import NAMES, apply_corrections
 from embedded_aws.emulator import Emulator
+from embedded_aws.environment import ACCESS_KEY_ID
 from embedded_aws.front import front
+from embedded_aws.gate import api_gate, aws_gate
 from embedded_aws.ministack_internals import internals
+from embedded_aws.websites import Application
+from stacks.record import write_private
 
 _REGION = "us-east-1"
 _PR_SET_PDEATHSIG = 1
@@ -51,26 +58,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
         idle_seconds=options.idle_seconds,
         initialised_ahead=options.initialise,
     )
-    _isolate_environment(emulator, port=gateway.getsockname()[1], enforce_iam=options.enforce_iam)
+    secret = secrets.token_urlsafe(32)
+    _isolate_environment(emulator, port=_port(gateway), secret=secret, enforce_iam=options.enforce_iam)
     if not options.stock:
         apply_corrections(emulator, without=options.without)
+    aws: Application = internals("app").app
+    if not options.stock:
+        aws = aws_gate(aws, port=_port(gateway), api_port=_port(api), relay_file=options.relay_file)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    asyncio.run(_serve(gateway, api, options.ready_file))
+    importlib.import_module("uvloop").run(
+        _serve({gateway: aws, api: api_gate(front, port=_port(api))}, _announcement(gateway, api, secret), options)
+    )
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m embedded_aws.server", description=__doc__.partition("\n")[0])
     parser.add_argument("--ready-file", type=Path, required=True, help="written once both ports answer, as JSON")
     parser.add_argument("--data-dir", type=Path, required=True, help="everything that the emulator writes goes here")
+    parser.add_argument(
+        "--relay-file", type=Path, default=os.devnull, help="has the host by which containers reach AWS's port, if any"
+    )
     parser.add_argument("--function-python", type=Path, required=True, help="the interpreter that runs functions")
     parser.add_argument("--gateway-port", type=int, default=0, help="the port of AWS's services (default: a free one)")
     parser.add_argument(
         "--front-port", type=int, default=0, help="the port of the deployed HTTP API (default: a free one)"
     )
-    parser.add_argument(
-        "--enforce-iam", action="store_true", help="check signatures, and evaluate policies; `local` is the root user"
-    )
+    parser.add_argument("--enforce-iam", action="store_true", help="evaluate policies; `local` is the root user")
     parser.add_argument(
         "--concurrency", type=int, metavar="N", help="invocations of one function at once (default: by the machine)"
     )
@@ -103,12 +117,16 @@ def _listen(port: int) -> socket.socket:
         sys.exit(f"Port {port} cannot be used: {error.strerror}. Stop what uses it, or let a free one be chosen.")
 
 
+def _port(listener: socket.socket) -> int:
+    port: int = listener.getsockname()[1]
+    return port
+
+
 def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()
-    return f"http://{host}:{port}"
+    return f"http://127.0.0.1:{_port(listener)}"
 
 
-def _isolate_environment(emulator: Emulator, *, port: int, enforce_iam: bool) -> None:
+def _isolate_environment(emulator: Emulator, *, port: int, secret: str, enforce_iam: bool) -> None:
     """Hide the machine's environment from MiniStack, and keep it from opening any ports but our two.
 
     MiniStack reads most of this when it is imported, so no part of it may be imported earlier.
@@ -116,8 +134,6 @@ def _isolate_environment(emulator: Emulator, *, port: int, enforce_iam: bool) ->
     for folder in ("tmp", "s3"):
         (emulator.data_dir / folder).mkdir(parents=True, exist_ok=True)
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LOG_LEVEL") if name in os.environ}
-    # The one key that MiniStack accepts as the account's root when it checks signatures; otherwise any key works.
-    root = "local" if enforce_iam else "test"
     os.environ.clear()
     os.environ.update(
         kept,
@@ -128,8 +144,8 @@ def _isolate_environment(emulator: Emulator, *, port: int, enforce_iam: bool) ->
         MINISTACK_REGION=_REGION,
         AWS_DEFAULT_REGION=_REGION,
         AUTH=str(enforce_iam).lower(),
-        AWS_ACCESS_KEY_ID=root,
-        AWS_SECRET_ACCESS_KEY=root,
+        AWS_ACCESS_KEY_ID=ACCESS_KEY_ID,
+        AWS_SECRET_ACCESS_KEY=secret,
         DOCKER_HOST="unix:///nonexistent.sock",
         IOT_MTLS_ENABLED="0",
         SFTP_ENABLED="0",
@@ -142,37 +158,41 @@ def _isolate_environment(emulator: Emulator, *, port: int, enforce_iam: bool) ->
     time.tzset()
 
 
-async def _serve(gateway: socket.socket, api: socket.socket, ready_file: Path) -> None:
-    serve = importlib.import_module("hypercorn.asyncio").serve
+async def _serve(
+    applications: dict[socket.socket, Application], announcement: dict[str, Any], options: argparse.Namespace
+) -> None:
+    uvicorn = importlib.import_module("uvicorn")
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(serve(internals("app").app, _hypercorn(gateway), shutdown_trigger=_never))
-        tasks.create_task(serve(front, _hypercorn(api), shutdown_trigger=_never))
-        tasks.create_task(_announce(ready_file, gateway, api))
+        for listener, application in applications.items():
+            server = uvicorn.Server(
+                uvicorn.Config(
+                    application,
+                    http="httptools",
+                    ws="none",
+                    timeout_keep_alive=75,
+                    log_config=None,
+                    access_log=False,
+                    server_header=False,
+                    proxy_headers=False,  # a client's word about itself is its header, as at the gateway
+                )
+            )
+            server.capture_signals = nullcontext  # they end the functions' processes, and then this one
+            tasks.create_task(server.serve(sockets=[listener]))
+        tasks.create_task(_announce(options.ready_file, announcement))
 
 
-async def _never() -> None:
-    await asyncio.Event().wait()
+def _announcement(gateway: socket.socket, api: socket.socket, secret: str) -> dict[str, Any]:
+    return {"gateway_url": _url(gateway), "front_url": _url(api), "secret": secret, "pid": os.getpid()}
 
 
-def _hypercorn(listener: socket.socket) -> Any:
-    config = importlib.import_module("hypercorn.config").Config()
-    config.bind = [f"fd://{listener.fileno()}"]
-    config.keep_alive_timeout = 75
-    config.loglevel = "WARNING"
-    return config
-
-
-async def _announce(ready_file: Path, gateway: socket.socket, api: socket.socket) -> None:
-    for url in (f"{_url(gateway)}/_ministack/health", _url(api)):
-        await asyncio.to_thread(_await_answer, url)
-    document = {"gateway_url": _url(gateway), "front_url": _url(api), "pid": os.getpid()}
-    unfinished = ready_file.with_name(f"{ready_file.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(document))
-    unfinished.replace(ready_file)
+async def _announce(ready_file: Path, announcement: dict[str, Any]) -> None:
+    for name in ("gateway_url", "front_url"):
+        await asyncio.to_thread(_await_answer, announcement[name])
+    write_private(ready_file, json.dumps(announcement))
 
 
 def _await_answer(url: str) -> None:
-    # The socket is already listening, so one request waits for the server behind it. 503 is an answer too.
+    # The socket is already listening, so one request waits for the server behind it. A refusal is an answer too.
     with suppress(urllib.error.HTTPError), urllib.request.urlopen(url, timeout=30):  # noqa: S310  # Our own port.
         pass
 

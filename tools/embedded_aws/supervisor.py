@@ -16,6 +16,7 @@ from embedded_aws.layers import DeployedLayers, Sources, restore
 from embedded_aws.paths import State
 from embedded_aws.processes import Child, Interrupts, run
 from stacks.record import StackRecord, write_record
+from stacks.running import recorded_stack
 
 # Opens a step by its name; the result shows a line about the step's progress.
 Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
@@ -23,8 +24,8 @@ Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
 KEYS = "keys"
 """The value of the template's `Access` that requires keys."""
 
-CHOSEN = ("Access", "Encryption", "SnapStart")
-"""The template parameters that can be chosen here; a redeployment finds them in the outputs."""
+CHOSEN = ("Access", "AllowedOrigins", "Encryption", "SnapStart")
+"""The template parameters that can be chosen here; a redeployment keeps those of the last deployment."""
 
 _FIRST_PHOTO = ("ReadImageFunction", "SubmitImageFunction", "TranscodeImageFunction", "AuthorizeRequestFunction")
 """The functions that the first photo would have to wait for."""
@@ -55,12 +56,12 @@ def local_stack(
             _make_environments(state, interrupts, show)
         with _emulator(state, _options(enforce_iam, concurrency), interrupts) as child, _published(state):
             # `sam build` requires the profile, and calls no service.
-            environment.write_aws_config(state, environment.NOWHERE)
+            environment.write_aws_config(state, environment.NOWHERE, "of no use")
 
             def begun() -> StackRecord:
                 with step("emulator"):
                     serving = _ready(state, child, interrupts)
-                environment.write_aws_config(state, serving.aws_endpoint_url)
+                environment.write_aws_config(state, serving.aws_endpoint_url, serving.aws_secret)
                 restore(state)
                 return serving
 
@@ -72,7 +73,8 @@ def local_stack(
 def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> StackRecord:
     """Build and deploy to the running stack; raises Interrupted and any of the failures."""
     serving = stack.running(state)
-    parameters = {name: serving.outputs[name] for name in CHOSEN}
+    deployed = recorded_stack(serving).parameters
+    parameters = {name: deployed[name] for name in CHOSEN}
     serving = _build_and_deploy(state, lambda: serving, parameters, interrupts, step)
     stack.running(state)  # a stack that has stopped meanwhile must not be announced again
     write_record(state.stack_file, serving)
@@ -152,7 +154,7 @@ def _options(enforce_iam: bool, concurrency: int | None) -> list[str]:
 def _emulator(state: State, options: list[str], interrupts: Interrupts) -> Child:
     command: list[str | Path] = [
         *(paths.EMULATOR_PYTHON, "-m", "embedded_aws.server"),
-        *("--ready-file", state.ready_file, "--data-dir", state.emulator_data),
+        *("--ready-file", state.ready_file, "--data-dir", state.emulator_data, "--relay-file", state.relay_file),
         *("--function-python", paths.FUNCTION_PYTHON),
         *(option for function in _FIRST_PHOTO for option in ("--initialise", function)),
         *options,
@@ -175,6 +177,7 @@ def _ready(state: State, emulator: Child, interrupts: Interrupts) -> StackRecord
     return StackRecord(
         api_url=ready["front_url"],
         aws_endpoint_url=ready["gateway_url"],
+        aws_secret=ready["secret"],
         region=environment.REGION,
         stack_name=stack.STACK_NAME,
         clock_file=str(state.clock),

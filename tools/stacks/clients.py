@@ -11,8 +11,10 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
-_EMULATORS_OWN = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-"""The emulator accepts any credentials; these belong to nobody."""
+
+def of_account(secret: str) -> dict[str, str]:
+    """The credentials of the local stack's account, whose secret is in its record."""
+    return {"aws_access_key_id": "local", "aws_secret_access_key": secret}
 
 
 def of_role(lent: Mapping[str, Any]) -> dict[str, str]:
@@ -25,13 +27,13 @@ def of_role(lent: Mapping[str, Any]) -> dict[str, str]:
 
 
 def isolated_clients(
-    endpoint_url: str, region: str, *, config: Config | None = None, credentials: Mapping[str, str] | None = None
+    endpoint_url: str, region: str, credentials: Mapping[str, str], *, config: Config | None = None
 ) -> Callable[[str], Any]:
-    """Creates clients by service name, one per service; `credentials` are a role's (`of_role`)."""
+    """Creates clients by service name, one per service; `credentials` are the account's or a role's (`of_…`)."""
     # No profile, whatever the environment says: boto3 would look up its name in the configuration.
     of_nobody = {"profile": None, "config_file": os.devnull, "credentials_file": os.devnull}
     core = botocore.session.Session({name: (None, None, value, None) for name, value in of_nobody.items()})
-    session: Any = boto3.session.Session(botocore_session=core, region_name=region, **(credentials or _EMULATORS_OWN))
+    session: Any = boto3.session.Session(botocore_session=core, region_name=region, **credentials)
     # No proxy, endpoint or endpoint variant that this machine has set for AWS; presigned links use AWS's signature.
     alone: dict[str, Any] = {"proxies": {}, "ignore_configured_endpoint_urls": True}
     alone |= {"use_fips_endpoint": False, "use_dualstack_endpoint": False}

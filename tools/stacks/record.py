@@ -25,7 +25,8 @@ class StackRecord:
     region: str
     stack_name: str
     outputs: Mapping[str, str] = field(default_factory=dict)
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    aws_secret: str = field(default="local", repr=False)
     clock_file: str | None = None
 
 
@@ -53,7 +54,14 @@ def read_record(file: Path) -> StackRecord:
 
 
 def write_record(file: Path, record: StackRecord) -> None:
-    """Write it atomically: no reader ever sees half of it."""
+    """Write it for its owner alone: it has the key and the secret of the stack."""
+    write_private(file, json.dumps({"version": _VERSION, **asdict(record)}, indent=2) + "\n")
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only its owner may read, and atomically: no reader ever sees half of it."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps({"version": _VERSION, **asdict(record)}, indent=2) + "\n")
+    unfinished.unlink(missing_ok=True)
+    with open(unfinished, "x", opener=lambda path, flags: os.open(path, flags, mode=0o600)) as opened:
+        opened.write(text)
     unfinished.replace(file)

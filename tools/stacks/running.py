@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.config import Config
 
-from stacks.clients import isolated_clients
+from stacks.clients import isolated_clients, of_account
 from stacks.record import StackRecord, read_record, record_file
 
 
@@ -60,7 +60,7 @@ def recorded_stack(record: StackRecord, *, config: Config | None = None) -> Runn
     return RunningStack(
         name=record.stack_name,
         region=record.region,
-        client=isolated_clients(record.aws_endpoint_url, record.region, config=config),
+        client=isolated_clients(record.aws_endpoint_url, record.region, of_account(record.aws_secret), config=config),
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.clients import isolated_clients, of_role
+from stacks.clients import isolated_clients, of_account, of_role
 
 
 def test_the_local_stack_is_asked_without_anything_of_this_machines_aws_configuration(
@@ -18,22 +18,23 @@ def test_the_local_stack_is_asked_without_anything_of_this_machines_aws_configur
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://elsewhere.test")
     monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.test")
-    client = isolated_clients("http://127.0.0.1:1", "us-east-1")("sqs")
+    client = isolated_clients("http://127.0.0.1:1", "us-east-1", of_account("of this run"))("sqs")
     assert client.meta.endpoint_url == "http://127.0.0.1:1"
     assert client.meta.region_name == "us-east-1"
-    assert client._request_signer._credentials.access_key == "local"
+    credentials = client._request_signer._credentials
+    assert (credentials.access_key, credentials.secret_key) == ("local", "of this run")
     assert client._endpoint.http_session._proxy_config._proxies == {}
 
 
 def test_a_role_is_used_with_the_credentials_from_sts() -> None:
     lent = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "secret", "SessionToken": "token", "Expiration": "soon"}
-    client = isolated_clients("http://127.0.0.1:1", "us-east-1", credentials=of_role(lent))("sqs")
+    client = isolated_clients("http://127.0.0.1:1", "us-east-1", of_role(lent))("sqs")
     credentials = client._request_signer._credentials
     assert (credentials.access_key, credentials.secret_key, credentials.token) == ("ASIAEXAMPLE", "secret", "token")
 
 
 def test_links_to_objects_are_signed_as_on_aws_and_lead_to_the_local_stack() -> None:
-    clients = isolated_clients("http://127.0.0.1:1", "us-east-1")
+    clients = isolated_clients("http://127.0.0.1:1", "us-east-1", of_account("of this run"))
     link = clients("s3").generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "k"})
     assert link.startswith("http://127.0.0.1:1/b/k?X-Amz-Algorithm=AWS4-HMAC-SHA256")
     assert clients("s3") is clients("s3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ def record(port: int = 1) -> StackRecord:
         aws_endpoint_url=f"http://127.0.0.1:{port + 1}",
         region="us-east-1",
         stack_name="darkroom-local",
+        aws_secret="secret of this run",
         outputs={"ImagesTableName": f"images-{port}"},
     )
 
@@ -27,6 +29,8 @@ def test_what_was_written_is_read_and_nothing_is_left_beside_it(tmp_path: Path) 
     write_record(record_file(tmp_path), record())
     assert read_record(record_file(tmp_path)) == record()
     assert [file.name for file in tmp_path.iterdir()] == ["stack.json"]
+    assert stat.S_IMODE(record_file(tmp_path).stat().st_mode) == 0o600, "it has the stack's key and secret"
+    assert "secret of this run" not in repr(record())
 
 
 @pytest.mark.parametrize("content", ['{"version": 2}', "[]", "{}"])

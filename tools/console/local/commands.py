@@ -72,6 +72,14 @@ def up(
     encryption: Annotated[
         Encryption, typer.Option(help="Whose key encrypts stored data: AWS's, or one that the stack creates.")
     ] = Encryption.AWS,
+    allowed_origins: Annotated[
+        str,
+        typer.Option(
+            "--allowed-origins",
+            metavar="ORIGINS",
+            help="Websites that may call the API, with commas between them: http://localhost:3000. None by default.",
+        ),
+    ] = "",
     snap_start: Annotated[
         bool, typer.Option("--snap-start", help="Publish versions of the API's functions, as for SnapStart.")
     ] = False,
@@ -110,6 +118,7 @@ def up(
                     state,
                     parameters={
                         "Access": access.value,
+                        "AllowedOrigins": allowed_origins,
                         "Encryption": encryption.value,
                         "SnapStart": "PublishedVersions" if snap_start else "None",
                     },

@@ -27,7 +27,7 @@ from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.errors import Retryable
 from darkroom.ports import UnreadableRow
-from stacks.clients import isolated_clients
+from stacks.clients import isolated_clients, of_account
 from stacks.running import NoSuchResource, RunningStack
 
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ def open_stack(name: str | None, region: str | None, *, environment: Mapping[str
     """
     if name is None:
         record = local_stack(environment, otherwise="Or name a deployed stack: --stack NAME [--region REGION].")
-        clients = isolated_clients(record.aws_endpoint_url, record.region, config=_PATIENT)
+        credentials = of_account(record.aws_secret)
+        clients = isolated_clients(record.aws_endpoint_url, record.region, credentials, config=_PATIENT)
         stack = Stack(
             name=record.stack_name,
             region=record.region,

@@ -7,4 +7,5 @@ GUARDS = (
     "batch_item_failures",
     "state_machine_transitions",
     "form_checksum",
+    "form_signature",  # before the policy, and so before the checksum
 )

@@ -6,8 +6,7 @@ AWS: what PUT takes as headers, POST takes as form fields; an object whose check
 https://docs.aws.amazon.com/AmazonS3/latest/API/RESTObjectPOST.html
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html
 
-What still differs from AWS: the signature of a form is not checked (MiniStack does so only with AUTH=true), and the
-checksum is not stored with the object.
+What still differs from AWS: the checksum is not stored with the object.
 """
 
 from contextvars import ContextVar

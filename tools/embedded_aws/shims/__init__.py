@@ -22,7 +22,9 @@ SHIMS = (
     "function_metrics",
     "execution_metrics",
     "http_api_metrics",
-    "secure_transport",  # these four matter only when IAM is evaluated
+    "form_fields",
+    "role_credentials",  # these five matter only when IAM is evaluated
+    "secure_transport",
     "requested_permissions",
     "customer_keys",
     "stack_encryption",

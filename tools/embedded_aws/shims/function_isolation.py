@@ -49,6 +49,7 @@ from typing import IO, Any
 
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
+from embedded_aws.websites import Headers, hosts_of, refusal
 
 # Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel kills when the thread that
 # started it ends (prctl PR_SET_PDEATHSIG, SIGKILL): a function never outlives an emulator that was killed.
@@ -300,6 +301,17 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
             # acknowledgement).
             wbufsize = -1
             disable_nagle_algorithm = True
+
+            def parse_request(self) -> bool:
+                """Read the head of a request, and refuse that of a website: its page could take an invocation away."""
+                if not super().parse_request():
+                    return False
+                hosts = hosts_of(self.server.server_address[1])
+                headers = Headers([(name.encode(), value.encode()) for name, value in self.headers.items()])
+                if (reason := refusal(self.command, headers, hosts=hosts, origins=())) is not None:
+                    self.send_error(HTTPStatus.FORBIDDEN, explain=reason)
+                    return False
+                return True
 
             def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
                 """The next invocation, whenever it comes; MiniStack's own looks for it ten times a second. With

@@ -51,7 +51,7 @@ def _invoke_as_integration(run: Any) -> Any:
         if timeout_seconds is None:
             return await run(function, record, event, **options)
         event = _as_on_aws(event)
-        if len(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()) > MAXIMUM_EVENT_BYTES:
+        if _size_of(event) > MAXIMUM_EVENT_BYTES:
             return _gateway_answer(413, "Request Entity Too Large")
         invocation = asyncio.ensure_future(run(function, record, event, **options))
         await asyncio.wait({invocation}, timeout=timeout_seconds)  # The function runs on, as it does on AWS.
@@ -61,6 +61,13 @@ def _invoke_as_integration(run: Any) -> Any:
         return _gateway_answer(500, "Internal Server Error") if result.get("error") else result
 
     return invoke
+
+
+def _size_of(event: dict[str, Any]) -> int:
+    """The bytes of the event as JSON. A photo in base64 is counted as it is: writing it out takes milliseconds."""
+    body = event.get("body") if event.get("isBase64Encoded") else None
+    rest = event if body is None else {**event, "body": ""}
+    return len(json.dumps(rest, ensure_ascii=False, separators=(",", ":")).encode()) + len(body or "")
 
 
 def _as_on_aws(event: dict[str, Any]) -> dict[str, Any]:
