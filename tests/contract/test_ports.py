@@ -486,7 +486,7 @@ def test_an_outputs_address_is_in_the_region_of_its_bucket(ambient: None, monkey
 def test_outputs_carry_their_media_type_and_may_be_cached_for_good(aws: Aws) -> None:
     outputs_of("aws", aws).put_if_absent("outputs/k.webp", b"x", sha256=sha256(b"x"), media_type="image/webp")
     head = boto3.client("s3").head_object(Bucket=aws.outputs_bucket, Key="outputs/k.webp")
-    assert (head["ContentType"], head["CacheControl"]) == ("image/webp", "max-age=31536000, immutable")
+    assert (head["ContentType"], head["CacheControl"]) == ("image/webp", "private, max-age=31536000, immutable")
 
 
 # ── Lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -562,6 +562,25 @@ def test_no_route_stands_in_the_way_of_a_browsers_preflight_request(access: str)
     assert not [route for route in routes(access) if route.split()[0] in ("OPTIONS", "ANY") or "$default" in route]
 
 
+@pytest.mark.parametrize(
+    ("issuer", "is_accepted"),
+    [
+        ("", True),
+        ("https://issuer.example/pool", True),
+        ("http://127.0.0.1:8080", True),
+        ("http://localhost/realm", True),
+        ("http://issuer.example", False),
+        ("http://localhost.issuer.example", False),
+        ("http://127.0.0.1.issuer.example", False),
+        ("issuer.example", False),
+        ("https://issuer.example https://another.example", False),
+    ],
+)
+def test_an_issuer_of_tokens_is_reached_by_tls_or_on_this_machine(issuer: str, is_accepted: bool) -> None:
+    pattern = expanded_template()["Parameters"]["JwtIssuer"]["AllowedPattern"]
+    assert (re.search(pattern, issuer) is not None) == is_accepted
+
+
 def test_no_website_may_call_the_api_unless_it_is_named() -> None:
     template = expanded_template()
     parameter = template["Parameters"]["AllowedOrigins"]
@@ -676,8 +695,11 @@ def test_uploads_and_their_rows_outlive_the_stack() -> None:
         "DeadLetterArchiveBucket",
     ):
         resource = expanded_template()["Resources"][name]
-        assert resource["DeletionPolicy"] == "RetainExceptOnCreate", name
+        is_table = resource["Type"] == "AWS::DynamoDB::Table"
+        # A table that cannot be deleted would stop the rollback of its own creation.
+        assert resource["DeletionPolicy"] == ("Retain" if is_table else "RetainExceptOnCreate"), name
         assert resource["UpdateReplacePolicy"] == "Retain", name
+        assert resource["Properties"].get("DeletionProtectionEnabled", False) == is_table, name
 
 
 def test_originals_are_versioned_because_rows_pin_a_version() -> None:

@@ -32,6 +32,13 @@ TERMINAL_STATUSES = frozenset({"done", "failed", "cancelled", "expired"})
 IMAGE_ID_PATTERN = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 """128 bits in lower-case Crockford base32."""
 
+_INSTANT_PATTERN = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
+"""A date and time of RFC 3339, section 5.6, in upper case."""
+
+_STATUS_PATTERN = re.compile(r"[a-z_]{1,32}")
+
 
 class VariantDocument(TypedDict):
     """One finished output; `url` is presigned and valid for about 15 minutes."""
@@ -339,7 +346,7 @@ class Api:
             )
         if response.status_code != 200:
             raise self._refusal(response)
-        return self._answer(response)
+        return self._answer(response, asked_for=image_id)
 
     def reschedule(self, image_id: str, when: Mapping[str, str]) -> StatusDocument:
         """Moves a scheduled image to another time, in the API's terms (`process_at` or `delay`); returns the document
@@ -348,7 +355,7 @@ class Api:
         response = self._send_patiently(lambda: self._client.patch(f"/images/{image_id}", json=dict(when)), self.url)
         if response.status_code != 200:
             raise self._refusal(response)
-        return self._answer(response).document
+        return self._answer(response, asked_for=image_id).document
 
     def withdraw(self, image_id: str) -> None:
         """Deletes an image: an unfinished one is cancelled, and its objects are removed."""
@@ -407,13 +414,16 @@ class Api:
                 )
             )
 
-    def _answer(self, response: httpx.Response) -> Answer:
+    def _answer(self, response: httpx.Response, *, asked_for: str | None = None) -> Answer:
+        """What the response says of the image that was asked for. The commands show it, and people paste what they
+        show into a shell, so a server may not say just anything."""
         document = _json_object(response)
         missing = StatusDocument.__required_keys__ - document.keys()
-        if missing:
+        invalid = [] if missing else _invalid_fields(document, asked_for)
+        if missing or invalid:
+            reason = f"no {', '.join(sorted(missing))}" if missing else f"an invalid {', '.join(invalid)}"
             raise Refused(
-                f"{self.url} did not return a status document (no {', '.join(sorted(missing))}). "
-                "Is this the address of a Darkroom API?",
+                f"{self.url} did not return a status document ({reason}). Is this the address of a Darkroom API?",
                 status_code=response.status_code,
             )
         return Answer(
@@ -433,6 +443,21 @@ class Api:
             message = f"{self.url} redirects to {response.headers.get('location', 'elsewhere')}: give that address."
         refusal = Unauthorized if response.status_code in (401, 403) else Refused
         return refusal(message, status_code=response.status_code, code=code if isinstance(code, str) else None)
+
+
+def _invalid_fields(document: Mapping[str, Any], asked_for: str | None) -> list[str]:
+    """The fields of a status document that cannot be what they should."""
+
+    def matches(name: str, pattern: re.Pattern[str]) -> bool:
+        return isinstance(document[name], str) and pattern.fullmatch(document[name]) is not None
+
+    optional = ("process_at", "expires_at", "completed_at")
+    is_valid = {
+        "id": matches("id", IMAGE_ID_PATTERN) and asked_for in (None, document["id"]),
+        "status": matches("status", _STATUS_PATTERN),
+        "created_at": matches("created_at", _INSTANT_PATTERN),
+    } | {name: document[name] is None or matches(name, _INSTANT_PATTERN) for name in optional}
+    return [name for name, valid in is_valid.items() if not valid]
 
 
 _HINTS = {

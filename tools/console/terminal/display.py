@@ -108,8 +108,8 @@ def advise(out: Console, advice: Sequence[tuple[str, str]]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Prints a document for programs on standard output."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Prints a document for programs on standard output, in ASCII: what a server said cannot move the cursor."""
+    typer.echo(json.dumps(value, indent=2))
 
 
 class Report:

@@ -122,7 +122,8 @@ def _put_if_absent(
                 Key=key,
                 Body=body,
                 ContentType=media_type,
-                CacheControl="max-age=31536000, immutable",  # a key's bytes never change
+                # A key's bytes never change; a cache that several people share must not keep them.
+                CacheControl="private, max-age=31536000, immutable",
                 IfNoneMatch="*",
                 ChecksumAlgorithm="SHA256",
                 ChecksumSHA256=_base64_of(sha256),

@@ -301,3 +301,31 @@ def test_documents_may_have_more_keys_than_are_known() -> None:
     handle, _ = answers(httpx.Response(200, text=json.dumps(DOCUMENT | {"new": 1})))
     with connect(handle) as api:
         assert api.status(IMAGE_ID).image_id == IMAGE_ID
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", "$(touch owned)"),
+        ("id", f"{IMAGE_ID}\n"),
+        ("id", image_id_of("another")),
+        ("id", None),
+        ("status", "done; touch owned"),
+        ("status", "\x1b[2J"),
+        ("status", {}),
+        ("created_at", None),
+        ("created_at", "yesterday"),
+        ("process_at", "2026-01-01T00:00:00Z; touch owned"),
+        ("expires_at", "\u06f2026-01-01T00:00:00Z"),
+        ("completed_at", 1_767_225_600),
+    ],
+)
+def test_a_server_may_not_say_just_anything_of_an_image(field: str, value: Any) -> None:
+    handler, _ = answers(httpx.Response(200, json=DOCUMENT | {field: value}))
+    with pytest.raises(Refused, match=f"an invalid {field}"):
+        connect(handler).status(IMAGE_ID)
+
+
+def test_an_upload_is_told_its_id_by_the_server() -> None:
+    handler, _ = answers(httpx.Response(202, json=DOCUMENT | {"id": image_id_of("another")}))
+    assert connect(handler).submit(b"b", content_type="image/jpeg", idempotency_key="k").image_id != IMAGE_ID

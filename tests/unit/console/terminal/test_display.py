@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.console import Console
@@ -63,3 +64,10 @@ def test_where_nobody_watches_progress_is_a_plain_line_now_and_then() -> None:
         "trouble",
     ]
     assert text.getvalue() == "result\n"
+
+
+def test_a_document_for_programs_is_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    display.print_json({"message": "a\x1b[2J\x9b\u202eé"})
+    shown = capsys.readouterr().out
+    assert shown.isascii() and "\x1b" not in shown
+    assert json.loads(shown) == {"message": "a\x1b[2J\x9b\u202eé"}
