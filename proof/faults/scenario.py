@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from embedded_aws.paths import State
 from proof.running.conditions import Conditions, Pace, conditions
 from proof.running.load import Answer, Photo, marked_photo, photos, upload
 from proof.running.outcome import Evidence, Outcome, Prints, outcome_of, prints_of, settle
@@ -72,7 +73,7 @@ def scenario_of(stack: Stack, plan: Plan, *, folder: Path) -> Iterator[Scenario]
     settle(stack, answers, patience_seconds=plan.patience_seconds, sweeping=False)
     undisturbed = prints_of(stack, answers)
     with (
-        wire_to(stack.gateway_url, folder=folder) as wire,
+        wire_to(stack.gateway_url, relay_file=State(folder=stack.state).relay_file, folder=folder) as wire,
         conditions(stack, wire_url=wire.url, pace=plan.pace) as imposed,
     ):
         yield Scenario(

@@ -22,12 +22,20 @@ Microburst: Any = importlib.import_module("microburst.core.pipeline").Microburst
 
 
 def correct() -> None:
-    """Pass an answer's Content-Length on, and be able to lose empty answers too.
+    """Pass a request's Host and an answer's Content-Length on, and be able to lose empty answers too.
 
+    microburst replaces the Host, which is signed.
     microburst 0.10 leaves that header to aiohttp, which sends none for a HEAD and leaves cut answers without any trace
     of their length; and `abort_frac` cuts within a body, so S3's answer to a put, which has none, always arrived.
     """
     forward.HOP_BY_HOP -= {"content-length"}
+    outbound_headers = forward.Upstream._outbound_headers
+
+    def with_its_host(upstream: Any, request: web.Request) -> dict[str, str]:
+        headers: dict[str, str] = outbound_headers(upstream, request)
+        return headers | {"host": request.headers["host"]}
+
+    forward.Upstream._outbound_headers = with_its_host
     stream = forward._stream_to_client
 
     async def stream_to_client(request: web.Request, status: int, headers: Any, mutator: Any, chunks: Any) -> Any:

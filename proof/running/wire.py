@@ -90,8 +90,9 @@ class Wire:
 
 
 @contextmanager
-def wire_to(gateway_url: str, *, folder: Path) -> Iterator[Wire]:
-    """Run a proxy in front of `gateway_url` for the length of the block; its log goes to `folder`."""
+def wire_to(gateway_url: str, *, relay_file: Path, folder: Path) -> Iterator[Wire]:
+    """Run a proxy in front of `gateway_url` for the length of the block; its log goes to `folder`. `relay_file` tells
+    the emulator by which further host it is reached."""
     ready_file = folder / "wire"
     folder.mkdir(parents=True, exist_ok=True)
     ready_file.unlink(missing_ok=True)
@@ -103,7 +104,12 @@ def wire_to(gateway_url: str, *, folder: Path) -> Iterator[Wire]:
             if child.exit_status is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"The proxy did not start:\n{child.log.read_text()}")
             time.sleep(0.05)
-        yield Wire(url=ready_file.read_text())
+        wire = Wire(url=ready_file.read_text())
+        relay_file.write_text(wire.url.removeprefix("http://"))
+        try:
+            yield wire
+        finally:
+            relay_file.unlink(missing_ok=True)
 
 
 def _open(request: str | urllib.request.Request) -> Any:
