@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from checks.report import ROOT
+from embedded_aws.gate import relayed
 from embedded_aws.processes import Child
 
 _START_SECONDS = 30
@@ -105,11 +106,8 @@ def wire_to(gateway_url: str, *, relay_file: Path, folder: Path) -> Iterator[Wir
                 raise RuntimeError(f"The proxy did not start:\n{child.log.read_text()}")
             time.sleep(0.05)
         wire = Wire(url=ready_file.read_text())
-        relay_file.write_text(wire.url.removeprefix("http://"))
-        try:
+        with relayed(relay_file, wire.url.removeprefix("http://")):
             yield wire
-        finally:
-            relay_file.unlink(missing_ok=True)
 
 
 def _open(request: str | urllib.request.Request) -> Any:

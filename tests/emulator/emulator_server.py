@@ -85,6 +85,18 @@ def _await_ready(ready_file: Path, process: subprocess.Popen[bytes], log: Path) 
     return ready
 
 
+def listening(server: EmulatorServer) -> set[tuple[str, int]]:
+    """The addresses, as /proc writes them, and the ports at which the emulator's process listens."""
+    waits = "0A"
+    descriptors = [str(entry.readlink()) for entry in Path(f"/proc/{server.process.pid}/fd").iterdir()]
+    inodes = {name.removeprefix("socket:[").removesuffix("]") for name in descriptors if name.startswith("socket:")}
+    rows = [
+        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+    ]
+    ends = [row[1].partition(":") for row in rows if row[3] == waits and row[9] in inodes]
+    return {(address, int(port, 16)) for address, _, port in ends}
+
+
 def package(files: dict[str, str]) -> bytes:
     """Return a deployment package with these files."""
     archive = io.BytesIO()

@@ -11,7 +11,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.emulator.emulator_server import EmulatorServer, create_function, emulator_server, invoke, wait_until
+from tests.emulator.emulator_server import (
+    EmulatorServer,
+    create_function,
+    emulator_server,
+    invoke,
+    listening,
+    wait_until,
+)
 
 pytest_plugins = ("tests.emulator.emulator_fixtures",)
 
@@ -78,15 +85,9 @@ def test_the_ready_file_names_the_ports_and_the_process(tmp_path: Path) -> None:
 
 
 def test_the_emulator_listens_on_its_two_ports_of_this_machine_alone(emulator: EmulatorServer) -> None:
-    listening = "0A"
-    descriptors = [str(entry.readlink()) for entry in Path(f"/proc/{emulator.process.pid}/fd").iterdir()]
-    inodes = {name.removeprefix("socket:[").removesuffix("]") for name in descriptors if name.startswith("socket:")}
-    rows = [
-        line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
-    ]
-    addresses = [row[1] for row in rows if row[3] == listening and row[9] in inodes]
-    assert {address.partition(":")[0] for address in addresses} == {"0100007F"}
-    ports = {int(address.partition(":")[2], 16) for address in addresses}
+    found = listening(emulator)
+    assert {address for address, _ in found} == {"0100007F"}
+    ports = {port for _, port in found}
     assert {urlsplit(emulator.gateway_url).port, urlsplit(emulator.front_url).port} <= ports
 
 

@@ -1,7 +1,7 @@
-"""No website reaches a port of the local stack, and nobody the AWS port without a secret of this run.
+"""No website reaches a port of the local stack, and no program the AWS port without a secret of this run.
 
-Every request here is one that a browser may send for a page of another site, or that a program may send which has not
-read the stack's files. None may be served, whether or not IAM is evaluated; and this machine's own tools, the API's own
+Every request here is what a browser may send for a page of another site, or a program that has not read the stack's
+files. None may be served, whether or not IAM is evaluated; and this machine's own tools, the API's own
 pages and those of `AllowedOrigins` are served as before.
 """
 
@@ -31,6 +31,7 @@ from tests.emulator.emulator_server import (
     create_function,
     emulator_server,
     invoke,
+    listening,
     stack,
 )
 
@@ -40,13 +41,11 @@ WEBSITE = "https://evil.example"
 FRIEND = "https://friend.example"
 BUCKET, KEY, CONTENT = "photos", "photo.jpg", b"the bytes of a photo"
 
-ECHO = """
-import os
+SERVED = """
 def handler(event, context):
     return {"statusCode": 200, "headers": {"content-type": "text/plain"}, "body": "served"}
-def environment(event, context):
-    return dict(os.environ)
 """
+ENVIRONMENT = "import os\ndef handler(event, context):\n    return dict(os.environ)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +85,6 @@ class Guarded:
             "tables": client("dynamodb").list_tables()["TableNames"],
         }
 
-    def secrets_of_function(self) -> dict[str, str]:
-        """The environment of a function."""
-        variables: dict[str, str] = invoke(self.server, "environment")
-        return variables
-
 
 def have_role(server: EmulatorServer) -> None:
     """The role of the functions, which may do anything."""
@@ -123,8 +117,8 @@ def http_api(function_arn: str) -> dict[str, Any]:
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     with emulator_server(tmp_path_factory.mktemp("gate"), *request.param) as server:
         have_role(server)
-        arn = create_function(server, "echo", ECHO)
-        create_function(server, "environment", ECHO.replace("def environment", "def handler"))
+        arn = create_function(server, "echo", SERVED)
+        create_function(server, "environment", ENVIRONMENT)
         s3 = server.client("s3")
         s3.create_bucket(Bucket=BUCKET)
         s3.put_object(Bucket=BUCKET, Key=KEY, Body=CONTENT)
@@ -191,18 +185,16 @@ def test_no_page_of_another_site_is_served_by_the_api_port(guarded: Guarded, met
 
 
 def runtime_ports(server: EmulatorServer) -> set[int]:
-    """The ports of this machine at which a process of the emulator listens, without the two of its services."""
-    descriptors = [str(entry.readlink()) for entry in Path(f"/proc/{server.process.pid}/fd").iterdir()]
-    inodes = {name.removeprefix("socket:[").removesuffix("]") for name in descriptors if name.startswith("socket:")}
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    ports = {int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
-    return ports - {urlsplit(url).port or 0 for url in (server.gateway_url, server.front_url)}
+    """The ports at which the emulator listens, without the two of its services."""
+    return {port for _, port in listening(server)} - {
+        urlsplit(url).port for url in (server.gateway_url, server.front_url)
+    }
 
 
 def test_no_page_takes_an_invocation_from_a_function(guarded: Guarded) -> None:
     invoke(guarded.server, "echo")
     ports = runtime_ports(guarded.server)
-    assert ports, "each process of a function is told of its invocations at a port of its own"
+    assert ports, "each process of a function gets its invocations at a port of its own"
     for port in ports:
         for guise, (headers, host) in FROM_ELSEWHERE.items():
             for method, path in (("GET", "invocation/next"), ("POST", "init/error"), ("POST", "invocation/1/response")):
@@ -317,9 +309,9 @@ def test_the_older_signature_of_s3_is_none(guarded: Guarded) -> None:
 def test_the_credentials_of_a_function_cannot_be_told_from_its_name(guarded: Guarded, tmp_path: Path) -> None:
     with emulator_server(tmp_path, "--enforce-iam") as another:
         have_role(another)
-        create_function(another, "environment", ECHO.replace("def environment", "def handler"))
-        theirs = Guarded(server=another).secrets_of_function()
-    ours = guarded.secrets_of_function()
+        create_function(another, "environment", ENVIRONMENT)
+        theirs = invoke(another, "environment")
+    ours = invoke(guarded.server, "environment")
     assert ours["AWS_SECRET_ACCESS_KEY"] != theirs["AWS_SECRET_ACCESS_KEY"]
     lent = {name: ours[f"AWS_{name.upper()}"] for name in ("access_key_id", "secret_access_key")}
     credentials = {f"aws_{name}": value for name, value in lent.items()}

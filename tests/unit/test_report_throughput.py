@@ -1,4 +1,4 @@
-"""Workers' throughput: one write per ten seconds of work, whatever the images were, and failures are harmless."""
+"""Workers' throughput: one write per ten seconds of work, however long each image took, and failures are harmless."""
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.load_shedding import Work

@@ -6,12 +6,9 @@ from pathlib import Path
 
 from embedded_aws import paths
 from embedded_aws.paths import State
-from stacks.record import write_private
+from stacks.record import ACCESS_KEY_ID, write_private
 
 PROFILE = "darkroom-local"
-ACCESS_KEY_ID = "local"
-"""The key of the emulator's account; its secret is made anew at each start."""
-
 REGION = "us-east-1"
 NOWHERE = "http://127.0.0.1:9"
 """The discard port, where nothing answers: the endpoint of what must reach nothing."""

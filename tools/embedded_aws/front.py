@@ -6,17 +6,15 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from contextlib import suppress
 from email.utils import formatdate
 from typing import Any
 from urllib.parse import parse_qs
 
+from embedded_aws.asgi import Receive, Scope, Send, respond
 from embedded_aws.ministack_internals import internals
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Answer = tuple[int, dict[str, Any], bytes]
 
 _logger = logging.getLogger(__name__)
@@ -166,15 +164,13 @@ def _message(status: int, message: str) -> Answer:
 
 async def _send(send: Send, answer: Answer) -> None:
     status, headers, body = answer
-    await send({"type": "http.response.start", "status": status, "headers": list(_response_headers(headers, body))})
-    await send({"type": "http.response.body", "body": body})
+    await respond(send, status, _response_headers(headers), body)
 
 
-def _response_headers(headers: dict[str, Any], body: bytes) -> Iterable[tuple[bytes, bytes]]:
+def _response_headers(headers: dict[str, Any]) -> Iterable[tuple[bytes, bytes]]:
     for name, value in headers.items():
         if name.lower() not in _HOP_BY_HOP and name.lower() not in ("content-length", "date", "server"):
             for item in value if isinstance(value, list | tuple) else (value,):
                 yield name.lower().encode("latin-1"), str(item).encode("utf-8")
-    yield b"content-length", str(len(body)).encode()
     yield b"date", formatdate(usegmt=True).encode()
     yield b"apigw-requestid", base64.b64encode(os.urandom(11))

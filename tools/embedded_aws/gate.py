@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
 from embedded_aws import signatures
+from embedded_aws.asgi import Application, Receive, Scope, Send, respond
 from embedded_aws.ministack_internals import internals
-from embedded_aws.websites import Application, Headers, Receive, Scope, Send, hosts_of, origins_of, refusal, refuse
+from embedded_aws.websites import Headers, hosts_of, origins_of, refusal, refuse
+from stacks.record import write_private
 
 _EMULATORS_OWN = "/_ministack"
 """The paths with which MiniStack is controlled: its reset empties the stack."""
@@ -78,6 +82,16 @@ def allowed_origins() -> frozenset[str]:
     )
 
 
+@contextmanager
+def relayed(relay_file: Path, host: str) -> Iterator[None]:
+    """Have AWS's gate serve this further host for the length of the block."""
+    write_private(relay_file, host)
+    try:
+        yield
+    finally:
+        relay_file.unlink(missing_ok=True)
+
+
 def _relayed(file: Path) -> frozenset[str]:
     try:
         return frozenset(file.read_text().split())
@@ -128,6 +142,5 @@ async def _refuse_unsigned(send: Send, headers: dict[str, str]) -> None:
         body = f"<Error><Code>{code}</Code><Message>{escape(_UNSIGNED)}</Message></Error>"
     else:
         content_type, body = b"application/json", json.dumps({"__type": code, "message": _UNSIGNED})
-    told = [(b"content-type", content_type), (b"content-length", str(len(body.encode())).encode())]
-    await send({"type": "http.response.start", "status": 403, "headers": [*told, (b"x-amzn-errortype", code.encode())]})
-    await send({"type": "http.response.body", "body": body.encode()})
+    headers_of_error = [(b"content-type", content_type), (b"x-amzn-errortype", code.encode())]
+    await respond(send, 403, headers_of_error, body.encode())

@@ -24,9 +24,9 @@ import yaml
 
 from embedded_aws import docker_engine, lambda_base_image, paths, stack
 from embedded_aws.build import prepare_sam, sam_environment, sam_options
+from embedded_aws.gate import relayed
 from embedded_aws.logs import folder_name
 from embedded_aws.paths import State
-from stacks.record import write_private
 from stacks.running import RunningStack, recorded_stack
 
 if TYPE_CHECKING:
@@ -214,10 +214,9 @@ def _relay(endpoint_url: str, relay_file: Path) -> Iterator[str]:
         accepting.start()
         host = f"{gateway}:{listener.getsockname()[1]}"
         try:
-            write_private(relay_file, host)
-            yield f"http://{host}"
+            with relayed(relay_file, host):
+                yield f"http://{host}"
         finally:
-            relay_file.unlink(missing_ok=True)
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
             accepting.join()

@@ -58,7 +58,7 @@ class State:
 
     @property
     def relay_file(self) -> Path:
-        """Contains the host by which containers reach the emulator; exists only while one does."""
+        """Contains the further host by which the emulator is reached; exists only while there is one."""
         return self.session / "relay"
 
     @property

@@ -25,14 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from embedded_aws import clock
+from embedded_aws.asgi import Application
 from embedded_aws.corrections import NAMES, apply_corrections
 from embedded_aws.emulator import Emulator
-from embedded_aws.environment import ACCESS_KEY_ID
 from embedded_aws.front import front
 from embedded_aws.gate import api_gate, aws_gate
 from embedded_aws.ministack_internals import internals
-from embedded_aws.websites import Application
-from stacks.record import write_private
+from stacks.record import ACCESS_KEY_ID, write_private
 
 _REGION = "us-east-1"
 _PR_SET_PDEATHSIG = 1

@@ -1,7 +1,7 @@
 """Checks that a request to the AWS port was signed with a secret of this run, as AWS's services do.
 
 MiniStack takes any credentials, and those of the account's root without looking at the signature. The secret is made
-anew at each start and is only in files that their owner alone may read, so whoever knows it may use this account.
+anew at each start and is only in files that their owner alone may read: who can read them may use this account.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
 
 Not checked, since a website that had a signature could do what it says anyway: when a request was signed (the machine's
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
+from embedded_aws.asgi import Scope
 from embedded_aws.ministack_internals import internals
-from embedded_aws.websites import Scope
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _ACCOUNT_DIGITS = 12

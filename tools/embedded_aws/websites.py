@@ -8,17 +8,13 @@ that no script can set: Host, Origin and Sec-Fetch-* (https://www.w3.org/TR/fetc
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+from embedded_aws.asgi import Receive, Scope, Send, respond
 
-ANY = "*"
+_ANY = "*"
 """As an allowed origin: every website."""
 
 _LOOPBACK = ("127.0.0.1", "localhost")
@@ -83,7 +79,7 @@ def refusal(
 
 
 def _is_allowed(origin: str, origins: Collection[str]) -> bool:
-    return ANY in origins or origin in origins
+    return _ANY in origins or origin in origins
 
 
 def _origin_of(address: bytes) -> str:
@@ -100,7 +96,4 @@ async def refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> Non
         await receive()
         await send({"type": "websocket.close"})
         return
-    body = json.dumps({"message": reason}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 403, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await respond(send, 403, [(b"content-type", b"application/json")], json.dumps({"message": reason}).encode())

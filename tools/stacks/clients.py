@@ -11,10 +11,12 @@ import boto3
 import botocore.session
 from botocore.config import Config
 
+from stacks.record import ACCESS_KEY_ID
+
 
 def of_account(secret: str) -> dict[str, str]:
     """The credentials of the local stack's account, whose secret is in its record."""
-    return {"aws_access_key_id": "local", "aws_secret_access_key": secret}
+    return {"aws_access_key_id": ACCESS_KEY_ID, "aws_secret_access_key": secret}
 
 
 def of_role(lent: Mapping[str, Any]) -> dict[str, str]:

@@ -11,6 +11,9 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[2]
 _VERSION = 1
 
+ACCESS_KEY_ID = "local"
+"""The key of the local stack's account; its secret is made anew at each start."""
+
 
 class AnotherVersion(ValueError):
     """The file was written by another version of Darkroom."""

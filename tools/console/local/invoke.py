@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated
@@ -61,7 +60,7 @@ def invoke(
         display.complain(str(error))
         raise typer.Exit(1) from error
     if answer.payload is not None:
-        display.line(display.output(), json.dumps(answer.payload, indent=2))
+        display.print_json(answer.payload)
     if answer.error:
         display.complain(answer.error)
         raise typer.Exit(1)

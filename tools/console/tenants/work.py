@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -84,23 +83,19 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
     open_keys = Counter(key.tenant_id for key in keys if key.revoked_at is None)
     out = display.output()
     if as_json:
-        display.line(
-            out,
-            json.dumps(
-                [
-                    {
-                        "tenant": tenant.tenant_id,
-                        "tier": tenant.tier,
-                        "state": tenant.state,
-                        "requests_per_second": tenant.allowance.requests_per_second,
-                        "burst": tenant.allowance.burst,
-                        "keys": open_keys[tenant.tenant_id],
-                        "created_at": rfc3339(tenant.created_at),
-                    }
-                    for tenant in tenants
-                ],
-                indent=2,
-            ),
+        display.print_json(
+            [
+                {
+                    "tenant": tenant.tenant_id,
+                    "tier": tenant.tier,
+                    "state": tenant.state,
+                    "requests_per_second": tenant.allowance.requests_per_second,
+                    "burst": tenant.allowance.burst,
+                    "keys": open_keys[tenant.tenant_id],
+                    "created_at": rfc3339(tenant.created_at),
+                }
+                for tenant in tenants
+            ]
         )
         return
     if not tenants:
@@ -153,21 +148,17 @@ def list_keys(stack: Stack, tenant_id: str | None, *, as_json: bool) -> None:
         keys = [key for key in _readable(stack.tenants.all_keys()) if tenant_id in (None, key.tenant_id)]
     out = display.output()
     if as_json:
-        display.line(
-            out,
-            json.dumps(
-                [
-                    {
-                        "id": key.key_id,
-                        "tenant": key.tenant_id,
-                        "label": key.label,
-                        "created_at": rfc3339(key.created_at),
-                        "revoked_at": rfc3339(key.revoked_at),
-                    }
-                    for key in keys
-                ],
-                indent=2,
-            ),
+        display.print_json(
+            [
+                {
+                    "id": key.key_id,
+                    "tenant": key.tenant_id,
+                    "label": key.label,
+                    "created_at": rfc3339(key.created_at),
+                    "revoked_at": rfc3339(key.revoked_at),
+                }
+                for key in keys
+            ]
         )
         return
     if not keys:

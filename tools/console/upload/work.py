@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def upload(
         document = pages.report(
             run.outcomes, run.watch.documents, summary, unknown=run.on_the_way(), interrupted=interrupted
         )
-        typer.echo(json.dumps(document, indent=2))
+        display.print_json(document)
     else:
         pages.show(
             display.output(),

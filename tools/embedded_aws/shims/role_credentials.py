@@ -1,7 +1,7 @@
-"""Gives each function's role credentials that nobody can guess.
+"""Gives each function's role credentials that cannot be guessed.
 
-Gap: MiniStack derives the secret of a role's session from the names of the role and the function, so that whoever knows
-these may sign as the function.
+Gap: MiniStack derives the secret of a role's session from the names of the role and the function, so a caller who knows
+these can sign as the function.
 AWS: STS makes temporary credentials at random for each session.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp.html
 """
