@@ -56,7 +56,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
-.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-memory bench-local bench-load-shedding fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
@@ -69,6 +69,9 @@ bench-api: setup ## The latency of POST /images: our own time, the SDK's, the wa
 
 bench-cold: setup ## Cold starts: each function's initialisation and a cold POST (BASE=<commit>: beside an earlier commit's)
 	@exec $(DEV)/python -m benchmarks.cold $(if $(BASE),--base $(BASE))
+
+bench-reads: setup ## An hour of the dearest reads that a free key may send, in dollars
+	@exec $(DEV)/python -m benchmarks.reads
 
 bench-calls: setup ## The calls to AWS and their prices: for an upload, a status, a worker, an idle sweep
 	@exec $(DEV)/python -m benchmarks.calls

@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
+from darkroom.http.protection import protected
 from darkroom.http.responses import NOT_STORED
 from darkroom.http.router import AnswerMetrics
 from darkroom.http.routes import DELETE_IMAGE
@@ -18,11 +19,11 @@ from darkroom.telemetry import entry_point, logger
 from darkroom.wiring.delete_image import wire
 from darkroom.wiring.runtime import within
 
-ports = wire()
+ports, rate_limit = wire()
 app = create_app(within=within, counted=AnswerMetrics(served="ImagesDeleted", refused="DeletionsRefused"))
 
 
-@handles(app, DELETE_IMAGE)
+@handles(app, DELETE_IMAGE, protected(rate_limit))
 def delete(image_id: str) -> Response[str]:
     delete_image(ports, image_id, tenant_id=caller_of(app).tenant_id)
     logger.info("deleted", extra={"image_id": image_id})

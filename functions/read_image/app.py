@@ -10,12 +10,17 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.domain.errors import Rejected
+from darkroom.domain.listing import ListQuery
+from darkroom.domain.rate_limits import Policy, cost_of
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
-from darkroom.http.documents import retry_after_seconds, status_document, status_path
+from darkroom.http.documents import listed_document, retry_after_seconds, status_path
 from darkroom.http.list_queries import cursor_text, read_list_query
 from darkroom.http.problems import Problem
+from darkroom.http.protection import Price, protected
 from darkroom.http.responses import NOT_STORED, image_response, json_response
+from darkroom.http.router import Router
 from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.operations.list_images import list_images
 from darkroom.operations.read_image import UnknownVariant, VariantMissing, VariantNotReady, read_image, variant_url
@@ -23,16 +28,27 @@ from darkroom.telemetry import entry_point, logger, report_unreadable
 from darkroom.wiring.read_image import wire
 from darkroom.wiring.runtime import within
 
-ports = wire()
+ports, rate_limit = wire()
 app = create_app(within=within)
+read = protected(rate_limit, price=Price(policy=Policy.READS))
 
 
-@handles(app, LIST_IMAGES)
-def get_images() -> Response[str]:
-    caller = caller_of(app)
+def cost_of_page(app: Router) -> int:
+    """What the page that is asked for may cost at most; a query that makes no sense costs what every request does."""
+    try:
+        return cost_of(_list_query(app).read_units)
+    except Rejected:
+        return 1
+
+
+def _list_query(app: Router) -> ListQuery:
     query = app.current_event.query_string_parameters
-    list_query = read_list_query(limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"))
-    page = list_images(ports, list_query, tenant_id=caller.tenant_id)
+    return read_list_query(limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"))
+
+
+@handles(app, LIST_IMAGES, protected(rate_limit, price=Price(policy=Policy.READS, cost=cost_of_page)))
+def get_images() -> Response[str]:
+    page = list_images(ports, _list_query(app), tenant_id=caller_of(app).tenant_id)
     if page.cut_short_by is not None:
         logger.warning("page cut short", extra={"cause": str(page.cut_short_by)})
     if page.unreadable:
@@ -40,18 +56,18 @@ def get_images() -> Response[str]:
     return json_response(
         HTTPStatus.OK,
         {
-            "images": [status_document(image, ports.outputs.url_of) for image in page.images],
+            "images": [listed_document(image) for image in page.images],
             "next": None if page.next is None else cursor_text(page.next),
         },
     )
 
 
-@handles(app, GET_STATUS)
+@handles(app, GET_STATUS, read)
 def get_status(image_id: str) -> Response[str]:
     return _answer(image_id, with_source=False)
 
 
-@handles(app, GET_IMAGE)
+@handles(app, GET_IMAGE, read)
 def get_image(image_id: str) -> Response[str]:
     return _answer(image_id, with_source=True)
 
@@ -64,7 +80,7 @@ def _answer(image_id: str, *, with_source: bool) -> Response[str]:
     )
 
 
-@handles(app, GET_VARIANT)
+@handles(app, GET_VARIANT, read)
 def get_variant(image_id: str, name: str) -> Response[str]:
     caller = caller_of(app)
     try:

@@ -19,7 +19,7 @@ from darkroom.aws.dead_letters import EXPLANATION
 from darkroom.aws.images_table import from_item
 from darkroom.aws.objects import original_key
 from darkroom.domain.hold import Entry
-from darkroom.domain.image import TERMINAL, Image, Status
+from darkroom.domain.image import TERMINAL, Image, Status, run_key
 from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.upload_notification import read_dead_letter, upload_key
 from proof.chaos import comparison
@@ -133,15 +133,10 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Undisturbed:
-    """What a stack makes of each photo in each lane undisturbed, and the key under which it remembers such work."""
+    """What a stack makes of each photo in each lane undisturbed."""
 
     photos: Sequence[Photo]
     prints: Prints
-    recipes: Mapping[str, str]
-
-    def key(self, lane: str, image_id: str) -> str:
-        """The key under which the work on an image's first run is remembered."""
-        return f"{image_id}#1#{self.recipes[lane]}"
 
 
 def photo_in_lane(lane: str, photo: Photo) -> Photo:
@@ -186,13 +181,13 @@ def stage_of(stack: Stack, strikes: Strikes) -> Iterator[Stage]:
 
 def _undisturbed(stack: Stack, clients: Mapping[str, Client], records: Records) -> Undisturbed:
     samples = photos(PHOTOS)
-    told: dict[str, tuple[str, Photo]] = {}
+    told: dict[str, Photo] = {}
     with ThreadPoolExecutor(CLIENTS) as pool:
 
         def send(lane: str, photo: Photo) -> None:
             sending = Sending(number=0, lane=lane, way=Way.DIRECT, photo=0)
             answer = clients[lane].send(sending, photo, key=f"undisturbed {photo.name}", process_at=None)
-            told[answer.image_id] = (lane, photo_in_lane(lane, photo))
+            told[answer.image_id] = photo_in_lane(lane, photo)
 
         for future in [pool.submit(send, lane, photo) for lane in clients for photo in samples]:
             future.result()
@@ -202,14 +197,12 @@ def _undisturbed(stack: Stack, clients: Mapping[str, Client], records: Records) 
             raise TimeoutError("undisturbed photos are not done")
         time.sleep(0.5)
     evidence = Evidence(rows={row.image_id: row for row in rows}, tags=stack.entity_tags(), ends={}, messages=0)
-    recipes = {told[row.image_id][0]: row.recipe.digest() for row in rows}
     found = Undisturbed(
         photos=samples,
-        prints={photo.name: evidence.prints(image_id) for image_id, (_, photo) in told.items()},
-        recipes=recipes,
+        prints={photo.name: evidence.prints(image_id) for image_id, photo in told.items()},
     )
     for row in rows:
-        if not records.knows(found.key(row.lane, row.image_id)):
+        if not records.knows(run_key(row.image_id, 1)):
             raise RuntimeError(f"the work on {row.image_id} is remembered under another key than the proof takes")
     return found
 
@@ -305,7 +298,7 @@ class Rehearsal:
             self._stage.strikes.lay(strike, key if strike.function == ACCEPTOR else image_id)
         if sending.is_stale and self._has(Kind.POISON):
             self._stage.records.begin_and_die(
-                self._stage.undisturbed.key(lane, image_id),
+                run_key(image_id, 1),
                 runs_until=self._clock.now() + DEADLINE_AHEAD_SECONDS * 1000,
             )
             self._stale += 1

@@ -16,7 +16,7 @@ from PIL import Image as Picture
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
-from darkroom.domain.image import Image, Source, Status
+from darkroom.domain.image import Image, Source, Status, run_key
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.tenants import Caller, Tier
@@ -25,12 +25,12 @@ from darkroom.domain.upload_notification import read_dead_letter
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import Counts, Ports, replay_dead_letters
-from darkroom.operations.transcode_image import memory_key
 from proof.crashes.processes import Context
 from proof.crashes.promises import Broken, Harm, check
 from proof.crashes.stores import DeadLetter
 from proof.crashes.wire import ProcessDied
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
+from proof.fakes.rows import told_by
 
 
 def _photo() -> bytes:
@@ -195,7 +195,7 @@ def occupy_record(world: World, image_id: str) -> None:
     once = PowertoolsOnce(boto3.client("dynamodb"), world.stores.references["IdempotencyTable"])
     once.register(context)
     with suppress(ProcessDied):
-        once(memory_key(image), _die)
+        once(run_key(image.image_id, image.run), _die)
     world.position += ", its record in somebody else's hands"
 
 
@@ -451,7 +451,7 @@ def check_promises(world: World, history: History, image_id: str, undisturbed: E
     check(image.is_deleted == history.deleted, Harm.LOST, f"deleted_at is {image.deleted_at}")
     outputs = _check_objects(world, image, has_original=not history.loses_original)
     world.check_planted()
-    look(world, image_id, 404 if image.is_deleted and image.status is not Status.CANCELLED else 200)
+    look(world, image_id, 404 if image.is_deleted else 200)
     if undisturbed is not None and not history.loses_original:  # it may be developed before it is lost
         check(
             outputs == undisturbed.outputs, Harm.DIFFERING, "the outputs differ from those of the undisturbed history"
@@ -490,6 +490,9 @@ def _check_objects(world: World, image: Image, *, has_original: bool = True) -> 
         check(not originals, Harm.STUCK, f"originals of a deleted image are left: {sorted(originals)}")
         check(not outputs, Harm.STUCK, f"outputs of a deleted image are left: {sorted(outputs)}")
         check(image.forget_at is not None, Harm.STUCK, "its tombstone is never forgotten")
+        check(not told_by(image), Harm.STUCK, f"its tombstone still has {told_by(image)}")
+        remembered = world.stores.items("IdempotencyTable")
+        check(not remembered, Harm.STUCK, f"the work on a deleted image is remembered: {remembered}")
         return {}
     if has_original:
         _check_original(image, originals)

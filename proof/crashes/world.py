@@ -392,7 +392,7 @@ class World:
         """Puts the image's row into the table as a later version might have written it before a rollback."""
         from darkroom.aws.images_table import to_item  # noqa: PLC0415 - any process's copy: it is stateless
 
-        recipe = json.loads(image.recipe.model_dump_json()) | {"watermark": "x"}
+        recipe = json.loads(to_item(image)["recipe"]["S"]) | {"watermark": "x"}
         item = to_item(image) | {"recipe": {"S": json.dumps(recipe)}}
         self.planted[image.image_id] = item
         self.stores.put_item("ImagesTable", item)

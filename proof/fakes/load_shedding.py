@@ -50,7 +50,7 @@ class FakeTokenBuckets:
 
     tats: dict[str, Microseconds] = field(default_factory=dict)
 
-    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds, wanted: int = 1) -> Take:
-        taken = take(self.tats.get(tenant_id), allowance, now, wanted)
-        self.tats[tenant_id] = taken.tat
+    def take(self, name: str, allowance: Allowance, now: Microseconds, wanted: int = 1, needed: int = 1) -> Take:
+        taken = take(self.tats.get(name), allowance, now, wanted, needed)
+        self.tats[name] = taken.tat
         return taken

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from darkroom.domain.claim import Lease
-from darkroom.domain.image import Image, Source
+from darkroom.domain.image import ERASED_SOURCE, TOMBSTONE_FIELDS, Image, Source
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.presets import PRESETS
 from darkroom.domain.transitions import accept
@@ -25,6 +26,13 @@ def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:
         "source": Source(version_id="v", sha256="s", size_bytes=1, media_type="image/jpeg"),
     }
     return accept(now=now, **usual | stated)
+
+
+def told_by(tombstone: Image) -> set[str]:
+    """The fields beyond TOMBSTONE_FIELDS that are not empty: a tombstone has none."""
+    nothing = (None, "", (), ERASED_SOURCE)
+    others = {each.name for each in fields(tombstone)} - TOMBSTONE_FIELDS
+    return {name for name in others if getattr(tombstone, name) not in nothing}
 
 
 def lease(*, now: Milliseconds, claimed_by: str = "somebody", request_id: str = "r") -> Lease:

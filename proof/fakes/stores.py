@@ -397,3 +397,8 @@ class FakeOnce:
             self.results[key] = json.dumps(work())
         result: dict[str, Any] = json.loads(self.results[key])
         return result
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """The `Memory` port."""
+        for key in keys:
+            self.results.pop(key, None)

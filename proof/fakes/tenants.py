@@ -65,3 +65,9 @@ class FakeTenants:
             return None
         self.keys[key_id] = replace(current, revoked_at=now if current.revoked_at is None else current.revoked_at)
         return self.keys[key_id]
+
+    def remove_key(self, key_id: str) -> None:
+        self.keys.pop(key_id, None)
+
+    def remove_tenant(self, tenant_id: str) -> None:
+        self.tenants.pop(tenant_id, None)

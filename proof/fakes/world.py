@@ -75,6 +75,11 @@ class World:
             depths=self.depths, throughput=self.throughput, clock=self.clock, service=self.service
         )
 
+    @property
+    def memory(self) -> Any:
+        """What is remembered of finished work."""
+        return self.once
+
     def clock(self) -> int:
         return self.now
 

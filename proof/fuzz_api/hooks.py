@@ -13,12 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import schemathesis
 from hypothesis import strategies
-from schemathesis import Case, HookContext, Response
-from schemathesis.core.failures import Failure
-from schemathesis.openapi.checks import UseAfterFree
+from schemathesis import Case, HookContext
 
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_json
@@ -31,8 +28,6 @@ _CHEAP_PIXELS = 500_000
 
 _SMALL_BYTES = 1_000_000
 """No stack has a limit below."""
-
-_PATIENCE_SECONDS = 30.0
 
 _RUN = uuid4().hex
 _keys = itertools.count(1)
@@ -138,16 +133,3 @@ def _duration(text: str) -> timedelta:
 
 def _text(instant: datetime) -> str:
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@schemathesis.hook
-def filter_failure(context: HookContext, failure: Failure, case: Case[Any], response: Response) -> bool:
-    """An image that was withdrawn before it ended can still be read, and its status is `cancelled`."""
-    if not isinstance(failure, UseAfterFree):
-        return True
-    if response.status_code == httpx.codes.NOT_MODIFIED:  # it says that the client knows it; what, is asked for anew
-        told = httpx.get(str(response.request.url), trust_env=False, timeout=_PATIENCE_SECONDS)
-        status_code, body = told.status_code, told.content
-    else:
-        status_code, body = response.status_code, response.content
-    return not (status_code == httpx.codes.OK and json.loads(body).get("status") == "cancelled")

@@ -8,9 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from darkroom.domain.image import Status
+from darkroom.domain.image import Status, run_key
 from darkroom.domain.message import Message
-from darkroom.operations.transcode_image import memory_key
 from proof.model.processes import MODES, Call, Fault
 from proof.model.world import (
     ROLES,
@@ -338,7 +337,7 @@ class Histories(RuleBasedStateMachine):
 
     def _key_of(self, message: Message) -> str:
         row = self.model.images.rows.get(message.image_id)
-        return "" if row is None else memory_key(row)
+        return "" if row is None else run_key(row.image_id, row.run)
 
     # ── The environment ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from darkroom.domain.claim import Lease
@@ -94,7 +95,7 @@ class WatchedImages(FakeImages):
             must(not old.is_deleted, "doubled", "what was withdrawn is not developed again")
             must(new.variants == old.variants, "lost", "variants stay until another run has made others")
         elif old.status.is_terminal:
-            must(_ending(new) == _ending(old), "doubled", "a terminal state is written once a run")
+            must(new.is_deleted or _ending(new) == _ending(old), "doubled", "a terminal state is written once a run")
             must(new.variants == (() if new.is_deleted else old.variants), "differing", "what is done stays as it is")
         else:
             must(new.attempt in (old.attempt, old.attempt + 1), "doubled", "attempts are counted one by one")
@@ -246,6 +247,11 @@ class ModelOnce:
             self.call("record", lambda: self._record(key, json.dumps(done)))
         return done
 
+    def forget(self, keys: Sequence[str]) -> None:
+        """The `Memory` port."""
+        for key in keys:
+            self.call("forget", partial(self._forget, key))
+
     def occupy(self, key: str) -> None:
         """Somebody else's record, which stays: an unknown worker's, or that of a put whose answer was lost."""
         self.results.pop(key, None)
@@ -263,6 +269,10 @@ class ModelOnce:
             raise MemoryUnavailable(f"another worker is at {key}")
         self.leases[key] = now + self.lease_seconds * 1000
         return True
+
+    def _forget(self, key: str) -> None:
+        self.results.pop(key, None)
+        self.leases.pop(key, None)
 
     def _record(self, key: str, result: str) -> None:
         self.leases.pop(key, None)

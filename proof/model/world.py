@@ -45,7 +45,7 @@ from proof.fakes import FakeOriginals, World
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.engine import already
 from proof.fakes.pictures import jpeg
-from proof.fakes.rows import accepted_image
+from proof.fakes.rows import accepted_image, told_by
 from proof.fakes.world import TIMEOUT_SECONDS, VISIBILITY_SECONDS
 from proof.model.processes import Call, Fault, Process, ProcessDied, Struck, Surroundings
 from proof.model.stores import (
@@ -492,7 +492,11 @@ class Model:
             if row.variants or (row.status is Status.DONE and not row.is_deleted):
                 self._check_outputs(row)
             told = [attempt.number for attempt in row.attempts if attempt.run == row.run]
-            must(told == list(range(1, row.attempt + 1)), "lost", "a row describes every attempt of its run")
+            must(
+                row.is_deleted or told == list(range(1, row.attempt + 1)),
+                "lost",
+                "a row describes every attempt of its run",
+            )
         for image_id in self.accepted:
             must(image_id in self.images.rows, "lost", "whatever was accepted has a row")
         for image_id in self.withdrawn:
@@ -573,6 +577,9 @@ class Model:
                 must(not left, "stuck", "what was withdrawn leaves no outputs")
                 must(row.image_id not in self.originals.objects, "stuck", "what was withdrawn leaves no original")
                 must(row.forget_at is not None, "stuck", "a tombstone is forgotten one day")
+                remembered = [key for key in self.once.results if key.startswith(row.image_id)]
+                must(not remembered, "stuck", "nothing remembers the work on what was withdrawn")
+                must(not told_by(row), "stuck", "a tombstone says nothing about the picture")
             elif row.dead_letter is not None:
                 must(row.dead_letter is DeadLetterState.KEPT, "stuck", "a dead letter is made sure of")
                 timely = [letter for letter in about if letter.message_id not in self.dead_letters.late]
@@ -587,6 +594,8 @@ class Model:
             must(len(explained) <= 1, "doubled", "no run has two explained dead letters")
 
     def _check_ending(self, row: Image) -> None:
+        if row.is_deleted:
+            return  # its tombstone no longer says what it was or why it failed
         kind = next(photo.kind for photo in self.engine.photos if _sha256(photo.body) == row.source.sha256)
         code = None if row.error is None else row.error.code
         match row.status:
@@ -602,14 +611,14 @@ class Model:
                     excused = all(process.is_struck for process in self.attempts[row.image_id, row.run])
                     must(excused, "lost", "a good image fails only where something befell each of its attempts")
                 must(code != REFUSAL or kind == "refused", "lost", "no photo is refused that can be developed")
-                owed = code != REFUSAL and not row.is_deleted
+                owed = code != REFUSAL
                 must(
                     owed == (row.dead_letter is not None),
                     "lost",
                     "whatever was given up has a dead letter, and no other",
                 )
             case _:
-                must(row.status is Status.CANCELLED and row.is_deleted, "lost", "only its client cancels an image")
+                must(row.is_deleted, "lost", "only its client cancels an image")
 
     def _lease_is_over(self, row: Image) -> bool:
         """If the workers' clocks differ, one may take a live lease for a lapsed one: then the fence decides."""

@@ -207,6 +207,28 @@ def test_every_answer_says_what_is_left_of_the_allowance_refusals_too(submit_ima
         assert answer["headers"]["RateLimit"] == f'"tenant";r={50 - taken};t=5'
 
 
+def test_reads_cost_what_they_may_read_and_nothing_that_uploads_need(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(path: str, query: str = "", **caller: Any) -> dict[str, Any]:
+        return call(functions.read_image, keyed(http_event("GET", path, query=query), **caller))
+
+    image_id = json.loads(post(functions.submit_image)["body"])["id"]
+    first = read(f"/images/{image_id}/status")
+    assert first["headers"]["RateLimit-Policy"] == '"reads";q=50;w=5'
+    assert first["headers"]["RateLimit"] == '"reads";r=49;t=5'
+    page = read("/images", "limit=100")
+    assert page["headers"]["RateLimit-Policy"] == '"reads";q=50;w=5;cost=15'
+    assert page["headers"]["RateLimit"] == '"reads";r=34;t=4'
+    assert read("/images", "limit=many")["statusCode"] == 400
+    filtered = read("/images", "status=failed")
+    assert problem_of(filtered) == (429, "too_many_requests")
+    assert filtered["headers"]["RateLimit-Policy"] == '"reads";q=50;w=5;cost=50'
+    assert filtered["headers"]["Retry-After"] == "2"
+    assert post(functions.submit_image)["headers"]["RateLimit"] == '"tenant";r=48;t=5'
+    assert read("/images", tenant_id="globex")["statusCode"] == 200, "another's bucket"
+
+
 def test_who_asks_for_too_much_is_told_when_to_come_back_and_leaves_nothing(submit_image: Any, aws: Aws) -> None:
     assert post(submit_image, allowance=ONE_AT_ONCE)["statusCode"] == 202
     answer = post(submit_image, allowance=ONE_AT_ONCE)

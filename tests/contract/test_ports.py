@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from darkroom.aws import images_table
 from darkroom.aws.clients import s3_client
 from darkroom.aws.images_table import ImagesTable, from_item, to_item
+from darkroom.aws.memory_table import MemoryTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
@@ -31,6 +32,7 @@ from darkroom.ports import (
     Images,
     Lanes,
     Listed,
+    Memory,
     MemoryUnavailable,
     Once,
     OriginalMissing,
@@ -321,7 +323,7 @@ def test_a_call_ends_also_where_more_was_deleted_than_it_may_look_at(aws: Aws, m
     for row in rows[1:]:
         images.change(row, delete(row, now=NOW))
     first = images.newest("default", after=None, limit=1)
-    assert first == Listed(cursors=(), next=Cursor(created_at=NOW + 4, image_id=f"{4:026d}"))
+    assert first == Listed(cursors=(), next=Cursor(created_at=NOW + 6, image_id=f"{6:026d}"))
     assert walk(images, "default", 1) == ([0], 2)
 
 
@@ -373,6 +375,7 @@ def test_a_recipe_that_an_older_version_wrote_is_read() -> None:
         '{"name":"big","width":8192,"height":8192,"fit":"inside","format":"png","quality":80}]}'
     )
     recipe = from_item({**to_item(pending()), "recipe": {"S": written}}).recipe
+    assert recipe is not None
     assert [(spec.name, spec.box, spec.quality) for spec in recipe.variants] == [
         ("thumb", (256, 256), 80),
         ("webp", (8192, 8192), 80),
@@ -544,6 +547,27 @@ def test_work_is_done_once_a_key(kind: str, aws: Aws, monkeypatch: pytest.Monkey
     assert len(calls) == 1
     once("a#2#r", work)
     assert len(calls) == 2
+
+
+@BOTH
+def test_work_that_was_forgotten_is_done_again(kind: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    once = once_of(kind, aws, monkeypatch)
+    memory: Memory = (
+        once if isinstance(once, FakeOnce) else MemoryTable(boto3.client("dynamodb"), aws.idempotency_table)
+    )
+    calls = []
+
+    def work() -> dict[str, Any]:
+        calls.append(1)
+        return {}
+
+    for key in ("é#1", "a#2", "b#1"):
+        once(key, work)
+    memory.forget(["é#1", "a#2", "never there"])
+    assert len(calls) == 3
+    for key in ("é#1", "a#2", "b#1"):
+        once(key, work)
+    assert len(calls) == 5
 
 
 @BOTH

@@ -38,7 +38,7 @@ __all__ = ["functions", "log"]
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
-RECIPE: dict[str, Any] = json.loads(pending().recipe.model_dump_json())
+RECIPE: dict[str, Any] = json.loads(to_item(pending())["recipe"]["S"])
 WHOLE = replace(
     pending(),
     variants=(Variant(name="a", width=1, height=2, format="jpeg", size_bytes=3, sha256="s", key="k"),),
@@ -397,3 +397,10 @@ def test_a_bucket_of_another_version_is_one_that_does_not_answer(ambient: None) 
             )
         with pytest.raises(Retryable, match="changed under every attempt"):
             TokenBucketsTable(client, "buckets").take("acme", Allowance(requests_per_second=1, burst=1), NOW * 1000)
+
+
+def test_a_row_without_a_recipe_is_unreadable_unless_it_is_a_tombstone() -> None:
+    item = {name: value for name, value in to_item(pending()).items() if name != "recipe"}
+    with pytest.raises(UnreadableRow, match="recipe: it is missing"):
+        from_item(item)
+    assert from_item(item | {"deleted_at": {"N": str(NOW)}}).recipe is None

@@ -21,9 +21,12 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from checks.expand_template import resources
+from darkroom.aws.images_table import ImagesTable
+from darkroom.domain.image import Image
 from proof.fakes.pictures import jpeg
 from stacks.clients import isolated_clients, of_account, of_role
 from tests.emulator.emulator_server import in_plain_http
+from tests.erasure import found, marks_of, unlike_any_other
 from tests.local.local_stack import LocalStack, wait_until
 from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
 
@@ -102,7 +105,8 @@ def test_an_image_goes_its_whole_way_by_the_functions_own_rights(guarded: Guarde
 
 
 def _in_a_request(guarded: Guarded, api: httpx.Client, lane: str) -> None:
-    answer = api.post("/images", params={"variants": "thumb"}, content=PHOTO)
+    photo = unlike_any_other(len(lane))
+    answer = api.post("/images", params={"variants": "thumb"}, content=photo)
     image_id = answer.json()["id"]
     assert answer.json()["lane"] == lane
     _ended(api, image_id)
@@ -112,9 +116,19 @@ def _in_a_request(guarded: Guarded, api: httpx.Client, lane: str) -> None:
         Bucket=guarded.physical("OutputsBucket"), Key=f"outputs/{image_id}/1/thumb.jpg"
     )
     assert outputs["ServerSideEncryption"] == "aws:kms"
-    # It is withdrawn: the next sweeps remove its objects.
+    marks = marks_of(photo, _row(guarded, image_id), {"thumb": variant.content})
+    del marks["its variant thumb"]  # others have it too
+    assert found(marks, guarded.root)
+    # It is withdrawn: the next sweeps remove whatever describes it.
     assert api.delete(f"/images/{image_id}").status_code == 204
     wait_until(lambda: _swept(guarded, image_id), "the image's objects are removed", seconds=120)
+    assert found(marks, guarded.root) == []
+
+
+def _row(guarded: Guarded, image_id: str) -> Image:
+    row = ImagesTable(guarded.root("dynamodb"), guarded.physical("ImagesTable")).get(image_id)
+    assert row is not None
+    return row
 
 
 def _ended(api: httpx.Client, image_id: str) -> None:

@@ -31,7 +31,7 @@ from darkroom.operations.replay_dead_letters import (
 )
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
-from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOriginals, FakeOutputs
+from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import lease
 from proof.fakes.stores import FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
@@ -130,6 +130,7 @@ class Night:
             uploads=FakeUploads(),
             originals=FakeOriginals(),
             outputs=FakeOutputs(),
+            memory=FakeOnce(),
             lanes=self.lanes,
             hold_queue=FakeHoldQueue(),
             upload_queue=FakeUploadQueue(),

@@ -133,12 +133,14 @@ def test_a_row_that_changes_under_every_look_is_answered_by_a_503() -> None:
         world.begin(PHOTO, idempotency_key="k")
 
 
-def test_a_deleted_image_of_the_key_is_told_where_it_was_cancelled() -> None:
+def test_the_key_of_a_deleted_image_gets_no_other_form() -> None:
     world = World()
     begun = world.begin(PHOTO, idempotency_key="k")
     world.delete(begun.image.image_id)
-    again = world.begin(PHOTO, idempotency_key="k")
-    assert (again.form, again.image.status) == (None, Status.CANCELLED)
+    for photo in (PHOTO, PHOTO + b"more"):
+        with pytest.raises(Rejected) as refusal:
+            world.begin(photo, idempotency_key="k")
+        assert refusal.value.code == "image_deleted"
 
 
 def test_a_time_that_is_past_is_refused_and_one_to_come_is_kept() -> None:

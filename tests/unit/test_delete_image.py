@@ -1,22 +1,20 @@
 """Withdrawing an image."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from darkroom.domain.errors import Rejected, UnknownImage
-from darkroom.domain.image import Image, Status
+from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, Variant
+from darkroom.domain.transitions import delete
 from darkroom.operations.read_image import Ports, read_image
 from darkroom.operations.transcode_image import Finished
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
+from proof.fakes.rows import accepted_image, told_by
 
 PHOTO = jpeg()
-
-
-def read(world: World, image_id: str) -> str:
-    ports = world.ports(Ports)
-    return read_image(ports, image_id, tenant_id="default").status.value
 
 
 def test_an_unfinished_image_is_cancelled_and_its_message_finds_nothing_to_do() -> None:
@@ -25,19 +23,72 @@ def test_an_unfinished_image_is_cancelled_and_its_message_finds_nothing_to_do() 
     world.delete(image_id)
     world.delete(image_id)
     assert world.deliver(world.lanes.sent[0]) == Finished(image=world.row(image_id), reason="terminal")
-    assert read(world, image_id) == "cancelled"
-    assert world.submit(PHOTO, idempotency_key="k").image.status is Status.CANCELLED
+    assert world.row(image_id).status is Status.CANCELLED
 
 
-def test_a_finished_image_is_gone_and_its_key_is_used_up() -> None:
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_deleted_image_is_unknown_and_its_key_is_used_up_whatever_is_sent_with_it(is_done: bool) -> None:
     world = World()
     image_id = world.submit(PHOTO, idempotency_key="k").image.image_id
-    world.deliver(world.lanes.sent[0])
+    if is_done:
+        world.deliver(world.lanes.sent[0])
     world.delete(image_id)
     with pytest.raises(UnknownImage):
-        read(world, image_id)
+        read_image(world.ports(Ports), image_id, tenant_id="default")
+    for photo in (PHOTO, jpeg(40, 30)):
+        with pytest.raises(Rejected, match="was deleted") as refusal:
+            world.submit(photo, idempotency_key="k")
+        assert refusal.value.code == "image_deleted"
     with pytest.raises(Rejected, match="was deleted"):
-        world.submit(PHOTO, idempotency_key="k")
+        world.begin(PHOTO, idempotency_key="k")
+
+
+NOW = 1_795_251_600_000
+ATTEMPTS = (
+    Attempt(
+        run=1,
+        number=1,
+        request_id="r",
+        started_at=NOW,
+        ended_at=NOW,
+        cause=Cause(error_type="KeyError", message="m", stack="s"),
+    ),
+)
+
+ENDINGS: dict[str, Callable[[Image], Image]] = {
+    "pending": lambda image: image,
+    "scheduled": lambda image: replace(image, status=Status.SCHEDULED, process_at=NOW + 1, expires_at=NOW + 2),
+    "in progress": lambda image: replace(
+        image, status=Status.PROCESSING, attempt=2, claimed_by="w", lease_until=NOW, not_before=NOW, attempts=ATTEMPTS
+    ),
+    "done": lambda image: replace(
+        image,
+        status=Status.DONE,
+        completed_at=NOW,
+        waiting_since=None,
+        attempts=ATTEMPTS,
+        variants=(Variant(name="a", width=1, height=1, format="webp", size_bytes=1, sha256="s", key="k"),),
+        placeholder={"thumbhash": "t", "color": "#ffffff"},
+        notices=("something was left out",),
+    ),
+    "given up": lambda image: replace(
+        image,
+        status=Status.FAILED,
+        completed_at=NOW,
+        waiting_since=None,
+        attempts=ATTEMPTS,
+        error=Failure(code="internal", message="m", retryable=True),
+        dead_letter=DeadLetterState.KEPT,
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_tombstone_says_nothing_about_the_picture_or_its_errors(ending: str) -> None:
+    tombstone = delete(ENDINGS[ending](accepted_image(now=NOW)), now=NOW + 5)
+    assert told_by(tombstone) == set()
+    assert (tombstone.image_id, tombstone.tenant_id, tombstone.preset) == ("0" * 26, "default", "standard")
+    assert (tombstone.created_at, tombstone.deleted_at, tombstone.due_at) == (NOW, NOW + 5, NOW + 5)
 
 
 @pytest.mark.parametrize("image_id", ["0" * 26, "no id at all"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from checks.expand_template import raw_template, resources
 from checks.report import ROOT
 from checks.test_tiers import TIERS
 from console.main import app
+from darkroom.domain.image import TOMBSTONE_FIELDS, Image
 from darkroom.domain.lanes import LANES
 from proof.__main__ import PARTS
 
@@ -142,6 +144,18 @@ def test_every_promise_names_tests_that_exist_and_the_commands_that_run_them() -
             if any(re.search(r"^(@|.*marks=)pytest\.mark\.long", file.read_text(), re.MULTILINE) for file in files):
                 commands.add("`make test-all`")
         assert commands == set(proved_by.split(", ")), promise
+
+
+def test_the_page_about_privacy_lists_every_store_and_every_field_of_a_row() -> None:
+    stores, _, row = (DOCS / "privacy.md").read_text().partition("## The row")
+    named = {name for line in stores.splitlines() if line.startswith("| ") for name in re.findall(r"`(\w+)`", line)}
+    kinds = ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue")
+    assert {name for kind in kinds for name in resources(kind)} <= named
+    kept = {"yes": set[str](), "no": set[str]()}
+    for names, answer in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (yes|no)", row, re.MULTILINE):
+        kept[answer] |= set(re.findall(r"`(\w+)`", names))
+    assert kept["yes"] == TOMBSTONE_FIELDS
+    assert kept["no"] == {field.name for field in fields(Image)} - TOMBSTONE_FIELDS
 
 
 def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> None:

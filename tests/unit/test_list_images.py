@@ -11,14 +11,13 @@ import pytest
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
-from darkroom.domain.listing import Cursor, ListQuery
+from darkroom.domain.listing import LOOKS, Cursor, ListQuery
 from darkroom.operations.list_images import (
-    LOOKS,
     Page,
     Ports,
     list_images,
 )
-from darkroom.ports import UnreadableRow
+from darkroom.ports import Listed, UnreadableRow
 from proof.fakes import FakeImages, World
 from proof.fakes.pictures import jpeg
 from tests.unit.test_image import NOW, pending
@@ -188,3 +187,16 @@ def test_an_unreadable_row_is_left_out_and_told_of_and_costs_the_page_no_place()
     assert ids(page) == [3, 2] and [row.row_id for row in page.unreadable] == [bad]
     rest = list_images(Ports(images=images), ListQuery(limit=9, after=page.next), tenant_id="default")
     assert (ids(rest), rest.next, rest.unreadable) == ([1, 0], None, ())
+
+
+def test_a_page_ends_where_more_was_deleted_than_one_look_passes_over() -> None:
+    class Passing(FakeImages):
+        looks = 0
+
+        def newest(self, tenant_id: str, *, after: Cursor | None, limit: int) -> Listed:
+            self.looks += 1
+            return Listed(cursors=(), next=Cursor(created_at=NOW - self.looks, image_id="0" * 26))
+
+    images = Passing()
+    page = list_images(Ports(images=images), ListQuery(limit=5), tenant_id="default")
+    assert (page.images, page.next, images.looks) == ((), Cursor(created_at=NOW - 1, image_id="0" * 26), 1)

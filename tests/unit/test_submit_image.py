@@ -83,11 +83,13 @@ def test_a_bad_upload_is_refused_and_leaves_nothing(upload: dict[str, Any], code
 
 def test_some_variants_of_a_preset_are_asked_for_by_name() -> None:
     image = World().submit(PHOTO, variants="webp, thumb,webp").image
+    assert image.recipe is not None
     assert (image.preset, [spec.name for spec in image.recipe.variants]) == ("standard", ["thumb", "webp"])
 
 
 def test_a_recipe_of_the_clients_own_is_in_the_row_without_a_preset() -> None:
     image = World().submit(PHOTO, recipe=RECIPE).image
+    assert image.recipe is not None
     assert (image.preset, [spec.name for spec in image.recipe.variants]) == (None, ["card"])
 
 

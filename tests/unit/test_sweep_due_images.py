@@ -445,16 +445,19 @@ def test_a_withdrawn_images_objects_go_at_once_and_again_when_nobody_can_write_a
     world.deliver(world.lanes.sent[0])
     world.delete(image_id)
     assert world.sweep().outcomes == Counter(removed=1)
-    assert (world.originals.objects, world.outputs.objects) == ({}, {})
+    assert (world.originals.objects, world.outputs.objects, world.once.results) == ({}, {}, {})
     world.outputs.objects[f"outputs/{image_id}/1/late.jpg"] = b"of a worker that did not know"
+    world.once.results[f"{image_id}#1"] = "what it has made"
     world.advance(REMOVAL_GRACE_SECONDS)
     assert world.sweep().outcomes == Counter(removed=1)
-    assert world.outputs.objects == {}
+    assert (world.outputs.objects, world.once.results) == ({}, {})
     row = world.row(image_id)
     assert (row.due_at, row.forget_at) == (None, world.now // 1000 + TOMBSTONE_SECONDS)
 
 
-@pytest.mark.parametrize("dies_at", ["outputs.delete_all", "originals.delete", "uploads.delete", "images.change"])
+@pytest.mark.parametrize(
+    "dies_at", ["outputs.delete_all", "originals.delete", "uploads.delete", "memory.forget", "images.change"]
+)
 def test_a_removal_that_ended_half_way_is_done_again_by_the_next_sweep(dies_at: str) -> None:
     world = World()
     image_id = world.submit(PHOTO).image.image_id

@@ -173,3 +173,23 @@ def test_tenants_do_not_fill_the_memory() -> None:
     for number in range(2_500):
         process.serves(f"tenant-{number}")
     assert len(process.ports.held) <= 1_000
+
+
+def test_a_bucket_that_is_known_to_be_empty_is_not_asked_until_it_can_have_a_token() -> None:
+    buckets = CountedBuckets()
+    process = Process(buckets, Allowance(requests_per_second=10, burst=5))
+    served = sum(process.serves() for _ in range(200))
+    assert (served, len(buckets.wanted) <= 6) == (5, True)
+    looks = len(buckets.wanted)
+    process.now += 99
+    assert not process.serves()
+    assert len(buckets.wanted) == looks
+    process.now += 1
+    assert process.serves()
+
+
+def test_a_raised_allowance_counts_at_once_also_for_a_bucket_that_was_empty() -> None:
+    process = Process(FakeTokenBuckets(), Allowance(requests_per_second=1, burst=1))
+    assert [process.serves() for _ in range(3)] == [True, False, False]
+    process.allowance = Allowance(requests_per_second=100, burst=500)
+    assert process.serves()

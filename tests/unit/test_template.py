@@ -497,8 +497,16 @@ def test_every_route_but_the_open_ones_asks_for_a_credential(access: str) -> Non
 
 def test_what_is_open_to_everybody_is_let_through_a_few_times_a_second() -> None:
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
-    assert stage["RouteSettings"].keys() == OPEN_ROUTES
-    assert all(0 < settings["ThrottlingRateLimit"] <= 10 for settings in stage["RouteSettings"].values())
+    assert all(0 < stage["RouteSettings"][route]["ThrottlingRateLimit"] <= 10 for route in OPEN_ROUTES)
+
+
+def test_every_other_route_is_throttled_by_parameter() -> None:
+    (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
+    uploads = {"ThrottlingRateLimit": {"Ref": "UploadsPerSecond"}, "ThrottlingBurstLimit": {"Ref": "UploadsAtOnce"}}
+    others = {"ThrottlingRateLimit": {"Ref": "RequestsPerSecond"}, "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"}}
+    assert stage["DefaultRouteSettings"] == others
+    named = {route: settings for route, settings in stage["RouteSettings"].items() if route not in OPEN_ROUTES}
+    assert named == {"POST /images": uploads, "POST /uploads": uploads}
 
 
 def test_the_credential_of_each_way_is_what_it_says() -> None:

@@ -71,3 +71,23 @@ def test_an_allowance_that_was_lowered_counts_from_then_on() -> None:
         0,
         5,
     )
+
+
+def test_a_request_that_needs_several_tokens_gets_all_or_none() -> None:
+    answers = []
+    tat = None
+    for _ in range(8):
+        answer = take(tat, FREE, NOW, 7, 7)
+        tat = answer.tat
+        answers.append(answer.tokens)
+    assert answers == [7] * 7 + [0], "50 tokens, the last of them too small a rest"
+    assert tokens_left(tat or 0, FREE, NOW) == 1
+    assert seconds_to_next(tat or 0, FREE, NOW, 7) == 1
+    assert take(tat, FREE, NOW + 599_999, 7, 7).tokens == 0
+    assert take(tat, FREE, NOW + 600_000, 7, 7).tokens == 7
+
+
+def test_more_than_is_needed_is_given_only_from_the_fuller_half() -> None:
+    assert take(None, FREE, NOW, 10, 7).tokens == 10
+    half = NOW + 20 * interval_of(FREE)
+    assert take(half, FREE, NOW, 10, 7).tokens == 7

@@ -329,7 +329,7 @@ class Throughput(Protocol):
 class TokenBuckets(Protocol):
     """Each tenant's bucket of requests. Raises Retryable, within about two seconds, if the table cannot answer."""
 
-    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds, wanted: int = 1) -> Take:
+    def take(self, name: str, allowance: Allowance, now: Microseconds, wanted: int = 1, needed: int = 1) -> Take:
         """Takes tokens as `token_bucket.take` does, counting every one of many concurrent requests."""
 
 
@@ -450,6 +450,13 @@ class Once(Protocol):
         if it cannot be told whether it was done before; exceptions of `work` propagate and are not remembered."""
 
 
+class Memory(Protocol):
+    """What `Once` remembers, for those who remove it."""
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Removes the results under these keys; those that are not there are no error. Raises Retryable."""
+
+
 class Redrives(Protocol):
     """Redrives of whole dead-letter queues to their lanes, made by SQS. Every method raises Retryable if SQS cannot
     answer."""
@@ -500,3 +507,9 @@ class Tenants(Protocol):
     def revoke_key(self, key_id: str, now: Milliseconds) -> ApiKey | None:
         """Marks the key as revoked at `now`, unless it already was; returns the key as written, or None if there is
         none."""
+
+    def remove_key(self, key_id: str) -> None:
+        """Removes the key's row; one that is not there is no error."""
+
+    def remove_tenant(self, tenant_id: str) -> None:
+        """Removes the tenant's row; one that is not there is no error."""

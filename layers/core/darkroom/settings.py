@@ -283,6 +283,7 @@ class ReadImageSettings(Settings):
 
     images_table: str
     outputs_bucket: str
+    token_buckets_table: str
 
 
 class DeadLetterSettings(Settings):
@@ -295,6 +296,7 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     """What `sweep_due_images` needs."""
 
     images_table: str
+    idempotency_table: str
     reservations_table: str
     uploads_bucket: str
     originals_bucket: str
@@ -313,6 +315,7 @@ class DeleteImageSettings(Settings):
     """What `delete_image` needs."""
 
     images_table: str
+    token_buckets_table: str
 
 
 class RescheduleImageSettings(LoadSheddingSettings, QueueSettings):

@@ -263,7 +263,7 @@ class FakeApi:
     def _delete(self, seen: Seen) -> Reply:
         if self.faults["DELETE"]:
             return self.faults["DELETE"].popleft()
-        self.images[seen.path.split("/")[2]]["status"] = "cancelled"
+        del self.images[seen.path.split("/")[2]]
         return Reply(status=204)
 
     def _file(self, seen: Seen) -> Reply:

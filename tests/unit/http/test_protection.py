@@ -9,13 +9,14 @@ import pytest
 from aws_lambda_powertools.event_handler import Response
 
 from darkroom.domain.errors import Retryable, TurnedAway
+from darkroom.domain.rate_limits import Policy
 from darkroom.domain.tenants import Allowance, Caller, Tier
 from darkroom.http import protection
 from darkroom.http.api import handles
 from darkroom.http.problems import Problem
-from darkroom.http.protection import protected
+from darkroom.http.protection import Price, protected
 from darkroom.http.router import Router
-from darkroom.http.routes import GET_STATUS, POST_IMAGE, ROUTES
+from darkroom.http.routes import GET_OPENAPI, POST_IMAGE, ROUTES
 from darkroom.operations.take_token import Ports
 from darkroom.settings import AccessSettings
 from proof.fakes.load_shedding import FakeTokenBuckets
@@ -85,6 +86,32 @@ def test_a_full_lane_turns_away_and_nothing_of_the_allowance_is_of_use_before_th
     assert counted(capsys) == [("overloaded", "free")]
 
 
+def read_at(cost: int) -> Price:
+    return Price(policy=Policy.READS, cost=lambda _: cost)
+
+
+def test_a_read_is_paid_from_a_bucket_of_its_own_by_what_it_costs(app: Router) -> None:
+    buckets = FakeTokenBuckets()
+    asked(app, buckets, served, price=read_at(2))
+    assert app.answer_headers == {"RateLimit-Policy": '"reads";q=2;w=2;cost=2', "RateLimit": '"reads";r=0;t=1'}
+    with pytest.raises(Problem) as problem:
+        asked(app, buckets, served, price=read_at(2))
+    assert (problem.value.code, problem.value.headers) == ("too_many_requests", {"Retry-After": "2"})
+    assert "This one counts as 2." in problem.value.detail
+    app.answer_headers = {}
+    asked(app, buckets, served)
+    assert app.answer_headers["RateLimit"] == '"tenant";r=1;t=1', "whoever reads uses up nothing that uploads need"
+
+
+def test_a_request_that_costs_more_than_a_burst_takes_a_full_bucket(app: Router) -> None:
+    buckets = FakeTokenBuckets()
+    assert asked(app, buckets, served, price=read_at(70)).status_code == HTTPStatus.OK
+    assert app.answer_headers == {"RateLimit-Policy": '"reads";q=2;w=2;cost=2', "RateLimit": '"reads";r=0;t=1'}
+    with pytest.raises(Problem) as problem:
+        asked(app, buckets, served, price=read_at(70))
+    assert problem.value.headers == {"Retry-After": "2"}
+
+
 def counted(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
     """The reasons and tiers of refused requests, as the metric counts them."""
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -95,7 +122,7 @@ def test_a_route_has_a_protection_if_and_only_if_it_is_rate_limited(app: Router)
     protect = protected(Ports(token_buckets=FakeTokenBuckets(), clock=lambda: NOW))
     with pytest.raises(ValueError, match="postImage"):
         handles(app, POST_IMAGE)
-    with pytest.raises(ValueError, match="getImageStatus"):
-        handles(app, GET_STATUS, protect)
+    with pytest.raises(ValueError, match="getOpenapi"):
+        handles(app, GET_OPENAPI, protect)
     for route in ROUTES:
         assert route.is_rate_limited == ("too_many_requests" in route.problems)

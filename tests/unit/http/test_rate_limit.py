@@ -2,6 +2,7 @@
 
 import pytest
 
+from darkroom.domain.rate_limits import Policy
 from darkroom.domain.tenants import Allowance
 from darkroom.http.rate_limit import limit_field, policy_field
 
@@ -9,15 +10,18 @@ FREE = Allowance(requests_per_second=10, burst=50)
 
 
 @pytest.mark.parametrize(
-    ("allowance", "field"),
+    ("allowance", "cost", "field"),
     [
-        (FREE, '"tenant";q=50;w=5'),
-        (Allowance(requests_per_second=3, burst=10), '"tenant";q=10;w=4'),
-        (Allowance(requests_per_second=100, burst=1), '"tenant";q=1;w=1'),
+        (FREE, 1, '"tenant";q=50;w=5'),
+        (Allowance(requests_per_second=3, burst=10), 1, '"tenant";q=10;w=4'),
+        (Allowance(requests_per_second=100, burst=1), 1, '"tenant";q=1;w=1'),
+        (FREE, 7, '"tenant";q=50;w=5;cost=7'),
     ],
 )
-def test_the_policy_says_the_burst_and_when_it_is_whole_again(allowance: Allowance, field: str) -> None:
-    assert policy_field(allowance) == field
+def test_the_policy_says_the_burst_when_it_is_whole_again_and_what_the_request_costs(
+    allowance: Allowance, cost: int, field: str
+) -> None:
+    assert policy_field(Policy.TENANT, allowance, cost=cost) == field
 
 
 @pytest.mark.parametrize(
@@ -31,4 +35,4 @@ def test_the_policy_says_the_burst_and_when_it_is_whole_again(allowance: Allowan
     ],
 )
 def test_what_is_left_is_told_with_the_time_in_which_to_use_no_more(left: int, wait_seconds: int, field: str) -> None:
-    assert limit_field(left, FREE, wait_seconds=wait_seconds) == field
+    assert limit_field(Policy.TENANT, left, FREE, wait_seconds=wait_seconds) == field

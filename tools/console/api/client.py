@@ -27,7 +27,7 @@ type Pause = Callable[[float], None]
 
 NOT_RUNNING = "The local stack is not running. Start it with: make run"
 
-TERMINAL_STATUSES = frozenset({"done", "failed", "cancelled", "expired"})
+TERMINAL_STATUSES = frozenset({"done", "failed", "expired"})
 
 IMAGE_ID_PATTERN = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}")
 """128 bits in lower-case Crockford base32."""

@@ -33,8 +33,6 @@ def cancel(target: Target, image_ids: Sequence[str]) -> None:
     def cancel_one(api: Api, image_id: str) -> str:
         # The API would delete a done image too, but nobody who cancels a delay wants that.
         status = api.status(image_id).document["status"]
-        if status == "cancelled":
-            return "was withdrawn before"
         if status != "scheduled":
             raise ApiError(f"This command withdraws only scheduled images. This one is {status}.")
         api.withdraw(image_id)

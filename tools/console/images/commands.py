@@ -88,7 +88,7 @@ def status(
         display.print_json(document)
     else:
         pages.show_status(out, document, options=target.options)
-    if document["status"] in ("failed", "cancelled", "expired"):
+    if document["status"] in ("failed", "expired"):
         raise typer.Exit(1)
 
 

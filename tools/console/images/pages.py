@@ -18,7 +18,7 @@ _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 def show_status(out: Console, document: StatusDocument, *, options: str) -> None:
     """Shows one image: its status, its variants or its error, and what to do next."""
     state = document["status"]
-    style = {"done": "green", "failed": "red", "cancelled": "yellow", "expired": "yellow"}.get(state, "cyan")
+    style = {"done": "green", "failed": "red", "expired": "yellow"}.get(state, "cyan")
     out.print(
         Text.assemble((printable(document["id"]), "bold"), "  ", (printable(state), style)),
         soft_wrap=True,
@@ -106,8 +106,6 @@ def hint(document: StatusDocument, *, options: str = "") -> str | None:
             return "The photo itself may be fine, but its original is gone: send it again."
         case "failed":
             return "This photo will fail again as it is. Change it as the error says, then upload it again."
-        case "cancelled":
-            return "It was withdrawn before it was finished. Upload it again if you still want it."
         case "expired" if error is not None and error["code"] == "never_uploaded":
             return "It was announced but not uploaded. Upload it again."
         case "expired":
@@ -125,7 +123,7 @@ def why_no_files(document: StatusDocument, options: str) -> str:
     """Why there is nothing to fetch."""
     error = document["error"]
     reason = f"{error['message']} ({error['code']})" if error else ""
-    if document["status"] in ("failed", "cancelled", "expired"):
+    if document["status"] in ("failed", "expired"):
         return " ".join(filter(None, (f"The image is {document['status']}: it has no files.", reason, hint(document))))
     return (
         f"The image is {document['status']}: its files are not made yet. "

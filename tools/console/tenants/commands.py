@@ -33,7 +33,11 @@ _EPILOG = """[bold]A new customer[/bold]
 [bold]Trouble[/bold]
 
   ./darkroom tenants suspend acme --stack darkroom-prod
-  ./darkroom tenants resume acme --stack darkroom-prod"""
+  ./darkroom tenants resume acme --stack darkroom-prod
+
+[bold]A customer who leaves[/bold]
+
+  ./darkroom tenants erase acme --stack darkroom-prod  [dim]says what it would do; --yes does it[/dim]"""
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
@@ -130,6 +134,29 @@ def change(
     work.change(
         where, tenant, tier=tier, requests_per_second=requests_per_second, burst=burst, usual_limits=usual_limits
     )
+
+
+@app.command()
+def erase(
+    *,
+    tenant: TenantArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without this nothing is changed.")] = False,
+    as_json: JsonOption = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Erase a tenant with all its images and keys, and tell what is left until when.
+
+    Its requests are refused from the beginning. It may be interrupted and
+    repeated. [bold]docs/privacy.md[/bold] says what is stored where.
+    """
+    from console.tenants import erase as erasing  # noqa: PLC0415
+
+    where = reach(stack, region)
+    if yes:
+        erasing.erase(where, tenant, as_json=as_json)
+    else:
+        erasing.tell(where, tenant)
 
 
 @app.command()

@@ -14,7 +14,7 @@ from console.api.client import StatusDocument
 from console.terminal import display
 from console.upload.sender import Outcome
 
-ENDED_BADLY = frozenset({"failed", "cancelled", "expired"})
+ENDED_BADLY = frozenset({"failed", "expired"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,9 +37,9 @@ _CANDIDATES = 25
 """How many of the oldest entries in a partition of the waiting index are read: the index is seconds behind its table,
 so the first images may have finished, and some rows may be unreadable."""
 
-_NEWEST_LOOKS, _NEWEST_ENTRIES = 4, 1000
-"""How often one call may continue past deleted images, and how many index entries it reads each time: 100 KB, 13 read
-units, the price of 13 rows."""
+_NEWEST_LOOKS, _NEWEST_ENTRIES = 3, 400
+"""How many times one call reads the index, and how many entries each time that it continues past deleted images: 40 KB,
+5 read units. With the first time, which reads no more than a page, that is INDEX_UNITS."""
 
 _BATCH_READS = 4
 """How often items that a batch left out are requested again."""
@@ -57,7 +57,7 @@ def to_item(image: Image) -> Item:
     list it."""
     plain = asdict(image) | {
         "status": image.status.value,
-        "recipe": image.recipe.model_dump_json(),
+        "recipe": None if image.recipe is None else image.recipe.model_dump_json(),
         "due_shard": image.due_shard,
         "waiting_shard": image.waiting_shard,
     }
@@ -73,6 +73,8 @@ def from_item(item: Item) -> Image:
         image: Image = _reader(Image)(known)
         if image.lane not in LANES:
             raise ValueError(f"lane: there is no lane {image.lane}")
+        if image.recipe is None and not image.is_deleted:
+            raise ValueError("recipe: it is missing")
     except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
         raise UnreadableRow(
             item["image_id"]["S"],

@@ -11,6 +11,7 @@ from aws_lambda_powertools.utilities.idempotency import (
     idempotent_function,
 )
 
+from darkroom.aws.memory_table import PREFIX
 from darkroom.ports import MemoryUnavailable
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class PowertoolsOnce:
             data_keyword_argument="key",
             persistence_store=self._layer,
             config=self._config,
-            key_prefix="transcode_image",
+            key_prefix=PREFIX,
         )
         def remembered(*, key: str) -> dict[str, Any]:
             try:

@@ -78,6 +78,16 @@ class TenantsTable:
         )
         return None if item is None else _key_of(item)
 
+    def remove_key(self, key_id: str) -> None:
+        self._remove(_KEY + key_id)
+
+    def remove_tenant(self, tenant_id: str) -> None:
+        self._remove(_TENANT + tenant_id)
+
+    def _remove(self, item_id: str) -> None:
+        with retryable("removing from the tenants"):
+            self._client.delete_item(TableName=self._table_name, Key={"id": {"S": item_id}})
+
     def _item(self, item_id: str) -> Item | None:
         with retryable("reading the tenants"):
             answer = self._client.get_item(TableName=self._table_name, Key={"id": {"S": item_id}}, ConsistentRead=True)

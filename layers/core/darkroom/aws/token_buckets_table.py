@@ -31,53 +31,53 @@ class TokenBucketsTable:
         self._table_name = table_name
         self._stood: dict[str, Microseconds] = {}
 
-    def take(self, tenant_id: str, allowance: Allowance, now: Microseconds, wanted: int = 1) -> Take:
+    def take(self, name: str, allowance: Allowance, now: Microseconds, wanted: int = 1, needed: int = 1) -> Take:
         interval = interval_of(allowance)
         # Later than any instant that this write can leave behind.
         forget_at = (latest_tat(allowance, now) + interval) // 1_000_000 + _FORGET_AFTER_SECONDS
         # Predicts which of the two writes will succeed: without other knowledge, that of a tenant with few requests.
-        stood, is_read = self._stood.get(tenant_id), False
+        stood, is_read = self._stood.get(name), False
         for _ in range(_WRITES):
-            tokens = grant(stood, allowance, now, wanted)
+            tokens = grant(stood, allowance, now, wanted, needed)
             if tokens == 0 and is_read:
-                return self._remember(tenant_id, Take(tokens=0, tat=stood or now))
-            tokens = max(tokens, 1)
+                return self._remember(name, Take(tokens=0, tat=stood or now))
+            tokens = max(tokens, needed)
             values = {":taken": tokens * interval, ":now": now, ":forget_at": forget_at}
             if stood is not None and stood > now:
                 # Concurrent requests all add to it, and none loses a race.
                 is_written, stood = self._update(
-                    tenant_id,
+                    name,
                     "SET tat = tat + :taken, forget_at = :forget_at",
                     "tat > :now AND tat <= :latest",
-                    values | {":latest": latest_tat(allowance, now, tokens)},
+                    values | {":latest": latest_tat(allowance, now, tokens, needed)},
                 )
             else:
                 is_written, stood = self._update(
-                    tenant_id,
+                    name,
                     "SET tat = :now + :taken, forget_at = :forget_at",
                     "attribute_not_exists(tat) OR tat <= :now",
                     values,
                 )
             if is_written:
-                return self._remember(tenant_id, Take(tokens=tokens, tat=stood or now))
+                return self._remember(name, Take(tokens=tokens, tat=stood or now))
             is_read = True
-        raise Retryable(f"the bucket of {tenant_id} changed under every attempt")
+        raise Retryable(f"the bucket {name} changed under every attempt")
 
-    def _remember(self, tenant_id: str, take: Take) -> Take:
+    def _remember(self, name: str, take: Take) -> Take:
         if len(self._stood) >= _REMEMBERED_TENANTS:
             self._stood.clear()  # what is forgotten costs one more write
-        self._stood[tenant_id] = take.tat
+        self._stood[name] = take.tat
         return take
 
     def _update(
-        self, tenant_id: str, expression: str, condition: str, values: dict[str, int]
+        self, name: str, expression: str, condition: str, values: dict[str, int]
     ) -> tuple[bool, Microseconds | None]:
         """Returns whether the condition held, and the instant that is stored now, if any."""
         try:
             with retryable("taking a token"):
                 answer = self._client.update_item(
                     TableName=self._table_name,
-                    Key={"tenant_id": {"S": tenant_id}},
+                    Key={"tenant_id": {"S": name}},
                     UpdateExpression=expression,
                     ConditionExpression=condition,
                     ExpressionAttributeValues={name: {"N": str(value)} for name, value in values.items()},

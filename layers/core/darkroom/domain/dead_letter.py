@@ -4,6 +4,7 @@ again."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -121,6 +122,27 @@ def explanation_of(image: Image, run: int | None = None) -> dict[str, Any]:
         else "The worker's log tells a timeout (Task timed out) from a memory kill (signal: killed): filter the "
         f'transcoder\'s log group by "{lost[-1].request_id}".',
     }
+
+
+def without_texts(explanation: Mapping[str, Any]) -> dict[str, Any]:
+    """The explanation as dead letters and their archive carry it. They outlive their image's row, so that what errors
+    say stays in the row: it goes when its client deletes the image."""
+
+    def named(part: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in part.items() if name not in _TEXTS}
+
+    return named(explanation) | {"attempts": [named(attempt) for attempt in explanation.get("attempts") or ()]}
+
+
+def with_texts(explanation: dict[str, Any], image: Image, run: int) -> dict[str, Any]:
+    """The explanation of a dead letter, with what the row remembers of that run's errors."""
+    known = explanation_of(image, run)
+    told = {attempt["request_id"]: attempt for attempt in known["attempts"]}
+    attempts = [told.get(attempt.get("request_id"), attempt) for attempt in explanation.get("attempts") or ()]
+    return {"message": known["message"], **explanation, "attempts": attempts}
+
+
+_TEXTS = frozenset({"message", "stack"})
 
 
 def explanation_in(text: str | None) -> dict[str, Any] | None:

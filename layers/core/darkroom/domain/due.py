@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
-from darkroom.domain.image import DeadLetterState, Image, Status, has_expired, lease_lapsed
+from darkroom.domain.image import DeadLetterState, Image, Status, has_expired, lease_lapsed, run_key
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.retry import MAX_ATTEMPTS
@@ -49,9 +49,11 @@ class PlaceDeadLetter:
 
 @dataclass(frozen=True, kw_only=True)
 class Remove:
-    """Its objects must be removed: `image` is the row after that, with one more look or none."""
+    """Whatever else there is of it must be removed: its objects, and what is remembered under `memories` of the work on
+    its runs. `image` is the row after that, with one more look or none."""
 
     image: Image
+    memories: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,8 @@ def look_at_due(
     if image.due_at is None or image.due_at > now:
         return NothingToDo(reason="too_early")
     if image.is_deleted:
-        return Remove(image=_without_objects(image, now))
+        memories = tuple(run_key(image.image_id, run) for run in range(1, image.run + 1))
+        return Remove(image=_without_objects(image, now), memories=memories)
     if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):
         return PlaceDeadLetter(image=_pushed_out(image, now))
     if image.status.is_terminal:

@@ -50,6 +50,10 @@ class Source:
     media_type: str
 
 
+ERASED_SOURCE = Source(version_id="", sha256="", size_bytes=0, media_type="")
+"""What a tombstone says about its original: nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Variant:
     """One finished output: its key, and what its bytes are."""
@@ -116,8 +120,9 @@ class Image:
     could not be sent. `not_before` is when the next attempt may begin, whichever message asks for it: after a failed
     attempt, when its backoff is over; during an attempt, when its lease and the backoff are over. `claimed_by` names
     the one delivery that holds the lease; `attempts` describes the latest ones. `preset` is None if the client sent its
-    own recipe. A row with `deleted_at` is a tombstone, which the table deletes by itself at `forget_at`, in seconds
-    because DynamoDB's TTL requires them.
+    own recipe. A row with `deleted_at` is a tombstone: it says nothing about the picture, so `recipe` is None, and what
+    else is not in TOMBSTONE_FIELDS is empty. The table deletes it by itself at `forget_at`, in seconds because
+    DynamoDB's TTL requires them.
     """
 
     image_id: str
@@ -128,7 +133,7 @@ class Image:
     attempt: int
     schedule: int
     version: int
-    recipe: Recipe
+    recipe: Recipe | None = None
     fingerprint: str
     correlation_id: str
     source: Source
@@ -174,6 +179,17 @@ class Image:
         return None if self.due_at is None else due_shard_of(self.image_id)
 
 
+TOMBSTONE_FIELDS = frozenset(
+    {
+        *("image_id", "tenant_id", "lane", "preset", "status", "run", "attempt", "schedule", "version"),
+        *("created_at", "process_at", "expires_at", "completed_at", "deleted_at", "forget_at"),
+        *("due_at", "rescues"),  # for the removal of its objects
+    }
+)
+"""The fields of an image that its tombstone keeps: they answer a repeated request, void the messages that are still
+under way, and date what happened."""
+
+
 def due_shard_of(image_id: str) -> str:
     """The partition of the due index for an id: "00" to "15", spread evenly by CRC-32."""
     return f"{zlib.crc32(image_id.encode()) % DUE_SHARDS:02d}"
@@ -191,6 +207,11 @@ def has_expired(image: Image, now: Milliseconds) -> bool:
     """Whether the image expired before a worker began it."""
     unbegun = (Status.AWAITING_UPLOAD, Status.SCHEDULED, Status.PENDING)
     return image.status in unbegun and image.expires_at is not None and image.expires_at <= now
+
+
+def run_key(image_id: str, run: int) -> str:
+    """The key under which the work of one run is remembered. An image's recipe never changes."""
+    return f"{image_id}#{run}"
 
 
 def message_for(image: Image) -> Message:

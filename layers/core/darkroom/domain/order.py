@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import is_idempotency_key
-from darkroom.domain.image import Image, Status
+from darkroom.domain.image import Image
 from darkroom.domain.presets import DEFAULT_PRESET, preset_named
 from darkroom.domain.recipes import Recipe
 from darkroom.domain.written_recipes import recipe_from_json
@@ -61,13 +61,14 @@ def check_idempotency_key(key: str | None) -> None:
 
 def check_repeats(image: Image, fingerprint: str) -> None:
     """Checks that a request under the image's key repeats the one that made it. Raises Rejected
-    (`idempotency_key_reused`, `image_deleted`) if it does not, or if there is nothing left to report."""
-    if image.fingerprint != fingerprint:
-        raise key_reused()
-    if image.is_deleted and image.status is not Status.CANCELLED:
+    (`idempotency_key_reused`, `image_deleted`) if it does not, or if there is nothing left to report: what made a
+    deleted image is no longer known, so every request under its key gets the same answer."""
+    if image.is_deleted:
         raise Rejected(
             "image_deleted", "The image of this Idempotency-Key was deleted. Use a new key to upload the photo again."
         )
+    if image.fingerprint != fingerprint:
+        raise key_reused()
 
 
 def key_reused() -> Rejected:

@@ -1,8 +1,8 @@
 """Each tenant's allowance as a token bucket, stored as one instant.
 
-This is the generic cell rate algorithm (ITU-T I.371): each request moves the stored instant (the theoretical arrival
-time, `tat`) by `interval_of` its allowance. The bucket is full when that instant has passed, and empty when it is a
-whole burst ahead.
+This is the generic cell rate algorithm (ITU-T I.371): each token that is taken moves the stored instant (the
+theoretical arrival time, `tat`) by `interval_of` its allowance. The bucket is full when that instant has passed, and
+empty when it is a whole burst ahead.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ type Microseconds = int
 
 
 def interval_of(allowance: Allowance) -> int:
-    """How many microseconds one request takes, rounded up so that never more is allowed than was agreed."""
+    """How many microseconds one token takes, rounded up so that never more is allowed than was agreed."""
     return -(-1_000_000 // allowance.requests_per_second)
 
 
-def latest_tat(allowance: Allowance, now: Microseconds, tokens: int = 1) -> Microseconds:
+def latest_tat(allowance: Allowance, now: Microseconds, tokens: int = 1, needed: int = 1) -> Microseconds:
     """The furthest ahead that the stored instant may be for a request to still get so many tokens.
 
-    The bucket gives its last token, but several at once only while half of it is left after that: what one process
-    holds in reserve is then never what another one's request is refused for.
+    The bucket gives its last tokens to a request that needs them, but more than it needs only while half of the bucket
+    is left after that: what one process holds in reserve is then never what another one's request is refused for.
     """
-    left = 0 if tokens == 1 else -(-allowance.burst // 2)
+    left = 0 if tokens <= needed else -(-allowance.burst // 2)
     return now + (allowance.burst - left - tokens) * interval_of(allowance)
 
 
-def grant(tat: Microseconds | None, allowance: Allowance, now: Microseconds, wanted: int) -> int:
-    """How many tokens the bucket with that stored instant gives to one who wants so many: all, one, or none. None as an
-    instant is a bucket that was never used."""
+def grant(tat: Microseconds | None, allowance: Allowance, now: Microseconds, wanted: int, needed: int = 1) -> int:
+    """How many tokens the bucket with that stored instant gives to one who wants so many, and can do with `needed`:
+    all, those, or none. None as an instant is a bucket that was never used."""
     stands = max(tat or 0, now)
-    return next((tokens for tokens in (wanted, 1) if stands <= latest_tat(allowance, now, tokens)), 0)
+    return next((tokens for tokens in (wanted, needed) if stands <= latest_tat(allowance, now, tokens, needed)), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,20 +50,20 @@ class Take:
         return self.tokens > 0
 
 
-def take(tat: Microseconds | None, allowance: Allowance, now: Microseconds, wanted: int = 1) -> Take:
+def take(tat: Microseconds | None, allowance: Allowance, now: Microseconds, wanted: int = 1, needed: int = 1) -> Take:
     """Takes tokens from the bucket with that stored instant; None is a bucket that was never used."""
-    tokens = grant(tat, allowance, now, wanted)
+    tokens = grant(tat, allowance, now, wanted, needed)
     if tokens == 0:
         return Take(tokens=0, tat=tat or now)
     return Take(tokens=tokens, tat=max(tat or 0, now) + tokens * interval_of(allowance))
 
 
 def tokens_left(tat: Microseconds, allowance: Allowance, now: Microseconds) -> int:
-    """How many requests may follow at once."""
+    """How many tokens are left."""
     interval = interval_of(allowance)
     return max(0, (allowance.burst * interval - max(0, tat - now)) // interval)
 
 
-def seconds_to_next(tat: Microseconds, allowance: Allowance, now: Microseconds) -> int:
-    """Whole seconds, rounded up, until there is a token again; 0 if there is one."""
-    return max(0, -(-(tat - latest_tat(allowance, now)) // 1_000_000))
+def seconds_to_next(tat: Microseconds, allowance: Allowance, now: Microseconds, needed: int = 1) -> int:
+    """Whole seconds, rounded up, until so many tokens are there; 0 if they are."""
+    return max(0, -(-(tat - latest_tat(allowance, now, needed, needed)) // 1_000_000))

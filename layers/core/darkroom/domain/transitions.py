@@ -6,7 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from darkroom.domain.errors import EXPIRED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
-from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Source, Status, Variant
+from darkroom.domain.image import (
+    ERASED_SOURCE,
+    Attempt,
+    Cause,
+    DeadLetterState,
+    Failure,
+    Image,
+    Source,
+    Status,
+    Variant,
+)
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.retry import MAX_ATTEMPTS
@@ -324,19 +334,29 @@ def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
     )
 
 
-def delete(image: Image, *, now: Milliseconds) -> Image:
+def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> Image:
     """The image after its client's withdrawal: a tombstone, `cancelled` if it was unfinished.
 
-    It is due at once, so that the sweeper removes its objects. An image that was deleted before stays as it is.
+    The row keeps nothing that describes the picture, its processing or its errors (TOMBSTONE_FIELDS). It is due at
+    `remove_at`, or at once if that has passed, so that the sweeper removes its objects. An image that was deleted
+    before stays as it is.
     """
     if image.is_deleted:
         return image
     changes: dict[str, Any] = {
         "deleted_at": now,
-        "due_at": now,
+        "due_at": max(now, remove_at),
         "rescues": 0,
+        "recipe": None,
+        "fingerprint": "",
+        "correlation_id": "",
+        "source": ERASED_SOURCE,
+        "enqueued_at": None,
         "variants": (),
         "placeholder": None,
+        "notices": (),
+        "error": None,
+        "attempts": (),
         "dead_letter": None,
     }
     if image.status.is_terminal:

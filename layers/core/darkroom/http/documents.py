@@ -11,6 +11,7 @@ from darkroom.domain.ids import IMAGE_ID_PATTERN
 from darkroom.domain.image import Image, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import LANES
+from darkroom.domain.listing import LISTED_STATUSES
 from darkroom.ports import UploadForm
 
 RETRY_AFTER_SECONDS, LONGEST_RETRY_AFTER_SECONDS = 1, 3600
@@ -33,7 +34,7 @@ class ProgressDocument(TypedDict):
     total: Count
 
 
-class VariantDocument(TypedDict):
+class _VariantFacts(TypedDict):
     """One finished output."""
 
     name: str
@@ -42,10 +43,21 @@ class VariantDocument(TypedDict):
     format: Annotated[str, Field(json_schema_extra={"enum": ["jpeg", "png", "webp", "avif"]})]
     bytes: Count
     sha256: Sha256
+
+
+class VariantDocument(_VariantFacts):
+    """One finished output, with its address."""
+
     url: Annotated[
         str,
         Field(json_schema_extra={"format": "uri"}, description="Anyone can fetch the variant there for 15 minutes."),
     ]
+
+
+class ListedVariantDocument(_VariantFacts):
+    """One finished output, with the route to it."""
+
+    url: Annotated[Path, Field(description="Redirects to the variant; relative to the API's root.")]
 
 
 class PlaceholderDocument(TypedDict):
@@ -70,11 +82,11 @@ class LinksDocument(TypedDict):
     status: Path
 
 
-class StatusDocument(TypedDict):
-    """An image in its current state: always with all keys, perhaps with more in later versions."""
+class _ImageFacts(TypedDict):
+    """An image in its current state, without its variants."""
 
     id: ImageId
-    status: Status
+    status: Annotated[str, Field(json_schema_extra={"enum": list(LISTED_STATUSES)})]
     lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
     preset: Annotated[str | None, Field(description="null if the client sent its own recipe.")]
     run: Annotated[int, Field(ge=1, description="An operator's replay or redo starts the next one.")]
@@ -84,17 +96,28 @@ class StatusDocument(TypedDict):
     expires_at: Instant | None
     completed_at: Instant | None
     progress: ProgressDocument
-    variants: Annotated[
-        list[VariantDocument],
-        Field(
-            description="Empty until the image is done. If an operator has the image developed again, the present ones "
-            "stay until the new run finishes."
-        ),
-    ]
     placeholder: PlaceholderDocument | None
     notices: Annotated[list[str], Field(description="What was left out or reduced, in sentences for the owner.")]
     error: ErrorDocument | None
     links: LinksDocument
+
+
+_VARIANTS = Field(
+    description="Empty until the image is done. If an operator has the image developed again, the present ones stay "
+    "until the new run finishes."
+)
+
+
+class StatusDocument(_ImageFacts):
+    """An image in its current state: always with all keys, perhaps with more in later versions."""
+
+    variants: Annotated[list[VariantDocument], _VARIANTS]
+
+
+class ListedDocument(_ImageFacts):
+    """An image in its current state, as lists have it: its status document gives the addresses of its variants."""
+
+    variants: Annotated[list[ListedVariantDocument], _VARIANTS]
 
 
 class FormDocument(TypedDict):
@@ -128,7 +151,7 @@ class ImageDocument(StatusDocument):
 class PageDocument(TypedDict):
     """Some of the tenant's images, newest first."""
 
-    images: list[StatusDocument]
+    images: list[ListedDocument]
     next: Annotated[
         str | None,
         Field(description="The `cursor` of the next page; null at the end of the list."),
@@ -137,10 +160,10 @@ class PageDocument(TypedDict):
 
 def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDocument:
     """Returns the document of `image`; `url_of` gives the address of a finished variant."""
-    total = len(image.recipe.variants)
+    total = 0 if image.recipe is None else len(image.recipe.variants)
     return {
         "id": image.image_id,
-        "status": image.status,
+        "status": image.status.value,
         "lane": image.lane,
         "preset": image.preset,
         "run": image.run,
@@ -173,6 +196,12 @@ def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDoc
     }
 
 
+def listed_document(image: Image) -> ListedDocument:
+    """Returns the document of `image` in a list. A page of presigned addresses would cost more than its images: each
+    takes half a millisecond to sign."""
+    return status_document(image, lambda variant: variant_path(image.image_id, variant.name))
+
+
 def image_document(image: Image, url_of: Callable[[Variant], str]) -> ImageDocument:
     """Returns the same with the facts of the original."""
     source = image.source
@@ -199,6 +228,11 @@ def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
         return RETRY_AFTER_SECONDS  # the notification of its upload comes within seconds, whenever it is scheduled for
     ahead_seconds = -(-((image.process_at or now) - now) // 1000)
     return max(RETRY_AFTER_SECONDS, min(ahead_seconds, LONGEST_RETRY_AFTER_SECONDS))
+
+
+def variant_path(image_id: str, name: str) -> str:
+    """The path of a variant, relative to the API's root."""
+    return f"/images/{image_id}/variants/{name}"
 
 
 def status_path(image_id: str) -> str:

@@ -24,6 +24,7 @@ from darkroom.http.documents import (
     StatusDocument,
     UploadDocument,
     image_document,
+    listed_document,
     status_document,
 )
 from darkroom.http.headers import EXAMPLE_ID
@@ -113,5 +114,5 @@ def examples_of(kind: Any) -> dict[str, Any]:
         return {image.status.value: image_document(image, _url_of) for image in (accepted(), done())}
     if kind is PageDocument:
         cursor = Cursor(created_at=ACCEPTED_AT, image_id=EXAMPLE_ID)
-        return {"page": {"images": [status_document(done(), _url_of)], "next": cursor_text(cursor)}}
+        return {"page": {"images": [listed_document(done())], "next": cursor_text(cursor)}}
     return {}

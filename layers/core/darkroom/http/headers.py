@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from darkroom.http.rate_limit import POLICY
+from darkroom.domain.rate_limits import Policy
+
+_POLICIES = "|".join(Policy)
 
 EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
 """The image in all examples."""
@@ -64,17 +66,18 @@ REPLAYED = Header(
 ALLOWANCE_HEADERS = (
     Header(
         "RateLimit-Policy",
-        Annotated[str, Field(pattern=f'^"{POLICY}";q=[0-9]+;w=[0-9]+$')],
+        Annotated[str, Field(pattern=f'^"({_POLICIES})";q=[0-9]+;w=[0-9]+(;cost=[0-9]+)?$')],
         "How many requests the tenant may send at once (q), and in how many seconds that refills (w), as in "
-        "draft-ietf-httpapi-ratelimit-headers; absent if the stack does not tell callers apart.",
-        f'"{POLICY}";q=50;w=5',
+        "draft-ietf-httpapi-ratelimit-headers, and as how many this one counts (cost, if it is not 1): `tenant` counts "
+        "uploads, changes and deletions, `reads` everything else. Absent if the stack does not tell callers apart.",
+        '"reads";q=50;w=5;cost=5',
         always=False,
     ),
     Header(
         "RateLimit",
-        Annotated[str, Field(pattern=f'^"{POLICY}";r=[0-9]+;t=[0-9]+$')],
+        Annotated[str, Field(pattern=f'^"({_POLICIES})";r=[0-9]+;t=[0-9]+$')],
         "How many requests the tenant has left (r), to spread over that many seconds (t).",
-        f'"{POLICY}";r=42;t=5',
+        '"reads";r=45;t=5',
         always=False,
     ),
 )

@@ -368,7 +368,8 @@ LIST_IMAGES = Route(
         ),
     ),
     answers=(Answer(status=HTTPStatus.OK, description="A page of the list.", kind=PageDocument),),
-    problems=("invalid_limit", "unknown_status", "invalid_cursor", "unavailable"),
+    problems=("invalid_limit", "unknown_status", "invalid_cursor", "too_many_requests", "unavailable"),
+    is_rate_limited=True,
 )
 
 GET_IMAGE = Route(
@@ -379,7 +380,8 @@ GET_IMAGE = Route(
     description="The status document and `source`.",
     parameters=(_ID, _IF_NONE_MATCH),
     answers=_as_it_stands(ImageDocument),
-    problems=("unknown_image", "unknown_path", "unavailable"),
+    problems=("unknown_image", "unknown_path", "too_many_requests", "unavailable"),
+    is_rate_limited=True,
 )
 
 GET_STATUS = Route(
@@ -390,7 +392,8 @@ GET_STATUS = Route(
     description="The status document. Ask again after `Retry-After` seconds until there is none.",
     parameters=(_ID, _IF_NONE_MATCH),
     answers=_as_it_stands(StatusDocument),
-    problems=("unknown_image", "unknown_path", "unavailable"),
+    problems=("unknown_image", "unknown_path", "too_many_requests", "unavailable"),
+    is_rate_limited=True,
 )
 
 GET_VARIANT = Route(
@@ -422,8 +425,10 @@ GET_VARIANT = Route(
         "unknown_path",
         "variant_not_ready",
         "variant_missing",
+        "too_many_requests",
         "unavailable",
     ),
+    is_rate_limited=True,
 )
 
 PATCH_IMAGE = Route(
@@ -465,13 +470,14 @@ DELETE_IMAGE = Route(
     name="deleteImage",
     summary="Withdraw an image",
     description=(
-        "Cancels an unfinished image; the original and all variants are removed within minutes. The image leaves the "
-        "list. A cancelled image can still be read and says so; any other is unknown from then on. A repetition "
-        "answers 204 again."
+        "Cancels an unfinished image; the original, all variants and whatever else describes the picture are removed "
+        "within minutes. The image is unknown from then on, and a repetition of its upload with the same "
+        "Idempotency-Key is answered 410. A repetition of this request answers 204 again."
     ),
     parameters=(_ID,),
     answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Withdrawn."),),
-    problems=("unknown_image", "unknown_path", "unavailable"),
+    problems=("unknown_image", "unknown_path", "too_many_requests", "unavailable"),
+    is_rate_limited=True,
 )
 
 GET_OPENAPI = Route(

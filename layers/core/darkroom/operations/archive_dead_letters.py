@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, without_texts
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import rfc3339
 from darkroom.operations.list_dead_letters import Case, grouped, look_up
@@ -89,17 +89,18 @@ def archive_key(letter: DeadLetter) -> str:
 
 
 def document_of(letter: DeadLetter, case: Case) -> dict[str, Any]:
-    """The archived form of a dead letter: its body as it came, its verdict when it was copied, and why."""
-    image = case.image
+    """The archived form of a dead letter: its message, its verdict when it was copied, and why. What could not be read
+    is kept as it came; of a message nothing is kept that describes the picture or repeats an error's text."""
+    image, message = case.image, case.message
     return {
         "v": 1,
         "queue": letter.queue,
         "message_id": letter.message_id,
         "sent_at": rfc3339(letter.sent_at),
-        "body": letter.body,
+        "body": letter.body if message is None else message.model_dump_json(),
         "verdict": case.verdict.value,
         "problem": case.problem,
-        "explanation": case.explanation or None,
+        "explanation": without_texts(case.explanation) if case.explanation else None,
         "image": None
         if image is None
         else {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
@@ -37,8 +37,7 @@ def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remov
         image = ports.images.get(image_id)
         if image is None or not selection.covers(image):
             return False
-        now = ports.clock()
-        after = replace(delete(image, now=now), due_at=max(now, remove_at))
+        after = delete(image, now=ports.clock(), remove_at=remove_at)
         try:
             ports.images.change(image, after, fence=("version",))
         except Fenced:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from darkroom.domain.errors import Retryable, UnknownImage
 from darkroom.domain.ids import is_image_id
+from darkroom.domain.instants import Milliseconds
 from darkroom.domain.transitions import delete
 from darkroom.ports import Clock, Fenced, Images
 
@@ -21,8 +22,9 @@ class Ports:
     clock: Clock
 
 
-def delete_image(ports: Ports, image_id: str, *, tenant_id: str) -> None:
-    """Makes the image a tombstone; repeating it changes nothing.
+def delete_image(ports: Ports, image_id: str, *, tenant_id: str, remove_at: Milliseconds = 0) -> None:
+    """Makes the image a tombstone; repeating it changes nothing. Its objects are due to be removed at `remove_at`, or
+    at once if that has passed.
 
     Raises UnknownImage, and Retryable if the table cannot answer or the row keeps changing.
     """
@@ -33,7 +35,7 @@ def delete_image(ports: Ports, image_id: str, *, tenant_id: str) -> None:
         if image.is_deleted:
             return
         try:
-            ports.images.change(image, delete(image, now=ports.clock()), fence=("version",))
+            ports.images.change(image, delete(image, now=ports.clock(), remove_at=remove_at), fence=("version",))
             return
         except Fenced:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.domain.dead_letter import Verdict, explanation_in, explanation_of, verdict_of
+from darkroom.domain.dead_letter import Verdict, explanation_in, explanation_of, verdict_of, with_texts
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import BatchDeadLetter, read_batch_dead_letter
 from darkroom.domain.image import Image
@@ -28,7 +28,7 @@ class Case:
     """One failure to decide on: all dead letters of one run of one image, one dead letter of a batch of scheduled
     images, or one that names neither.
 
-    `explanation` is what the dead letter says, or else what the row remembers; empty if neither says anything.
+    `explanation` is what the dead letter says, and what the row remembers; empty if neither says anything.
     """
 
     queue: str
@@ -197,9 +197,10 @@ def look_up(ports: Ports, group: Group) -> Case:
     if message is not None and message.tenant_id == NOBODY and image is not None:
         message = message.model_copy(update={"tenant_id": image.tenant_id})
     told = (explanation_in(letter.explanation) for letter in group.letters)
-    explanation = next((one for one in told if one is not None), None)
-    if explanation is None:
-        explanation = {} if image is None or message is None else explanation_of(image, message.run)
+    explanation = next((one for one in told if one is not None), {})
+    if image is not None and message is not None:
+        run = message.run
+        explanation = with_texts(explanation, image, run) if explanation else explanation_of(image, run)
     return Case(
         queue=group.letters[0].queue,
         letters=group.letters,

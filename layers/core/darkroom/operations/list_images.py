@@ -6,12 +6,8 @@ from dataclasses import dataclass
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
-from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor, ListQuery
+from darkroom.domain.listing import LOOKS, MAX_PAGE_IMAGES, Cursor, ListQuery
 from darkroom.ports import Images, UnreadableRow
-
-LOOKS = 5
-"""How many batches of rows one page may cost. A filter for rare images gives pages that are short, or empty, and a
-cursor to continue from; no request reads more than 500 rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +42,9 @@ def list_images(ports: Ports, query: ListQuery, *, tenant_id: str) -> Page:
     seen = query.after
     for look in range(LOOKS):
         missing = query.limit - len(found)
+        wanted = missing if query.statuses is None else MAX_PAGE_IMAGES
         try:
-            listed = ports.images.newest(
-                tenant_id, after=seen, limit=missing if query.statuses is None else MAX_PAGE_IMAGES
-            )
+            listed = ports.images.newest(tenant_id, after=seen, limit=wanted)
             rows = ports.images.get_all([cursor.image_id for cursor in listed.cursors])
         except Retryable as error:
             if look == 0:
@@ -68,4 +63,6 @@ def list_images(ports: Ports, query: ListQuery, *, tenant_id: str) -> Page:
         seen = listed.next
         if seen is None or len(found) == query.limit:
             break
+        if query.statuses is None and len(listed.cursors) < wanted:
+            break  # more was deleted here than one look passes over: the client pays for the next one
     return Page(images=tuple(found), next=seen, unreadable=tuple(unreadable))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from darkroom.domain.errors import Retryable, UnknownImage
 from darkroom.domain.ids import is_image_id
-from darkroom.domain.image import Image, Status, Variant
+from darkroom.domain.image import Image, Variant
 from darkroom.operations.list_images import Ports as ListPorts
 from darkroom.ports import Clock, Outputs
 
@@ -76,8 +76,6 @@ def _is_known_to_be_missing(ports: Ports, variant: Variant) -> bool:
 
 def _owned(ports: Ports, image_id: str, tenant_id: str) -> Image:
     image = ports.images.get(image_id) if is_image_id(image_id) else None
-    if image is None or image.tenant_id != tenant_id:
-        raise UnknownImage
-    if image.is_deleted and image.status is not Status.CANCELLED:  # its tombstone shows nothing about the image
+    if image is None or image.tenant_id != tenant_id or image.is_deleted:
         raise UnknownImage
     return image

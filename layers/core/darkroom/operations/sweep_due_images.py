@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
-from darkroom.domain.dead_letter import explanation_of
+from darkroom.domain.dead_letter import explanation_of, without_texts
 from darkroom.domain.due import LookForUpload, PlaceDeadLetter, Remove, Rescue, Wait, dead_letter_placed, look_at_due
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, message_for
@@ -22,6 +22,7 @@ from darkroom.ports import (
     DeadLetters,
     Due,
     Fenced,
+    Memory,
     Originals,
     Outputs,
     Reservations,
@@ -80,6 +81,7 @@ class Ports(EnqueueInTimePorts):
     uploads: Uploads
     originals: Originals
     outputs: Outputs
+    memory: Memory
     upload_queue: UploadQueue
     reservations: Reservations
     dead_letters: DeadLetters
@@ -206,10 +208,11 @@ class _Round:
                     return self._look_for_upload(before, came=came, never_came=never_came)
                 case PlaceDeadLetter(image=after):
                     return self._place_dead_letter(images.change(before, after, fence=DUE_FENCE))
-                case Remove(image=after):
+                case Remove(image=after, memories=memories):
                     self._ports.outputs.delete_all(image_id)
                     self._ports.originals.delete(image_id)
                     self._ports.uploads.delete(image_id)
+                    self._ports.memory.forget(memories)
                     images.change(before, after, fence=DUE_FENCE)
                     return "removed"
         except Fenced:
@@ -242,7 +245,7 @@ class _Round:
         if must_see_all and not taken.complete and image.rescues < LOOKS_AT_DEAD_LETTERS:
             return "dead_letter_owed"
         if kept is None and image.dead_letter is DeadLetterState.OWED:
-            ports.dead_letters.put(image.lane, message_for(image), explanation_of(image))
+            ports.dead_letters.put(image.lane, message_for(image), without_texts(explanation_of(image)))
         elif kept is None and letters:
             kept = letters[0]
         for letter in letters:

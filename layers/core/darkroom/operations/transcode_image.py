@@ -7,12 +7,12 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
 from darkroom.domain.errors import ORIGINAL_MISSING, NeedsOperator, Rejected, Retryable
 from darkroom.domain.hold import LANE_DELAY_SECONDS
-from darkroom.domain.image import Cause, Image, Status, Variant
+from darkroom.domain.image import Cause, Image, Status, Variant, run_key
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.limits import Limits
@@ -33,6 +33,9 @@ from darkroom.ports import (
     Originals,
     Outputs,
 )
+
+if TYPE_CHECKING:
+    from darkroom.domain.recipes import Recipe
 
 LEASE_MARGIN_SECONDS = 30
 """A lease outlasts the function's deadline by this much, because clocks may differ a little."""
@@ -257,17 +260,12 @@ def _developed_once(ports: Ports, image: Image) -> dict[str, Any]:
         return _develop_and_put(ports, image)
 
     try:
-        developed = ports.once(memory_key(image), work)
+        developed = ports.once(run_key(image.image_id, image.run), work)
     except MemoryUnavailable:
         return work()
     # S3 has checked objects that were just put; remembered ones may be gone by now. Nothing is `done` without its
     # objects.
     return developed if is_new or _is_there(ports, developed) else work()
-
-
-def memory_key(image: Image) -> str:
-    """The key under which the work on the image's present run is remembered."""
-    return f"{image.image_id}#{image.run}#{image.recipe.digest()}"
 
 
 def _is_there(ports: Ports, remembered: dict[str, Any]) -> bool:
@@ -294,7 +292,8 @@ def _develop_and_put(ports: Ports, image: Image) -> dict[str, Any]:
     if hashlib.sha256(original).hexdigest() != image.source.sha256:
         raise Retryable(f"the original of {image.image_id} did not arrive whole")
     # A variant is put while others are still encoded.
-    with developing(original, image.recipe, limits=ports.limits, effort=ports.service[image.lane].effort) as picture:
+    recipe = cast("Recipe", image.recipe)  # only a tombstone has none, and none is claimed
+    with developing(original, recipe, limits=ports.limits, effort=ports.service[image.lane].effort) as picture:
         variants = ports.at_once([partial(_put, ports, image, encoded) for encoded in picture.variants])
         return {
             "variants": [asdict(variant) for variant in variants],

@@ -5,13 +5,16 @@ from __future__ import annotations
 from darkroom.aws import circuits, clients
 from darkroom.aws.images_table import ImagesTable
 from darkroom.operations.delete_image import Ports
+from darkroom.operations.take_token import Ports as RateLimitPorts
 from darkroom.settings import DeleteImageSettings
+from darkroom.wiring.rate_limit import rate_limit_of
 from darkroom.wiring.runtime import clock
 
 
-def wire() -> Ports:
-    """The ports of `delete_image`, from the function's environment."""
+def wire() -> tuple[Ports, RateLimitPorts]:
+    """The ports of `delete_image`, from the function's environment, and those of its rate limit."""
     settings = DeleteImageSettings.read()
     dynamodb = clients.dynamodb_client()
     circuits.of_dynamodb(dynamodb, settings.images_table)
-    return Ports(images=ImagesTable(dynamodb, settings.images_table), clock=clock)
+    ports = Ports(images=ImagesTable(dynamodb, settings.images_table), clock=clock)
+    return ports, rate_limit_of(dynamodb, settings.token_buckets_table)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from darkroom.aws import circuits, clients
 from darkroom.aws.queues import LaneDepths
 from darkroom.aws.throughput_table import ThroughputTable
-from darkroom.aws.token_buckets_table import TokenBucketsTable
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.take_token import Ports as RateLimitPorts
 from darkroom.ports import Outputs
 from darkroom.settings import LoadSheddingSettings
+from darkroom.wiring.rate_limit import rate_limit_of
 from darkroom.wiring.runtime import clock
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def edge_of(
     settings: LoadSheddingSettings, dynamodb: DynamoDBClient, outputs: Outputs, *needed: circuits.Circuit
 ) -> Edge:
     """The surroundings of a handler that begins nothing while one of the `needed` stores does not answer."""
-    # Unseen by the circuits: a tenant that is throttled at its own bucket must not open everybody's.
-    token_buckets = TokenBucketsTable(clients.impatient(dynamodb), settings.token_buckets_table)
-    rate_limit = RateLimitPorts(token_buckets=token_buckets, clock=clock)
+    rate_limit = rate_limit_of(dynamodb, settings.token_buckets_table)
     return Edge(rate_limit=rate_limit, outputs=outputs, require_healthy=circuits.require_all_healthy(*needed))
 
 

@@ -6,18 +6,21 @@ from darkroom.aws import circuits, clients
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OutputsBucket
 from darkroom.operations.read_image import Ports
+from darkroom.operations.take_token import Ports as RateLimitPorts
 from darkroom.settings import ReadImageSettings
+from darkroom.wiring.rate_limit import rate_limit_of
 from darkroom.wiring.runtime import clock
 
 
-def wire() -> Ports:
-    """The ports of `read_image` and `list_images`, from the function's environment."""
+def wire() -> tuple[Ports, RateLimitPorts]:
+    """The ports of `read_image` and `list_images`, from the function's environment, and those of its rate limit."""
     settings = ReadImageSettings.read()
     dynamodb, s3 = clients.dynamodb_client(), clients.impatient(clients.s3_client())
     circuits.of_dynamodb(dynamodb, settings.images_table)
     circuits.of_s3(s3, settings.outputs_bucket)
-    return Ports(
+    ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         clock=clock,
     )
+    return ports, rate_limit_of(dynamodb, settings.token_buckets_table)

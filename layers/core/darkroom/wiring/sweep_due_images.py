@@ -5,6 +5,7 @@ from __future__ import annotations
 from darkroom.aws import clients
 from darkroom.aws.dead_letters import DeadLetterQueues
 from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.memory_table import MemoryTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
 from darkroom.aws.reservations_table import ReservationsTable
@@ -23,6 +24,7 @@ def wire() -> Ports:
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
+        memory=MemoryTable(dynamodb, settings.idempotency_table),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
         upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url),

@@ -489,11 +489,12 @@ def test_an_answer_that_is_lost_is_asked_for_again(run: Run, api: FakeApi) -> No
     assert run("delay", "cancel", image_id).exit_code == 0
 
 
-def test_images_are_withdrawn_and_once_is_enough(run: Run, api: FakeApi) -> None:
+def test_an_image_is_withdrawn_once_and_unknown_from_then_on(run: Run, api: FakeApi) -> None:
     image_id = api.put("scheduled")
     assert run("delay", "cancel", image_id, image_id).stdout == f"{image_id}  withdrawn\n"
     again = run("delay", "cancel", image_id)
-    assert (again.exit_code, again.stdout) == (0, f"{image_id}  was withdrawn before\n")
+    assert again.exit_code == 1
+    assert again.stderr == f"error: {image_id}  not withdrawn: There is no image with this id.\n"
     assert [seen.method for seen in api.requests] == ["GET", "DELETE", "GET"]
 
 

@@ -16,7 +16,7 @@ def paper() -> tuple[Console, io.StringIO]:
 
 
 def test_the_usual_counts_are_always_told_and_unusual_ones_when_there_are_any() -> None:
-    assert pages.counts({"done": 2, "cancelled": 1}) == "0 pending, 0 processing, 2 done, 0 failed, 1 cancelled"
+    assert pages.counts({"done": 2, "expired": 1}) == "0 pending, 0 processing, 2 done, 0 failed, 1 expired"
 
 
 def document(**changes: Any) -> Any:

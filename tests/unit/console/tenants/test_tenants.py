@@ -9,10 +9,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from checks.expand_template import resources
 from console.tenants import commands as tenants
-from console.tenants import keys
+from console.tenants import erase, keys
 from darkroom.domain.api_keys import key_id_of, opens
+from darkroom.domain.image import Image
 from darkroom.domain.tenants import TenantState, Tier
+from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
+from proof.fakes import FakeImages
+from proof.fakes.rows import accepted_image
 from proof.fakes.tenants import FakeTenants
 from tests.unit.console.conftest import Run
 
@@ -25,6 +30,7 @@ class FakeStack:
     access: str = "keys"
     name: str = "shop"
     options: str = " --stack shop --region eu-west-1"
+    images: FakeImages = field(default_factory=FakeImages)
     now: int = 1_795_251_600_000
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -164,3 +170,111 @@ def test_a_row_that_cannot_be_read_is_complained_about_and_hides_no_other(run: R
     assert (listed.exit_code, "acme" in listed.stdout) == (0, True)
     assert "the row of next cannot be read" in listed.stderr and "the row of 00000009 cannot" in listed.stderr
     assert "acme" in run("keys", "ls").stdout
+
+
+# ── Erasing one ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def acme(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> FakeStack:
+    """A tenant with two keys and 30 images, and another one with as many."""
+    monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 0)
+    monkeypatch.setattr(erase, "_INDEX_SECONDS", 0)
+    monkeypatch.setattr(erase, "IMAGES_PER_SECOND", 1_000_000)
+    for tenant in ("acme", "other"):
+        run("tenants", "add", tenant)
+        for _ in range(2):
+            run("keys", "create", tenant)
+    for number in range(60):
+        add_image(stack, number, "acme" if number % 2 else "other")
+    return stack
+
+
+def add_image(stack: FakeStack, number: int, tenant: str) -> Image:
+    return stack.images.create(accepted_image(now=stack.now, image_id=f"{number:026d}", tenant_id=tenant))
+
+
+def of(stack: FakeStack, tenant: str) -> list[Image]:
+    return [row for row in stack.images.rows.values() if row.tenant_id == tenant]
+
+
+def test_an_erasure_is_told_before_it_is_done(run: Run, acme: FakeStack) -> None:
+    result = run("tenants", "erase", "acme")
+    assert result.exit_code == 0
+    assert "acme has 30 images and 2 keys. All of it would be erased" in result.stdout
+    assert "Nothing was changed." in result.stdout
+    assert "./darkroom tenants erase acme --yes --stack shop --region eu-west-1" in result.stdout
+    assert not any(row.is_deleted for row in acme.images.rows.values())
+    assert acme.tenants.tenants["acme"].state is TenantState.ACTIVE
+
+
+def test_a_tenant_is_erased_with_its_images_and_keys_and_no_other(run: Run, acme: FakeStack) -> None:
+    result = run("tenants", "erase", "acme", "--yes")
+    assert result.exit_code == 0, result.stderr
+    assert "Erased acme: 30 images and 2 keys." in result.stdout
+    assert all(row.is_deleted for row in of(acme, "acme"))
+    assert not any(row.is_deleted for row in of(acme, "other"))
+    assert set(acme.tenants.tenants) == {"other"}
+    assert {key.tenant_id for key in acme.tenants.keys.values()} == {"other"}
+    for store in ("objects", "tombstones", "backups", "logs", "dead letters"):
+        assert store in result.stdout
+
+
+def test_the_removals_are_spread_so_that_the_sweeper_keeps_time_for_others(run: Run, acme: FakeStack) -> None:
+    run("tenants", "erase", "acme", "--yes")
+    due = sorted(row.due_at or 0 for row in of(acme, "acme"))
+    assert due[-1] - due[0] == 29 * 1000 // REMOVALS_PER_SECOND or due[-1] >= acme.now - 1000
+
+
+def test_what_was_accepted_until_no_request_was_authorized_any_more_is_erased_too(
+    run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = []
+
+    def upload_meanwhile(self: erase._Erasure, seconds: float) -> None:
+        waits.append(seconds)
+        assert acme.tenants.tenants["acme"].state is TenantState.SUSPENDED
+        add_image(acme, 77, "acme")
+
+    monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 60)
+    monkeypatch.setattr(erase._Erasure, "_wait", upload_meanwhile)
+    result = run("tenants", "erase", "acme", "--yes")
+    assert "Erased acme: 31 images and 2 keys." in result.stdout
+    assert 60 in waits
+    assert all(row.is_deleted for row in of(acme, "acme"))
+
+
+def test_a_row_of_a_newer_version_is_left_and_the_tenant_stays_suspended(run: Run, acme: FakeStack) -> None:
+    strange = of(acme, "acme")[3].image_id
+    acme.images.unreadable[strange] = acme.images.rows.pop(strange)
+    acme.images.rows |= {strange: acme.images.unreadable[strange]}
+    result = run("tenants", "erase", "acme", "--yes")
+    assert result.exit_code == 1
+    assert f"{strange} is not erased" in result.stderr
+    assert acme.tenants.tenants["acme"].state is TenantState.SUSPENDED
+    assert len(acme.tenants.keys) == 4
+    assert sum(row.is_deleted for row in of(acme, "acme")) == 29
+
+
+def test_an_erasure_that_is_repeated_finds_nothing(run: Run, acme: FakeStack) -> None:
+    assert run("tenants", "erase", "acme", "--yes").exit_code == 0
+    again = run("tenants", "erase", "acme", "--yes")
+    assert again.exit_code == 1
+    assert "There is nothing of acme in shop." in again.stderr
+    assert "There is nothing of acme in shop." in run("tenants", "erase", "acme").stdout
+
+
+def test_an_erasure_as_json_names_what_is_left(run: Run, acme: FakeStack) -> None:
+    told = json.loads(run("tenants", "erase", "acme", "--yes", "--json").stdout)
+    assert (told["tenant"], told["images"], told["keys"], told["unreadable"]) == ("acme", 30, 2, [])
+    assert set(told["left"]["backups"]) == {"what", "until"}
+
+
+def test_what_is_left_is_left_for_as_long_as_the_template_says() -> None:
+    logs = {group["RetentionInDays"] for group in resources("AWS::Logs::LogGroup").values()}
+    archive = resources("AWS::S3::Bucket")["DeadLetterArchiveBucket"]
+    assert logs == {erase.LOG_DAYS}
+    assert erase.ARCHIVE_DAYS in {rule.get("ExpirationInDays") for rule in archive["LifecycleConfiguration"]["Rules"]}
+    point_in_time = resources("AWS::DynamoDB::Table")["ImagesTable"]["PointInTimeRecoverySpecification"]
+    assert point_in_time == {"PointInTimeRecoveryEnabled": True}, "without a period it is AWS's 35 days"
+    assert erase.BACKUP_DAYS == 35

@@ -1,0 +1,196 @@
+"""After a deletion and a sweep, no store has anything that describes the picture."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from random import randbytes
+from typing import Any, cast
+
+import boto3
+import pytest
+
+from console.stack.operators import Stack
+from console.tenants import erase as erasing
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.tenants_table import TenantsTable
+from darkroom.domain.api_keys import ApiKey
+from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
+from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
+from darkroom.domain.tenants import Tenant, Tier
+from darkroom.domain.transitions import redo
+from darkroom.operations.create_key import Ports as KeyPorts
+from darkroom.operations.create_key import create_key
+from proof.fakes.rows import told_by
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, http_event, received
+from tests.contract.test_handlers import Functions, document, functions, log
+from tests.erasure import Marks, found, marks_of, unlike_any_other
+
+__all__ = ("functions", "log")
+
+CLIENT: Any = boto3.client
+PHOTO = unlike_any_other(1)
+RECIPE = json.dumps({"variants": [{"name": "marked-7f3a9", "width": 64}, {"name": "marked-c21d0", "height": 32}]})
+ERROR = "the seventh seal of a1b2c3"
+
+
+def done_twice(functions: Functions, photo: bytes = PHOTO, recipe: str = RECIPE) -> str:
+    """Developed, and developed again by an operator."""
+    image_id = str(document(functions.post(photo, {"recipe": recipe}))["id"])
+    functions.work()
+    _change(functions, image_id, lambda row: redo(row, now=row.created_at))
+    _send(functions, image_id)
+    functions.work()
+    row = functions.row(image_id)
+    assert (row.status, row.run) == (Status.DONE, 2)
+    return image_id
+
+
+def given_up(functions: Functions) -> str:
+    """Failed five times: it has a dead letter, with a copy in the archive."""
+    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE}))["id"])
+    cause = Cause(error_type="KeyError", message=ERROR, stack=f"at line 7\nKeyError: {ERROR}")
+    attempt = Attempt(run=1, number=5, request_id="r", started_at=1, ended_at=2, cause=cause)
+    _change(functions, image_id, lambda row: replace(row, attempt=5, attempts=(attempt,)))
+    functions.work()
+    call(functions.sweep_due_images, {})
+    assert functions.row(image_id).dead_letter is DeadLetterState.PLACED
+    archiver: Any = functions.archive_dead_letters
+    later = archiver.ports.clock() + ARCHIVED_FROM_SECONDS * 1000 + 10_000
+    archiver.ports = replace(archiver.ports, clock=lambda: later)
+    assert call(archiver, {})["outcomes"]["archived"] == 1
+    return image_id
+
+
+def refused(functions: Functions) -> str:
+    """Its bytes are no whole photo."""
+    image_id = str(document(functions.post(PHOTO[:-900], {"recipe": RECIPE}))["id"])
+    functions.work()
+    assert functions.row(image_id).status is Status.FAILED
+    return image_id
+
+
+def announced(functions: Functions) -> str:
+    """Its bytes have come, and nobody was told of it."""
+    order = {"bytes": len(PHOTO), "sha256": hashlib.sha256(PHOTO).hexdigest(), "recipe": json.loads(RECIPE)}
+    event = http_event("POST", "/uploads", body=json.dumps(order).encode())
+    image_id = str(document(call(functions.begin_upload, event))["id"])
+    boto3.client("s3").put_object(Bucket=functions.aws.uploads_bucket, Key=f"uploads/{image_id}", Body=PHOTO)
+    return image_id
+
+
+def held(functions: Functions) -> str:
+    """Scheduled for a time that is days away, in a batch."""
+    image_id = str(document(functions.post(PHOTO, {"recipe": RECIPE, "delay": "P2D"}))["id"])
+    call(functions.hold_images, received(functions.aws.hold_queue_url))
+    return image_id
+
+
+STORIES: dict[str, Callable[[Functions], str]] = {
+    story.__name__: story for story in (done_twice, given_up, refused, announced, held)
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_nothing_that_describes_a_deleted_image_is_left_in_any_store(
+    story: str, functions: Functions, log: io.StringIO
+) -> None:
+    image_id = STORIES[story](functions)
+    marks = _marks(functions, image_id)
+    before = found(marks, CLIENT)
+    assert before, "before the deletion the marks are found"
+    assert call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))["statusCode"] == 204
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
+    assert found(marks, CLIENT) == []
+    never_logged = {name: mark for name, mark in marks.items() if not name.startswith("what ")}
+    logged = log.getvalue().encode()
+    assert image_id.encode() in logged
+    assert [name for name, mark in never_logged.items() if mark and mark in logged] == []
+
+
+def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
+    aws: Aws, functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = OperatedStack(aws)
+    for tenant in ("acme-73f1", "other"):
+        stack.tenants.add_tenant(Tenant(tenant_id=tenant, tier=Tier.FREE, created_at=1))
+        create_key(KeyPorts(tenants=stack.tenants, clock=lambda: 1, randomness=randbytes), tenant, label=f"of {tenant}")
+    theirs = done_twice(functions, unlike_any_other(2), json.dumps({"variants": [{"name": "other", "width": 64}]}))
+    ours = done_twice(functions)
+    for image_id, tenant in ((ours, "acme-73f1"), (theirs, "other")):
+        boto3.client("dynamodb").update_item(
+            TableName=aws.images_table,
+            Key={"image_id": {"S": image_id}},
+            UpdateExpression="SET tenant_id = :tenant",
+            ExpressionAttributeValues={":tenant": {"S": tenant}},
+        )
+    marks = _marks(functions, ours) | {"its key's label": b"of acme-73f1"}
+    for name in ("AUTHORIZER_CACHE_SECONDS", "_INDEX_SECONDS"):
+        monkeypatch.setattr(erasing, name, 0)
+    erasing.erase(cast(Stack, stack), "acme-73f1", as_json=False)
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"removed": 1}
+    assert found(marks, CLIENT) == []
+    tombstone = functions.row(ours)
+    assert (tombstone.tenant_id, told_by(tombstone)) == ("acme-73f1", set())
+    assert functions.row(theirs).status is Status.DONE
+    assert [key.tenant_id for key in stack.tenants.all_keys() if isinstance(key, ApiKey)] == ["other"]
+
+
+@dataclass(frozen=True)
+class OperatedStack:
+    """What the command needs of a stack."""
+
+    aws: Aws
+    name: str = "shop"
+    options: str = ""
+    explained: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @property
+    def tenants(self) -> TenantsTable:
+        return TenantsTable(boto3.client("dynamodb"), self.aws.tenants_table)
+
+    @property
+    def images(self) -> ImagesTable:
+        return ImagesTable(boto3.client("dynamodb"), self.aws.images_table)
+
+    def clock(self) -> int:
+        return time.time_ns() // 1_000_000 - 60_000
+
+
+def test_the_scan_finds_every_kind_of_mark(functions: Functions) -> None:
+    """What it would miss before the deletion, it would miss after it."""
+    done, failed = done_twice(functions), given_up(functions)
+    places = {name: _places(functions, name, image_id) for name, image_id in (("done", done), ("failed", failed))}
+    assert {"ImagesTable", "IdempotencyTable", "originals", "outputs"} <= places["done"]
+    assert {"ImagesTable", "originals"} <= places["failed"]
+
+
+def _places(functions: Functions, name: str, image_id: str) -> set[str]:
+    told = "\n".join(found(_marks(functions, image_id), CLIENT))
+    tables = {"ImagesTable": functions.aws.images_table, "IdempotencyTable": functions.aws.idempotency_table}
+    buckets = {"originals": f"originals/{image_id}", "outputs": f"outputs/{image_id}"}
+    return {place for place, text in (tables | buckets).items() if text in told}
+
+
+def _marks(functions: Functions, image_id: str) -> Marks:
+    s3, bucket = boto3.client("s3"), functions.aws.outputs_bucket
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"outputs/{image_id}/").get("Contents", [])
+    outputs = {each["Key"]: s3.get_object(Bucket=bucket, Key=each["Key"])["Body"].read() for each in listed}
+    return marks_of(PHOTO, functions.row(image_id), outputs)
+
+
+def _change(functions: Functions, image_id: str, change: Callable[[Image], Image]) -> None:
+    row = functions.row(image_id)
+    ImagesTable(boto3.client("dynamodb"), functions.aws.images_table).change(row, change(row))
+
+
+def _send(functions: Functions, image_id: str) -> None:
+    row = functions.row(image_id)
+    message: Any = {"MessageBody": message_for(row).model_dump_json(), "MessageGroupId": row.tenant_id}
+    boto3.client("sqs").send_message(QueueUrl=functions.aws.slow_queue_url, **message)
