@@ -256,6 +256,21 @@ def test_a_full_lane_sheds_free_tenants_before_paying_ones_and_stores_nothing_of
     assert post(submit_image, tier=Tier.PAID)["statusCode"] == 202
 
 
+def test_the_next_step_sheds_tenants_who_pay_less_and_somebody_is_told(
+    submit_image: Any, aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shed = ("PayingTenantsShed", frozenset({("service", "darkroom")}))
+    drain(aws, "slow", 60)
+    fill(aws, "slow", 70)
+    assert problem_of(post(submit_image)) == (429, "overloaded")
+    assert post(submit_image, tier=Tier.PLUS)["statusCode"] == 202
+    assert shed not in set(emitted(capsys.readouterr().out)), "nobody is told of free tenants"
+    fill(aws, "slow", 10)
+    submit_image.ports.load_shedder._views.clear()
+    assert problem_of(post(submit_image, tier=Tier.PLUS)) == (429, "overloaded")
+    assert shed in set(emitted(capsys.readouterr().out))
+
+
 def test_a_repeated_upload_whose_row_exists_is_never_shed(submit_image: Any, aws: Aws) -> None:
     accepted = json.loads(post(submit_image, key="order-17")["body"])
     drain(aws, "slow", 60)

@@ -40,7 +40,7 @@ def test_each_run_of_the_watching_functions_emits_every_watched_metric_even_if_n
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Only submit_image refuses uploads (tests/contract/test_load_shedding.py).
-    of_watchmen = {measure for measure in watched() if measure[0] != "RequestsTurnedAway"}
+    of_watchmen = {measure for measure in watched() if measure[0] != "PayingTenantsShed"}
     monkeypatch.setenv("ARCHIVE_BUCKET", "archive")  # without dead letters it is not used
     for name in ("sweep_due_images", "archive_dead_letters"):
         call(load(name, aws, monkeypatch), {})

@@ -37,9 +37,16 @@ FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() i
 OPEN_ROUTES = frozenset({"GET /openapi.json"})
 """Routes that anybody may call in every environment."""
 
+LOG_DELIVERIES = (
+    *("logs:CreateLogDelivery", "logs:GetLogDelivery", "logs:UpdateLogDelivery", "logs:DeleteLogDelivery"),
+    *("logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:DescribeResourcePolicies", "logs:DescribeLogGroups"),
+)
+"""What a state machine needs for its log (https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html)."""
+
 WILDCARDS_WITH_A_REASON: dict[str, str] = {
     "xray:PutTraceSegments": "X-Ray has no resources",
     "xray:PutTelemetryRecords": "X-Ray has no resources",
+    **dict.fromkeys(LOG_DELIVERIES, "log deliveries have no resources"),
 }
 
 
@@ -182,8 +189,17 @@ def test_decode_batches_are_small() -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_reserved_concurrency_holds_the_sum_of_the_lanes_maxima_or_is_unset(name: str) -> None:
     maxima = [max(concurrency(source)) for source in SOURCES.values() if referred(source["FunctionName"]) == name]
-    reserved = FUNCTIONS[name].get("ReservedConcurrentExecutions")
-    assert reserved is None or reserved >= sum(maxima)
+    reserved = FUNCTIONS[name].get("ReservedConcurrentExecutions", NO_VALUE)
+    if reserved != NO_VALUE:
+        condition, value, otherwise = reserved["Fn::If"]
+        assert (condition, otherwise) == ("CapacityIsReserved", NO_VALUE)
+        # The sum cannot be computed in a template: `./darkroom capacity` prints it.
+        assert value == {"Ref": "ReservedWorkers"} if maxima else value > 0
+
+
+def test_workers_releases_and_the_sweeper_can_be_given_capacity_of_their_own() -> None:
+    reserved = {name for name, function in FUNCTIONS.items() if "ReservedConcurrentExecutions" in function}
+    assert reserved == {"TranscodeImageFunction", "ReleaseImagesFunction", "SweepDueImagesFunction"}
 
 
 @pytest.mark.parametrize(("name", "dead_letters"), sorted(dead_letter_queues().items()))
@@ -359,7 +375,46 @@ def test_a_role_has_no_policy_but_its_own_and_the_keys(name: str) -> None:
 def test_a_function_has_a_role_that_nobody_else_has(name: str) -> None:
     assert FUNCTIONS[name]["Role"] == {"Fn::GetAtt": [f"{name}Role", "Arn"]}
     (trust,) = ROLES[f"{name}Role"]["AssumeRolePolicyDocument"]["Statement"]
-    assert trust == {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    assert trust == trusted("lambda")
+
+
+def test_the_state_machine_has_a_role_of_its_own_that_no_other_account_can_have_it_take() -> None:
+    (machine,) = resources("AWS::StepFunctions::StateMachine").values()
+    assert machine["RoleArn"] == {"Fn::GetAtt": ["HoldBatchStateMachineRole", "Arn"]}
+    assert ROLES["HoldBatchStateMachineRole"]["AssumeRolePolicyDocument"]["Statement"] == [trusted("states")]
+
+
+def trusted(service: str) -> dict[str, Any]:
+    """The trust of a role that a service takes on behalf of this account alone
+    (https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html)."""
+    return {
+        "Effect": "Allow",
+        "Principal": {"Service": f"{service}.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+        "Condition": {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}},
+    }
+
+
+def test_the_state_machine_logs_what_fails_and_nothing_of_what_it_carries() -> None:
+    (machine,) = resources("AWS::StepFunctions::StateMachine").values()
+    logging = machine["LoggingConfiguration"]
+    assert (logging["Level"], logging["IncludeExecutionData"]) == ("ERROR", False)
+    (to,) = logging["Destinations"]
+    assert to == {"CloudWatchLogsLogGroup": {"LogGroupArn": {"Fn::GetAtt": ["HoldBatchLogs", "Arn"]}}}
+
+
+def test_object_events_are_recorded_only_by_parameter_and_only_of_pictures() -> None:
+    template = expanded_template()["Resources"]
+    for name in ("ObjectEventsBucket", "ObjectEventsBucketPolicy", "ObjectEventsTrail"):
+        assert template[name]["Condition"] == "ObjectEventsAreKept"
+    trail = template["ObjectEventsTrail"]["Properties"]
+    assert (trail["IsLogging"], trail["S3BucketName"]) == (True, {"Ref": "ObjectEventsBucket"})
+    (selector,) = trail["AdvancedEventSelectors"]
+    category, kind, arn, read_only = selector["FieldSelectors"]
+    assert (category["Equals"], kind["Equals"]) == (["Data"], ["AWS::S3::Object"])
+    buckets = [{"Fn::Sub": "${OriginalsBucket.Arn}/"}, {"Fn::Sub": "${OutputsBucket.Arn}/"}]
+    assert arn == {"Field": "resources.ARN", "StartsWith": buckets}
+    assert read_only == {"Fn::If": ["ReadsAreKept", NO_VALUE, {"Field": "readOnly", "Equals": ["false"]}]}
 
 
 # ── Encryption at rest: by AWS's keys, or by one of ours ─────────────────────────────────────────────────────────────
@@ -429,6 +484,8 @@ def services_that_need_the_key() -> set[str]:
             needing.add("s3.amazonaws.com")
     if {subscription["Protocol"] for subscription in resources("AWS::SNS::Subscription").values()} - {"email"}:
         needing.add("sns.amazonaws.com")
+    if any("KMSKeyId" in trail for trail in resources("AWS::CloudTrail::Trail").values()):
+        needing.add("cloudtrail.amazonaws.com")
     for rule in resources("AWS::Events::Rule").values():
         if {referred(target["Arn"]) for target in rule["Targets"]} - FUNCTIONS.keys():
             needing.add("events.amazonaws.com")

@@ -24,7 +24,7 @@ OWN = {"Fn::Sub": "Darkroom/${AWS::StackName}"}
 
 TOPICS = {
     "Late": "WarningAlarms",
-    "Shed": "WarningAlarms",
+    "Shed": "CriticalAlarms",
     "Errors": "WarningAlarms",
     "Throttles": "WarningAlarms",
     "Expiring": "WarningAlarms",

@@ -16,6 +16,7 @@ from checks.expand_template import resources
 from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.domain.lanes import LANES
+from tests.unit.test_template import LOG_DELIVERIES
 
 CORE = ROOT / "layers" / "core" / "darkroom"
 FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
@@ -292,6 +293,7 @@ def test_the_state_machine_may_do_what_its_definition_does_and_nothing_else() ->
     assert granted("HoldBatchStateMachineRole") == {
         ("lambda:InvokeFunction", "${ReleaseImagesFunction.Arn}"),
         ("sqs:SendMessage", "${HoldDeadLetters.Arn}"),
+        *((action, "*") for action in LOG_DELIVERIES),
     }
 
 

@@ -42,7 +42,12 @@ API_GB, ACCEPT_MILLISECONDS, READ_MILLISECONDS = 0.5, 100, 20
 """The time that an upload and a status request take in a function with 512 MB."""
 
 TOKEN_WRITES = 0.2
-"""Writes to the tenant's bucket for each upload: a busy function takes up to ten tokens at once."""
+"""Writes to a tenant's bucket for each request: a busy function takes up to ten tokens at once."""
+
+THROTTLES = {"Uploads": (500, 1000), "Requests": (1000, 2000)}
+"""What the gateway lets through by default, per second and at once: template.yaml's `UploadsPerSecond`, …"""
+
+_MOST_AT_ONCE = 5000
 
 UPLOAD_LOG_KILOBYTES, STATUS_LOG_KILOBYTES, WORKER_LOG_KILOBYTES = 1.5, 0.75, 2
 """What the functions log about an image, including metrics."""
@@ -95,6 +100,7 @@ class Plan:
     worker_timeout_seconds: int
     visibility_seconds: int
     api_functions: int
+    peak_per_second: float
     images: float
     gb_seconds: float
     requests: Mapping[str, float]
@@ -107,8 +113,16 @@ class Plan:
 
     @property
     def parameters(self) -> Mapping[str, str]:
-        """The parameters of the template."""
-        return {f"{lane.lane.capitalize()}Concurrency": str(lane.concurrency) for lane in self.lanes}
+        """The parameters of the template: each lane's workers, and their sum, which is reserved; and what the gateway
+        lets through, if its defaults are too little."""
+        named = {f"{lane.lane.capitalize()}Concurrency": str(lane.concurrency) for lane in self.lanes}
+        named["ReservedWorkers"] = str(sum(lane.concurrency for lane in self.lanes))
+        rates = {"Uploads": self.peak_per_second, "Requests": STATUS_READS * self.peak_per_second}
+        for name, rate in rates.items():
+            wanted = ceil(round(rate / UTILISATION, 9))
+            if wanted > THROTTLES[name][0]:
+                named |= {f"{name}PerSecond": str(wanted), f"{name}AtOnce": str(min(2 * wanted, _MOST_AT_ONCE))}
+        return named
 
 
 class TooMuch(ValueError):
@@ -136,6 +150,7 @@ def plan_of(demand: Demand) -> Plan:
         api_functions=ceil(
             demand.per_second * demand.peak * (ACCEPT_MILLISECONDS + STATUS_READS * READ_MILLISECONDS) / 1000
         ),
+        peak_per_second=demand.per_second * demand.peak,
         images=_images(demand),
         gb_seconds=requests["Lambda GB-milliseconds"] / 1000,
         requests=requests,
@@ -198,6 +213,7 @@ def requests_of_status() -> Mapping[str, float]:
         "Lambda requests": 1,
         "Lambda GB-milliseconds": API_GB * READ_MILLISECONDS,
         "DynamoDB read units": 1,
+        "DynamoDB write units": TOKEN_WRITES,
         "Log kilobytes": STATUS_LOG_KILOBYTES,
     }
 

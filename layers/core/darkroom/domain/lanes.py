@@ -52,7 +52,14 @@ class Lane:
 
 _ROWS = [
     Lane(name="fast", tiers=frozenset({Tier.PAID}), sla_seconds=30, effort="fast", concurrency=20, batch_size=1),
-    Lane(name="slow", tiers=frozenset({Tier.FREE}), sla_seconds=600, effort="balanced", concurrency=10, batch_size=2),
+    Lane(
+        name="slow",
+        tiers=frozenset({Tier.FREE, Tier.PLUS}),
+        sla_seconds=600,
+        effort="balanced",
+        concurrency=10,
+        batch_size=2,
+    ),
 ]
 """A new lane needs another row, and an entry in the template's list of lanes: docs/changing.md#a-lane."""
 

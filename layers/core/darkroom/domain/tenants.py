@@ -43,15 +43,20 @@ class Tier(StrEnum):
     """What a tenant pays for; lanes.py maps it to a lane.
 
     Each row has the allowance of its tenants unless another was agreed, and the share of a lane's high-water mark that
-    the backlog may reach before they are turned away: tenants that pay nothing go first, and a tier between the two
-    would have 0.8.
+    the backlog may reach before they are turned away: load is shed in steps, and tenants that pay nothing go first.
     """
 
     FREE = "free", Allowance(requests_per_second=10, burst=50), 0.5
+    PLUS = "plus", Allowance(requests_per_second=30, burst=150), 0.8
     PAID = "paid", Allowance(requests_per_second=100, burst=500), 1.0
 
     allowance: Allowance
     backlog_share: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether somebody must know when its tenants are turned away."""
+        return self is not Tier.FREE
 
     def __new__(cls, name: str, allowance: Allowance, backlog_share: float) -> Self:
         """The string that the tier is stored as, and named by."""

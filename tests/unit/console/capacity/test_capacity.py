@@ -8,6 +8,7 @@ from checks.expand_template import raw_template, resources
 from console.capacity.commands import WORKER_MEMORY_MB
 from console.capacity.plan import (
     MIN_WORKERS,
+    THROTTLES,
     WORKER_TIMEOUT_SECONDS,
     Demand,
     LanePlan,
@@ -34,7 +35,8 @@ def test_workers_are_the_rate_times_the_seconds_with_a_fifth_to_spare() -> None:
     assert (fast.busy_workers, fast.concurrency, fast.drain_per_second) == (300, 375, 125)
     assert fast == slow or fast.concurrency == slow.concurrency
     parameters = plan_of(Demand(per_second=10, seconds=0.5, peak=4, paid_share=0.25)).parameters
-    assert parameters.keys() == {f"{lane.capitalize()}Concurrency" for lane in LANES}
+    assert parameters.keys() == {f"{lane.capitalize()}Concurrency" for lane in LANES} | {"ReservedWorkers"}
+    assert parameters["ReservedWorkers"] == "26"
     assert parameters["FastConcurrency"] == "7", "10 × 4 × 0.25 × 0.5 ÷ 0.8 = 6.25"
     assert parameters["SlowConcurrency"] == "19", "18.75"
 
@@ -54,7 +56,7 @@ def test_a_lane_with_a_share_of_its_own_leaves_the_others_the_rest() -> None:
 
 
 def test_a_lane_has_two_workers_at_least_and_a_thousand_at_most() -> None:
-    assert set(plan_of(Demand(per_second=0.01, seconds=0.25, paid_share=0)).parameters.values()) == {"2"}
+    assert [lane.concurrency for lane in lanes_of(Demand(per_second=0.01, seconds=0.25, paid_share=0))] == [2, 2]
     assert lanes_of(Demand(per_second=800, seconds=1, paid_share=0))[1].concurrency == 1000
     with pytest.raises(TooMuch, match=r"slow lane would need 1,002 workers"):
         plan_of(Demand(per_second=801, seconds=1, paid_share=0))
@@ -85,9 +87,21 @@ def test_an_image_asks_for_what_has_a_price() -> None:
 def test_it_reckons_with_the_templates_own_numbers() -> None:
     worker = raw_template()["Resources"]["TranscodeImageFunction"]["Properties"]
     assert (worker["Timeout"], worker["MemorySize"]) == (WORKER_TIMEOUT_SECONDS, WORKER_MEMORY_MB)
+    parameters = raw_template()["Parameters"]
+    for name, (per_second, at_once) in THROTTLES.items():
+        assert parameters[f"{name}PerSecond"]["Default"] == per_second
+        assert parameters[f"{name}AtOnce"]["Default"] == at_once <= parameters[f"{name}AtOnce"]["MaxValue"]
     sources = resources("AWS::Lambda::EventSourceMapping")
     for lane in LANES.values():
         assert sources[f"TranscodeImageFunction{lane.name.capitalize()}Lane"]["BatchSize"] == lane.batch_size
+
+
+def test_a_rate_beyond_the_gateways_throttles_raises_them() -> None:
+    usual = plan_of(Demand(per_second=400, seconds=0.1)).parameters
+    assert not [name for name in usual if name.endswith(("PerSecond", "AtOnce"))]
+    busy = plan_of(Demand(per_second=500, peak=2, seconds=0.1)).parameters
+    assert (busy["UploadsPerSecond"], busy["UploadsAtOnce"]) == ("1250", "2500")
+    assert (busy["RequestsPerSecond"], busy["RequestsAtOnce"]) == ("2500", "5000")
 
 
 def test_the_command_prints_the_parameters_to_set(run: Run) -> None:
