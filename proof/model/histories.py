@@ -337,7 +337,8 @@ class Histories(RuleBasedStateMachine):
 
     def _key_of(self, message: Message) -> str:
         row = self.model.images.rows.get(message.image_id)
-        return "" if row is None else run_key(row.image_id, row.run)
+        # Nobody works on what was withdrawn, so nobody remembers anything of it from then on.
+        return "" if row is None or row.is_deleted else run_key(row.image_id, row.run)
 
     # ── The environment ──────────────────────────────────────────────────────────────────────────────────────────────
 

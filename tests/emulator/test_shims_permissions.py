@@ -111,6 +111,75 @@ def test_a_request_comes_by_tls_unless_it_says_otherwise(emulator: EmulatorServe
         client(emulator, "s3", lent, plain=True).get_object(Bucket=name, Key="one")
 
 
+# conditional_writes
+
+
+def written_once(server: EmulatorServer) -> str:
+    name = bucket(server)
+    refusal = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:PutObject",
+        "Resource": f"arn:aws:s3:::{name}/*",
+        "Condition": {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
+    }
+    client(server, "s3").put_bucket_policy(Bucket=name, Policy=document(refusal))
+    return name
+
+
+def test_gap_stock_lets_a_policy_for_conditional_writes_never_apply(stock: EmulatorServer) -> None:
+    name = written_once(stock)
+    client(stock, "s3", role(stock, allow("s3:*"))).put_object(Bucket=name, Key="one", Body=b"overwritten")
+
+
+def test_a_bucket_that_asks_for_conditional_writes_gets_no_others(emulator: EmulatorServer) -> None:
+    name, s3 = written_once(emulator), client(emulator, "s3", role(emulator, allow("s3:*")))
+    for key in ("one", "two"):
+        with pytest.raises(ClientError, match="explicit deny"):
+            s3.put_object(Bucket=name, Key=key, Body=b"overwritten")
+    s3.put_object(Bucket=name, Key="two", Body=b"two", IfNoneMatch="*")
+    with pytest.raises(ClientError, match="PreconditionFailed"):
+        s3.put_object(Bucket=name, Key="two", Body=b"overwritten", IfNoneMatch="*")
+    upload = {"Bucket": name, "Key": "three"}
+    upload["UploadId"] = s3.create_multipart_upload(**upload)["UploadId"]
+    s3.upload_part(**upload, PartNumber=1, Body=b"part")  # neither is a creation
+    assert s3.get_object(Bucket=name, Key="one")["Body"].read() == b"one"
+
+
+# principal_arn
+
+
+def deleted_by_few(server: EmulatorServer, lent: dict[str, str]) -> str:
+    """A bucket in which only one role may delete."""
+    name = bucket(server)
+    session = client(server, "sts", lent).get_caller_identity()["Arn"]
+    of_role = f"arn:aws:iam::000000000000:role/{session.split('/')[1]}"
+    refusal = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:DeleteObject",
+        "Resource": f"arn:aws:s3:::{name}/*",
+        "Condition": {"ArnNotLike": {"aws:PrincipalArn": [of_role]}},
+    }
+    client(server, "s3").put_bucket_policy(Bucket=name, Policy=document(refusal))
+    return name
+
+
+def test_gap_stock_takes_a_session_for_the_principal(stock: EmulatorServer) -> None:
+    lent = role(stock, allow("s3:*", "sts:*"))
+    name = deleted_by_few(stock, lent)
+    with pytest.raises(ClientError, match="explicit deny"):
+        client(stock, "s3", lent).delete_object(Bucket=name, Key="one")
+
+
+def test_a_session_is_known_by_its_role(emulator: EmulatorServer) -> None:
+    lent, others = role(emulator, allow("s3:*", "sts:*")), role(emulator, allow("s3:*"))
+    name = deleted_by_few(emulator, lent)
+    with pytest.raises(ClientError, match="explicit deny"):
+        client(emulator, "s3", others).delete_object(Bucket=name, Key="one")
+    client(emulator, "s3", lent).delete_object(Bucket=name, Key="one")
+
+
 # requested_permissions
 
 

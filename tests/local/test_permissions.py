@@ -28,7 +28,7 @@ from stacks.clients import isolated_clients, of_account, of_role
 from tests.emulator.emulator_server import in_plain_http
 from tests.erasure import found, marks_of, unlike_any_other
 from tests.local.local_stack import LocalStack, wait_until
-from tests.unit.test_template import LOG_DELIVERIES
+from tests.unit.test_template import DELETERS, LOG_DELIVERIES
 from tests.unit.test_template_permissions import FUNCTION_FOLDERS, Grant, granted, name_of
 
 ROLES = [*(f"{name_of(folder)}FunctionRole" for folder in FUNCTION_FOLDERS), "HoldBatchStateMachineRole"]
@@ -236,6 +236,11 @@ NEVER = {"ConditionExpression": "attribute_exists(nothing)"}
 """A condition that no item meets: IAM judges the call, and it changes nothing."""
 
 
+def if_written(bucket: str) -> dict[str, str]:
+    """A condition of a write that changes nothing: which of the two depends on whether the bucket asks for one."""
+    return {"IfNoneMatch": "*"} if bucket in DELETERS else {"IfMatch": '"none"'}
+
+
 def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None:
     """Make a call that needs exactly this permission, and changes nothing that any test checks."""
     action, target = grant
@@ -267,7 +272,7 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
             calls = {
                 "GetObject": lambda: client(service).get_object(Bucket=bucket, Key=at),
                 "GetObjectVersion": lambda: client(service).get_object(Bucket=bucket, Key=at, VersionId=uuid4().hex),
-                "PutObject": lambda: client(service).put_object(Bucket=bucket, Key=at, Body=b"", IfMatch='"none"'),
+                "PutObject": lambda: client(service).put_object(Bucket=bucket, Key=at, Body=b"", **if_written(logical)),
                 "DeleteObject": lambda: client(service).delete_object(Bucket=bucket, Key=at),
                 "DeleteObjectVersion": lambda: client(service).delete_object(
                     Bucket=bucket, Key=at, VersionId=uuid4().hex
@@ -359,6 +364,23 @@ def test_a_role_can_do_what_it_is_for_and_nothing_else_that_anybody_can(guarded:
     client = guarded.as_role(guarded.physical(role))
     own = evaluated(granted(role))
     assert {grant for grant in UNIVERSE if is_refused(guarded, client, grant)} == UNIVERSE - own
+
+
+def test_nobody_overwrites_an_original_and_only_few_delete_one(guarded: Guarded) -> None:
+    bucket, key = guarded.physical("OriginalsBucket"), f"originals/{NOTHING}"
+    submit = guarded.as_role(guarded.physical("SubmitImageFunctionRole"))("s3")
+    with pytest.raises(ClientError, match="explicit deny"):
+        submit.put_object(Bucket=bucket, Key=key, Body=b"")
+    everything = {"Sid": "All", "Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+    iam, name = guarded.root("iam"), f"intruder-{uuid4().hex[:8]}"
+    trust = {"Version": "2012-10-17", "Statement": [OF_THE_ACCOUNT]}
+    rights = {"Version": "2012-10-17", "Statement": [everything]}
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust))
+    iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=json.dumps(rights))
+    intruder = guarded.as_role(name)("s3")
+    for outputs_or_originals in DELETERS:
+        with pytest.raises(ClientError, match="explicit deny"):
+            intruder.delete_object(Bucket=guarded.physical(outputs_or_originals), Key=key)
 
 
 @pytest.fixture

@@ -309,7 +309,7 @@ NEEDING_TLS = {
 
 @pytest.mark.parametrize("name", NEEDING_TLS)
 def test_buckets_queues_and_topics_refuse_plain_http(name: str) -> None:
-    (denied,) = [statement for statement in policies_of(name) if statement["Effect"] == "Deny"]
+    (denied,) = [statement for statement in policies_of(name) if "aws:SecureTransport" in str(statement)]
     whole = [{"Fn::GetAtt": [name, "Arn"]}, {"Fn::Sub": f"${{{name}.Arn}}/*"}]
     assert (denied["Principal"], denied["Action"]) == ("*", NEEDING_TLS[name])
     assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
@@ -317,6 +317,43 @@ def test_buckets_queues_and_topics_refuse_plain_http(name: str) -> None:
         assert denied["Resource"] == whole, "the bucket and what lies in it"
     else:
         assert denied["Resource"] in ("*", whole[0])
+
+
+DELETERS = {
+    "OriginalsBucket": ("AcceptUploadFunctionRole", "SweepDueImagesFunctionRole"),
+    "OutputsBucket": ("TranscodeImageFunctionRole", "SweepDueImagesFunctionRole"),
+}
+"""The functions that delete from each bucket that is written once."""
+
+
+@pytest.mark.parametrize("name", DELETERS)
+def test_what_was_accepted_and_made_is_written_once_and_deleted_by_few(name: str) -> None:
+    statements = {statement["Sid"]: statement for statement in policies_of(name)}
+    assert {statement["Effect"] for statement in statements.values()} == {"Deny"}
+    every_object = {"Fn::Sub": f"${{{name}.Arn}}/*"}
+    write, delete = statements["RefuseOverwriting"], statements["RefuseDeletionByOthers"]
+    assert (write["Principal"], write["Action"], write["Resource"]) == ("*", "s3:PutObject", every_object)
+    # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
+    assert write["Condition"] == {
+        "Null": {"s3:if-none-match": "true"},
+        "Bool": {"s3:ObjectCreationOperation": "true"},
+    }
+    assert (delete["Principal"], delete["Resource"]) == ("*", every_object)
+    assert delete["Action"] == ["s3:DeleteObject", "s3:DeleteObjectVersion"]
+    named = delete["Condition"]["ArnNotLike"]["aws:PrincipalArn"]
+    assert delete["Condition"].keys() == {"ArnNotLike"}
+    assert named == [
+        *({"Fn::GetAtt": [role, "Arn"]} for role in DELETERS[name]),
+        {"Fn::If": ["HasOperators", {"Ref": "Operators"}, NO_VALUE]},
+    ]
+    prefix = f"${{{name}.Arn}}/"
+    deleting = {
+        role
+        for role, its in ROLES.items()
+        for statement in its["Policies"][0]["PolicyDocument"]["Statement"]
+        if prefix in str(statement["Resource"]) and "Delete" in str(statement["Action"])
+    }
+    assert deleting == set(DELETERS[name]), "who may delete by its role may do so by the bucket's policy, and no other"
 
 
 def test_a_retained_bucket_keeps_its_policy() -> None:
