@@ -64,8 +64,8 @@ bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvip
 bench-delay: setup ## The cost of delays: counted requests at list prices, next to other ways to wait (LONG=1: a million per load)
 	@exec $(DEV)/python -m benchmarks.delay
 
-bench-api: setup ## The latency of POST /images: our own time, the SDK's, the wait for AWS (LONG=1: more requests)
-	@exec $(DEV)/python -m benchmarks.api
+bench-api: setup ## The latency of POST /images: our own time, the SDK's, the wait for AWS (BASE=<commit>: beside an earlier commit's; LONG=1: more requests)
+	@exec $(DEV)/python -m benchmarks.api $(if $(BASE),--base $(BASE))
 
 bench-cold: setup ## Cold starts: each function's initialisation and a cold POST (BASE=<commit>: beside an earlier commit's)
 	@exec $(DEV)/python -m benchmarks.cold $(if $(BASE),--base $(BASE))
@@ -109,7 +109,7 @@ check-rest:
 	@mkdir -p build
 	$(DEV)/python -m checks.expand_template > build/template.expanded.json
 	$(DEV)/python -m checks.expand_template template.yaml PublishedVersions > build/template.snapshots.json
-	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml build/template.expanded.json build/template.snapshots.json
+	$(DEV)/cfn-lint --non-zero-exit-code warning -- template.yaml build/template.expanded.json build/template.snapshots.json edge.yaml
 	@tools/checks/sam_validate.sh
 
 check-init: setup ## Initialise every built function from its own bundle alone; report the time it takes

@@ -1,14 +1,14 @@
 """The latency of POST /images, split into our own time, the SDK's and the wait for AWS.
 
-    python -m benchmarks.api [--requests 500]
+    python -m benchmarks.api [--base COMMIT] [--requests 500]
 
 The handler of submit_image runs warm in a separate process, with the deployed function's environment, against the
 embedded stack. Our own time is what remains without the SDK's calls and without parsing the event, which on AWS the
 runtime client does before the handler begins. Its limit applies to processor time, because the embedded stack uses the
 same machine; the wall-clock time is shown next to it. The wait is the embedded stack's and says nothing about AWS:
 there it is the time that S3, DynamoDB and SQS take in the region. The lanes are paused, so that no worker develops the
-uploads
-meanwhile: on AWS other machines do that. Prints a table and writes build/reports/api.json.
+uploads meanwhile: on AWS other machines do that. With `--base`, an earlier commit's handler is measured in turns with
+this one, and the goal is the ratio of our own processor time. Prints a table and writes build/reports/api.json.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from PIL import Image
 
+from benchmarks.earlier import environment_of, tree_of
 from checks.report import ROOT, Goal, write_report
 from darkroom.domain.tenants import MAX_BURST, MAX_REQUESTS_PER_SECOND, Allowance, Caller, Tier, context_of
 from embedded_aws import environment
@@ -37,6 +40,12 @@ STATE = ROOT / "build" / "bench-api" / "stack"
 EVENT = ROOT / "events" / "submit_image.json"
 
 OWN_P99_LIMIT_MILLISECONDS = 10.0
+MOST_OF_BASE = 1.05
+"""The most of an earlier commit's own processor time that an upload may take: the median over the sizes."""
+
+TURNS = 4
+"""How often the two commits take turns, because a machine's speed varies within minutes."""
+
 WARM = 50
 SIZES = (30_000, 300_000, 1_000_000, 4_000_000)
 """File sizes in bytes: an avatar, a website's picture, a phone's photo, and the largest that fits into a request."""
@@ -89,18 +98,17 @@ def deployed_environment(stack: Stack, function: str) -> dict[str, str]:
         # The paused lane fills up, but must neither refuse uploads nor be checked as one that may have to.
         **configuration["Environment"]["Variables"] | {"ACCESS": "keys", "FAST_CONCURRENCY": "1000"},
         AWS_LAMBDA_FUNCTION_NAME=name,
-        PYTHONPATH=os.environ["PYTHONPATH"],
     )
 
 
-def measured(stack: Stack, size: int, requests: int) -> list[dict[str, Any]]:
-    """Each request's parts, in milliseconds; the lane is empty at first."""
+def measured(stack: Stack, size: int, requests: int, *, tree: Path = ROOT) -> list[dict[str, Any]]:
+    """Each request's parts, in milliseconds, by the handler of that tree; the lane is empty at first."""
     stack.client("sqs").purge_queue(QueueUrl=stack.physical_id("FastQueue"))
     job = {"warm": WARM, "events": events(size, WARM + requests)}
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.api.probe", "submit_image"],
-        cwd=ROOT,
-        env=deployed_environment(stack, "SubmitImageFunction"),
+        [tree / ".darkroom" / "venvs" / "dev" / "bin" / "python", "-m", "benchmarks.api.probe", "submit_image"],
+        cwd=tree,
+        env=deployed_environment(stack, "SubmitImageFunction") | {"PYTHONPATH": environment_of(tree)["PYTHONPATH"]},
         input=json.dumps(job),
         capture_output=True,
         text=True,
@@ -109,6 +117,21 @@ def measured(stack: Stack, size: int, requests: int) -> list[dict[str, Any]]:
     if done.returncode != 0:
         raise RuntimeError(f"the handler did not run:\n{done.stderr[-4000:]}")
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def in_turns(stack: Stack, size: int, requests: int, trees: Mapping[str, Path]) -> dict[str, list[dict[str, Any]]]:
+    """The requests of each tree; several trees take turns."""
+    turns = TURNS if len(trees) > 1 else 1
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in trees}
+    for _ in range(turns):
+        for name, tree in trees.items():
+            found[name] += measured(stack, size, requests // turns, tree=tree)
+    return found
+
+
+def own_work(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Our own processor time for a usual request, in milliseconds."""
+    return quantile([row["own_cpu"] for row in rows], 0.5)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -156,11 +179,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.api", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("--base", metavar="COMMIT", help="an earlier commit to compare with")
     parser.add_argument("--requests", type=int, default=2000 if os.environ.get("LONG") == "1" else 500)
     options = parser.parse_args(arguments)
+    trees = {"now": ROOT} | ({"base": tree_of(options.base)} if options.base else {})
     with serving(STATE) as stack:
         pause_lanes(stack)
-        rows = [summary(size, measured(stack, size, options.requests)) for size in SIZES]
+        found = {size: in_turns(stack, size, options.requests, trees) for size in SIZES}
+    rows = [summary(size, found[size]["now"]) for size in SIZES]
     show(rows)
     refused = sum(count for row in rows for status, count in row["statuses"].items() if status != "202")
     goals = [
@@ -175,6 +201,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ),
         Goal(name="uploads that were not accepted", value=refused, limit=0, at_least=False),
     ]
+    if options.base:
+        ratios = {size: own_work(found[size]["now"]) / own_work(found[size]["base"]) for size in SIZES}
+        told = ", ".join(f"{size:,} bytes {ratio:.3f}" for size, ratio in ratios.items())
+        print(f"our own time, of the earlier commit's: {told}")
+        name = "our own time, of the earlier commit's, median over the sizes"
+        goals.append(Goal(name=name, value=median(ratios.values()), limit=MOST_OF_BASE, at_least=False))
     write_report("api", seed=None, rows=rows, goals=goals)
     return 1 if refused else 0
 

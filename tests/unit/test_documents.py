@@ -160,7 +160,9 @@ def test_the_page_about_privacy_lists_every_store_and_every_field_of_a_row() -> 
 
 def test_the_page_of_the_deployment_lists_every_parameter_of_the_template() -> None:
     page = (DOCS / "deploy.md").read_text()
-    rows = re.findall(r"^\| (`[A-Z]\w+`(?:, `\w+`)*) \|", page.partition("## Parameters")[2], re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`[A-Z]\w+`(?:, `\w+`)*) \|", page.partition("## Parameters")[2].partition("\n## ")[0], re.MULTILINE
+    )
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     of_lanes = {f"{lane.capitalize()}Concurrency" for lane in LANES}
     assert "| `<Lane>Concurrency` |" in page
