@@ -66,6 +66,17 @@ class FakeTenants:
         self.keys[key_id] = replace(current, revoked_at=now if current.revoked_at is None else current.revoked_at)
         return self.keys[key_id]
 
+    def expire_key(self, key_id: str, at: Milliseconds) -> ApiKey | None:
+        current = self.keys.get(key_id)
+        if current is not None and (current.expires_at is None or current.expires_at > at):
+            self.keys[key_id] = replace(current, expires_at=at)
+        return self.keys.get(key_id)
+
+    def note_use(self, key_id: str, day: str) -> None:
+        current = self.keys.get(key_id)
+        if current is not None and (current.last_used_on or "") < day:
+            self.keys[key_id] = replace(current, last_used_on=day)
+
     def remove_key(self, key_id: str) -> None:
         self.keys.pop(key_id, None)
 

@@ -51,6 +51,7 @@ def test_the_sample_events_key_opens_for_its_tenant(aws: Aws, monkeypatch: pytes
             "key_id": STORED.key_id,
             "requests_per_second": 100,
             "burst": 500,
+            "scopes": "*",
         },
     }
 
@@ -125,6 +126,51 @@ def test_what_an_operator_revokes_or_suspends_is_refused_within_a_minute(gateway
         table_of(aws).revoke_key(STORED.key_id, 1)
         clock.shift(61)
         assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 403
+
+
+@pytest.mark.parametrize(
+    ("scopes", "may_read", "may_write"),
+    [
+        (None, True, True),
+        (("images:read",), True, False),
+        (("images:write",), False, True),
+        (("images:read", "images:write"), True, True),
+        (("invented:later",), False, False),
+        ((), False, False),
+    ],
+)
+def test_a_key_may_do_what_it_was_made_for_and_nothing_else(
+    gateway: Gateway, aws: Aws, scopes: tuple[str, ...] | None, may_read: bool, may_write: bool
+) -> None:
+    table_of(aws).remove_key(STORED.key_id)
+    table_of(aws).add_key(replace(STORED, scopes=scopes))
+    unknown = f"/images/{'0' * 26}"
+    for method, path, may in (
+        ("GET", UNKNOWN, may_read),
+        ("GET", "/images", may_read),
+        ("GET", f"{unknown}/variants/thumb", may_read),
+        ("DELETE", unknown, may_write),
+        ("POST", "/images", may_write),
+    ):
+        answer = gateway.request(method, path, headers=BEARER)
+        assert (answer.status != 403) == may, (method, path)
+        if not may:
+            scope = "images:read" if method == "GET" else "images:write"
+            assert answer.body["code"] == "insufficient_scope"
+            assert answer.headers["WWW-Authenticate"] == f'Bearer error="insufficient_scope", scope="{scope}"'
+            assert "RateLimit" not in answer.headers, "it costs no token"
+    assert gateway.request("GET", "/openapi.json").status == 200
+
+
+def test_a_key_that_expires_is_refused_within_a_minute(gateway: Gateway, aws: Aws) -> None:
+    with time_machine.travel("2026-11-21T09:00:00Z", tick=False) as clock:
+        table_of(aws).expire_key(STORED.key_id, 1_795_251_600_000 + 30_000)
+        assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 404
+        clock.shift(61)
+        assert gateway.request("GET", UNKNOWN, headers=BEARER).status == 403
+        assert table_of(aws).key(STORED.key_id) == replace(
+            STORED, expires_at=1_795_251_630_000, last_used_on="2026-11-21"
+        )
 
 
 def test_the_authorizer_is_asked_once_a_minute_and_never_without_a_credential(gateway: Gateway) -> None:

@@ -87,8 +87,11 @@ def app_pattern(rule: str) -> str:
 
 
 def test_every_problem_is_told_with_its_code_type_and_status() -> None:
-    components = described("jwt")["components"]  # no other has `no_tenant`
-    named = {code for route in ROUTES for code in route.problems} | {*EVERYWHERE, *NOWHERE, "no_tenant"}
+    # No other access than tokens has `no_tenant`, and no other than keys `insufficient_scope`.
+    of_tokens, of_keys = (described(access)["components"] for access in ("jwt", "keys"))
+    components = {part: of_tokens[part] | of_keys[part] for part in ("schemas", "examples")}
+    of_credentials = {"no_tenant", "insufficient_scope"}
+    named = {code for route in ROUTES for code in route.problems} | {*EVERYWHERE, *NOWHERE, *of_credentials}
     assert named == PROBLEMS.keys(), "each is some route's"
     for code, kind in PROBLEMS.items():
         schema = components["schemas"]["".join(word.capitalize() for word in code.split("_")) + "Problem"]

@@ -61,6 +61,48 @@ def test_a_key_is_read_as_it_was_added_and_revoked_once(kind: str, label: str | 
 
 
 @BOTH
+def test_a_key_for_some_time_and_some_things_is_read_as_it_was_added(kind: str, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    key = replace(STORED, expires_at=9, scopes=("images:read", "images:write"), last_used_on="2026-11-20")
+    assert tenants.add_key(key) == key == tenants.key(key.key_id)
+
+
+@BOTH
+def test_a_key_expires_at_the_earliest_instant_that_anybody_gave_it(kind: str, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    assert tenants.expire_key(STORED.key_id, 50) is None and tenants.key(STORED.key_id) is None
+    tenants.add_key(STORED)
+    for at, then in ((50, 50), (60, 50), (50, 50), (40, 40)):
+        assert tenants.expire_key(STORED.key_id, at) == replace(STORED, expires_at=then) == tenants.key(STORED.key_id)
+
+
+@BOTH
+def test_the_latest_day_of_a_keys_use_is_kept(kind: str, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    tenants.note_use(STORED.key_id, "2026-11-20")
+    assert tenants.key(STORED.key_id) is None, "what is not there is not made by its use"
+    tenants.add_key(STORED)
+    for day, then in (("2026-11-20", "2026-11-20"), ("2026-11-19", "2026-11-20"), ("2026-11-21", "2026-11-21")):
+        tenants.note_use(STORED.key_id, day)
+        assert tenants.key(STORED.key_id) == replace(STORED, last_used_on=then)
+
+
+@BOTH
+def test_what_is_removed_is_gone_and_nothing_else(kind: str, aws: Aws) -> None:
+    tenants = tenants_of(kind, aws)
+    other = replace(STORED, key_id="00000000")
+    for key in (STORED, other):
+        tenants.add_key(key)
+    tenants.add_tenant(ACME)
+    for _ in range(2):
+        tenants.remove_key(STORED.key_id)
+        tenants.remove_tenant("nobody")
+    assert (tenants.key(STORED.key_id), tenants.key(other.key_id), tenants.tenant("acme")) == (None, other, ACME)
+    tenants.remove_tenant("acme")
+    assert (tenants.tenant("acme"), tenants.key(other.key_id)) == (None, other)
+
+
+@BOTH
 def test_of_a_tenant_only_what_differs_is_changed(kind: str, aws: Aws) -> None:
     tenants = tenants_of(kind, aws)
     assert tenants.change_tenant(ACME, replace(ACME, tier=Tier.FREE)) is None

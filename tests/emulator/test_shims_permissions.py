@@ -180,6 +180,50 @@ def test_a_session_is_known_by_its_role(emulator: EmulatorServer) -> None:
     client(emulator, "s3", lent).delete_object(Bucket=name, Key="one")
 
 
+# item_keys
+
+
+def noting_only(server: EmulatorServer) -> Any:
+    """A client that may update one attribute of some items, and the table."""
+    name = f"table-{uuid4().hex[:8]}"
+    client(server, "dynamodb").create_table(
+        TableName=name,
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    conditions = {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "key#*"},
+        "ForAllValues:StringEquals": {"dynamodb:Attributes": ["id", "last_used_on"]},
+    }
+    lent = role(server, allow("dynamodb:UpdateItem") | {"Condition": conditions})
+
+    def update(item_id: str, attribute: str) -> None:
+        client(server, "dynamodb", lent).update_item(
+            TableName=name,
+            Key={"id": {"S": item_id}},
+            UpdateExpression="SET #a = :v",
+            ConditionExpression="attribute_not_exists(id) OR #a < :v",
+            ExpressionAttributeNames={"#a": attribute},
+            ExpressionAttributeValues={":v": {"S": "2026"}},
+        )
+
+    return update
+
+
+def test_gap_stock_knows_neither_the_item_nor_the_attributes_of_an_update(stock: EmulatorServer) -> None:
+    update = noting_only(stock)
+    update("tenant#1", "tier")
+
+
+def test_an_update_is_judged_by_its_item_and_its_attributes(emulator: EmulatorServer) -> None:
+    update = noting_only(emulator)
+    update("key#1", "last_used_on")
+    for item_id, attribute in (("tenant#1", "last_used_on"), ("key#1", "digest")):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            update(item_id, attribute)
+
+
 # requested_permissions
 
 

@@ -15,5 +15,5 @@ def test_an_image_is_withdrawn(stack: DeployedStack, tmp_path: Path) -> None:
     answer = stack.invoke("delete_image", event, tmp_path)
 
     assert answer["statusCode"] == 204
-    assert stack.row(image_id)["status"] == {"S": "cancelled"}
+    assert stack.row(image_id)["status"] == "cancelled"
     assert "deleted_at" in stack.row(image_id)

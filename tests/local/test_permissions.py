@@ -226,7 +226,7 @@ UNIVERSE = frozenset(evaluated(set().union(*(granted(role) for role in ROLES))))
 NOTHING = "nothing-of-this-name"
 KEYS = {
     "ImagesTable": {"image_id": {"S": NOTHING}},
-    "TenantsTable": {"id": {"S": NOTHING}},
+    "TenantsTable": {"id": {"S": f"key#{NOTHING}"}},
     "IdempotencyTable": {"id": {"S": NOTHING}},
     "ReservationsTable": {"lane": {"S": NOTHING}},
     "TokenBucketsTable": {"tenant_id": {"S": NOTHING}},
@@ -234,6 +234,11 @@ KEYS = {
 }
 NEVER = {"ConditionExpression": "attribute_exists(nothing)"}
 """A condition that no item meets: IAM judges the call, and it changes nothing."""
+
+
+def if_there(table: str) -> dict[str, str]:
+    """The condition of an update of a table of which only some attributes may be named."""
+    return {"ConditionExpression": "attribute_exists(id)"} if table == "TenantsTable" else {}
 
 
 def if_written(bucket: str) -> dict[str, str]:
@@ -255,8 +260,9 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
                 "BatchGetItem": lambda: client(service).batch_get_item(RequestItems={table: {"Keys": [key]}}),
                 "PutItem": lambda: client(service).put_item(TableName=table, Item=key, **NEVER),
                 "UpdateItem": lambda: client(service).update_item(
-                    TableName=table, Key=key, UpdateExpression="SET nothing = :one",
-                    ExpressionAttributeValues={":one": {"S": "1"}}, **NEVER,
+                    TableName=table, Key=key,
+                    UpdateExpression=f"SET {'last_used_on' if logical == 'TenantsTable' else 'nothing'} = :one",
+                    ExpressionAttributeValues={":one": {"S": "1"}}, **(NEVER | if_there(logical)),
                 ),
                 "DeleteItem": lambda: client(service).delete_item(TableName=table, Key=key, **NEVER),
                 "Query": lambda: client(service).query(
@@ -381,6 +387,26 @@ def test_nobody_overwrites_an_original_and_only_few_delete_one(guarded: Guarded)
     for outputs_or_originals in DELETERS:
         with pytest.raises(ClientError, match="explicit deny"):
             intruder.delete_object(Bucket=guarded.physical(outputs_or_originals), Key=key)
+
+
+def test_the_authorizer_notes_the_use_of_keys_and_changes_no_tenant(guarded: Guarded) -> None:
+    dynamodb = guarded.as_role(guarded.physical("AuthorizeRequestFunctionRole"))("dynamodb")
+    for item_id, attribute in (("tenant#acme", "last_used_on"), ("key#00000000", "digest")):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            dynamodb.update_item(
+                TableName=guarded.physical("TenantsTable"),
+                Key={"id": {"S": item_id}},
+                UpdateExpression="SET #attribute = :value",
+                ExpressionAttributeNames={"#attribute": attribute},
+                ExpressionAttributeValues={":value": {"S": "invented"}},
+            )
+    api_key = guarded.stack.record.api_key or ""
+    bearer = {"Authorization": f"Bearer {api_key}"}
+    assert httpx.get(f"{guarded.stack.api_url}/images", headers=bearer, trust_env=False).status_code == 200
+    item = guarded.root("dynamodb").get_item(
+        TableName=guarded.physical("TenantsTable"), Key={"id": {"S": f"key#{api_key.split('_')[1]}"}}
+    )["Item"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", item["last_used_on"]["S"]), "it has noted the use of the stack's own key"
 
 
 @pytest.fixture

@@ -24,20 +24,28 @@ ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
 STORED = ApiKey(key_id=KEY_ID, tenant_id="acme", digest=digest_of(KEY), created_at=1)
 
 
+NOW = 1_795_251_600_000
+TODAY, YESTERDAY = "2026-11-21", "2026-11-20"
+
+
+def ports(tenants: FakeTenants, now: int = NOW) -> Ports:
+    return Ports(tenants=tenants, clock=lambda: now)
+
+
 @pytest.fixture
 def tenants() -> FakeTenants:
     return FakeTenants(tenants={"acme": ACME}, keys={KEY_ID: STORED})
 
 
 def test_a_key_opens_for_its_tenant(tenants: FakeTenants) -> None:
-    assert authorize_request(Ports(tenants=tenants), f"Bearer {KEY}") == Caller(
+    assert authorize_request(ports(tenants), f"Bearer {KEY}") == Caller(
         tenant_id="acme", tier=Tier.PAID, allowance=Tier.PAID.allowance, key_id=KEY_ID
     )
 
 
 def test_what_was_agreed_with_the_tenant_is_handed_on(tenants: FakeTenants) -> None:
     tenants.tenants["acme"] = replace(ACME, tier=Tier.FREE, requests_per_second=3, burst=4)
-    caller = authorize_request(Ports(tenants=tenants), f"Bearer {KEY}")
+    caller = authorize_request(ports(tenants), f"Bearer {KEY}")
     assert isinstance(caller, Caller)
     assert (caller.tier, caller.allowance) == (Tier.FREE, Allowance(requests_per_second=3, burst=4))
 
@@ -48,7 +56,7 @@ def test_what_was_agreed_with_the_tenant_is_handed_on(tenants: FakeTenants) -> N
 )
 def test_what_is_no_key_is_denied_without_a_look_at_the_table(header: str) -> None:
     # And the log contains none of it: it may be part of a secret.
-    assert authorize_request(Ports(tenants=FakeTenants(keys=NotLookedAt())), header) == Denied(reason="malformed")
+    assert authorize_request(ports(FakeTenants(keys=NotLookedAt())), header) == Denied(reason="malformed")
 
 
 class NotLookedAt(dict[str, ApiKey]):
@@ -57,28 +65,28 @@ class NotLookedAt(dict[str, ApiKey]):
 
 
 def test_a_key_that_nobody_has_is_denied() -> None:
-    assert authorize_request(Ports(tenants=FakeTenants()), f"Bearer {KEY}") == Denied(reason="unknown", key_id=KEY_ID)
+    assert authorize_request(ports(FakeTenants()), f"Bearer {KEY}") == Denied(reason="unknown", key_id=KEY_ID)
 
 
 def test_a_key_with_the_id_of_another_one_is_denied(tenants: FakeTenants) -> None:
     forged = key_from_bits(bytes(range(5)) + bytes(20))
     assert key_id_of(forged) == KEY_ID
-    assert authorize_request(Ports(tenants=tenants), f"Bearer {forged}") == Denied(reason="unknown", key_id=KEY_ID)
+    assert authorize_request(ports(tenants), f"Bearer {forged}") == Denied(reason="unknown", key_id=KEY_ID)
 
 
 def test_a_revoked_key_is_denied(tenants: FakeTenants) -> None:
     tenants.revoke_key(KEY_ID, 9)
-    assert authorize_request(Ports(tenants=tenants), f"Bearer {KEY}") == Denied(reason="revoked", key_id=KEY_ID)
+    assert authorize_request(ports(tenants), f"Bearer {KEY}") == Denied(reason="revoked", key_id=KEY_ID)
 
 
 def test_the_keys_of_a_suspended_tenant_are_denied(tenants: FakeTenants) -> None:
     tenants.change_tenant(ACME, replace(ACME, state=TenantState.SUSPENDED))
-    assert authorize_request(Ports(tenants=tenants), f"Bearer {KEY}") == Denied(reason="suspended", key_id=KEY_ID)
+    assert authorize_request(ports(tenants), f"Bearer {KEY}") == Denied(reason="suspended", key_id=KEY_ID)
 
 
 def test_a_key_whose_tenant_is_gone_is_denied(tenants: FakeTenants) -> None:
     del tenants.tenants["acme"]
-    assert authorize_request(Ports(tenants=tenants), f"Bearer {KEY}") == Denied(reason="suspended", key_id=KEY_ID)
+    assert authorize_request(ports(tenants), f"Bearer {KEY}") == Denied(reason="suspended", key_id=KEY_ID)
 
 
 @pytest.mark.parametrize("silent", ["key", "tenant"])
@@ -90,4 +98,56 @@ def test_while_the_table_does_not_answer_nobody_is_let_in_or_told_that_their_key
 
     monkeypatch.setattr(tenants, silent, unavailable)
     with pytest.raises(Retryable):
-        authorize_request(Ports(tenants=tenants), f"Bearer {KEY}")
+        authorize_request(ports(tenants), f"Bearer {KEY}")
+
+
+# ── Scopes, expiry, use ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_key_opens_for_what_it_was_made_for(tenants: FakeTenants) -> None:
+    tenants.keys[KEY_ID] = replace(STORED, scopes=("images:read", "invented:later"))
+    caller = authorize_request(ports(tenants), f"Bearer {KEY}")
+    assert isinstance(caller, Caller)
+    assert caller.scopes == frozenset({"images:read", "invented:later"})
+
+
+@pytest.mark.parametrize(("expires_at", "opens"), [(NOW + 1, True), (NOW, False), (NOW - 1, False)])
+def test_a_key_opens_until_it_expires(tenants: FakeTenants, expires_at: int, opens: bool) -> None:
+    tenants.keys[KEY_ID] = replace(STORED, expires_at=expires_at)
+    answer = authorize_request(ports(tenants), f"Bearer {KEY}")
+    assert isinstance(answer, Caller) if opens else answer == Denied(reason="expired", key_id=KEY_ID)
+
+
+def test_the_day_of_its_use_is_noted_once_a_day(tenants: FakeTenants) -> None:
+    noted: list[tuple[str, str]] = []
+    note_use = tenants.note_use
+
+    def noting(key_id: str, day: str) -> None:
+        noted.append((key_id, day))
+        note_use(key_id, day)
+
+    tenants.note_use = noting  # type: ignore[method-assign]
+    for _ in range(3):
+        authorize_request(ports(tenants), f"Bearer {KEY}")
+    assert noted == [(KEY_ID, TODAY)]
+    assert tenants.keys[KEY_ID].last_used_on == TODAY
+    tenants.keys[KEY_ID] = replace(STORED, last_used_on=YESTERDAY)
+    authorize_request(ports(tenants), f"Bearer {KEY}")
+    assert tenants.keys[KEY_ID].last_used_on == TODAY
+
+
+@pytest.mark.parametrize("change", [{"revoked_at": 1}, {"expires_at": 1}])
+def test_a_key_that_opens_nothing_is_not_noted_as_used(tenants: FakeTenants, change: dict[str, int]) -> None:
+    tenants.keys[KEY_ID] = replace(STORED, **change)  # type: ignore[arg-type]
+    authorize_request(ports(tenants), f"Bearer {KEY}")
+    assert tenants.keys[KEY_ID].last_used_on is None
+
+
+def test_a_use_that_cannot_be_noted_lets_the_request_pass(
+    tenants: FakeTenants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(*_: str) -> None:
+        raise Retryable("changing the tenants: timeout")
+
+    monkeypatch.setattr(tenants, "note_use", unavailable)
+    assert isinstance(authorize_request(ports(tenants), f"Bearer {KEY}"), Caller)

@@ -88,7 +88,11 @@ def test_a_tenant_may_ask_for_what_its_tier_may_unless_something_else_was_agreed
 
 def test_a_caller_comes_through_the_gateway_as_it_was() -> None:
     caller = Caller(tenant_id="acme", tier=Tier.PAID, allowance=Allowance(requests_per_second=5, burst=9), key_id="k")
-    assert caller_from(context_of(caller)) == caller
+    for scopes in (None, frozenset({"images:read", "images:write"}), frozenset[str]()):
+        known = replace(caller, scopes=scopes)
+        assert caller_from(context_of(known)) == known
+    of_before = {name: value for name, value in context_of(caller).items() if name != "scopes"}
+    assert caller_from(of_before) == caller, "what an authorizer without scopes has said, and the gateway still caches"
     with pytest.raises(KeyError):
         caller_from({})
 

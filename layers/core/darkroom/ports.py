@@ -508,6 +508,13 @@ class Tenants(Protocol):
         """Marks the key as revoked at `now`, unless it already was; returns the key as written, or None if there is
         none."""
 
+    def expire_key(self, key_id: str, at: Milliseconds) -> ApiKey | None:
+        """Lets the key expire at that instant, unless it does so earlier; returns the key as written, or None if there
+        is none."""
+
+    def note_use(self, key_id: str, day: str) -> None:
+        """Notes that the key was used on that day, unless it was used later; a key that is not there is no error."""
+
     def remove_key(self, key_id: str) -> None:
         """Removes the key's row; one that is not there is no error."""
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from console.options import JsonOption, option
+from console.options import JsonOption, YesOption, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from darkroom.domain.api_keys import key_id_of
@@ -140,7 +140,7 @@ def change(
 def erase(
     *,
     tenant: TenantArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without this nothing is changed.")] = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
     stack: StackOption = None,
     region: RegionOption = None,

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from console.options import JsonOption
+from console.options import JsonOption, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.tenants.commands import TenantArgument, tenant_named
-from darkroom.domain.api_keys import MAX_LABEL_CHARACTERS, is_key_id, key_id_of
+from console.terminal import display
+from console.terminal.durations import seconds_of
+from darkroom.domain.api_keys import MAX_LABEL_CHARACTERS, Scope, is_key_id, key_id_of
 
 _HELP = """API keys, [bold]dr_<id>_<secret>[/bold]: a tenant calls the API with one.
 
@@ -23,10 +25,15 @@ _EPILOG = """[bold]A key[/bold]
   export DARKROOM_API_KEY=dr_...              [dim]for darkroom upload --url[/dim]
   curl -H "Authorization: Bearer dr_..." ...  [dim]the same with curl[/dim]
 
+[bold]One that can do less[/bold]
+
+  ./darkroom keys create acme --scope images:read --expires 90d
+
 [bold]Replace a key[/bold]
 
-  ./darkroom keys create acme                 [dim]a tenant may have several[/dim]
-  ./darkroom keys revoke ID                   [dim]once the old one is unused[/dim]"""
+  ./darkroom keys rotate ID --overlap 7d      [dim]prints the new key; the old one expires[/dim]
+  ./darkroom keys ls acme                     [dim]when each was used last[/dim]
+  ./darkroom keys revoke ID                   [dim]at once, if it leaked[/dim]"""
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
@@ -52,10 +59,38 @@ def _label(text: str | None) -> str | None:
     return text.strip()
 
 
+def _scopes(names: list[Scope] | None) -> tuple[str, ...] | None:
+    return tuple(sorted(set(names))) if names else None
+
+
+def _lifetime(text: str | None) -> str | None:
+    if seconds_of(_duration(text)) == 0:
+        raise typer.BadParameter("a key opens the API for some time: 90d, say.")
+    return text
+
+
+def _duration(text: str | None) -> str | None:
+    try:
+        seconds_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(display.printable(str(error))) from error
+    return text
+
+
 @app.command()
 def create(
     *,
     tenant: TenantArgument,
+    scope: Annotated[
+        list[Scope] | None,
+        typer.Option(show_default=False, help="What it may be used for; may be repeated. Default: everything."),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        option(
+            "--expires", "D", "How long it opens the API: 90d, say. Default: until it is revoked.", callback=_lifetime
+        ),
+    ] = None,
     label: Annotated[
         str | None,
         typer.Option(metavar="TEXT", show_default=False, help="Where it is used, for `keys ls`.", callback=_label),
@@ -66,7 +101,29 @@ def create(
     """Create a key for a tenant. It is shown only once."""
     from console.tenants import work  # noqa: PLC0415
 
-    work.create_key(reach(stack, region), tenant, label=label)
+    where = reach(stack, region)
+    work.create_key(where, tenant, label=label, scopes=_scopes(scope), lives_seconds=seconds_of(expires))
+
+
+@app.command()
+def rotate(
+    *,
+    key: Annotated[
+        str, typer.Argument(metavar="ID", help="The key's id, as `ls` shows it; or the key.", callback=_key_id)
+    ],
+    overlap: Annotated[
+        str, typer.Option(metavar="D", help="How long the old key still opens the API.", callback=_duration)
+    ] = "7d",
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Replace a key by a new one that may do the same. The old one expires.
+
+    The new key is shown only once.
+    """
+    from console.tenants import work  # noqa: PLC0415
+
+    work.rotate_key(reach(stack, region), key, overlap_seconds=seconds_of(overlap) or 0)
 
 
 @app.command("ls")
@@ -76,14 +133,19 @@ def list_(
         str | None,
         typer.Argument(metavar="[TENANT]", help="Only one tenant.", show_default=False, callback=tenant_named),
     ] = None,
+    revoked: Annotated[bool, typer.Option("--revoked", help="Only those that no longer open the API.")] = False,
     as_json: JsonOption = False,
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """List the keys by their ids, including revoked ones. Secrets are never listed."""
+    """List the keys by their ids: what each may do, its age, and when it was used last.
+
+    Revoked and expired keys are listed too; [bold]--revoked[/bold] lists only those.
+    Secrets are never listed.
+    """
     from console.tenants import work  # noqa: PLC0415
 
-    work.list_keys(reach(stack, region), tenant, as_json=as_json)
+    work.list_keys(reach(stack, region), tenant, only_closed=revoked, as_json=as_json)
 
 
 @app.command()

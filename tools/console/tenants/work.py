@@ -10,7 +10,8 @@ from dataclasses import replace
 from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
-from darkroom.domain.instants import rfc3339
+from darkroom.domain.api_keys import ApiKey, KeyState
+from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
 from darkroom.operations.add_tenant import Ports as AddPorts
 from darkroom.operations.add_tenant import TenantExists, add_tenant
@@ -21,6 +22,8 @@ from darkroom.operations.create_key import create_key as create_key_of
 from darkroom.operations.revoke_key import Ports as RevokePorts
 from darkroom.operations.revoke_key import UnknownKey
 from darkroom.operations.revoke_key import revoke_key as revoke_key_of
+from darkroom.operations.rotate_key import KeyNotActive
+from darkroom.operations.rotate_key import rotate_key as rotate_key_of
 from darkroom.ports import UnreadableRow
 
 
@@ -80,7 +83,8 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
     """`tenants ls`."""
     with stack.explained():
         tenants, keys = _readable(stack.tenants.all_tenants()), _readable(stack.tenants.all_keys())
-    open_keys = Counter(key.tenant_id for key in keys if key.revoked_at is None)
+    now = stack.clock()
+    open_keys = Counter(key.tenant_id for key in keys if key.state(now) is KeyState.ACTIVE)
     out = display.output()
     if as_json:
         display.print_json(
@@ -117,21 +121,51 @@ def list_tenants(stack: Stack, *, as_json: bool) -> None:
     display.table(out, heads, rows, right=frozenset({"requests/s", "burst", "keys"}))
 
 
-def create_key(stack: Stack, tenant_id: str, *, label: str | None) -> None:
+def create_key(
+    stack: Stack, tenant_id: str, *, label: str | None, scopes: tuple[str, ...] | None, lives_seconds: float | None
+) -> None:
     """`keys create`: the key is all that goes to standard output."""
     with stack.explained():
         access = stack.access
         try:
             key, stored = create_key_of(
-                CreatePorts(tenants=stack.tenants, clock=stack.clock, randomness=secrets.token_bytes),
-                tenant_id,
-                label=label,
+                _creating(stack), tenant_id, label=label, scopes=scopes, lives_seconds=lives_seconds
             )
         except UnknownTenant as error:
             raise _no_tenant(stack, tenant_id) from error
+    _show_key(stack, key, stored, access)
+
+
+def rotate_key(stack: Stack, key_id: str, *, overlap_seconds: float) -> None:
+    """`keys rotate`: the new key is all that goes to standard output."""
+    with stack.explained():
+        access = stack.access
+        try:
+            key, stored, old = rotate_key_of(_creating(stack), key_id, overlap_seconds=overlap_seconds)
+        except UnknownKey as error:
+            raise _no_key(stack, key_id) from error
+        except UnknownTenant as error:
+            raise _no_tenant(stack, str(error)) from error
+        except KeyNotActive as error:
+            state = error.key.state(stack.clock())
+            raise ApiError(
+                f"{key_id} is {state}: it opens nothing, so there is nothing to replace. "
+                f"A new key:  ./darkroom keys create {error.key.tenant_id}{stack.options}"
+            ) from error
+    _show_key(stack, key, stored, access)
+    display.line(display.errors(), f"It replaces {key_id}, which opens the API until {rfc3339(old.expires_at)}.")
+
+
+def _creating(stack: Stack) -> CreatePorts:
+    return CreatePorts(tenants=stack.tenants, clock=stack.clock, randomness=secrets.token_bytes)
+
+
+def _show_key(stack: Stack, key: str, stored: ApiKey, access: str) -> None:
     display.line(display.output(), key)
     notes = display.errors()
     display.line(notes, f"The key is shown only this once. In lists and logs it is {stored.key_id}.")
+    if stored.expires_at is not None:
+        display.line(notes, f"It opens the API until {rfc3339(stored.expires_at)}.")
     if access != "keys":
         display.line(
             notes,
@@ -140,12 +174,15 @@ def create_key(stack: Stack, tenant_id: str, *, label: str | None) -> None:
         )
 
 
-def list_keys(stack: Stack, tenant_id: str | None, *, as_json: bool) -> None:
+def list_keys(stack: Stack, tenant_id: str | None, *, only_closed: bool, as_json: bool) -> None:
     """`keys ls`."""
+    now = stack.clock()
     with stack.explained():
         if tenant_id is not None and stack.tenants.tenant(tenant_id) is None:
             raise _no_tenant(stack, tenant_id)
         keys = [key for key in _readable(stack.tenants.all_keys()) if tenant_id in (None, key.tenant_id)]
+    if only_closed:
+        keys = [key for key in keys if key.state(now) is not KeyState.ACTIVE]
     out = display.output()
     if as_json:
         display.print_json(
@@ -154,12 +191,19 @@ def list_keys(stack: Stack, tenant_id: str | None, *, as_json: bool) -> None:
                     "id": key.key_id,
                     "tenant": key.tenant_id,
                     "label": key.label,
+                    "state": key.state(now),
+                    "scopes": None if key.scopes is None else list(key.scopes),
                     "created_at": rfc3339(key.created_at),
+                    "expires_at": rfc3339(key.expires_at),
+                    "last_used_on": key.last_used_on,
                     "revoked_at": rfc3339(key.revoked_at),
                 }
                 for key in keys
             ]
         )
+        return
+    if not keys and only_closed:
+        display.line(out, "No key is revoked or expired.", style="green")
         return
     if not keys:
         display.line(out, f"No keys yet. The first one:  ./darkroom keys create {tenant_id or 'TENANT'}{stack.options}")
@@ -168,13 +212,27 @@ def list_keys(stack: Stack, tenant_id: str | None, *, as_json: bool) -> None:
         (
             key.key_id,
             key.tenant_id,
-            "active" if key.revoked_at is None else f"revoked {_day(key.revoked_at)}",
-            _day(key.created_at),
+            _state(key, now),
+            "everything" if key.scopes is None else " ".join(key.scopes),
+            display.age((now - key.created_at) / 1000),
+            key.last_used_on or "never",
             key.label or "",
         )
         for key in keys
     ]
-    display.table(out, ("key", "tenant", "state", "since", "label"), rows, right=frozenset())
+    heads = ("key", "tenant", "state", "may", "age", "last used", "label")
+    display.table(out, heads, rows, right=frozenset({"age"}))
+
+
+def _state(key: ApiKey, now: Milliseconds) -> str:
+    """Whether the key opens the API, and until or since when."""
+    match key.state(now):
+        case KeyState.REVOKED:
+            return f"revoked {_day(key.revoked_at or 0)}"
+        case KeyState.EXPIRED:
+            return f"expired {_day(key.expires_at or 0)}"
+        case KeyState.ACTIVE:
+            return "active" if key.expires_at is None else f"until {_day(key.expires_at)}"
 
 
 def revoke_key(stack: Stack, key_id: str) -> None:
@@ -183,7 +241,7 @@ def revoke_key(stack: Stack, key_id: str) -> None:
         with stack.explained():
             key = revoke_key_of(RevokePorts(tenants=stack.tenants, clock=stack.clock), key_id)
     except UnknownKey as error:
-        raise ApiError(f"There is no key {key_id} here. To list the keys: ./darkroom keys ls{stack.options}") from error
+        raise _no_key(stack, key_id) from error
     display.line(display.output(), f"{key_id} of {key.tenant_id} was revoked at {rfc3339(key.revoked_at)}. {_IN_FORCE}")
 
 
@@ -203,6 +261,10 @@ def _no_tenant(stack: Stack, tenant_id: str) -> ApiError:
         f"There is no tenant {display.printable(tenant_id)} in {stack.name}. "
         f"To list the tenants: ./darkroom tenants ls{stack.options}"
     )
+
+
+def _no_key(stack: Stack, key_id: str) -> ApiError:
+    return ApiError(f"There is no key {key_id} here. To list the keys: ./darkroom keys ls{stack.options}")
 
 
 def _readable[Row](rows: Sequence[Row | UnreadableRow]) -> list[Row]:

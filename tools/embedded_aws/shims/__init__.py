@@ -23,10 +23,11 @@ SHIMS = (
     "execution_metrics",
     "http_api_metrics",
     "form_fields",
-    "role_credentials",  # these seven matter only when IAM is evaluated
+    "role_credentials",  # these eight matter only when IAM is evaluated
     "secure_transport",
     "conditional_writes",
     "principal_arn",
+    "item_keys",
     "requested_permissions",
     "customer_keys",
     "stack_encryption",

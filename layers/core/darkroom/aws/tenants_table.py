@@ -78,6 +78,26 @@ class TenantsTable:
         )
         return None if item is None else _key_of(item)
 
+    def expire_key(self, key_id: str, at: Milliseconds) -> ApiKey | None:
+        item = self._update(
+            _KEY + key_id,
+            "SET #expires_at = :at",
+            names={"#expires_at": "expires_at"},
+            values={":at": {"N": str(at)}},
+            condition="(attribute_not_exists(#expires_at) OR #expires_at > :at)",
+        )
+        # It expires earlier by itself, or there is none.
+        return self.key(key_id) if item is None else _key_of(item)
+
+    def note_use(self, key_id: str, day: str) -> None:
+        self._update(
+            _KEY + key_id,
+            "SET #last_used_on = :day",
+            names={"#last_used_on": "last_used_on"},
+            values={":day": {"S": day}},
+            condition="(attribute_not_exists(#last_used_on) OR #last_used_on < :day)",
+        )
+
     def remove_key(self, key_id: str) -> None:
         self._remove(_KEY + key_id)
 
@@ -121,8 +141,11 @@ class TenantsTable:
             return existing
         return {"id": {"S": item_id}, **item}
 
-    def _update(self, item_id: str, expression: str, *, names: dict[str, str], values: Item) -> Item | None:
-        """Returns the item after the update, or None if there is none. Repeating it changes nothing."""
+    def _update(
+        self, item_id: str, expression: str, *, names: dict[str, str], values: Item, condition: str = ""
+    ) -> Item | None:
+        """Returns the item after the update, or None if there is none or it does not meet the condition. Repeating it
+        changes nothing."""
         with_values: Any = {"ExpressionAttributeValues": values} if values else {}
         try:
             with retryable("changing the tenants"):
@@ -130,7 +153,7 @@ class TenantsTable:
                     TableName=self._table_name,
                     Key={"id": {"S": item_id}},
                     UpdateExpression=expression,
-                    ConditionExpression="attribute_exists(id)",
+                    ConditionExpression=" AND ".join(filter(None, ("attribute_exists(id)", condition))),
                     ExpressionAttributeNames=names,
                     ReturnValues="ALL_NEW",
                     **with_values,
@@ -159,7 +182,8 @@ def _tenant_of(item: Item) -> Tenant:
 
 def _key_of(item: Item) -> ApiKey:
     with _one_row(item):
-        return ApiKey(**_plain(item, ApiKey))
+        plain = _plain(item, ApiKey)
+        return ApiKey(**plain | ({"scopes": tuple(plain["scopes"])} if "scopes" in plain else {}))
 
 
 @contextmanager

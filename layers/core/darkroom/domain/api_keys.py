@@ -7,6 +7,7 @@ import hmac
 import re
 import zlib
 from dataclasses import dataclass
+from enum import StrEnum
 
 from darkroom.domain.base32 import DIGIT, digits_of
 from darkroom.domain.instants import Milliseconds
@@ -32,10 +33,27 @@ _NO_DIGEST = "0" * 64
 MAX_LABEL_CHARACTERS = 100
 
 
+class Scope(StrEnum):
+    """What a key can be made for."""
+
+    IMAGES_READ = "images:read"
+    IMAGES_WRITE = "images:write"
+
+
+class KeyState(StrEnum):
+    """Whether a key opens the API."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ApiKey:
-    """A key as it is stored: `digest` recognises it, and nothing here reveals it. `label` is its owner's name for it; a
-    key with `revoked_at` no longer opens anything."""
+    """A key as it is stored: `digest` recognises it, and nothing here reveals it. `label` is its owner's name for it. A
+    key with `revoked_at`, or whose `expires_at` has passed, no longer opens anything. `scopes` is what it may be used
+    for, None for everything, what later versions add included; those that this version does not know allow nothing
+    here. `last_used_on` is the day (UTC) of its latest request, as in 2026-11-23."""
 
     key_id: str
     tenant_id: str
@@ -43,6 +61,16 @@ class ApiKey:
     created_at: Milliseconds
     label: str | None = None
     revoked_at: Milliseconds | None = None
+    expires_at: Milliseconds | None = None
+    scopes: tuple[str, ...] | None = None
+    last_used_on: str | None = None
+
+    def state(self, now: Milliseconds) -> KeyState:
+        """Whether it opens the API at that instant."""
+        if self.revoked_at is not None:
+            return KeyState.REVOKED
+        expired = self.expires_at is not None and self.expires_at <= now
+        return KeyState.EXPIRED if expired else KeyState.ACTIVE
 
 
 def key_from_bits(random_bits: bytes) -> str:

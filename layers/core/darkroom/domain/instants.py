@@ -24,6 +24,11 @@ def rfc3339(instant: Milliseconds | None) -> str | None:
     return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def day_of(instant: Milliseconds) -> str:
+    """The day of an instant in UTC, as in 2026-11-23."""
+    return rfc3339(instant)[:10]
+
+
 def timestamp(instant: Milliseconds) -> str:
     """An instant in RFC 3339 for a state machine's Wait state. That truncates milliseconds, so it must be a whole
     second: raises ValueError for any other."""

@@ -100,14 +100,19 @@ class Tenant:
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who sent a request, by its credential alone; `key_id` names the API key, if it was one. `allowance` is None if no
-    credential tells tenants apart: then there is nobody to be fair to."""
+    """Who sent a request, by its credential alone; `key_id` names the API key, if it was one, and `scopes` is what that
+    key may be used for, None for everything. `allowance` is None if no credential tells tenants apart: then there is
+    nobody to be fair to."""
 
     tenant_id: str
     tier: Tier
     allowance: Allowance | None
     key_id: str | None = None
+    scopes: frozenset[str] | None = None
 
+
+EVERY_SCOPE = "*"
+"""How the authorizer passes on that a key may be used for everything."""
 
 NOBODY_IN_PARTICULAR = Caller(tenant_id=DEFAULT_TENANT, tier=Tier.FREE, allowance=None)
 """The caller whose credential names no tenant."""
@@ -124,14 +129,18 @@ def context_of(caller: Caller) -> dict[str, Any]:
         "key_id": caller.key_id,
         "requests_per_second": caller.allowance.requests_per_second,
         "burst": caller.allowance.burst,
+        "scopes": EVERY_SCOPE if caller.scopes is None else " ".join(sorted(caller.scopes)),
     }
 
 
 def caller_from(context: Mapping[str, Any]) -> Caller:
     """The caller that `context_of` wrote. Raises KeyError and ValueError for anything else: a bug."""
+    # For a minute after an update, the gateway still passes on what an authorizer without scopes has said.
+    scopes = context.get("scopes", EVERY_SCOPE)
     return Caller(
         tenant_id=context["tenant_id"],
         tier=tier_named(context["tier"]),
         allowance=Allowance(requests_per_second=int(context["requests_per_second"]), burst=int(context["burst"])),
         key_id=context["key_id"],
+        scopes=None if scopes == EVERY_SCOPE else frozenset(scopes.split()),
     )

@@ -116,7 +116,7 @@ def handles[Handler: Callable[..., Response[str]]](
     """Registers the decorated function for the route; a rate-limited route gets a protection in front.
 
     Refuses query parameters that the route does not have: a misspelt one would otherwise be ignored, and a photo that
-    was meant to wait would be developed at once.
+    was meant to wait would be developed at once. Refuses keys that were not made for it, which costs no token.
     """
     if route.is_rate_limited != (protection is not None):
         raise ValueError(f"{route.name}: a route that is rate-limited needs a protection, and no other has one")
@@ -133,6 +133,20 @@ def handles[Handler: Callable[..., Response[str]]](
             f"This route knows only these parameters: {known}." if known else "This route takes no parameters.",
         )
 
-    middlewares: list[Callable[..., Response[str]]] = [refuse_unknown_parameters, *([protection] if protection else [])]
+    def require_scope(app: Router, next_middleware: NextMiddleware) -> Response[str]:
+        scopes = caller_of(app).scopes
+        if scopes is None or route.scope in scopes:
+            return next_middleware(app)
+        raise Problem(
+            "insufficient_scope",
+            f"This key has no scope {route.scope}. Ask the operator for one that has it.",
+            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{route.scope}"'},
+        )
+
+    middlewares: list[Callable[..., Response[str]]] = [
+        refuse_unknown_parameters,
+        *([] if route.is_open else [require_scope]),
+        *([protection] if protection else []),
+    ]
     register: Callable[[Handler], Handler] = app.route(rule=route.rule, method=route.method, middlewares=middlewares)
     return register

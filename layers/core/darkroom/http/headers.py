@@ -63,6 +63,13 @@ REPLAYED = Header(
     always=False,
 )
 
+WWW_AUTHENTICATE = Header(
+    "WWW-Authenticate",
+    Annotated[str, Field(pattern='^Bearer error="insufficient_scope", scope="[a-z:]+"$')],
+    "Which scope the key lacks (RFC 6750, section 3.1).",
+    'Bearer error="insufficient_scope", scope="images:write"',
+)
+
 ALLOWANCE_HEADERS = (
     Header(
         "RateLimit-Policy",

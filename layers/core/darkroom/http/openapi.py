@@ -63,7 +63,12 @@ _REFUSED_BY_GATEWAY: dict[Access, tuple[HTTPStatus, ...]] = {
 }
 """How API Gateway answers a request without a valid credential."""
 
-_REFUSED_BY_US: dict[Access, tuple[str, ...]] = {"anonymous": (), "keys": (), "jwt": ("no_tenant",), "iam": ()}
+_REFUSED_BY_US: dict[Access, tuple[str, ...]] = {
+    "anonymous": (),
+    "keys": ("insufficient_scope",),
+    "jwt": ("no_tenant",),
+    "iam": (),
+}
 """The problems of a credential that the gateway lets through."""
 
 _FAILED_BY_GATEWAY = (

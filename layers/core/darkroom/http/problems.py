@@ -9,7 +9,14 @@ from typing import Annotated, NotRequired, TypedDict
 
 from pydantic import Field
 
-from darkroom.http.headers import ACCEPT, ALLOW, RETRY_AFTER, RETRY_AFTER_WHILE_UNFINISHED, Header
+from darkroom.http.headers import (
+    ACCEPT,
+    ALLOW,
+    RETRY_AFTER,
+    RETRY_AFTER_WHILE_UNFINISHED,
+    WWW_AUTHENTICATE,
+    Header,
+)
 
 
 class FieldErrorDocument(TypedDict):
@@ -144,6 +151,13 @@ _TABLE = (
         status=HTTPStatus.FORBIDDEN,
         title="The token names no tenant",
         example="The token's claim 'sub' names no tenant: a tenant is 1 to 128 letters, digits and . _ : | @ -.",
+    ),
+    ProblemType(
+        code="insufficient_scope",
+        status=HTTPStatus.FORBIDDEN,
+        title="The key may not do this",
+        example="This key has no scope images:write. Ask the operator for one that has it.",
+        headers=(WWW_AUTHENTICATE,),
     ),
     ProblemType(
         code="unknown_image",

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from pydantic import ConfigDict, Field
 
 from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE
+from darkroom.domain.api_keys import Scope
 from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
@@ -98,6 +99,11 @@ class Route:
     def headers(self) -> tuple[Header, ...]:
         """The headers that any of its answers may have, including errors."""
         return ALLOWANCE_HEADERS if self.is_rate_limited else ()
+
+    @property
+    def scope(self) -> Scope:
+        """What a key must have been made for to send it."""
+        return Scope.IMAGES_READ if self.method == "GET" else Scope.IMAGES_WRITE
 
     @property
     def query(self) -> frozenset[str]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from darkroom.domain.api_keys import bearer_token, key_id_of, opens
+from darkroom.domain.api_keys import ApiKey, KeyState, bearer_token, key_id_of, opens
+from darkroom.domain.errors import Retryable
+from darkroom.domain.instants import Milliseconds, day_of
 from darkroom.domain.tenants import Caller, TenantState
-from darkroom.ports import Tenants
+from darkroom.ports import Clock, Tenants
 
 
 @dataclass(frozen=True, kw_only=True)
 class Denied:
     """The credential opens nothing. `reason` and `key_id` are for the log; a client is not told which it was."""
 
-    reason: Literal["malformed", "unknown", "revoked", "suspended"]
+    reason: Literal["malformed", "unknown", "revoked", "expired", "suspended"]
     key_id: str | None = None
 
 
@@ -23,6 +26,7 @@ class Ports:
     """What the decision on a credential needs."""
 
     tenants: Tenants
+    clock: Clock
 
 
 def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
@@ -37,9 +41,28 @@ def authorize_request(ports: Ports, authorization: str) -> Caller | Denied:
     stored = ports.tenants.key(key_id)
     if not opens(key, stored) or stored is None:
         return Denied(reason="unknown", key_id=key_id)
-    if stored.revoked_at is not None:
-        return Denied(reason="revoked", key_id=key_id)
+    now = ports.clock()
+    match stored.state(now):
+        case KeyState.REVOKED:
+            return Denied(reason="revoked", key_id=key_id)
+        case KeyState.EXPIRED:
+            return Denied(reason="expired", key_id=key_id)
     tenant = ports.tenants.tenant(stored.tenant_id)
     if tenant is None or tenant.state is not TenantState.ACTIVE:
         return Denied(reason="suspended", key_id=key_id)
-    return Caller(tenant_id=tenant.tenant_id, tier=tenant.tier, allowance=tenant.allowance, key_id=key_id)
+    _note_use(ports, stored, now)
+    return Caller(
+        tenant_id=tenant.tenant_id,
+        tier=tenant.tier,
+        allowance=tenant.allowance,
+        key_id=key_id,
+        scopes=None if stored.scopes is None else frozenset(stored.scopes),
+    )
+
+
+def _note_use(ports: Ports, key: ApiKey, now: Milliseconds) -> None:
+    """Notes the day of the key's use: one write per key and day. Whether it succeeds decides nothing."""
+    today = day_of(now)
+    if key.last_used_on != today:
+        with suppress(Retryable):
+            ports.tenants.note_use(key.key_id, today)

@@ -21,8 +21,16 @@ class Ports:
     randomness: Randomness
 
 
-def create_key(ports: Ports, tenant_id: str, *, label: str | None) -> tuple[str, ApiKey]:
-    """A new key of the tenant, in full and as it is stored.
+def create_key(
+    ports: Ports,
+    tenant_id: str,
+    *,
+    label: str | None,
+    scopes: tuple[str, ...] | None = None,
+    lives_seconds: float | None = None,
+) -> tuple[str, ApiKey]:
+    """A new key of the tenant, in full and as it is stored: for these scopes (None: everything), and for so long (None:
+    until it is revoked).
 
     Raises UnknownTenant, and Retryable if the table cannot answer: a key that was stored all the same is known to
     nobody.
@@ -30,13 +38,15 @@ def create_key(ports: Ports, tenant_id: str, *, label: str | None) -> tuple[str,
     if ports.tenants.tenant(tenant_id) is None:
         raise UnknownTenant(tenant_id)
     for _ in range(_TRIES):
-        key = key_from_bits(ports.randomness(RANDOM_BYTES))
+        key, now = key_from_bits(ports.randomness(RANDOM_BYTES)), ports.clock()
         stored = ApiKey(
             key_id=key_id_of(key) or "",
             tenant_id=tenant_id,
             digest=digest_of(key),
-            created_at=ports.clock(),
+            created_at=now,
             label=label,
+            expires_at=None if lives_seconds is None else now + round(lives_seconds * 1000),
+            scopes=scopes,
         )
         if ports.tenants.add_key(stored) == stored:
             return key, stored

@@ -48,7 +48,7 @@ class Held:
 
     def refuses(self, allowance: Allowance, now: Milliseconds, cost: int) -> bool:
         """Whether the bucket is known to have too little: then it is not asked, so that refusing costs no write."""
-        return allowance == self.allowance and self.stood > latest_tat(allowance, now * 1000, cost, cost)
+        return self.stood > latest_tat(allowance, now * 1000, cost, cost)
 
     def wanted(self, now: Milliseconds, cost: int) -> int:
         """How many tokens this process will probably use while it may hold them: as many as in the time before."""

@@ -73,6 +73,11 @@ def test_a_tenant_that_is_there_is_not_added_again(run: Run, stack: FakeStack) -
         ("tenants", "change", "acme", "--burst", "5", "--usual-limits"),
         ("keys", "create", "acme", "--label", ""),
         ("keys", "create", "acme", "--label", "x" * 101),
+        ("keys", "create", "acme", "--expires", "soon"),
+        ("keys", "create", "acme", "--expires", "0d"),
+        ("keys", "create", "acme", "--scope", "everything"),
+        ("keys", "rotate", "00000000", "--overlap", "a while"),
+        ("keys", "rotate", "no-id"),
         ("keys", "revoke", "no-id"),
         ("keys", "revoke", "dr_000g40r4_0m30e209185gr38e1w8124gk2gahc5rr2qq9bf"),
     ],
@@ -135,8 +140,8 @@ def test_keys_and_tenants_are_listed_without_a_secret(run: Run, stack: FakeStack
     ]
     shown = run("keys", "ls").stdout
     assert [line.split() for line in shown.splitlines()[1:]] == [
-        [key_id_of(key), "acme", "active", "2026-11-21", "ci"],
-        [key_id_of(old), "acme", "revoked", "2026-11-21", "2026-11-21"],
+        [key_id_of(key), "acme", "active", "everything", "4", "s", "never", "ci"],
+        [key_id_of(old), "acme", "revoked", "2026-11-21", "everything", "3", "s", "never"],
     ]
     told = run("keys", "ls", "--json").stdout + run("tenants", "ls", "--json").stdout + shown
     assert key[12:] not in told and "digest" not in told
@@ -170,6 +175,63 @@ def test_a_row_that_cannot_be_read_is_complained_about_and_hides_no_other(run: R
     assert (listed.exit_code, "acme" in listed.stdout) == (0, True)
     assert "the row of next cannot be read" in listed.stderr and "the row of 00000009 cannot" in listed.stderr
     assert "acme" in run("keys", "ls").stdout
+
+
+# ── What keys may do, and for how long ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_key_can_be_made_for_some_things_and_some_time(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme")
+    made = run("keys", "create", "acme", "--scope", "images:read", "--expires", "90d")
+    stored = stack.tenants.keys[key_id_of(made.stdout.strip()) or ""]
+    assert stored.scopes == ("images:read",)
+    assert stored.expires_at == stored.created_at + 90 * 86_400_000
+    assert "It opens the API until 2027-02-19" in made.stderr
+    assert run("keys", "create", "acme", "--scope", "images:write", "--scope", "images:read").exit_code == 0
+    assert [key.scopes for key in stack.tenants.keys.values()][1] == ("images:read", "images:write")
+
+
+def test_a_key_is_replaced_with_one_command_and_both_work_for_a_while(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme")
+    old = run("keys", "create", "acme", "--label", "ci").stdout.strip()
+    rotated = run("keys", "rotate", old, "--overlap", "2d")
+    assert rotated.exit_code == 0
+    new = rotated.stdout.strip()
+    assert opens(new, stack.tenants.keys[key_id_of(new) or ""])
+    assert f"It replaces {key_id_of(old)}, which opens the API until 2026-11-23" in rotated.stderr
+    shown = run("keys", "ls").stdout
+    assert "until 2026-11-23" in shown and shown.count(" ci") == 2
+    assert not any(secret in shown + rotated.stderr for secret in (old, new))
+
+
+def test_a_key_that_opens_nothing_is_not_replaced(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme")
+    key_id = key_id_of(run("keys", "create", "acme").stdout.strip()) or ""
+    run("keys", "revoke", key_id)
+    refused = run("keys", "rotate", key_id)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f"{key_id} is revoked: it opens nothing" in refused.stderr
+    assert "There is no key 00000000" in run("keys", "rotate", "00000000").stderr
+
+
+def test_the_list_says_what_each_key_may_do_its_age_and_its_last_use(run: Run, stack: FakeStack) -> None:
+    run("tenants", "add", "acme")
+    ids = [key_id_of(run("keys", "create", "acme", *more).stdout.strip()) or "" for more in (
+        (), ("--scope", "images:read"), ("--expires", "1d"), ()
+    )]  # fmt: skip
+    run("keys", "revoke", ids[3])
+    stack.tenants.note_use(ids[0], "2026-11-22")
+    stack.now += 2 * 86_400_000
+    lines = {line.split()[0]: line for line in run("keys", "ls").stdout.splitlines()}
+    assert lines["key"].split() == ["key", "tenant", "state", "may", "age", "last", "used", "label"]
+    assert "everything" in lines[ids[0]] and "2026-11-22" in lines[ids[0]] and "2 d" in lines[ids[0]]
+    assert "images:read" in lines[ids[1]] and "never" in lines[ids[1]]
+    assert "expired 2026-11-22" in lines[ids[2]]
+    closed = run("keys", "ls", "--revoked").stdout
+    assert [key_id in closed for key_id in ids] == [False, False, True, True]
+    told = {one["id"]: one for one in json.loads(run("keys", "ls", "--json").stdout)}
+    assert [told[key_id]["state"] for key_id in ids] == ["active", "active", "expired", "revoked"]
+    assert (told[ids[0]]["last_used_on"], told[ids[1]]["scopes"]) == ("2026-11-22", ["images:read"])
 
 
 # ── Erasing one ──────────────────────────────────────────────────────────────────────────────────────────────────────

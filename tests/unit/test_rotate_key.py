@@ -1,0 +1,82 @@
+"""Replacing a key while both work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from darkroom.domain.api_keys import KeyState, key_id_of, opens
+from darkroom.domain.errors import Retryable
+from darkroom.domain.tenants import Tenant, Tier
+from darkroom.operations.create_key import Ports, create_key
+from darkroom.operations.revoke_key import UnknownKey
+from darkroom.operations.rotate_key import KeyNotActive, rotate_key
+from proof.fakes.tenants import FakeTenants
+
+NOW = 1_795_251_600_000
+DAY = 24 * 3600
+
+
+class Office:
+    """What an operator works with: tenants, a clock, and numbers that are never the same."""
+
+    def __init__(self) -> None:
+        self.tenants = FakeTenants(tenants={"acme": Tenant(tenant_id="acme", tier=Tier.FREE, created_at=1)})
+        self.now, self.made = NOW, 0
+        self.ports = Ports(tenants=self.tenants, clock=lambda: self.now, randomness=self.randomness)
+
+    def randomness(self, size: int) -> bytes:
+        self.made += 1
+        return bytes([self.made]) * size
+
+
+def test_the_new_key_may_do_the_same_and_the_old_one_ends_after_the_overlap() -> None:
+    office = Office()
+    _, old = create_key(office.ports, "acme", label="ci", scopes=("images:read",))
+    office.now += 30 * DAY * 1000
+    key, new, ending = rotate_key(office.ports, old.key_id, overlap_seconds=7 * DAY)
+    assert opens(key, office.tenants.keys[new.key_id]) and key_id_of(key) == new.key_id != old.key_id
+    assert (new.tenant_id, new.label, new.scopes, new.expires_at) == ("acme", "ci", ("images:read",), None)
+    assert ending.expires_at == office.now + 7 * DAY * 1000
+    both = [office.tenants.keys[one.key_id] for one in (old, new)]
+    assert {one.state(office.now) for one in both} == {KeyState.ACTIVE}
+    assert [one.state(office.now + 7 * DAY * 1000) for one in both] == [KeyState.EXPIRED, KeyState.ACTIVE]
+
+
+def test_a_key_that_expires_earlier_keeps_its_end_and_is_followed_by_one_that_lives_as_long() -> None:
+    office = Office()
+    _, old = create_key(office.ports, "acme", label=None, lives_seconds=90 * DAY)
+    office.now += 89 * DAY * 1000
+    _, new, ending = rotate_key(office.ports, old.key_id, overlap_seconds=7 * DAY)
+    assert ending.expires_at == NOW + 90 * DAY * 1000
+    assert new.expires_at == office.now + 90 * DAY * 1000
+
+
+@pytest.mark.parametrize("change", [{"revoked_at": NOW}, {"expires_at": NOW}])
+def test_a_key_that_opens_nothing_is_not_replaced(change: dict[str, int]) -> None:
+    office = Office()
+    _, old = create_key(office.ports, "acme", label=None)
+    office.tenants.keys[old.key_id] = replace(old, **change)  # type: ignore[arg-type]
+    with pytest.raises(KeyNotActive):
+        rotate_key(office.ports, old.key_id, overlap_seconds=DAY)
+    assert len(office.tenants.keys) == 1
+
+
+@pytest.mark.parametrize("key_id", ["00000000", "no id"])
+def test_a_key_that_is_not_there_is_not_replaced(key_id: str) -> None:
+    with pytest.raises(UnknownKey):
+        rotate_key(Office().ports, key_id, overlap_seconds=DAY)
+
+
+def test_a_rotation_that_ends_half_way_leaves_the_old_key_as_it_was() -> None:
+    office = Office()
+    _, old = create_key(office.ports, "acme", label=None)
+
+    def unavailable(*_: object) -> None:
+        raise Retryable("changing the tenants: timeout")
+
+    office.tenants.expire_key = unavailable  # type: ignore[method-assign, assignment]
+    with pytest.raises(Retryable):
+        rotate_key(office.ports, old.key_id, overlap_seconds=DAY)
+    assert office.tenants.keys[old.key_id] == old
