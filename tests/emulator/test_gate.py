@@ -63,7 +63,7 @@ class Asked:
         headers = dict(self.headers)
         if self.host is not None:
             headers["Host"] = self.host.format(port=urlsplit(url).port)
-        with httpx.Client(trust_env=False, timeout=5) as client:
+        with httpx.Client(trust_env=False, timeout=60) as client:
             answer = client.request(self.method, f"{url}{self.path}", content=self.body, headers=headers)
         return answer.status_code, answer.content
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from embedded_aws import stack
 from embedded_aws.failures import CommandFailed
+from embedded_aws.paths import State
 from embedded_aws.processes import Child, Interrupted, Interrupts, run
 from tests.local.local_stack import REPOSITORY, LocalStack, wait_until
 
@@ -61,11 +63,44 @@ def test_a_kill_of_the_supervisor_or_of_the_guardian_ends_the_command(here: Loca
         wait_until((here.state / "started").exists, "the command runs")
         guardian = next(process for process, command in here.processes().items() if "guardian.py" in command)
         os.kill(supervisor.pid if victim == "supervisor" else guardian, signal.SIGKILL)
-        wait_until(lambda: "sleep 600 " not in here.processes().values(), "the command is gone", seconds=10)
+        wait_until(lambda: "sleep 600 " not in here.processes().values(), "the command is gone", seconds=60)
     finally:
         supervisor.kill()
         supervisor.wait()
-    wait_until(lambda: not here.processes(), "everything is gone", seconds=10)
+    wait_until(lambda: not here.processes(), "everything is gone", seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("on_sigterm", "seconds", "exit_status"),
+    [
+        pytest.param("time.sleep(1), Path('clean').touch(), sys.exit(0)", 60, 0, id="one that cleans up is waited for"),
+        pytest.param("None", 0.5, -signal.SIGKILL, id="one that hangs is killed"),
+    ],
+)
+def test_down_stops_whoever_holds_the_lock(
+    here: LocalStack, monkeypatch: pytest.MonkeyPatch, on_sigterm: str, seconds: float, exit_status: int
+) -> None:
+    program = (
+        "import signal, sys, time; from pathlib import Path; from embedded_aws import stack\n"
+        "from embedded_aws.paths import State\n"
+        f"signal.signal(signal.SIGTERM, lambda *_: ({on_sigterm},))\n"
+        f"with stack.held(State(folder=Path({str(here.state)!r}))):\n"
+        "    Path('held').touch()\n"
+        "    while True: time.sleep(0.1)"
+    )
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=here.state, env={**environment(), "PYTHONPATH": str(REPOSITORY / "tools")}
+    )
+    try:
+        wait_until((here.state / "held").exists, "the lock is held")
+        monkeypatch.setattr(stack, "_STOP_SECONDS", seconds)
+        assert stack.stop(State(folder=here.state))
+        assert supervisor.wait(60) == exit_status
+        assert (here.state / "clean").exists() == (exit_status == 0)
+        assert not stack.stop(State(folder=here.state))
+    finally:
+        supervisor.kill()
+        supervisor.wait()
 
 
 def test_a_failed_command_is_reported_with_its_log(here: LocalStack) -> None:

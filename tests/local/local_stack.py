@@ -25,7 +25,7 @@ DOWNLOADS = REPOSITORY / ".darkroom" / "build" / "tests"
 LENDERS = (DOWNLOADS, REPOSITORY / ".darkroom")
 """The state folders whose downloaded packages a stack of the tests may reuse."""
 START_SECONDS = 300
-STOP_SECONDS = 10
+STOP_SECONDS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class LocalStack(stacks.running.LocalStack):
                 raise RuntimeError(f"The local stack did not start:\n{self.terminal.read_text()}")
             yield self
         finally:
-            interrupt(process, within_seconds=60)
+            interrupt(process)
 
     def processes(self) -> dict[int, str]:
         """The command of every living process whose variables, command or folder name this stack's state."""
@@ -162,12 +162,12 @@ def copy_of_the_checkout(folder: Path) -> Path:
     return folder
 
 
-def interrupt(process: subprocess.Popen[bytes], *, within_seconds: float = STOP_SECONDS) -> int:
+def interrupt(process: subprocess.Popen[bytes]) -> int:
     """Interrupt the whole group, as a terminal does for Ctrl-C, and return the exit status."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
     try:
-        return process.wait(within_seconds)
+        return process.wait(STOP_SECONDS)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -146,7 +146,8 @@ def test_what_a_failed_build_said_is_shown_and_nothing_is_left(another_stack: Lo
 
 def test_down_stops_a_serving_stack_from_another_terminal_and_that_is_no_failure(serving: Serving) -> None:
     ports = serving.stack.ready_ports()
-    assert serving.stack.darkroom("local", "down").returncode == 0
+    down = serving.stack.darkroom("local", "down")
+    assert (down.returncode, down.stdout) == (0, "Stopped.\n")
     assert serving.process.wait(STOP_SECONDS) == 0
     assert_nothing_is_left(serving.stack, ports)
     assert "No local stack is running" in serving.stack.darkroom("local", "down").stdout

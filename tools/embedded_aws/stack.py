@@ -16,7 +16,8 @@ from stacks.record import AnotherVersion, StackRecord, read_record
 
 STACK_NAME = PROFILE
 _LOCK_SECONDS = 1.0
-_STOP_SECONDS = 12.0
+# How long a stack may take to remove its files, some ten thousand: a second on an idle machine, a dozen on a busy one.
+_STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
 
@@ -82,7 +83,7 @@ def running(state: State) -> StackRecord:
 
 
 def stop(state: State) -> bool:
-    """Stop the stack, by force if necessary; False if none was running."""
+    """Stop the stack and wait until it has cleaned up, or kill it after a minute; False if none was running."""
     process = supervisor(state)
     if process is None:
         return False
