@@ -77,7 +77,7 @@ def refused(functions: Functions) -> str:
 
 
 def announced(functions: Functions) -> str:
-    """Its bytes have come, and nobody was told of it."""
+    """Its bytes have come, and no notification of it."""
     order = {"bytes": len(PHOTO), "sha256": hashlib.sha256(PHOTO).hexdigest(), "recipe": json.loads(RECIPE)}
     event = http_event("POST", "/uploads", body=json.dumps(order).encode())
     image_id = str(document(call(functions.begin_upload, event))["id"])

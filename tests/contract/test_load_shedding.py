@@ -264,7 +264,7 @@ def test_the_next_step_sheds_tenants_who_pay_less_and_somebody_is_told(
     fill(aws, "slow", 70)
     assert problem_of(post(submit_image)) == (429, "overloaded")
     assert post(submit_image, tier=Tier.PLUS)["statusCode"] == 202
-    assert shed not in set(emitted(capsys.readouterr().out)), "nobody is told of free tenants"
+    assert shed not in set(emitted(capsys.readouterr().out)), "free tenants raise no alarm"
     fill(aws, "slow", 10)
     submit_image.ports.load_shedder._views.clear()
     assert problem_of(post(submit_image, tier=Tier.PLUS)) == (429, "overloaded")

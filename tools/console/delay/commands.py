@@ -165,11 +165,12 @@ def reschedule(
         return
     from console.delay import work  # noqa: PLC0415
     from console.delay.choice import Choice, days_of  # noqa: PLC0415
+    from console.terminal.many import IMAGES_PER_SECOND  # noqa: PLC0415
 
     if by is None:
         raise typer.BadParameter("by how many days?", param_hint="--by")
     days, choice = days_of(by), Choice(day=day, hour=hour, lane=lane, tenant=tenant, zone=zone)
-    work.reschedule(reach(stack, region), choice, days=days, rate=rate or work.STANDARD_RATE, yes=yes)
+    work.reschedule(reach(stack, region), choice, days=days, rate=rate or IMAGES_PER_SECOND, yes=yes)
 
 
 @app.command()
@@ -209,9 +210,10 @@ def cancel(
         return
     from console.delay import work  # noqa: PLC0415
     from console.delay.choice import Choice  # noqa: PLC0415
+    from console.terminal.many import IMAGES_PER_SECOND  # noqa: PLC0415
 
     choice = Choice(day=day, hour=hour, lane=lane, tenant=tenant, zone=zone)
-    work.cancel(reach(stack, region), choice, rate=rate or work.STANDARD_RATE, yes=yes)
+    work.cancel(reach(stack, region), choice, rate=rate or IMAGES_PER_SECOND, yes=yes)
 
 
 def _is_a_day(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -15,8 +14,8 @@ from console.delay import pages
 from console.delay.choice import Choice
 from console.stack.operators import Stack
 from console.terminal import display
-from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
-from console.terminal.many import do_to_many
+from console.terminal.interrupts import INTERRUPTED, Interrupts
+from console.terminal.many import AT_A_TIME, IMAGES_PER_SECOND, do_to_many
 from darkroom.domain.errors import Rejected
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.periods import Period, day_period, days_later, local_time
@@ -29,12 +28,8 @@ from darkroom.operations.reschedule_scheduled import Ports as ReschedulePorts
 from darkroom.operations.reschedule_scheduled import reschedule_scheduled
 from darkroom.ports import UnreadableRow
 
-STANDARD_RATE = 50
-"""The default of images per second: what eight remote connections can do, and far less than a table or queue takes."""
-
 LIMIT = 1_000_000
 
-_AT_A_TIME = 8
 _REFUSALS_SHOWN = 20
 
 
@@ -174,18 +169,13 @@ def _do(
         report.show(words.doing, completed=completed, total=max(total, completed), detail=counts.detail)
 
     with Interrupts() as interrupts, display.Report(display.errors()) as report:
-
-        def pause(seconds: float) -> None:
-            with suppress(Interrupted):
-                interrupts.pause(seconds)
-
         try:
             with stack.explained():
                 do_to_many(
                     ids_in_order(ListPorts(images=stack.images, clock=stack.clock), selection),
                     attempt,
-                    pace=Pace(per_second=rate, clock=stack.clock, pause=pause),
-                    at_a_time=_AT_A_TIME,
+                    pace=Pace(per_second=rate, clock=stack.clock, pause=interrupts.wait),
+                    at_a_time=AT_A_TIME,
                     stop=lambda: interrupts.requested,
                     on_outcome=count,
                 )
@@ -219,7 +209,7 @@ def _end(stack: Stack, choice: Choice, words: _Words, counts: _Counts, *, rate: 
 
 
 def _again(stack: Stack, choice: Choice, words: _Words, *, rate: int) -> str:
-    more = f" --rate {rate}" if rate != STANDARD_RATE else ""
+    more = f" --rate {rate}" if rate != IMAGES_PER_SECOND else ""
     return f"./darkroom delay {words.verb}{choice.typed()}{words.options}{more} --yes{stack.options}"
 
 

@@ -8,10 +8,9 @@ import typer
 
 from console.api.client import IMAGE_ID_PATTERN
 from console.dlq.filters import Filters
-from console.options import JsonOption, YesOption, option
+from console.options import JsonOption, YesOption, duration, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
-from console.terminal.durations import seconds_of
 
 _HELP = """Dead letters: see what was given up and why; replay it after the fix.
 
@@ -39,14 +38,6 @@ app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_
 
 _VERDICTS = ("failed", "working", "settled", "unknown", "batch", "unreadable", "unreadable_row")
 _WHICH = "Which dead letters (default: all)"
-
-
-def _duration(text: str | None) -> str | None:
-    try:
-        seconds_of(text)
-    except ValueError as error:
-        raise typer.BadParameter(display.printable(str(error))) from error
-    return text
 
 
 def _image_id(text: str | None) -> str | None:
@@ -80,10 +71,10 @@ VerdictOption = Annotated[
 ]
 OlderOption = Annotated[
     str | None,
-    option("--older-than", "D", "Sent more than D ago: 90s, 30m, 6h, 12d.", panel=_WHICH, callback=_duration),
+    option("--older-than", "D", "Sent more than D ago: 90s, 30m, 6h, 12d.", panel=_WHICH, callback=duration),
 ]
 NewerOption = Annotated[
-    str | None, option("--newer-than", "D", "Sent less than D ago.", panel=_WHICH, callback=_duration)
+    str | None, option("--newer-than", "D", "Sent less than D ago.", panel=_WHICH, callback=duration)
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Read at most N dead letters per lane.")]
 
@@ -227,7 +218,7 @@ def drop(
 def archive(
     *,
     older_than: Annotated[
-        str, typer.Option("--older-than", metavar="D", help="Sent more than D ago.", callback=_duration)
+        str, typer.Option("--older-than", metavar="D", help="Sent more than D ago.", callback=duration)
     ] = "12d",
     yes: YesOption = False,
     lane: LaneOption = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +13,7 @@ from rich.console import Console
 from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
-from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.dead_letter import Redrive
 from darkroom.operations.replay_dead_letters import Counts, QueuePorts
 
@@ -74,8 +73,7 @@ class Job:
         """Waits, at most until Ctrl-C; after that, at most a second at a time."""
         if self.interrupted:
             time.sleep(min(seconds, 1.0))
-        with suppress(Interrupted):
-            self._interrupts.pause(seconds)
+        self._interrupts.wait(seconds)
 
     def show_redrive(self, redrive: Redrive) -> None:
         """Shows the progress of a redrive."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 import typer
 
 from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
-from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.operations.pace import Pace
 from darkroom.operations.redo_image import NotRedoable, Ports, redo_image
 
@@ -18,13 +17,8 @@ from darkroom.operations.redo_image import NotRedoable, Ports, redo_image
 def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
     """Begins the next run of each image, and prints a line for each."""
     redone = refused = 0
-
-    def pause(seconds: float) -> None:
-        with suppress(Interrupted):
-            interrupts.pause(seconds)
-
-    pace = Pace(per_second=rate, clock=stack.clock, pause=pause)
     with Interrupts() as interrupts:
+        pace = Pace(per_second=rate, clock=stack.clock, pause=interrupts.wait)
         try:
             with stack.explained():
                 ports = Ports(images=stack.images, lanes=stack.lanes, clock=stack.clock)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import Any
 
 import typer
@@ -13,7 +12,7 @@ from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.durations import seconds_of
-from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.instants import rfc3339
 from darkroom.operations.list_orphans import Look, Orphan, list_orphans
 from darkroom.operations.list_orphans import Ports as ListPorts
@@ -69,18 +68,13 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
         report.show(doing, completed=done, total=total, detail=left)
 
     with Interrupts() as interrupts, display.Report(display.errors()) as report:
-
-        def pause(seconds: float) -> None:
-            with suppress(Interrupted):
-                interrupts.pause(seconds)
-
         try:
             with stack.explained():
                 removal = remove_orphans(
                     RemovePorts(
                         images=stack.images,
                         originals=stack.original_versions,
-                        patience=Patience(pause=pause, stop=lambda: interrupts.requested),
+                        patience=Patience(pause=interrupts.wait, stop=lambda: interrupts.requested),
                     ),
                     look,
                     table_is_whole=table_is_whole,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import typer
@@ -13,8 +12,8 @@ import typer
 from console.api.client import ApiError
 from console.stack.operators import Stack
 from console.terminal import display
-from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
-from console.terminal.many import do_to_many
+from console.terminal.interrupts import INTERRUPTED, Interrupts
+from console.terminal.many import AT_A_TIME, IMAGES_PER_SECOND, do_to_many
 from darkroom.domain.dead_letter import RETENTION_SECONDS
 from darkroom.domain.due import REMOVAL_GRACE_SECONDS, TOMBSTONE_SECONDS
 from darkroom.domain.errors import UnknownImage
@@ -22,14 +21,13 @@ from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, TenantState
 from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
+from darkroom.operations.change_tenant import Ports as ChangePorts
+from darkroom.operations.change_tenant import UnknownTenant, change_tenant
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
-from darkroom.operations.erase_tenant import Ports, forget_tenant, image_ids, suspend
+from darkroom.operations.erase_tenant import Ports, forget_tenant, image_ids, keys_of
 from darkroom.operations.pace import Pace
 from darkroom.ports import UnreadableRow
-
-IMAGES_PER_SECOND, _AT_A_TIME = 50, 8
-"""What eight remote connections can do, and far less than a table takes."""
 
 _INDEX_SECONDS = 5
 """How far the index of images may be behind its table, and then some."""
@@ -70,15 +68,27 @@ class _Erasure:
 
     def run(self) -> bool:
         """Does all of it; returns whether the tenant had a row."""
-        before = suspend(self.ports, self.tenant_id)
+        is_known = self._suspend()
         self._erase_images()
-        if before is not None and before.state is TenantState.ACTIVE and not self.interrupts.requested:
+        # Also if it was suspended before: by an erasure that was interrupted a moment ago, perhaps.
+        if is_known and not self.interrupts.requested:
             self.report.show("waiting", completed=0, total=None, detail="until no request is authorized any more")
-            self._wait(AUTHORIZER_CACHE_SECONDS + _INDEX_SECONDS)
+            self.interrupts.wait(AUTHORIZER_CACHE_SECONDS + _INDEX_SECONDS)
             self._erase_images()
         if not self.interrupts.requested and not self.unreadable:
             self.keys = forget_tenant(self.ports, self.tenant_id)
-        return before is not None
+        return is_known
+
+    def _suspend(self) -> bool:
+        try:
+            change_tenant(
+                ChangePorts(tenants=self.stack.tenants),
+                self.tenant_id,
+                lambda tenant: replace(tenant, state=TenantState.SUSPENDED),
+            )
+        except UnknownTenant:
+            return False
+        return True
 
     def _erase_images(self) -> None:
         images, numbers = self.ports.images, itertools.count(self.erased)
@@ -101,8 +111,8 @@ class _Erasure:
         do_to_many(
             image_ids(self.ports, self.tenant_id),
             act,
-            pace=Pace(per_second=IMAGES_PER_SECOND, clock=self.stack.clock, pause=self._wait),
-            at_a_time=_AT_A_TIME,
+            pace=Pace(per_second=IMAGES_PER_SECOND, clock=self.stack.clock, pause=self.interrupts.wait),
+            at_a_time=AT_A_TIME,
             stop=lambda: self.interrupts.requested,
             on_outcome=self._count,
         )
@@ -114,28 +124,23 @@ class _Erasure:
             self.erased += outcome
         self.report.show("erasing", completed=self.erased, total=None, detail=self.detail)
 
-    def _wait(self, duration_seconds: float) -> None:
-        with suppress(Interrupted):
-            self.interrupts.pause(duration_seconds)
-
 
 def tell(stack: Stack, tenant_id: str) -> None:
     """`tenants erase` without --yes."""
     ports = Ports(tenants=stack.tenants, images=stack.images)
     with stack.explained(), display.Report(display.errors()) as report:
         tenant = ports.tenants.tenant(tenant_id)
-        keys = [key for key in ports.tenants.all_keys() if not isinstance(key, UnreadableRow)]
+        keys = len(keys_of(ports, tenant_id))
         images = 0
         for images, _ in enumerate(image_ids(ports, tenant_id), start=1):
             report.show("counting", completed=images, total=None, detail=f"{images:,} images")
     out = display.output()
-    own_keys = sum(key.tenant_id == tenant_id for key in keys)
-    if tenant is None and not images and not own_keys:
+    if tenant is None and not images and not keys:
         display.line(out, f"There is nothing of {tenant_id} in {stack.name}.", style="green")
         return
     display.line(
         out,
-        f"{tenant_id} has {display.of(images, 'image')} and {display.of(own_keys, 'key')}. All of it would be erased, "
+        f"{tenant_id} has {display.of(images, 'image')} and {display.of(keys, 'key')}. All of it would be erased, "
         "with every original and variant. This cannot be undone. Nothing was changed.",
         style="bold",
     )
@@ -184,12 +189,12 @@ def _what_is_left(erasure: _Erasure, *, now: Milliseconds) -> dict[str, tuple[st
     """What the stack still holds, and until when."""
 
     def days_from(instant: Milliseconds, days: float) -> str:
-        return str(rfc3339(instant + round(days * 24 * 3600 * 1000)))
+        return rfc3339(instant + round(days * 24 * 3600 * 1000))
 
     last_look_at = erasure.objects_until + REMOVAL_GRACE_SECONDS * 1000
-    tombstones_until = str(rfc3339(last_look_at + TOMBSTONE_SECONDS * 1000))
+    tombstones_until = rfc3339(last_look_at + TOMBSTONE_SECONDS * 1000)
     return {
-        "objects": ("are removed by the sweeper, one image after the other", str(rfc3339(erasure.objects_until))),
+        "objects": ("are removed by the sweeper, one image after the other", rfc3339(erasure.objects_until)),
         "late objects": ("of workers that were just storing them", str(rfc3339(last_look_at))),
         "tombstones": ("ids, the tenant's name and times, no content", tombstones_until),
         "backups": ("the tables' point-in-time recovery has all rows as they were", days_from(now, BACKUP_DAYS)),

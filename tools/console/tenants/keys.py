@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from console.options import JsonOption, option
+from console.options import JsonOption, duration, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.tenants.commands import TenantArgument, tenant_named
-from console.terminal import display
 from console.terminal.durations import seconds_of
 from darkroom.domain.api_keys import MAX_LABEL_CHARACTERS, Scope, is_key_id, key_id_of
 
@@ -64,16 +63,8 @@ def _scopes(names: list[Scope] | None) -> tuple[str, ...] | None:
 
 
 def _lifetime(text: str | None) -> str | None:
-    if seconds_of(_duration(text)) == 0:
+    if seconds_of(duration(text)) == 0:
         raise typer.BadParameter("a key opens the API for some time: 90d, say.")
-    return text
-
-
-def _duration(text: str | None) -> str | None:
-    try:
-        seconds_of(text)
-    except ValueError as error:
-        raise typer.BadParameter(display.printable(str(error))) from error
     return text
 
 
@@ -112,7 +103,7 @@ def rotate(
         str, typer.Argument(metavar="ID", help="The key's id, as `ls` shows it; or the key.", callback=_key_id)
     ],
     overlap: Annotated[
-        str, typer.Option(metavar="D", help="How long the old key still opens the API.", callback=_duration)
+        str, typer.Option(metavar="D", help="How long the old key still opens the API.", callback=duration)
     ] = "7d",
     stack: StackOption = None,
     region: RegionOption = None,

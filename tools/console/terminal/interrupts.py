@@ -39,13 +39,17 @@ class Interrupts:
     ) -> None:
         signal.signal(signal.SIGINT, self._before)
 
+    def wait(self, duration_seconds: float) -> None:
+        """Waits in any thread, at most until the end is requested."""
+        until = time.monotonic() + duration_seconds
+        while (left_seconds := until - time.monotonic()) > 0 and not (self.requested or self.ending):
+            time.sleep(min(left_seconds, _LONGEST_SLEEP_SECONDS))
+
     def pause(self, duration_seconds: float) -> None:
         """Waits in any thread; raises Interrupted once the end is requested."""
-        until = time.monotonic() + duration_seconds
-        while (left_seconds := until - time.monotonic()) > 0:
-            if self.requested or self.ending:
-                raise Interrupted
-            time.sleep(min(left_seconds, _LONGEST_SLEEP_SECONDS))
+        self.wait(duration_seconds)
+        if self.requested or self.ending:
+            raise Interrupted
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested:

@@ -7,6 +7,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from darkroom.operations.pace import Pace
 
+IMAGES_PER_SECOND, AT_A_TIME = 50, 8
+"""The usual pace: what eight remote connections can do, and far less than a table or queue takes."""
+
 
 def do_to_many[One, Outcome](
     ones: Iterable[One],

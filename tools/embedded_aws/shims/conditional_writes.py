@@ -17,7 +17,7 @@ _HEADER = "if-none-match"
 
 
 def apply(emulator: Emulator) -> None:
-    """Add the two keys to what policies are told of a write."""
+    """Add the two keys to the context of writes, by which policies are evaluated."""
     replace(internals("core.iam_actions"), "s3_service_context", _with_condition)
 
 

@@ -19,7 +19,7 @@ _KEYWORDS = frozenset({"SET", "REMOVE", "ADD", "DELETE", "AND", "OR", "NOT", "BE
 
 
 def apply(emulator: Emulator) -> None:
-    """Add the keys to what policies are told of requests for one item."""
+    """Add the keys to the context of requests for one item, by which policies are evaluated."""
     replace(internals("core.iam_actions"), "dynamodb_service_context", _with_item)
 
 

@@ -1,7 +1,7 @@
 """Names the role, not its session, as the principal of policies' conditions.
 
-Gap: MiniStack gives `aws:PrincipalArn` the ARN of the session, arn:aws:sts::…:assumed-role/ROLE/SESSION, for whoever
-has taken a role.
+Gap: MiniStack gives `aws:PrincipalArn` the ARN of the session, arn:aws:sts::…:assumed-role/ROLE/SESSION, if a role
+was assumed.
 AWS: for a role's session the key has the role's ARN, arn:aws:iam::…:role/ROLE.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-principalarn
 """

@@ -15,8 +15,8 @@ LISTED_STATUSES = tuple(status for status in Status if status is not Status.CANC
 
 
 LOOKS = 5
-"""How many batches of rows a page may cost. A filter for rare images gives pages that are short, or
-empty, and a cursor to continue from; no request reads more than 500 rows."""
+"""How many batches of rows a page may cost. A filter for rare images gives pages that are short, or empty, and a cursor
+to continue from; no request reads more than 500 rows."""
 
 INDEX_UNITS = 12
 """The most read units that one look at the index costs, which passes over deleted images."""

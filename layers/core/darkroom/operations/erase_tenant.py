@@ -1,18 +1,18 @@
 """Erases a tenant: an operator command, which may be interrupted anywhere and started again.
 
-1. Its requests are refused (`suspend`).
-2. Each of its images becomes a tombstone (`image_ids`, `delete_image`), until a look finds none. Requests that were
-   authorized before the suspension may bring more for as long as the gateway caches authorizations.
+1. It is suspended (`change_tenant`).
+2. Each of its images becomes a tombstone (`image_ids`, `delete_image`): once at once, and once again when no request is
+   authorized any more, because the gateway believes for some time what the authorizer answered before the suspension.
 3. Its keys and its own row are removed (`forget_tenant`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor
-from darkroom.domain.tenants import Tenant, TenantState
 from darkroom.ports import Images, Tenants, UnreadableRow
 
 
@@ -22,15 +22,6 @@ class Ports:
 
     tenants: Tenants
     images: Images
-
-
-def suspend(ports: Ports, tenant_id: str) -> Tenant | None:
-    """The tenant as it was before, with its requests refused from now on; None if it has no row. Raises Retryable, and
-    UnreadableRow."""
-    tenant = ports.tenants.tenant(tenant_id)
-    if tenant is not None:
-        ports.tenants.change_tenant(tenant, replace(tenant, state=TenantState.SUSPENDED))
-    return tenant
 
 
 def image_ids(ports: Ports, tenant_id: str) -> Iterator[str]:
@@ -45,11 +36,16 @@ def image_ids(ports: Ports, tenant_id: str) -> Iterator[str]:
         after = listed.next
 
 
-def forget_tenant(ports: Ports, tenant_id: str) -> int:
-    """Removes the tenant's keys and then its own row; returns how many keys there were. Raises Retryable."""
-    keys = [
+def keys_of(ports: Ports, tenant_id: str) -> list[ApiKey]:
+    """The tenant's keys, without those that cannot be read. Raises Retryable."""
+    return [
         key for key in ports.tenants.all_keys() if not isinstance(key, UnreadableRow) and key.tenant_id == tenant_id
     ]
+
+
+def forget_tenant(ports: Ports, tenant_id: str) -> int:
+    """Removes the tenant's keys and then its own row; returns how many keys there were. Raises Retryable."""
+    keys = keys_of(ports, tenant_id)
     for key in keys:
         ports.tenants.remove_key(key.key_id)
     ports.tenants.remove_tenant(tenant_id)

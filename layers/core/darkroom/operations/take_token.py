@@ -73,8 +73,8 @@ class Ports:
 
 
 def take_token(ports: Ports, caller: Caller, policy: Policy = Policy.TENANT, cost: int = 1) -> Take | None:
-    """Returns the result of asking the caller's bucket of that policy for `cost` tokens; a request that costs more than
-    the bucket ever has takes a full one. None if the caller has no allowance, or if its bucket cannot answer now.
+    """Returns the result of asking the caller's bucket of that policy for `cost` tokens, which are at most its
+    burst. None if the caller has no allowance, or if its bucket cannot answer now.
 
     A bucket that does not answer stops nobody: it exists for fairness, and a request that cannot be served fails
     anyway.
@@ -82,7 +82,7 @@ def take_token(ports: Ports, caller: Caller, policy: Policy = Policy.TENANT, cos
     if caller.allowance is None:
         return None
     allowance, name = caller.allowance, bucket_of(policy, caller.tenant_id)
-    now, cost = ports.clock(), min(cost, allowance.burst)
+    now = ports.clock()
     if name not in ports.held and len(ports.held) >= _HELD_BUCKETS:
         ports.held.clear()
     held = ports.held.setdefault(name, Held())

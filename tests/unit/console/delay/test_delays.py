@@ -346,7 +346,7 @@ def test_what_is_due_and_not_begun_is_withdrawn_too_and_what_is_begun_is_left_al
 def test_the_originals_of_many_are_removed_one_after_the_other(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delay_work, "_AT_A_TIME", 1)
+    monkeypatch.setattr(delay_work, "AT_A_TIME", 1)
     monkeypatch.setattr(delay_work, "REMOVALS_PER_SECOND", 1 / 32)
     ids = stack.schedule(*(f"2026-12-24T08:00:0{second}Z" for second in range(4)))
     done = run("delay", "cancel", "--day", "2026-12-24", "--yes").stdout
@@ -390,7 +390,7 @@ def test_nothing_to_do_is_no_failure(run: Run, stack: FakeStack) -> None:
 
 
 def test_a_failure_midway_reports_what_was_done(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delay_work, "_AT_A_TIME", 1)
+    monkeypatch.setattr(delay_work, "AT_A_TIME", 1)
     stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
     change, written = stack.images.change, []
 
@@ -410,7 +410,7 @@ def test_a_failure_midway_reports_what_was_done(run: Run, stack: FakeStack, monk
 def test_an_interrupted_reschedule_ends_in_good_order_and_is_typed_again(
     run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delay_work, "_AT_A_TIME", 1)
+    monkeypatch.setattr(delay_work, "AT_A_TIME", 1)
     ids = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T08:00:01Z", "2026-12-24T08:00:02Z")
     put = stack.hold_queue.put
 

@@ -34,7 +34,7 @@ class FakeStack:
 def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     fake = FakeStack()
     monkeypatch.setattr(commands, "reach", lambda *_: fake)
-    monkeypatch.setattr(Interrupts, "pause", lambda _, seconds: fake.world.advance(seconds))
+    monkeypatch.setattr(Interrupts, "wait", lambda _, seconds: fake.world.advance(seconds))
     return fake
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_it_between_two_images(run: Run, stack: FakeStack, monkeypat
     def pause(interrupts: Interrupts, seconds: float) -> None:
         interrupts.requested = True
 
-    monkeypatch.setattr(Interrupts, "pause", pause)
+    monkeypatch.setattr(Interrupts, "wait", pause)
     result = run("redo", *ids)
     assert result.exit_code == 130
     assert "Interrupted, with 2 images left: run the same command again." in result.stderr

@@ -42,7 +42,7 @@ class FakeStack:
 def stack(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
     fake = FakeStack()
     monkeypatch.setattr(orphans, "reach", lambda *_: fake)
-    monkeypatch.setattr(Interrupts, "pause", lambda _, seconds: fake.world.advance(seconds))
+    monkeypatch.setattr(Interrupts, "wait", lambda _, seconds: fake.world.advance(seconds))
     return fake
 
 

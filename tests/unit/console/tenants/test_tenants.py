@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from checks.expand_template import resources
 from console.tenants import commands as tenants
 from console.tenants import erase, keys
+from console.terminal.interrupts import Interrupts
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.image import Image
 from darkroom.domain.tenants import TenantState, Tier
@@ -288,18 +289,20 @@ def test_the_removals_are_spread_so_that_the_sweeper_keeps_time_for_others(run: 
     assert due[-1] - due[0] == 29 * 1000 // REMOVALS_PER_SECOND or due[-1] >= acme.now - 1000
 
 
+@pytest.mark.parametrize("before", [TenantState.ACTIVE, TenantState.SUSPENDED])  # as an interrupted erasure leaves it
 def test_what_was_accepted_until_no_request_was_authorized_any_more_is_erased_too(
-    run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch
+    run: Run, acme: FakeStack, monkeypatch: pytest.MonkeyPatch, before: TenantState
 ) -> None:
     waits = []
+    acme.tenants.tenants["acme"] = replace(acme.tenants.tenants["acme"], state=before)
 
-    def upload_meanwhile(self: erase._Erasure, seconds: float) -> None:
+    def upload_meanwhile(self: Interrupts, seconds: float) -> None:
         waits.append(seconds)
         assert acme.tenants.tenants["acme"].state is TenantState.SUSPENDED
         add_image(acme, 77, "acme")
 
     monkeypatch.setattr(erase, "AUTHORIZER_CACHE_SECONDS", 60)
-    monkeypatch.setattr(erase._Erasure, "_wait", upload_meanwhile)
+    monkeypatch.setattr(Interrupts, "wait", upload_meanwhile)
     result = run("tenants", "erase", "acme", "--yes")
     assert "Erased acme: 31 images and 2 keys." in result.stdout
     assert 60 in waits
