@@ -44,6 +44,11 @@ from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutp
 from tests.contract.conftest import Aws
 from tests.unit.test_image import CAUSE, NOW, pending, processing
 
+
+def sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 
 
@@ -57,10 +62,6 @@ def originals_of(kind: str, aws: Aws) -> Originals:
 
 def outputs_of(kind: str, aws: Aws) -> Outputs:
     return FakeOutputs() if kind == "fake" else OutputsBucket(boto3.client("s3"), aws.outputs_bucket)
-
-
-def sha256(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
 
 
 # ── Images ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -442,24 +443,54 @@ def test_an_original_goes_with_every_version(kind: str, aws: Aws) -> None:
         assert "DeleteMarkers" not in versions
 
 
+VARIANT = Variant(
+    name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256=sha256(b"b"), key="outputs/i/1/a.jpg"
+)
+
+
 @BOTH
 def test_an_output_is_held_with_its_bytes_and_not_with_others(kind: str, aws: Aws) -> None:
     outputs = outputs_of(kind, aws)
-    variant = Variant(
-        name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256=sha256(b"b"), key="outputs/i/1/a.jpg"
-    )
-    assert not outputs.holds(variant)
-    outputs.put_if_absent(variant.key, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
-    assert outputs.holds(variant)
-    assert not outputs.holds(replace(variant, sha256=sha256(b"c")))
+    assert not outputs.holds(VARIANT)
+    outputs.put_if_absent(VARIANT.key, b"b", sha256=sha256(b"b"), media_type="image/jpeg")
+    assert outputs.holds(VARIANT)
+    assert not outputs.holds(replace(VARIANT, sha256=sha256(b"c")))
+
+
+@pytest.mark.parametrize(("may_list", "code"), [(True, "404"), (False, "404"), (False, "403")])
+def test_a_missing_output_is_not_held_whatever_s3_calls_it(aws: Aws, may_list: bool, code: str) -> None:
+    outputs = OutputsBucket(answering_head_with(code), aws.outputs_bucket, may_list=may_list)
+    assert not outputs.holds(VARIANT)
+    boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
+    with pytest.raises(
+        Retryable, match="has just gone"
+    ):  # between the refusal of the write and the look at what is there
+        outputs.put_if_absent(VARIANT.key, b"b", sha256=VARIANT.sha256, media_type="image/jpeg")
+
+
+def test_a_forbidden_output_is_a_bug_for_who_may_list(aws: Aws) -> None:
+    outputs = OutputsBucket(answering_head_with("403"), aws.outputs_bucket)
+    with pytest.raises(ClientError, match="403"):
+        outputs.holds(VARIANT)
+    boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
+    with pytest.raises(ClientError, match="403"):
+        outputs.put_if_absent(VARIANT.key, b"b", sha256=VARIANT.sha256, media_type="image/jpeg")
+
+
+def answering_head_with(code: str) -> Any:
+    """A client to which S3 answers so whenever it asks for an object's head."""
+    client: Any = boto3.client("s3")
+
+    def head_object(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "said S3"}}, "HeadObject")
+
+    client.head_object = head_object
+    return client
 
 
 def test_an_object_of_which_s3_has_no_sha256_is_not_held(aws: Aws) -> None:
-    boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key="outputs/i/1/a.jpg", Body=b"b")
-    variant = Variant(
-        name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256=sha256(b"b"), key="outputs/i/1/a.jpg"
-    )
-    assert not outputs_of("aws", aws).holds(variant)
+    boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
+    assert not outputs_of("aws", aws).holds(VARIANT)
 
 
 @BOTH

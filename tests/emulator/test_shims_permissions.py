@@ -146,6 +146,46 @@ def test_a_bucket_that_asks_for_conditional_writes_gets_no_others(emulator: Emul
     assert s3.get_object(Bucket=name, Key="one")["Body"].read() == b"one"
 
 
+# missing_objects
+
+
+@pytest.mark.parametrize("call", ["head_object", "get_object"])
+def test_gap_stock_tells_everybody_who_may_read_what_is_missing(stock: EmulatorServer, call: str) -> None:
+    name, s3 = bucket(stock), client(stock, "s3", role(stock, allow("s3:GetObject")))
+    assert status_of(lambda: getattr(s3, call)(Bucket=name, Key="some/missing")) == 404
+
+
+@pytest.mark.parametrize("call", ["head_object", "get_object"])
+@pytest.mark.parametrize(
+    ("listing", "status"),
+    [
+        pytest.param([], 403, id="who may not list"),
+        pytest.param([allow("s3:ListBucket")], 404, id="who may list"),
+        pytest.param(
+            [allow("s3:ListBucket") | {"Condition": {"StringLike": {"s3:prefix": "some/*"}}}], 404, id="there"
+        ),
+        pytest.param(
+            [allow("s3:ListBucket") | {"Condition": {"StringLike": {"s3:prefix": "other/*"}}}], 403, id="elsewhere"
+        ),
+    ],
+)
+def test_only_who_may_list_is_told_what_is_missing(
+    emulator: EmulatorServer, call: str, listing: list[dict[str, Any]], status: int
+) -> None:
+    name, s3 = bucket(emulator), client(emulator, "s3", role(emulator, allow("s3:GetObject"), *listing))
+    assert status_of(lambda: getattr(s3, call)(Bucket=name, Key="some/missing")) == status
+    assert status_of(lambda: getattr(s3, call)(Bucket=name, Key="one")) == 200
+
+
+def status_of(call: Callable[[], Any]) -> int:
+    try:
+        answer = call()
+    except ClientError as error:
+        answer = error.response
+    status: int = answer["ResponseMetadata"]["HTTPStatusCode"]
+    return status
+
+
 # principal_arn
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,7 +23,8 @@ from botocore.exceptions import ClientError
 
 from checks.expand_template import resources
 from darkroom.aws.images_table import ImagesTable
-from darkroom.domain.image import Image
+from darkroom.aws.objects import OutputsBucket
+from darkroom.domain.image import Image, Variant
 from proof.fakes.pictures import jpeg
 from stacks.clients import isolated_clients, of_account, of_role
 from tests.emulator.emulator_server import in_plain_http
@@ -73,6 +75,14 @@ class Guarded:
         said = json.loads(answer["Payload"].read())
         assert "FunctionError" not in answer, said
         return said
+
+    def planted(self, bucket: str, key: str) -> str:
+        """The key, at which an output is put if there is none: S3 refuses a missing object to a role that may read it
+        and not list its bucket, as the worker."""
+        if bucket == "OutputsBucket":
+            with suppress(self.root("s3").exceptions.ClientError):
+                self.root("s3").put_object(Bucket=self.physical(bucket), Key=key, Body=b"", IfNoneMatch="*")
+        return key
 
     def logged(self) -> Iterator[str]:
         """Every line that a function has logged."""
@@ -276,7 +286,7 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
             bucket, at = guarded.physical(logical), below.replace("*", NOTHING)
             prefix = f"{logical.removesuffix('Bucket').lower()}/{NOTHING}"
             calls = {
-                "GetObject": lambda: client(service).get_object(Bucket=bucket, Key=at),
+                "GetObject": lambda: client(service).get_object(Bucket=bucket, Key=guarded.planted(logical, at)),
                 "GetObjectVersion": lambda: client(service).get_object(Bucket=bucket, Key=at, VersionId=uuid4().hex),
                 "PutObject": lambda: client(service).put_object(Bucket=bucket, Key=at, Body=b"", **if_written(logical)),
                 "DeleteObject": lambda: client(service).delete_object(Bucket=bucket, Key=at),
@@ -387,6 +397,15 @@ def test_nobody_overwrites_an_original_and_only_few_delete_one(guarded: Guarded)
     for outputs_or_originals in DELETERS:
         with pytest.raises(ClientError, match="explicit deny"):
             intruder.delete_object(Bucket=guarded.physical(outputs_or_originals), Key=key)
+
+
+@pytest.mark.parametrize(("role", "may_list"), [("ReadImageFunctionRole", True), ("TranscodeImageFunctionRole", False)])
+def test_a_missing_output_is_missing_to_all_who_look_for_it(guarded: Guarded, role: str, may_list: bool) -> None:
+    s3 = guarded.as_role(guarded.physical(role))("s3")
+    missing = Variant(name="a", width=1, height=1, format="jpeg", size_bytes=1, sha256="0" * 64, key="outputs/missing")
+    assert not OutputsBucket(s3, guarded.physical("OutputsBucket"), may_list=may_list).holds(missing)
+    with pytest.raises(ClientError, match="404" if may_list else "403"):
+        s3.head_object(Bucket=guarded.physical("OutputsBucket"), Key=missing.key)
 
 
 def test_the_authorizer_notes_the_use_of_keys_and_changes_no_tenant(guarded: Guarded) -> None:

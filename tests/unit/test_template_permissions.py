@@ -113,7 +113,6 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
-        ("s3:ListBucket", "${OutputsBucket.Arn}"),
         # What Powertools' idempotency calls itself.
         *(
             (f"dynamodb:{action}", "${IdempotencyTable.Arn}")
@@ -295,6 +294,16 @@ def test_the_state_machine_may_do_what_its_definition_does_and_nothing_else() ->
         ("sqs:SendMessage", "${HoldDeadLetters.Arn}"),
         *((action, "*") for action in LOG_DELIVERIES),
     }
+
+
+@pytest.mark.parametrize("folder", ["read_image", "transcode_image"])
+def test_who_looks_for_outputs_knows_whether_it_may_list_them(folder: str) -> None:
+    wiring = ast.parse((CORE / "wiring" / f"{folder}.py").read_text())
+    (outputs,) = [
+        node for node in ast.walk(wiring) if isinstance(node, ast.Call) and _last_name(node.func) == "OutputsBucket"
+    ]
+    may_list = {keyword.arg: ast.literal_eval(keyword.value) for keyword in outputs.keywords}.get("may_list", True)
+    assert may_list == (("s3:ListBucket", "${OutputsBucket.Arn}") in granted(f"{name_of(folder)}FunctionRole"))
 
 
 def test_buckets_are_listed_under_the_functions_own_prefix_alone() -> None:

@@ -23,11 +23,12 @@ SHIMS = (
     "execution_metrics",
     "http_api_metrics",
     "form_fields",
-    "role_credentials",  # these eight matter only when IAM is evaluated
+    "role_credentials",  # these nine matter only when IAM is evaluated
     "secure_transport",
     "conditional_writes",
     "principal_arn",
     "item_keys",
+    "missing_objects",
     "requested_permissions",
     "customer_keys",
     "stack_encryption",

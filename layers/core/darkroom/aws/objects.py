@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 PRESIGNED_URL_SECONDS = 900
 """How long a variant's URL works; less than the lifetime of the function's role credentials (hours)."""
 
+# HEAD has no body, so botocore takes the status for the code.
+_MISSING = frozenset({"404"})
+_MISSING_OR_FORBIDDEN = _MISSING | {"403"}
+
 
 class OriginalsBucket:
     """Implements the `Originals` port with a versioned bucket."""
@@ -59,14 +63,28 @@ class OriginalsBucket:
 
 
 class OutputsBucket:
-    """Implements the `Outputs` port."""
+    """Implements the `Outputs` port.
 
-    def __init__(self, client: S3Client, bucket_name: str) -> None:
+    `may_list` is whether the role has s3:ListBucket. Without it S3 answers 403 for an object that is missing as for one
+    that is forbidden (https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html), and both count as missing:
+    whoever then stores the object learns from that call if it is forbidden.
+    """
+
+    def __init__(self, client: S3Client, bucket_name: str, *, may_list: bool = True) -> None:
         self._client = client
         self._bucket_name = bucket_name
+        self._missing = _MISSING if may_list else _MISSING_OR_FORBIDDEN
 
     def put_if_absent(self, key: str, body: bytes, *, sha256: str, media_type: str) -> StoredOutput:
-        stored = _put_if_absent(self._client, self._bucket_name, key, body, sha256=sha256, media_type=media_type)
+        stored = _put_if_absent(
+            self._client,
+            self._bucket_name,
+            key,
+            body,
+            sha256=sha256,
+            media_type=media_type,
+            missing=self._missing,
+        )
         return StoredOutput(sha256=stored.sha256, size_bytes=stored.size_bytes)
 
     def holds(self, variant: Variant) -> bool:
@@ -74,7 +92,7 @@ class OutputsBucket:
             try:
                 head = self._client.head_object(Bucket=self._bucket_name, Key=variant.key, ChecksumMode="ENABLED")
             except ClientError as error:
-                if code_of(error) != "404":
+                if code_of(error) not in self._missing:
                     raise
                 return False
         # An object that somebody else put there may lack this checksum: then its content is unknown.
@@ -113,7 +131,14 @@ class _Stored:
 
 
 def _put_if_absent(
-    client: S3Client, bucket_name: str, key: str, body: bytes, *, sha256: str, media_type: str
+    client: S3Client,
+    bucket_name: str,
+    key: str,
+    body: bytes,
+    *,
+    sha256: str,
+    media_type: str,
+    missing: frozenset[str] = _MISSING,
 ) -> _Stored:
     try:
         with retryable(f"storing {key}"):
@@ -138,9 +163,10 @@ def _put_if_absent(
         with retryable(f"looking at {key}"):
             head = client.head_object(Bucket=bucket_name, Key=key, ChecksumMode="ENABLED")
     except ClientError as error:
-        if code_of(error) != "404":
+        if code_of(error) not in missing:
             raise
-        raise Retryable(f"storing {key}: what was there has just gone") from error
+        or_forbidden = "" if missing == _MISSING else ", or may not be read"
+        raise Retryable(f"storing {key}: what was there has just gone{or_forbidden}") from error
     return _Stored(
         version_id=head.get("VersionId", ""), sha256=_hex_of(head["ChecksumSHA256"]), size_bytes=head["ContentLength"]
     )

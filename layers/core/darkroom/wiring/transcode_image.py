@@ -46,7 +46,7 @@ def wire() -> tuple[Ports, LaneWorker]:
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
-        outputs=OutputsBucket(s3, settings.outputs_bucket),
+        outputs=OutputsBucket(s3, settings.outputs_bucket, may_list=False),
         once=once,
         at_once=at_once,
         clock=clock,
