@@ -1,6 +1,9 @@
 """Developing: upright, in sRGB, in the source's family, without metadata, and never out of bounds."""
 
 import io
+import itertools
+import random
+import re
 import struct
 import sys
 import time
@@ -10,12 +13,19 @@ from functools import partial
 from typing import Any
 
 import pytest
+import pyvips
 from PIL import Image, ImageCms, PngImagePlugin
 
 from darkroom.domain.errors import Rejected
+from darkroom.domain.limits import InputFormat, Limits
 from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop, developing
+from darkroom.imaging.decode import Original, check_limits, open_original
+from darkroom.imaging.headers import Header
 from proof.fakes.pictures import encoded, jpeg, opened, picture
+from proof.fuzz.corpus import corpus
+
+CONTAINERS: frozenset[InputFormat] = frozenset({"avif", "heic"})
 
 
 def one(body: bytes, **spec: Any) -> Image.Image:
@@ -200,6 +210,104 @@ def test_a_truncated_file_is_refused() -> None:
     assert refusal(jpeg(640, 480)[:2000]) == "truncated"
 
 
+JPEGS: dict[str, dict[str, Any]] = {
+    "baseline": {},
+    "4:4:4": {"subsampling": "4:4:4"},
+    "grey": {"mode": "L"},
+    "restarts": {"restart_marker_blocks": 7},
+    "progressive": {"progressive": True},
+    "progressive with restarts": {"progressive": True, "restart_marker_blocks": 7},
+}
+
+
+def noisy_jpeg(*, mode: str = "RGB", **options: Any) -> bytes:
+    pixels = random.Random(7).randbytes(40 * 30 * len(mode))
+    return encoded(Image.frombytes(mode, (40, 30), pixels).resize((320, 240)), "JPEG", quality=90, **options)
+
+
+@pytest.mark.parametrize("kind", JPEGS)
+@pytest.mark.parametrize("width", [320, 160, 40])  # decoded whole, at a half, at an eighth
+def test_a_jpeg_that_lacks_nothing_but_its_end_is_developed_and_one_that_lacks_more_is_refused(
+    kind: str, width: int
+) -> None:
+    body = noisy_jpeg(**JPEGS[kind])
+    whole = develop_one(body, width=width, height=width)
+    for missing in (1, 2):
+        assert develop_one(body[:-missing], width=width, height=width) == whole
+    for missing in (*range(4, 40), len(body) // 4, len(body) // 2):
+        assert refusal(body[:-missing]) == "truncated"
+
+
+def test_data_behind_a_jpegs_end_is_no_part_of_it_however_much_there_is() -> None:
+    body = noisy_jpeg()
+    film = bytes(1_000_000)  # phones put one there
+    assert develop_one(body + film) == develop_one(body)
+
+
+@pytest.mark.parametrize("junk", [b"\0", b"junk", b"\xff", b"\xff\0\xff\0", bytes(1000)], ids=repr)
+def test_junk_between_a_jpegs_markers_is_passed_over(junk: bytes) -> None:
+    body = noisy_jpeg(progressive=True)
+    at = [found.start() for found in re.finditer(rb"\xff[\xdb\xc2\xc4]", body)]
+    spoiled = b"".join(body[begin:end] + junk for begin, end in itertools.pairwise([0, *at])) + body[at[-1] :]
+    assert len(at) > 3
+    assert develop_one(spoiled) == develop_one(body)
+
+
+def test_a_jpeg_in_another_is_refused_as_browsers_do() -> None:
+    assert refusal(b"\xff\xd8" + noisy_jpeg()) == "undecodable"
+
+
+@pytest.mark.parametrize("size", [(8192, 6144), (8160, 6144), (8272, 6200)])
+def test_fifty_megapixels_of_phones_and_cameras_are_within_the_limit(size: tuple[int, int]) -> None:
+    check_limits(header(*size), Limits())
+
+
+@pytest.mark.parametrize(("name", "bytes_per_pixel"), [("avif-420", 12), ("heic-plain", 6)])
+def test_avif_and_heic_are_limited_by_the_memory_that_they_take(name: str, bytes_per_pixel: int) -> None:
+    body = corpus()[name]
+    found = open_original(body, Limits(input_formats=CONTAINERS))
+    taken = found.width * found.height * bytes_per_pixel
+    open_original(body, Limits(input_formats=CONTAINERS, max_decoder_bytes=taken))
+    with pytest.raises(Rejected, match="too many for a file of its kind"):
+        open_original(body, Limits(input_formats=CONTAINERS, max_decoder_bytes=taken - 1))
+
+
+@pytest.mark.parametrize("said", ["out of memory", "Memory allocation error: Allocating 150994959 bytes failed"])
+def test_who_sends_what_takes_too_much_memory_to_decode_is_told_so(said: str) -> None:
+    file = Original(width=1, height=1, opened=lambda _: pyvips.Image.black(1, 1), allowance_bytes=1 << 40)
+    with pytest.raises(Rejected, match="takes too much memory to decode") as refused, file.decoding():
+        raise RuntimeError(said)
+    assert refused.value.code == "too_many_pixels"
+
+
+def header(width: int, height: int, **more: Any) -> Header:
+    return Header(**{"format": "jpeg", "width": width, "height": height, "parts": (), **more})
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (header(9000, 6000), "which is 54.0 megapixels; at most 52 are developed"),
+        (header(8000, 6000, decoder_bytes=320_000_001), "Send a smaller version or a baseline JPEG"),
+        (header(8000, 6000, format="png", raw_bytes=160_000_001), "or one with 8 bits that is not interlaced"),
+        (
+            header(8000, 6000, format="webp", decoder_bytes=320_000_001),
+            "for a file of its kind. Send a smaller version.",
+        ),
+    ],
+)
+def test_who_sends_too_many_pixels_is_told_what_would_help(found: Header, message: str) -> None:
+    with pytest.raises(Rejected, match=re.escape(message)):
+        check_limits(found, Limits())
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG"])
+@pytest.mark.parametrize("size", [(1080, 20_000), (65_500, 400)])
+def test_a_long_screenshot_is_developed(file_format: str, size: tuple[int, int]) -> None:
+    variant = develop_one(encoded(Image.new("RGB", size, "green"), file_format), width=400, height=400).variants[0]
+    assert max(variant.width, variant.height) == 400
+
+
 @pytest.mark.parametrize("body", [b"", b"hello", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"%PDF-1.7"])
 def test_what_is_no_image_is_refused(body: bytes) -> None:
     assert refusal(body) in ("unsupported_format", "undecodable", "truncated")
@@ -215,7 +323,7 @@ def png_header(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
 
 
-@pytest.mark.parametrize("size", [(30_000, 30_000), (10_000, 5_001)])
+@pytest.mark.parametrize("size", [(30_000, 30_000), (10_000, 5_201)])
 def test_a_bomb_is_refused_by_its_header(size: tuple[int, int]) -> None:
     assert refusal(png_header(*size)) == "too_many_pixels"
 

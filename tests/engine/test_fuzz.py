@@ -94,7 +94,7 @@ def test_an_input_that_takes_too_much_memory_is_named_and_the_next_one_is_not() 
 
 def test_a_worker_over_its_memory_is_killed_while_it_works() -> None:
     with Worker(memory_limit=MEGABYTE) as worker:
-        killed = worker.attack(hostile_attack(hostile_cases()["jpeg-50mp"]))
+        killed = worker.attack(hostile_attack(hostile_cases()["jpeg-52mp"]))
     assert (killed.outcome, killed.detail) == (NO_MEMORY, "killed: over the limit of memory")
 
 

@@ -12,8 +12,8 @@ from proof.fuzz.verdict import problem_of
 HEAVY = (
     "gif-5000x5000",
     "gif-flood-comment",
-    "jpeg-50mp",
-    "jpeg-50mp-most-scans",
+    "jpeg-52mp",
+    "jpeg-52mp-most-scans",
     "jpeg-data-flood-restarts",
     "jpeg-flood-app1",
     "jpeg-flood-fill",

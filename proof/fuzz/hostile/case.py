@@ -15,8 +15,8 @@ WITHIN_MEMORY = (DEVELOPED, "too_many_pixels")
 """For files within every limit that a header shows: refused only for the memory that decoding them would take."""
 
 LIMITS = Limits()
-SIDE = 7064
-"""The side of a square that is just within the limit of 50 megapixels."""
+SIDE = 7208
+"""The side of a square that is just within the limit of 52 megapixels, and a multiple of eight."""
 NEARLY_ALL_BYTES = LIMITS.max_bytes - 100_000
 
 

@@ -44,7 +44,7 @@ def _large() -> Iterator[Case]:
             make = functools.partial(_large_avif, side, mode)
             yield case(f"avif-{side}x{side}-{mode.lower()}", make, *within, heavy=True)
     yield case(
-        "avif-50mp-says-64x48", lambda: _resized(_large_avif(SIDE, "RGB"), 64, 48), *within, *DAMAGED, heavy=True
+        "avif-52mp-says-64x48", lambda: _resized(_large_avif(SIDE, "RGB"), 64, 48), *within, *DAMAGED, heavy=True
     )
     yield case("avif-100mp-says-64x48", _lying_avif, *within, *DAMAGED, heavy=True)
     for side in (4000, 7000):
@@ -117,7 +117,7 @@ class _Kind:
 
 def _sizes(kind: _Kind) -> Iterator[Case]:
     yield case(f"{kind.name}-assembled", kind.assembled(kind.picture()), DEVELOPED)
-    for width, height in ((65535, 65535), (2**32 - 1, 2**32 - 1), (7072, 7072), (60000, 1), (1, 60000)):
+    for width, height in ((65535, 65535), (2**32 - 1, 2**32 - 1), (7216, 7216), (60000, 1), (1, 60000)):
         body = _resized(kind.body, width, height)
         yield case(f"{kind.name}-claims-{width}x{height}", body, *TOO_LARGE, *DAMAGED)
     for width, height in ((0, 0), (1, 1), (63, 48), (7000, 7000)):

@@ -27,13 +27,13 @@ def _large() -> Iterator[Case]:
         screen = gif.gif(side, side, gif.control(transparent=0), small)
         yield case(f"gif-screen-{side}x{side}", screen, *within, heavy=True)
     yield case("gif-16mp-dense", _dense_gif, *within, heavy=True)
-    for width, height in ((65535, 65535), (30000, 30000), (7072, 7072), (60000, 1), (1, 60000), (16384, 200)):
+    for width, height in ((65535, 65535), (30000, 30000), (7216, 7216), (60000, 1), (1, 60000), (65501, 328)):
         yield case(f"gif-screen-{width}x{height}", gif.gif(width, height, small), *TOO_LARGE)
         beyond = gif.gif(64, 48, gif.frame(width, height, data=gif.solid_data(3072)))
         yield case(f"gif-frame-{width}x{height}", beyond, *TOO_LARGE, *DAMAGED)
         second = gif.gif(64, 48, small, gif.frame(width, height, data=gif.solid_data(3072)))
         yield case(f"gif-second-frame-{width}x{height}", second, *TOO_LARGE, DEVELOPED)
-    for width, height in ((16383, 82), (82, 16383), (200, 1), (1, 1)):
+    for width, height in ((65500, 328), (328, 65500), (200, 1), (1, 1)):
         yield case(f"gif-{width}x{height}", _solid_gif(width, height), DEVELOPED)
     for width, height in ((60000, 1), (1, 60000), (201, 1)):
         yield case(f"gif-{width}x{height}", _solid_gif(width, height), *TOO_LARGE)

@@ -37,23 +37,31 @@ def cases() -> Iterator[Case]:
 
 def _large() -> Iterator[Case]:
     within = WITHIN_MEMORY
-    yield case("jpeg-50mp", lambda: jpeg.solid(SIDE, SIDE), DEVELOPED, heavy=True)
-    yield case("jpeg-50mp-grey", lambda: jpeg.solid(SIDE, SIDE, components=1), DEVELOPED, heavy=True)
-    yield case("jpeg-50mp-dense", lambda: _dense_jpeg(progressive=False), DEVELOPED, heavy=True)
-    yield case("jpeg-50mp-dense-progressive", lambda: _dense_jpeg(progressive=True), *within, heavy=True)
-    yield case("jpeg-50mp-progressive", lambda: jpeg.progressive_scans(SIDE, SIDE, 4), *within, heavy=True)
-    yield case("jpeg-50mp-cmyk", lambda: jpeg.solid(SIDE, SIDE, components=4), *within, heavy=True)
-    yield case("jpeg-50mp-restarts", lambda: jpeg.restarted(SIDE, SIDE), DEVELOPED, heavy=True)
+    yield case("jpeg-52mp", lambda: jpeg.solid(SIDE, SIDE), DEVELOPED, heavy=True)
+    yield case("jpeg-52mp-grey", lambda: jpeg.solid(SIDE, SIDE, components=1), DEVELOPED, heavy=True)
+    yield case("jpeg-52mp-dense", lambda: _dense_jpeg(progressive=False), DEVELOPED, heavy=True)
+    yield case("jpeg-52mp-dense-progressive", lambda: _dense_jpeg(progressive=True), *within, heavy=True)
+    yield case("jpeg-52mp-progressive", lambda: jpeg.progressive_scans(SIDE, SIDE, 4), *within, heavy=True)
+    yield case("jpeg-52mp-cmyk", lambda: jpeg.solid(SIDE, SIDE, components=4), *within, heavy=True)
+    yield case("jpeg-52mp-restarts", lambda: jpeg.restarted(SIDE, SIDE), DEVELOPED, heavy=True)
     restarts = functools.partial(jpeg.restarted, SIDE, SIDE, process=jpeg.SOF2, refinements=7)
-    yield case("jpeg-50mp-progressive-restarts", restarts, *within, "too_many_scans", heavy=True)
-    for width, height in ((65535, 65535), (30000, 30000), (65500, 1000), (7072, 7072), (60000, 1), (1, 60000)):
+    yield case("jpeg-52mp-progressive-restarts", restarts, *within, "too_many_scans", heavy=True)
+    for width, height in (
+        (65535, 65535),
+        (30000, 30000),
+        (65500, 1000),
+        (65501, 700),
+        (7216, 7216),
+        (60000, 1),
+        (1, 60000),
+    ):
         yield case(f"jpeg-claims-{width}x{height}", _claimed_jpeg(width, height), *TOO_LARGE)
-    for width, height in ((60000, 1), (1, 60000), (16384, 200), (201, 1), (1, 201)):
+    for width, height in ((60000, 1), (1, 60000), (65501, 328), (201, 1), (1, 201)):
         yield case(f"jpeg-{width}x{height}", jpeg.solid(width, height), *TOO_LARGE)
-    for width, height in ((16383, 82), (82, 16383), (200, 1), (1, 200), (1, 1)):
+    for width, height in ((65500, 328), (328, 65500), (200, 1), (1, 200), (1, 1)):
         yield case(f"jpeg-{width}x{height}", jpeg.solid(width, height), DEVELOPED)
     # The data is missing: the pixels cost nothing, unless the end of the file is checked.
-    yield case("jpeg-50mp-of-nothing", _claimed_jpeg(SIDE, SIDE), DEVELOPED, *DAMAGED, heavy=True)
+    yield case("jpeg-52mp-of-nothing", _claimed_jpeg(SIDE, SIDE), DEVELOPED, *DAMAGED, heavy=True)
 
 
 def _claimed_jpeg(width: int, height: int) -> bytes:
@@ -62,7 +70,7 @@ def _claimed_jpeg(width: int, height: int) -> bytes:
 
 
 def _dense_jpeg(*, progressive: bool) -> bytes:
-    """50 megapixels of noise in the maximum number of bytes."""
+    """52 megapixels of noise in the maximum number of bytes."""
     noise = pyvips.Image.new_from_memory(picture(SIDE, 8, noise=255).tobytes(), SIDE, 8, 3, "uchar")
     noise = noise.copy(interpretation="srgb")
     for quality in range(95, 0, -2):
@@ -77,15 +85,15 @@ def _scans() -> Iterator[Case]:
     # The maximum number of scans, of the maximum number of pixels: the product must be limited too.
     most = LIMITS.max_scans
     within = (DEVELOPED, "too_many_scans", "too_many_pixels")
-    yield case("jpeg-50mp-most-scans", lambda: jpeg.progressive_scans(SIDE, SIDE, most), *within, heavy=True)
+    yield case("jpeg-52mp-most-scans", lambda: jpeg.progressive_scans(SIDE, SIDE, most), *within, heavy=True)
     yield case("jpeg-25mp-most-scans", lambda: jpeg.progressive_scans(5000, 5000, most), *within, heavy=True)
     yield case(
-        "jpeg-50mp-most-scans-grey",
+        "jpeg-52mp-most-scans-grey",
         lambda: jpeg.progressive_scans(SIDE, SIDE, most, components=1),
         *within,
         heavy=True,
     )
-    yield case("jpeg-50mp-most-baseline-scans", lambda: jpeg.baseline_scans(SIDE, SIDE, most), *within, heavy=True)
+    yield case("jpeg-52mp-most-baseline-scans", lambda: jpeg.baseline_scans(SIDE, SIDE, most), *within, heavy=True)
     yield case("jpeg-most-scans", jpeg.progressive_scans(300, 200, most), DEVELOPED)
     yield case("jpeg-3-baseline-scans", jpeg.baseline_scans(300, 200, 3), DEVELOPED)
     too_many = ("too_many_scans", "too_many_pixels")

@@ -53,7 +53,7 @@ def _large() -> Iterator[Case]:
         for interlace in (0, 1):
             label = f"{name}{'-interlaced' * interlace}"
             solid = functools.partial(png.solid, colour=colour, depth=depth, interlace=interlace, row_filter=4)
-            yield case(f"png-50mp-{label}", functools.partial(solid, SIDE, SIDE), *within, heavy=True)
+            yield case(f"png-52mp-{label}", functools.partial(solid, SIDE, SIDE), *within, heavy=True)
             yield case(f"png-largest-{label}", functools.partial(solid, side, side), *within, heavy=True)
             dense = functools.partial(_dense_png, side, colour, depth, interlace=interlace)
             yield case(f"png-largest-dense-{label}", dense, *within, heavy=True)
@@ -61,16 +61,16 @@ def _large() -> Iterator[Case]:
     for name, colour, alpha in (("grey", png.GREY, 2), ("palette", png.PALETTE, 256), ("rgb", png.RGB, 6)):
         for interlace in (0, 1):
             keyed = functools.partial(_keyed, colour, alpha, interlace=interlace)
-            yield case(f"png-50mp-{name}-key{'-interlaced' * interlace}", keyed, *within, heavy=True)
+            yield case(f"png-52mp-{name}-key{'-interlaced' * interlace}", keyed, *within, heavy=True)
     yield case("png-16mp-interlaced", lambda: png.solid(4000, 4000, colour=png.RGBA, interlace=1), *within, heavy=True)
     nothing = png.chunk(b"IDAT", zlib.compress(b"\x00"))
-    for width, height in ((2**31 - 1, 2**31 - 1), (30000, 30000), (7072, 7072), (2**31 - 1, 1), (60000, 1), (1, 60000)):
+    for width, height in ((2**31 - 1, 2**31 - 1), (30000, 30000), (7216, 7216), (2**31 - 1, 1), (60000, 1), (1, 60000)):
         yield case(f"png-claims-{width}x{height}", png.png(png.header(width, height), nothing), *TOO_LARGE)
-    for width, height in ((60000, 1), (1, 60000), (16384, 200), (201, 1)):
+    for width, height in ((60000, 1), (1, 60000), (65501, 328), (201, 1)):
         yield case(f"png-{width}x{height}", png.solid(width, height), *TOO_LARGE)
-    for width, height in ((16383, 82), (82, 16383), (200, 1), (1, 1)):
+    for width, height in ((65500, 328), (328, 65500), (200, 1), (1, 1)):
         yield case(f"png-{width}x{height}", png.solid(width, height), DEVELOPED)
-    yield case("png-50mp-of-nothing", png.png(png.header(SIDE, SIDE), nothing), *DAMAGED, heavy=True)
+    yield case("png-52mp-of-nothing", png.png(png.header(SIDE, SIDE), nothing), *DAMAGED, heavy=True)
     bomb = functools.partial(png.solid, 30000, 30000, colour=png.GREY, depth=1)
     yield case("png-bomb-900mp", bomb, *TOO_LARGE, heavy=True)
 

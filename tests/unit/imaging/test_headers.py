@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import struct
 import zlib
 from dataclasses import replace
@@ -193,6 +194,15 @@ def test_every_scan_counts_with_the_samples_that_it_touches() -> None:
 
 def png_chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def test_a_progressive_jpeg_that_lacks_whole_scans_is_truncated() -> None:
+    body = encoded(noisy(), "JPEG", progressive=True)
+    scans = [found.start() for found in re.finditer(rb"\xff\xda", body)]
+    assert not header_of(body[:-2]).complete
+    for start in scans[1:]:
+        assert code_of(body[:start]) == "truncated"
+        assert code_of(body[: start + 6]) == "truncated"
 
 
 PNG = encoded(picture(), "PNG")

@@ -18,12 +18,12 @@ class Limits:
     input_formats: frozenset[InputFormat] = field(default=STANDARD_INPUT_FORMATS)
     max_bytes: int = 25_000_000
     max_webp_bytes: int = 12_000_000  # of a lossy WebP picture: its decoder reads about 10 MB a second
-    max_pixels: int = 50_000_000
-    # Of a PNG's rows inflated, twice that where it is interlaced: 50 megapixels of RGB, 20 of RGBA with 16 bits.
+    max_pixels: int = 52_000_000  # "50 megapixels" are up to 51.3 (8272×6200)
+    # Of a PNG's rows inflated, twice that where it is interlaced: 52 megapixels of RGB, 20 of RGBA with 16 bits.
     max_png_bytes: int = 160_000_000
-    max_side: int = 16_383  # pixels; the longest side of a WebP (RFC 9649), and shorter than every other format's
+    max_side: int = 65_500  # pixels; the longest side that libjpeg decodes (jmorecfg.h); a WebP's ends at 16,383
     max_aspect: int = 200  # the longer side may be this many times the shorter one
     max_frames: int = 1_000
     max_scans: int = 30  # of a progressive JPEG; encoders write about 10
-    max_scan_samples: int = 700_000_000  # over all scans: what a 50-megapixel photo needs and half as much again
+    max_scan_samples: int = 700_000_000  # over all scans: what such a photo needs and half as much again
     max_decoder_bytes: int = 320_000_000  # what decoding may hold at once, estimated from the header

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from darkroom.domain.errors import Rejected
@@ -14,20 +14,32 @@ from darkroom.imaging.headers.header import MAX_PIECES, MAX_PROFILE_BYTES, Heade
 from darkroom.imaging.headers.refusals import truncated, undecodable
 
 _SOF0, _SOF1, _SOF2, _DHT, _DAC, _JPG = 0xC0, 0xC1, 0xC2, 0xC4, 0xCC, 0xC8
-_EOI, _SOS, _DQT, _DRI, _APP0, _APP1, _APP2, _APP14 = 0xD9, 0xDA, 0xDB, 0xDD, 0xE0, 0xE1, 0xE2, 0xEE
+_SOI, _EOI, _SOS, _DQT, _DRI = 0xD8, 0xD9, 0xDA, 0xDB, 0xDD
+_APP0, _APP1, _APP2, _APP14 = 0xE0, 0xE1, 0xE2, 0xEE
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {_DHT, _DAC, _JPG}
 _KEPT = frozenset({*_FRAMES, _DHT, _SOS, _DQT, _DRI})
 _STANDALONE = frozenset({0x01, *range(0xD0, 0xD8)})
 
+END_OF_IMAGE = bytes((0xFF, _EOI))
+"""The marker that ends a file."""
+
 _TAIL_BYTES = 65_536
-"""How far from its end a baseline file's end marker is searched: some files have other data after it."""
+"""How far from its end a baseline file's end marker is searched first: few files have that much other data after it."""
+
+_MARKER = re.compile(rb"\xff[^\x00\xff]")
+"""The next marker. Whatever comes before it is passed over, as libjpeg does (jdmarker.c, next_marker): some cameras and
+editors leave padding, or a length that is a few bytes short."""
 
 _END_OF_SCAN = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 """In entropy-coded data FF is followed by 00, by a restart marker or by more FF; anything else is the next marker."""
 
 
 def jpeg_header(body: bytes) -> Header:
-    """The header of a JPEG file: JFIF, EXIF, Adobe's or none."""
+    """The header of a JPEG file: JFIF, EXIF, Adobe's or none.
+
+    Where the file has no end marker, the image data has none either and is not `complete`. Only a decoder can tell
+    whether anything else is missing from the last scan.
+    """
     view = memoryview(body)
     parts: list[bytes | memoryview] = [b"\xff\xd8"]
     metadata = _Metadata()
@@ -55,21 +67,22 @@ def jpeg_header(body: bytes) -> Header:
             buffered = buffered or frame.progressive or data[0] < len(frame.sampling)
             if not buffered:
                 # The decoder reads on until the last row and no further, so this scan's data need not be searched.
-                end_of_image = body.find(b"\xff\xd9", max(end, len(body) - _TAIL_BYTES))
-                complete = end_of_image >= 0
-                parts.append(view[start:end_of_image] if complete else view[start:])
+                end_of_image = _end_of_image(body, end)
+                complete = end_of_image is not None
+                parts.append(view[start:end_of_image])
                 break
             scan_from = start  # its data continues to the next marker
+            frame.receive(data)
         elif marker in _KEPT:
             parts.append(view[start:end])
         elif scans == 0:
             parts.append(metadata.take(marker, bytes(data)))
-    if frame is None or scans == 0:
-        raise truncated()
     if scan_from is not None:
         parts.append(view[scan_from:])
-    if complete:
-        parts.append(b"\xff\xd9")
+    if frame is None or scans == 0 or (buffered and not complete and not frame.is_received):
+        raise truncated()
+    # An end marker may have been cut in two.
+    parts.append(END_OF_IMAGE if complete else bytes(parts.pop()).rstrip(b"\xff"))
     return Header(
         format="jpeg",
         width=frame.width,
@@ -118,14 +131,13 @@ def _segments(body: bytes) -> Iterator[tuple[int, int, int]]:
     """Every marker segment after SOI: its code, its start and its end. A scan's data is skipped."""
     at = 2
     for _ in range(MAX_PIECES):
-        if at + 2 > len(body):
+        found = _MARKER.search(body, at)
+        if found is None:
             return
-        if body[at] != 0xFF:
-            raise undecodable("a marker is missing where the JPEG format requires one")
+        at = found.start()
         marker = body[at + 1]
-        if marker == 0xFF:  # any number of FF may precede a marker
-            at = _end_of_scan(body, at)
-            continue
+        if marker == _SOI:
+            raise undecodable("another JPEG begins before it ends")
         if marker in _STANDALONE or marker == _EOI:
             yield marker, at, at + 2
             at += 2
@@ -141,9 +153,19 @@ def _segments(body: bytes) -> Iterator[tuple[int, int, int]]:
     raise undecodable("it is cut into too many pieces")
 
 
+def _end_of_image(body: bytes, at: int) -> int | None:
+    """Where the end marker behind `at` is, if there is one: no other bytes of a scan look like it."""
+    found = body.find(END_OF_IMAGE, max(at, len(body) - _TAIL_BYTES))
+    found = found if found >= 0 else body.find(END_OF_IMAGE, at)
+    return found if found >= 0 else None
+
+
 def _end_of_scan(body: bytes, at: int) -> int:
     found = _END_OF_SCAN.search(body, at)
     return found.start() if found is not None else len(body)
+
+
+_ALL_COEFFICIENTS = (1 << 64) - 1
 
 
 @dataclass(kw_only=True)
@@ -152,6 +174,8 @@ class _Frame:
     height: int
     progressive: bool
     sampling: dict[int, tuple[int, int]]
+    _received: dict[int, int] = field(default_factory=dict)
+    """For each component a bit for each coefficient that has all its bits."""
 
     @cached_property
     def _samples(self) -> dict[int, int]:
@@ -169,6 +193,21 @@ class _Frame:
         if not 1 <= scan[0] <= 4:
             raise undecodable("one of its scans has an impossible number of components")
         return sum(self._samples.get(scan[1 + 2 * index], 0) for index in range(scan[0]))
+
+    def receive(self, scan: memoryview) -> None:
+        """Takes note of what a scan sends, by its header: which components, and of a progressive picture which
+        coefficients, to which bit (T.81, B.2.3)."""
+        components = [scan[1 + 2 * index] for index in range(scan[0])]
+        first, last, bits = (0, 63, 0) if not self.progressive else scan[1 + 2 * scan[0] :][:3]
+        if bits & 15 == 0:
+            for component in components:
+                sent = (2 << last) - (1 << first)
+                self._received[component] = self._received.get(component, 0) | sent
+
+    @property
+    def is_received(self) -> bool:
+        """Whether the scans so far send every coefficient to its last bit."""
+        return all(self._received.get(component, 0) == _ALL_COEFFICIENTS for component in self.sampling)
 
 
 def _frame(marker: int, data: memoryview, *, before: _Frame | None) -> _Frame:
