@@ -205,6 +205,14 @@ def test_a_progressive_jpeg_that_lacks_whole_scans_is_truncated() -> None:
         assert code_of(body[: start + 6]) == "truncated"
 
 
+def test_a_scan_header_that_is_too_short_is_refused() -> None:
+    body = encoded(noisy(), "JPEG", progressive=True)
+    at = body.index(b"\xff\xda\0\x0c")  # of three components
+    for length in range(2, 12):
+        short = body[: at + 2] + struct.pack(">H", length) + body[at + 4 : at + 2 + length] + body[at + 14 :]
+        assert code_of(short) in ("truncated", "undecodable", "too_many_scans")
+
+
 PNG = encoded(picture(), "PNG")
 PIECEMEAL = {
     "JPEG": b"\xff\xd8" + b"\xff\xe5\0\2" * (MAX_PIECES + 1) + jpeg()[2:],

@@ -25,5 +25,6 @@ class Limits:
     max_aspect: int = 200  # the longer side may be this many times the shorter one
     max_frames: int = 1_000
     max_scans: int = 30  # of a progressive JPEG; encoders write about 10
-    max_scan_samples: int = 700_000_000  # over all scans: what such a photo needs and half as much again
+    # Over all scans: libjpeg's progression touches 14 for each pixel without subsampling, and 8 with 4:2:0.
+    max_scan_samples: int = 730_000_000
     max_decoder_bytes: int = 320_000_000  # what decoding may hold at once, estimated from the header

@@ -198,7 +198,7 @@ class _Frame:
         """Takes note of what a scan sends, by its header: which components, and of a progressive picture which
         coefficients, to which bit (T.81, B.2.3)."""
         components = [scan[1 + 2 * index] for index in range(scan[0])]
-        first, last, bits = (0, 63, 0) if not self.progressive else scan[1 + 2 * scan[0] :][:3]
+        first, last, bits = struct.unpack_from("BBB", scan, 1 + 2 * scan[0]) if self.progressive else (0, 63, 0)
         if bits & 15 == 0:
             for component in components:
                 sent = (2 << last) - (1 << first)
