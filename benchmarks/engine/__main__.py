@@ -15,6 +15,7 @@ from benchmarks.engine import chart, goals, memory, quality, rows, table
 from benchmarks.engine.engines import DARKROOM, ENGINES, Engine, EngineFailed, NoSharp, Worker, install_sharp
 from benchmarks.engine.findings import Findings, Judged
 from benchmarks.engine.jobs import J4, PNG
+from benchmarks.engine.photos import NoPhotos, free_photos
 from benchmarks.engine.sources import SEED, Source, fifty_megapixels, sources, sources_in
 from benchmarks.engine.timing import NoSuchCell, Stage, cells_of, measure, plan_of, variants_folder, warm_up
 from checks.report import REPORTS, ROOT, write_report
@@ -42,7 +43,12 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
         help="further rounds of what the goals look at: even; 60, or 200 with LONG=1",
     )
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="the core to measure on")
-    parser.add_argument("--photos", type=folder, help="a folder of photos to measure as well")
+    parser.add_argument(
+        "--photos",
+        type=folder,
+        metavar="free|FOLDER",
+        help="photos to measure as well: two dozen free ones of many kinds, from Debian's packages, or your own",
+    )
     parser.add_argument("--chart", action="store_true", help=f"refresh {CHART.relative_to(ROOT)}, too")
     quick = parser.add_argument_group("a quick look (times alone, no report, no goals)")
     quick.add_argument("--cells", nargs="+", metavar="SOURCE[:JOB]", help="only these, as native:J4 or png")
@@ -58,7 +64,12 @@ def even(text: str) -> int:
 
 
 def folder(text: str) -> Path:
-    """An existing folder."""
+    """An existing folder, or that of the free photos, fetched."""
+    if text == "free":
+        try:
+            return free_photos()
+        except NoPhotos as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
     if not Path(text).is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text}")
     return Path(text)
