@@ -462,9 +462,8 @@ def test_a_missing_output_is_not_held_whatever_s3_calls_it(aws: Aws, may_list: b
     outputs = OutputsBucket(answering_head_with(code), aws.outputs_bucket, may_list=may_list)
     assert not outputs.holds(VARIANT)
     boto3.client("s3").put_object(Bucket=aws.outputs_bucket, Key=VARIANT.key, Body=b"b")
-    with pytest.raises(
-        Retryable, match="has just gone"
-    ):  # between the refusal of the write and the look at what is there
+    # It goes between the refusal of the write and the look at what is there.
+    with pytest.raises(Retryable, match="has just gone"):
         outputs.put_if_absent(VARIANT.key, b"b", sha256=VARIANT.sha256, media_type="image/jpeg")
 
 

@@ -77,7 +77,7 @@ def test_a_kill_of_the_supervisor_or_of_the_guardian_ends_the_command(here: Loca
         pytest.param("None", 0.5, -signal.SIGKILL, id="one that hangs is killed"),
     ],
 )
-def test_down_stops_whoever_holds_the_lock(
+def test_down_stops_the_process_that_holds_the_lock(
     here: LocalStack, monkeypatch: pytest.MonkeyPatch, on_sigterm: str, seconds: float, exit_status: int
 ) -> None:
     program = (

@@ -1,4 +1,4 @@
-"""Tells of missing objects only those who may list them.
+"""Answers 404 for a missing object only to those who may list its bucket.
 
 Gap: MiniStack answers 404 for a missing object to everybody who may read objects.
 AWS: "If the object you request doesn't exist […]: if you have the s3:ListBucket permission on the bucket, Amazon S3

@@ -67,7 +67,7 @@ class OutputsBucket:
 
     `may_list` is whether the role has s3:ListBucket. Without it S3 answers 403 for an object that is missing as for one
     that is forbidden (https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html), and both count as missing:
-    whoever then stores the object learns from that call if it is forbidden.
+    the call that then stores the object fails if it is forbidden.
     """
 
     def __init__(self, client: S3Client, bucket_name: str, *, may_list: bool = True) -> None:

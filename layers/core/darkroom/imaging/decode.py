@@ -17,6 +17,7 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import SNIFF_BYTES, input_format_of, names_of
 from darkroom.imaging.headers import END_OF_IMAGE, Header, read_header, truncated, undecodable, without_metadata
 from darkroom.imaging.memory import at_most
+from darkroom.imaging.strips import strips
 
 # A worker develops one stranger's file after another, and libvips would keep the last hundred of them in its cache.
 pyvips.cache_set_max(0)
@@ -30,8 +31,6 @@ _MARGIN_BYTES = 128_000_000
 
 _OUT_OF_MEMORY = ("out of memory", "Memory allocation error")
 """What libvips and libheif say, which have one exception for everything."""
-
-_STRIP_ROWS = 128
 
 SHRINKS = (8, 4, 2)
 """The factors by which libjpeg and libwebp can shrink while they decode, largest first."""
@@ -208,9 +207,8 @@ def _ended(jpeg: bytes) -> bytes:
 
 def _digest_of(jpeg: bytes) -> bytes:
     image, digest = pyvips.Image.jpegload_buffer(jpeg, access="sequential"), hashlib.blake2b()
-    region = pyvips.Region.new(image)
-    for top in range(0, image.height, _STRIP_ROWS):
-        digest.update(region.fetch(0, top, image.width, min(_STRIP_ROWS, image.height - top)))
+    for _, _, strip in strips(image):
+        digest.update(strip)
     return digest.digest()
 
 

@@ -8,6 +8,7 @@ import pyvips
 from PIL import Image
 
 from darkroom.domain.recipes import Effort, OutputFormat
+from darkroom.imaging.strips import strips
 
 MEDIA_TYPES: dict[OutputFormat, str] = {
     "jpeg": "image/jpeg",
@@ -47,7 +48,6 @@ def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: float, ef
             )
 
 
-_STRIP_ROWS = 128
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 
@@ -58,12 +58,8 @@ def _saved(image: pyvips.Image, file_format: str, **options: object) -> bytes:
 
 
 def _for_pillow(image: pyvips.Image) -> Image.Image:
-    # Strip by strip: libvips returns copies, and a copy of the whole would be the largest block of memory of all.
     mode = _MODES[image.bands]
     picture = Image.new(mode, (image.width, image.height))
-    region = pyvips.Region.new(image)
-    for top in range(0, image.height, _STRIP_ROWS):
-        rows = min(_STRIP_ROWS, image.height - top)
-        strip = region.fetch(0, top, image.width, rows)
+    for top, rows, strip in strips(image):
         picture.paste(Image.frombuffer(mode, (image.width, rows), strip, "raw", mode, 0, 1), (0, top))
     return picture
