@@ -66,12 +66,13 @@ def _three(variant_format: Format) -> tuple[Variant, ...]:
 
 _WEBP = Variant(name="webp", side=_SIDES["large"], format="webp")
 
+J1 = Job(name="J1", title="a thumbnail alone", variants=(Variant(name="thumb", side=_SIDES["thumb"], format="jpeg"),))
 J3 = Job(name="J3", title="three JPEGs", variants=_three("jpeg"))
 J4 = Job(name="J4", title="three JPEGs and a WebP", variants=(*J3.variants, _WEBP))
 PNG = Job(name="PNG", title="three PNGs", variants=_three("png"))
 ALPHA = Job(name="ALPHA", title="three PNGs and a WebP, transparent", variants=(*PNG.variants, _WEBP))
 
-JOBS = {job.name: job for job in (J3, J4, PNG, ALPHA)}
+JOBS = {job.name: job for job in (J1, J3, J4, PNG, ALPHA)}
 
 
 def fitted_inside(width: int, height: int, side: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image, ImageCms, ImageDraw, ImageFilter
 from PIL import __version__ as pillow_version
 
-from benchmarks.engine.jobs import ALPHA, J3, J4, PNG, Job
+from benchmarks.engine.jobs import ALPHA, J1, J3, J4, PNG, Job
 from checks.report import ROOT
 
 PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
@@ -85,7 +85,7 @@ def sources_in(folder: Path) -> tuple[Source, ...]:
                 path=path,
                 width=width,
                 height=height,
-                jobs=(J3, J4),
+                jobs=(J1, J3, J4),
             )
         )
     return tuple(found)
@@ -199,7 +199,7 @@ _TIMED = (
         short_title="12 MP JPEG",
         note="a crop of the photo, not resampled",
         extension="jpg",
-        jobs=(J3, J4),
+        jobs=(J1, J3, J4),
         make=lambda photo: _jpeg(_native(photo)),
     ),
     Recipe(
@@ -207,7 +207,7 @@ _TIMED = (
         short_title="12 MP noisy JPEG",
         note="the crop scaled to 4032×3024, noise added",
         extension="jpg",
-        jobs=(J3, J4),
+        jobs=(J1, J3, J4),
         make=_noisy,
     ),
     Recipe(
@@ -215,7 +215,7 @@ _TIMED = (
         short_title="2 MP JPEG",
         note="the crop scaled down",
         extension="jpg",
-        jobs=(J3, J4),
+        jobs=(J1, J3, J4),
         make=_two_megapixels,
     ),
     Recipe(
@@ -223,7 +223,7 @@ _TIMED = (
         short_title="24 MP JPEG",
         note="a crop scaled up 1.34×",
         extension="jpg",
-        jobs=(J3, J4),
+        jobs=(J1, J3, J4),
         make=_twenty_four_megapixels,
     ),
     Recipe(
@@ -231,7 +231,7 @@ _TIMED = (
         short_title="12 MP Display P3 JPEG",
         note="to be turned: EXIF orientation 6",
         extension="jpg",
-        jobs=(J3, J4),
+        jobs=(J1, J3, J4),
         make=_wide_gamut,
         is_wide_gamut=True,
     ),
@@ -240,7 +240,7 @@ _TIMED = (
         short_title="12 MP progressive JPEG",
         note="",
         extension="jpg",
-        jobs=(J3, J4),
+        jobs=(J1, J3, J4),
         make=lambda photo: _jpeg(_native(photo), progressive=True),
     ),
     Recipe(
@@ -248,7 +248,7 @@ _TIMED = (
         short_title="12 MP WebP",
         note="",
         extension="webp",
-        jobs=(J3, J4),
+        jobs=(J1, J3, J4),
         make=lambda photo: _saved(_native(photo), "WEBP", quality=90),
     ),
     Recipe(

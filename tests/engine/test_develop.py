@@ -373,3 +373,14 @@ def test_variants_that_nobody_waits_for_are_not_encoded(monkeypatch: pytest.Monk
     with pytest.raises(ZeroDivisionError), developing(jpeg(100, 100), recipe):
         raise ZeroDivisionError("a bug")
     assert encoded_widths in ([], [80], [80, 60]), "no more than had begun"
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour"),
+    [("L", (90,)), ("LA", (90, 128)), ("RGB", (200, 90, 30)), ("RGBA", (200, 90, 30, 128))],
+)
+def test_a_placeholder_shows_the_colour_of_every_kind_of_picture(mode: str, colour: tuple[int, ...]) -> None:
+    placeholder = develop_one(encoded(picture(300, 200, mode, colour), "PNG"), width=200).placeholder
+    shown = [int(placeholder.color[at : at + 2], 16) for at in (1, 3, 5)]
+    wanted = colour[:3] if len(colour) > 2 else colour[:1] * 3
+    assert all(abs(one - other) <= 2 for one, other in zip(shown, wanted, strict=True))

@@ -2,13 +2,18 @@
 
 import io
 import random
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pyvips
-from PIL import Image
+from PIL import Image, ImageChops, ImageDraw, ImageStat
 
 from darkroom.imaging.encode import encode
+
+PHOTO = Path(__file__).parents[1] / "photos" / "seeding-16mp.jpg"
 
 
 def picture(bands: int) -> pyvips.Image:
@@ -50,3 +55,64 @@ def test_a_smaller_file_is_what_more_effort_is_for() -> None:
     for file_format in ("jpeg", "png"):
         balanced, small = (encode(image, file_format, quality=80, effort=effort) for effort in ("balanced", "small"))
         assert len(small) < len(balanced)
+
+
+def gradient_with_noise() -> Image.Image:
+    """Like a photo: pixels differ little from their neighbours, and are never the same."""
+    soft = Image.radial_gradient("L").resize((320, 240))
+    noise = Image.frombytes("L", (320, 240), bytes(random.Random(5).choices(range(8), k=320 * 240)))
+    return ImageChops.add(soft, noise).convert("RGB")
+
+
+def text_on_white() -> Image.Image:
+    """Like a screenshot: the same letters again and again, which a filter tears apart."""
+    page = Image.new("RGB", (320, 240), "white")
+    for top in range(0, 240, 12):
+        ImageDraw.Draw(page).text((4 + top % 7, top), "pending  done  failed  3,021  image.done", fill="black")
+    return page
+
+
+@pytest.mark.parametrize("effort", ["fast", "balanced", "small"])
+@pytest.mark.parametrize(("make", "filtered"), [(gradient_with_noise, True), (text_on_white, False)])
+def test_a_png_has_the_filter_that_suits_its_content(
+    make: Callable[[], Image.Image], filtered: bool, effort: Any
+) -> None:
+    drawn = make()
+    image = pyvips.Image.new_from_memory(drawn.tobytes(), *drawn.size, 3, "uchar").copy(interpretation="srgb")
+    body = encode(image, "png", quality=0, effort=effort)
+    rows = zlib.decompress(b"".join(data_chunks(body)))
+    filters = {rows[start] for start in range(0, len(rows), 1 + 3 * drawn.width)}
+    assert filters - {0} if filtered else filters == {0}
+    with Image.open(io.BytesIO(body)) as file:
+        assert file.tobytes() == drawn.tobytes()
+
+
+def data_chunks(png: bytes) -> Iterator[bytes]:
+    at = 8
+    while at < len(png):
+        length, name = int.from_bytes(png[at : at + 4]), png[at + 4 : at + 8]
+        if name == b"IDAT":
+            yield png[at + 8 : at + 8 + length]
+        at += 12 + length
+
+
+def test_photos_as_jpegs_have_fewer_bytes_than_with_the_standards_tables() -> None:
+    with Image.open(PHOTO) as file:
+        file.draft("RGB", (616, 347))
+        drawn = file.resize((960, 540))
+    image = pyvips.Image.new_from_memory(drawn.tobytes(), *drawn.size, 3, "uchar").copy(interpretation="srgb")
+    standard = image.jpegsave_buffer(Q=80, keep="none")
+    ours = encode(image, "jpeg", quality=80, effort="balanced")
+    assert len(ours) < 0.97 * len(standard)
+    assert noise_of(ours, drawn) <= noise_of(standard, drawn)
+
+
+def noise_of(body: bytes, original: Image.Image) -> float:
+    with Image.open(io.BytesIO(body)) as file:
+        return sum(ImageStat.Stat(ImageChops.difference(file, original)).sum2)
+
+
+def test_only_the_smallest_jpegs_are_progressive() -> None:
+    for effort, progressive in (("fast", False), ("balanced", False), ("small", True)):
+        with Image.open(io.BytesIO(encode(picture(3), "jpeg", quality=80, effort=effort))) as file:  # type: ignore[arg-type]
+            assert bool(file.info.get("progressive")) == progressive

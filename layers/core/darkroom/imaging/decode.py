@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import pyvips
 from PIL import Image
@@ -17,6 +18,7 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import SNIFF_BYTES, input_format_of, names_of
 from darkroom.imaging.headers import END_OF_IMAGE, Header, read_header, truncated, undecodable, without_metadata
 from darkroom.imaging.memory import at_most
+from darkroom.imaging.shrinking import shrink_of
 from darkroom.imaging.strips import strips
 
 # A worker develops one stranger's file after another, and libvips would keep the last hundred of them in its cache.
@@ -32,9 +34,6 @@ _MARGIN_BYTES = 128_000_000
 _OUT_OF_MEMORY = ("out of memory", "Memory allocation error")
 """What libvips and libheif say, which have one exception for everything."""
 
-SHRINKS = (8, 4, 2)
-"""The factors by which libjpeg and libwebp can shrink while they decode, largest first."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Original:
@@ -47,9 +46,10 @@ class Original:
     width: int
     height: int
     opened: Callable[[int], pyvips.Image]
-    """Opens the picture, shrunk by a factor of `shrinks` or 1. Pixels are decoded on demand, once."""
+    """Opens the picture, shrunk by a factor of 1, or what `shrink_for` returned. Pixels are decoded on demand, once."""
     frames: int = 1
-    shrinks: tuple[int, ...] = ()
+    shrink_for: Callable[[tuple[int, int]], int] = lambda _: 1
+    """The factor by which the decoder should shrink the picture that is wanted at a size, as stored."""
     complete: bool = True
     orientation: int = 1
     icc_profile: bytes | None = None
@@ -107,7 +107,7 @@ def open_original(original: bytes, limits: Limits) -> Original:
         height=header.height,
         opened=_loader(header),
         frames=header.frames,
-        shrinks=SHRINKS if header.shrinks else (),
+        shrink_for=partial(shrink_of, header),
         complete=header.complete,
         orientation=header.orientation,
         icc_profile=header.icc_profile,

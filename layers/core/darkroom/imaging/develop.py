@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyvips
+from PIL import Image
 
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import DEFAULT_QUALITY, Effort, OutputFormat, Recipe, VariantSpec
@@ -22,18 +23,12 @@ from darkroom.imaging.encode import EXTENSIONS, MEDIA_TYPES
 from darkroom.imaging.geometry import Placement, place
 from darkroom.imaging.placeholder import PLACEHOLDER_SIDE, Placeholder, placeholder_of
 from darkroom.imaging.resize import base_size, cascade, colour_of, premultiplied, scaled, unpremultiplied, upright
-from darkroom.imaging.softening import detail_of, quality_steps
+from darkroom.imaging.shrinking import quality_steps
 
 FIRST_FRAME_ONLY = "The file is animated: only its first frame was developed."
 
-_ROOM = 1.92
-"""How much larger than wanted a picture is that was shrunk to a quarter or an eighth on load.
-
-Of an eighth of a block's frequencies little is left: a variant of three quarters of that size loses 1 to 2 points by
-SSIMULACRA 2, of nearly all of it up to 5, and small print becomes illegible; half of it loses less than one. The next
-larger picture costs a tenth more time. A half is softened less, and makes up for it: see `softening`. The number is
-just below two, so that the thumbnail of a photo of 4:3 and 12 megapixels is still made of an eighth.
-"""
+_MODES = {1: "L", 2: "La", 3: "RGB", 4: "RGBa"}
+"""Pillow's names of pictures with as many bands, whose alpha is premultiplied; in capitals, if it is not."""
 
 _ENCODERS = 2
 """Variants encoded at once: with more than 1769 MB, a function has more than one processor for them."""
@@ -103,7 +98,6 @@ def developing(
     if notice is not None:
         notices.append(notice)
     base = _without_idle_alpha(base).copy_memory()
-    detail = detail_of(base) if picture.shrunk_width is not None else 0.0
 
     smallest = None
     encoders = ThreadPoolExecutor(max_workers=_ENCODERS)
@@ -112,12 +106,12 @@ def developing(
         for index, image, whole in cascade(base, picture.jobs):
             spec, placement = picture.jobs[index]
             file_format = _format(spec, image)
-            share = placement.scaled[0] / picture.shrunk_width if picture.shrunk_width is not None else None
+            share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
             encoding[index] = encoders.submit(
                 encode_under,
                 (_flattened(image, spec) if file_format == "jpeg" else image).copy_memory(),
                 file_format,
-                quality=_quality(spec, file_format, share, detail),
+                quality=_quality(spec, file_format, share),
                 effort=spec.effort or effort,
                 ceiling_bytes=spec.max_bytes,
             )
@@ -136,12 +130,12 @@ def developing(
 class _Picture:
     """The whole picture, upright, in memory, at the size that the largest variant needs; alpha not premultiplied.
 
-    `shrunk_width` is the upright width that the decoder shrank it to on load, None if it did not shrink.
+    `halved_width` is the upright width that the decoder shrank it to, if that was a half.
     """
 
     image: pyvips.Image
     jobs: tuple[tuple[VariantSpec, Placement], ...]
-    shrunk_width: int | None
+    halved_width: int | None
 
 
 def _decode(source: Original, recipe: Recipe) -> _Picture:
@@ -149,26 +143,15 @@ def _decode(source: Original, recipe: Recipe) -> _Picture:
     width, height = _turned((source.width, source.height), turned)
     jobs = tuple((spec, place(spec, width, height)) for spec in recipe.variants)
     size = _turned(base_size([placement for _, placement in jobs], width, height), turned)
-    shrink = _shrink_of(source, size)
+    shrink = source.shrink_for(size)
     with source.decoding():
         image = source.opened(shrink).copy(xres=1, yres=1)  # the resolution is metadata, and PNG would keep it
-        shrunk_width = _turned((image.width, image.height), turned)[0] if shrink > 1 else None
+        halved_width = _turned((image.width, image.height), turned)[0] if shrink == 2 else None
         # Streamed through: neither the decoded picture nor its premultiplied form is ever completely in memory.
         if (image.width, image.height) != size:
             image = unpremultiplied(scaled(premultiplied(image), *size))
         image = image.copy_memory()
-    return _Picture(image=upright(image, source.orientation), jobs=jobs, shrunk_width=shrunk_width)
-
-
-def _shrink_of(source: Original, size: tuple[int, int]) -> int:
-    """By how much the decoder may shrink the picture that is wanted at `size`."""
-    for shrink in source.shrinks:
-        # The decoder rounds the sides up or down: the larger picture is chosen if one pixel is in doubt.
-        width, height = source.width // shrink, source.height // shrink
-        room = _ROOM if shrink > 2 else 1
-        if size[0] * room <= width and size[1] * room <= height:
-            return shrink
-    return 1
+    return _Picture(image=upright(image, source.orientation), jobs=jobs, halved_width=halved_width)
 
 
 def _turned(size: tuple[int, int], turned: bool) -> tuple[int, int]:
@@ -197,18 +180,19 @@ def _flattened(image: pyvips.Image, spec: VariantSpec) -> pyvips.Image:
     return image.flatten(background=[red, green, blue] if image.bands > 2 else [red])
 
 
-def _quality(spec: VariantSpec, file_format: OutputFormat, share: float | None, detail: float) -> float:
+def _quality(spec: VariantSpec, file_format: OutputFormat, share: float) -> float:
     quality = spec.quality or DEFAULT_QUALITY.get(file_format, 0)
-    return quality if share is None or quality >= 95 else quality + quality_steps(file_format, share, detail)
+    return quality if quality >= 95 else quality + quality_steps(file_format, share)
 
 
 def _placeholder(image: pyvips.Image) -> Placeholder:
     scale = min(1.0, PLACEHOLDER_SIDE / max(image.width, image.height))
-    small = unpremultiplied(
-        scaled(image, max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    ).colourspace("srgb")
-    rgba = small if small.hasalpha() else small.bandjoin(255)
-    return placeholder_of(rgba.width, rgba.height, bytes(rgba.write_to_memory()))
+    size = max(1, round(image.width * scale)), max(1, round(image.height * scale))
+    # For a picture as small as this, Pillow takes a fifth of the time of libvips.
+    mode = _MODES[image.bands]
+    whole = Image.frombuffer(mode, (image.width, image.height), image.write_to_memory())
+    small = whole.resize(size, Image.Resampling.LANCZOS, reducing_gap=2)
+    return placeholder_of(*size, small.convert(mode.upper()).convert("RGBA").tobytes())
 
 
 def _rendered(spec: VariantSpec, result: Callable[[], Encoded]) -> Rendered:

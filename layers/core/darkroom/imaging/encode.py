@@ -18,9 +18,21 @@ MEDIA_TYPES: dict[OutputFormat, str] = {
 }
 EXTENSIONS: dict[OutputFormat, str] = {"jpeg": "jpg", "png": "png", "webp": "webp", "avif": "avif"}
 
+_QUANT_TABLE = 2
+"""The number of mozjpeg's quantisation table that was tuned for MS-SSIM (cjpeg, -quant-table).
+
+Next to the standard's own example (ITU-T T.81, annex K), at the same quality and in the same time, photos have 1 to 14
+per cent fewer bytes and mostly a higher score: 3 to 16 per cent fewer at an equal one by SSIMULACRA 2, 4 to 25 by PSNR.
+"""
+
 _WEBP_METHOD: dict[Effort, int] = {"fast": 2, "balanced": 4, "small": 6}
 _AVIF_SPEED: dict[Effort, int] = {"fast": 8, "balanced": 6, "small": 4}
-_PNG_COMPRESSION: dict[Effort, int] = {"fast": 4, "balanced": 6, "small": 8}  # zlib's level 9 costs much for nothing
+
+# zlib's levels: 9 costs much for nothing, and what is filtered gains little above 3.
+_PNG_LEVEL: dict[Effort, int] = {"fast": 4, "balanced": 6, "small": 8}
+_PNG_FILTERED_LEVEL: dict[Effort, int] = {"fast": 1, "balanced": 3, "small": 6}
+_PNG_FILTER: dict[Effort, str] = {"fast": "up", "balanced": "up", "small": "paeth"}
+_SAMPLES, _SAMPLE_ROWS = 3, 16
 
 
 def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: float, effort: Effort) -> bytes:
@@ -30,12 +42,15 @@ def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: float, ef
     Encoding releases the GIL. Only WebP has fractional qualities.
     """
     match file_format:
-        # Optimised Huffman tables take half as long again and save under one per cent of the bytes.
+        # Progressive files have 3 to 6 per cent fewer bytes, and take four times as long.
         case "jpeg":
-            return bytes(image.jpegsave_buffer(Q=round(quality), optimize_coding=effort == "small", keep="none"))
+            return bytes(
+                image.jpegsave_buffer(
+                    Q=round(quality), quant_table=_QUANT_TABLE, interlace=effort == "small", keep="none"
+                )
+            )
         case "png":
-            filters = "all" if effort == "small" else "none"
-            return bytes(image.pngsave_buffer(compression=_PNG_COMPRESSION[effort], filter=filters, keep="none"))
+            return _png(image, effort)
         # Pillow's build of libwebp takes a sixth less time than libvips's for the same bytes.
         case "webp":
             # Method 6 is lossless alpha's slowest search: 24 s for half a megapixel of noise, and a thousandth saved.
@@ -46,6 +61,31 @@ def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: float, ef
             return _saved(
                 image, "AVIF", quality=round(quality), speed=_AVIF_SPEED[effort], max_threads=1, autotiling=False
             )
+
+
+def _png(image: pyvips.Image, effort: Effort) -> bytes:
+    """The picture as PNG, with or without a filter (PNG specification, 9.2), whichever suits its content.
+
+    With one, photos have 15 to 40 per cent fewer bytes and take less time; screenshots and drawings have fewer bytes
+    without. A sample decides: a few bands of rows, encoded quickly with and without.
+    """
+    sample, level, chosen = _sample_of(image), _PNG_FILTERED_LEVEL[effort], _PNG_FILTER[effort]
+    if len(_deflated(sample, 1, "none")) <= len(_deflated(sample, 1, chosen)):
+        level, chosen = _PNG_LEVEL[effort], "none"
+    return _deflated(image, level, chosen)
+
+
+def _sample_of(image: pyvips.Image) -> pyvips.Image:
+    """Bands of rows from the top, the middle and the bottom, one below the other."""
+    if image.height <= _SAMPLES * _SAMPLE_ROWS:
+        return image
+    step = (image.height - _SAMPLE_ROWS) // (_SAMPLES - 1)
+    bands = [image.crop(0, number * step, image.width, _SAMPLE_ROWS) for number in range(_SAMPLES)]
+    return pyvips.Image.arrayjoin(bands, across=1).copy_memory()
+
+
+def _deflated(image: pyvips.Image, level: int, chosen: str) -> bytes:
+    return bytes(image.pngsave_buffer(compression=level, filter=chosen, keep="none"))
 
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}

@@ -23,7 +23,9 @@ class Header:
     samples that all of them touch. `decoder_bytes` estimates what a decoder holds at once for the whole picture.
     `raw_bytes` is the inflated size of a PNG's rows, and `lossy_bytes` the size of a lossy WebP's picture: both measure
     time. `allowance_bytes` is the decoder's memory limit, if it may ask for memory that the header does not reveal.
-    `shrinks` is whether it can decode at a half, a quarter or an eighth, `complete` whether the file reaches its end.
+    `shrinks` is whether it can decode at a half, a quarter or an eighth, and `shrinks_to_fit` whether it must where
+    that is still large enough, because the whole picture takes too much memory. `complete` is whether the file reaches
+    its end.
     """
 
     format: StreamedFormat
@@ -40,6 +42,7 @@ class Header:
     lossy_bytes: int = 0
     allowance_bytes: int | None = None
     shrinks: bool = False
+    shrinks_to_fit: bool = False
     complete: bool = True
     orientation: int = 1
     icc_profile: bytes | None = None

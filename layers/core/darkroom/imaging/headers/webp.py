@@ -13,7 +13,7 @@ from darkroom.imaging.headers.refusals import truncated, undecodable
 _WEBP_ALPHA = 0x10
 
 _WHOLE_PIXELS = 25_000_000
-"""Up to this many pixels a picture is always decoded whole, which takes 200 MB."""
+"""Up to this many pixels a picture can be decoded whole, which takes 200 MB."""
 
 _ASKED_PER_PIXEL, _ASKED_PER_PIXEL_SHRUNK, _ASKED_BESIDES = 20, 9, 96_000_000
 """The bytes that a lossless picture, or one with separate alpha, asks for, threads' stacks included: twice what it
@@ -55,12 +55,13 @@ def webp_header(body: bytes) -> Header:
     width, height = canvas or picture.size
     if offset[0] + picture.size[0] > width or offset[1] + picture.size[1] > height:
         raise undecodable("its first frame lies outside its canvas")
-    # libwebp shrinks with a plain box filter, hardly faster, and alpha separately from colours: shrinking only saves
-    # memory.
-    shrinks = picture.size == (width, height) and width * height > _WHOLE_PIXELS and not picture.alpha_apart
+    shrinks = picture.size == (width, height) and not picture.alpha_apart  # libwebp shrinks alpha apart from colours
+    shrinks_to_fit = shrinks and width * height > _WHOLE_PIXELS
     # A lossless picture or alpha may bring tens of thousands of Huffman codes, in a part that is itself compressed.
     untold = picture.lossless or picture.alpha_apart
-    asked_bytes = width * height * (_ASKED_PER_PIXEL_SHRUNK if shrinks else _ASKED_PER_PIXEL) + _ASKED_BESIDES
+    asked_bytes = width * height * (_ASKED_PER_PIXEL_SHRUNK if shrinks_to_fit else _ASKED_PER_PIXEL) + _ASKED_BESIDES
+    # Measured: the pixels twice, plus alpha; once if libwebp shrinks them while decoding.
+    bytes_per_pixel = 12 if picture.alpha_apart else 4 if shrinks_to_fit and not picture.lossless else 8
     return Header(
         format="webp",
         width=width,
@@ -69,9 +70,9 @@ def webp_header(body: bytes) -> Header:
         offset=offset,
         frame=picture.size,
         frames=max(1, frames),
-        # Measured: the pixels twice, plus alpha; once if libwebp shrinks them while decoding.
-        decoder_bytes=width * height * (12 if picture.alpha_apart else 4 if shrinks and not picture.lossless else 8),
+        decoder_bytes=width * height * bytes_per_pixel,
         shrinks=shrinks,
+        shrinks_to_fit=shrinks_to_fit,
         lossy_bytes=0 if picture.lossless else sum(map(len, picture.parts)),
         allowance_bytes=asked_bytes if untold else None,
         complete=complete,

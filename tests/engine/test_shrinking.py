@@ -1,0 +1,107 @@
+"""Shrinking on load: by how much, and what makes up for it."""
+
+import io
+import random
+from itertools import product
+
+import pytest
+from PIL import Image, ImageChops, ImageDraw, ImageStat
+
+from darkroom.domain.recipes import Recipe, VariantSpec
+from darkroom.imaging import develop
+from darkroom.imaging.headers import Header, read_header
+from darkroom.imaging.shrinking import quality_steps, shrink_of
+from proof.fakes.pictures import encoded, jpeg, opened
+
+
+def header(width: int, height: int, file_format: str = "JPEG") -> Header:
+    body = io.BytesIO()
+    Image.new("RGB", (width, height), "teal").save(body, file_format)
+    found = read_header(body.getvalue())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("width", "wanted", "shrink"),
+    [
+        (3840, 256, 8),  # the eighth is 480 pixels wide
+        (3840, 257, 4),
+        (3840, 513, 4),
+        (3840, 514, 2),
+        (3840, 1342, 2),
+        (3840, 1343, 1),
+        (3840, 3840, 1),
+    ],
+)
+def test_what_is_shrunk_leaves_room_around_what_is_wanted(width: int, wanted: int, shrink: int) -> None:
+    assert shrink_of(header(width, width // 2), (wanted, wanted // 2)) == shrink
+    assert shrink_of(header(width // 2, width), (wanted // 2, wanted)) == shrink
+    assert shrink_of(header(width, width // 2, "WEBP"), (wanted, wanted // 2)) == shrink
+    assert shrink_of(header(width, width // 2, "PNG"), (wanted, wanted // 2)) == 1
+
+
+@pytest.mark.parametrize(("width", "shrink"), [(3840, 8), (3839, 2), (3838, 2), (3837, 4), (3836, 4), (2559, 1)])
+def test_a_jpeg_is_not_shrunk_if_what_is_dropped_at_its_end_would_move_the_rest(width: int, shrink: int) -> None:
+    assert shrink_of(header(width, 2160), (256, 144)) == shrink
+
+
+def test_libwebp_drops_nothing_so_that_odd_sizes_are_shrunk_too() -> None:
+    assert shrink_of(header(3847, 2167, "WEBP"), (256, 144)) == 8
+
+
+def test_a_webp_too_large_to_be_decoded_whole_is_halved_wherever_that_is_large_enough() -> None:
+    large = header(6000, 5000, "WEBP")
+    assert large.shrinks_to_fit
+    assert shrink_of(large, (3000, 2500)) == 2
+    assert shrink_of(large, (3001, 2501)) == 1
+
+
+def test_what_is_nearly_as_large_as_the_halved_picture_has_its_quality_raised() -> None:
+    assert [quality_steps("jpeg", share) for share in (0.5, 0.55, 0.56, 0.7)] == [0, 0, 1, 1]
+    assert [quality_steps("webp", share) for share in (0.5, 0.55, 0.56, 0.7)] == [0, 0, 0.5, 0.5]
+    assert quality_steps("png", 0.7) == quality_steps("avif", 0.7) == 0
+
+
+def print_of_letters() -> Image.Image:
+    """A page of small print, in which all detail is at the limit of what its pixels can show."""
+    page, letters = Image.new("L", (2016, 1512), "white"), random.Random(7)
+    for top in range(10, 1500, 15):
+        text = "".join(letters.choice("abcdefghilmnoprstu   ") for _ in range(330))
+        ImageDraw.Draw(page).text((10, top), text, fill="black")
+    return page.resize((4032, 3024), Image.Resampling.NEAREST)
+
+
+@pytest.mark.parametrize("width", [1400, 970, 800, 600, 530, 480, 400, 300, 265])
+def test_small_print_stays_what_it_is_though_the_decoder_shrinks_it(width: int) -> None:
+    page = encoded(print_of_letters(), "JPEG", quality=92)
+    assert distance(page, width) < 4
+
+
+def distance(body: bytes, width: int) -> float:
+    """The mean difference, in levels, of a variant of that width from a full decode's."""
+    recipe = Recipe(variants=(VariantSpec(name="one", width=width, format="png"),))
+    shrunk = opened(develop(body, recipe).variants[0].body).convert("L")
+    true = opened(body).convert("L").resize(shrunk.size, Image.Resampling.LANCZOS)
+    return ImageStat.Stat(ImageChops.difference(shrunk, true)).mean[0]
+
+
+@pytest.mark.parametrize(("cut_width", "cut_height"), list(product((0, 1, 3, 7), repeat=2)))
+def test_nothing_moves_whatever_is_left_over_of_a_block(cut_width: int, cut_height: int) -> None:
+    squares = Image.new("L", (1920 - cut_width, 1440 - cut_height), "white")
+    for left, top in product(range(0, 1920, 160), range(0, 1440, 160)):
+        ImageDraw.Draw(squares).rectangle((left, top, left + 79, top + 79), fill="black")
+    assert distance(encoded(squares, "JPEG", quality=95), 250) < 1
+
+
+def quality_of(body: bytes, width: int) -> bytes:
+    """The quantisation tables reveal the quality."""
+    recipe = Recipe(variants=(VariantSpec(name="one", width=width, quality=80),))
+    return repr(opened(develop(body, recipe).variants[0].body).quantization).encode()  # type: ignore[attr-defined]
+
+
+def test_only_a_variant_that_shrinking_softened_has_the_raised_quality() -> None:
+    body = jpeg(800, 600)
+    plain = quality_of(body, 700)  # needs the whole picture
+    assert quality_of(body, 260) != plain
+    assert quality_of(body, 200) == plain
