@@ -1,4 +1,4 @@
-"""The chart in docs/benchmarks.md: images per CPU second by job and engine, as a hand-written SVG.
+"""The chart in the README: images per CPU second over the set of photos, by job and engine, as a hand-written SVG.
 
 It is written by hand rather than by a plotting library: a few kilobytes, the same bytes for the same figures, real
 text, and support for light and dark colour schemes.
@@ -6,12 +6,14 @@ text, and support for light and dark colour schemes.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from benchmarks.engine.engines import DARKROOM
 from benchmarks.engine.findings import Findings, verdicts
+from benchmarks.engine.goals import cells_in_set
 from benchmarks.engine.rows import machine
 
 _LIBRARIES = {"sharp": "sharp", "pillow": "Pillow", "libvips": "libvips"}
@@ -33,43 +35,59 @@ _STYLE = """\
 svg { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; font-size: 12px }
 .card { fill: #ffffff; stroke: #d1d9e0 } .ink { fill: #1f2328 } .faint { fill: #59636e }
 .title { font-size: 17px; font-weight: 600 } .head { font-size: 13px; font-weight: 600 } .end { text-anchor: end }
-.bar { fill: #c3cbd4 } .own { fill: #c8442c } .strong { font-weight: 600 }
+.bar { fill: #c3cbd4 } .line { stroke: #59636e; stroke-width: 1.5 } .own { fill: #c8442c } .strong { font-weight: 600 }
 @media (prefers-color-scheme: dark) {
 .card { fill: #0d1117; stroke: #3d444d } .ink { fill: #f0f6fc } .faint { fill: #9198a1 }
-.bar { fill: #4a525c } .own { fill: #f0664a }
+.bar { fill: #4a525c } .line { stroke: #9198a1 } .own { fill: #f0664a }
 }"""
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bar:
+    """An engine's figures over the set."""
+
+    least: float
+    median: float
+    most: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One job: its title, and each engine's figure in the order of the bars. `own` names the highlighted one."""
+    """One job: its title, and each engine's figures in the order of the bars. `own` names the highlighted one."""
 
     title: str
-    bars: Mapping[str, float]
+    bars: Mapping[str, Bar]
     own: str
 
 
-def of_findings(findings: Findings, cells: Sequence[str]) -> str:
-    """The chart of the named cells."""
-    by_name = {cell.name: cell for cell in findings.cells}
-    panels = [
-        Panel(
-            title=f"{by_name[name].source.short_title} → {by_name[name].job.title}",
-            bars={
-                standing.engine.title: 1000 / standing.spread.median
-                for standing in verdicts(by_name[name], findings.engines, findings.timed)
-            },
-            own=DARKROOM.title,
-        )
-        for name in cells
-    ]
+def of_findings(findings: Findings, jobs: Sequence[str]) -> str:
+    """The chart of the named jobs on the set."""
+    panels = [_panel_of(job, findings) for job in jobs]
+    photos = len({cell.source.name for cell in findings.cells if cell.source.is_in_set})
     known = {library: version for found in findings.versions.values() for library, version in found.items()}
     libraries = ", ".join(f"{title} {known[name]}" for name, title in _LIBRARIES.items() if name in known)
     return drawn(
         panels,
-        title="Images per CPU second",
-        subtitle="More is better. One core, the same settings for all, medians of interleaved rounds.",
-        footnote=f"{libraries}; {machine()}. Each panel has its own scale. By make bench-engine.",
+        title="Images per CPU second, beside Darkroom",
+        subtitle=f"More is better. Bars: the median of up to {photos} photos; lines: from their worst to their best.",
+        footnote=f"{libraries}; {machine()}, one core. By make bench-engine.",
+    )
+
+
+def _panel_of(job: str, findings: Findings) -> Panel:
+    figures: dict[str, list[float]] = {}
+    cells = cells_in_set(findings.cells, job)
+    for cell in cells:
+        for verdict in verdicts(cell, findings.engines, findings.timed):
+            if not verdict.engine.only_wide_gamut:
+                figures.setdefault(verdict.engine.title, []).append(1 / verdict.ratio)
+    return Panel(
+        title=cells[0].job.title.capitalize(),
+        bars={
+            title: Bar(least=min(values), median=statistics.median(values), most=max(values))
+            for title, values in figures.items()
+        },
+        own=DARKROOM.title,
     )
 
 
@@ -101,25 +119,24 @@ def drawn(panels: Sequence[Panel], *, title: str, subtitle: str, footnote: str) 
 
 def _panel(panel: Panel, x: int, y: int) -> list[str]:
     room = _PANEL - _LABELS - _VALUES
-    most = max(panel.bars.values())
+    most = max(bar.most for bar in panel.bars.values())
     parts = [_text(panel.title, x, y + 14, "ink head")]
-    for place, (name, value) in enumerate(panel.bars.items()):
+    for place, (name, bar) in enumerate(panel.bars.items()):
         is_own = name == panel.own
         top = y + _PANEL_HEAD + place * _PITCH
-        length = max(2, round(room * value / most))
+        length = max(2, round(room * bar.median / most))
+        left, right = round(room * bar.least / most), round(room * bar.most / most)
+        middle = top + _BAR // 2
         colour = "own" if is_own else "bar"
         start = x + _LABELS
         parts += [
             _text(name, start - 8, top + 11, "ink strong end" if is_own else "ink end"),
             f'<rect class="{colour}" x="{start}" y="{top}" width="{length}" height="{_BAR}" rx="2"/>',
-            _text(figure(value), start + length + 6, top + 11, "ink strong" if is_own else "faint"),
+            _text(f"{bar.median:.2f}", start + room + 8, top + 11, "ink strong" if is_own else "faint"),
         ]
+        if right > left:
+            parts.append(f'<path class="line" d="M{start + left} {middle}H{start + right}"/>')
     return parts
-
-
-def figure(value: float) -> str:
-    """Three figures, or two below ten: 12.3, 4.5, 0.47."""
-    return f"{value:.2f}" if value < 1 else f"{value:.1f}"
 
 
 def _text(text: str, x: int, y: int, classes: str) -> str:

@@ -29,14 +29,19 @@ class Engine:
     title: str
     needs_node: bool = False
     only_wide_gamut: bool = False
+    only_jpegs: bool = False
 
     def runs_on(self, source: Source) -> bool:
-        return source.is_wide_gamut or not self.only_wide_gamut
+        is_jpeg = source.path.suffix.lower() in (".jpg", ".jpeg")
+        return (source.is_wide_gamut or not self.only_wide_gamut) and (is_jpeg or not self.only_jpegs)
 
 
 DARKROOM = Engine(name="darkroom", title="Darkroom")
 SHARP_CASCADE = Engine(name="sharp-cascade", title="sharp, cascade", needs_node=True)
 SHARP_PER_VARIANT = Engine(name="sharp-per-variant", title="sharp, per variant", needs_node=True)
+
+LEAST = Engine(name="least", title="the codecs alone", only_jpegs=True)
+"""No engine, but what one with these codecs cannot go below: see `least.py`."""
 
 ENGINES = (
     Engine(name="naive-pillow", title="Pillow, naive"),

@@ -22,7 +22,10 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """`judged` is by cell and engine, `full_decodes` (Darkroom's own) by cell, `held` by source and engine."""
+    """`judged` is by cell and engine, `full_decodes` (Darkroom's own) by cell, `held` by source and engine.
+
+    `above_curve` is Darkroom's score less what as many bytes of the usual encoder have, by cell of the set and variant.
+    """
 
     engines: Sequence[Engine]
     versions: Mapping[str, Mapping[str, str]]
@@ -33,6 +36,7 @@ class Findings:
     full_decodes: Mapping[str, Mapping[str, Judged]]
     asked: Sequence[Asked]
     held: Mapping[tuple[str, str], Held]
+    above_curve: Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, kw_only=True)

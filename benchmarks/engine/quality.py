@@ -15,9 +15,10 @@ import numpy as np
 import vapoursynth
 from PIL import Image, ImageCms, ImageOps
 
+from benchmarks.engine.curve import Curve
 from benchmarks.engine.darkroom_itself import recipe_of
 from benchmarks.engine.findings import Judged
-from benchmarks.engine.jobs import Job, fitted_inside, request_of
+from benchmarks.engine.jobs import ENCODING, Format, Job, fitted_inside, request_of
 from benchmarks.engine.kinds import kind_of
 from benchmarks.engine.sources import Source
 from darkroom.domain.limits import Limits
@@ -30,12 +31,28 @@ class WrongVariant(Exception):
     """An engine made something other than requested, so its time does not count."""
 
 
+_CURVE_QUALITIES = (68, 74, 80, 86, 92)
+
+
 @dataclass(frozen=True, kw_only=True)
 class References:
     """What the variants of one job should look like, and what Darkroom makes of them without shrink-on-load."""
 
     pictures: Mapping[str, Image.Image]
     full_decodes: Mapping[str, Judged]
+
+    def curve(self, name: str, variant_format: Format) -> Curve:
+        """What the formats' usual encoders make of that variant's reference: the standard's tables, and method 4."""
+        picture, points = self.pictures[name].convert("RGB"), []
+        for quality in _CURVE_QUALITIES:
+            file = io.BytesIO()
+            if variant_format == "jpeg":
+                picture.save(file, "JPEG", quality=quality, subsampling="4:2:0")
+            else:
+                picture.save(file, "WEBP", quality=quality, method=ENCODING.webp_method)
+            with Image.open(file) as opened:
+                points.append((len(file.getvalue()), ssimulacra2(picture, opened)))
+        return Curve(points=tuple(points))
 
 
 def references_of(source: Source, job: Job) -> References:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.engine import dollars
 from benchmarks.engine.findings import Findings, Judged, verdicts
-from benchmarks.engine.jobs import ENCODING
+from benchmarks.engine.jobs import ENCODING, J4
 from benchmarks.engine.memory import LATER
 
 
@@ -40,7 +41,11 @@ def time_rows(findings: Findings) -> Iterator[dict[str, Any]]:
                 "times_darkroom_forward": round(verdict.forward_ratio, 3),
                 "times_darkroom_reversed": round(verdict.reversed_ratio, 3),
                 "rounds": verdict.rounds,
-                "variants": variant_rows(findings.judged[cell.name, engine], findings.full_decodes[cell.name]),
+                "variants": (
+                    variant_rows(findings.judged[cell.name, engine], findings.full_decodes[cell.name])
+                    if (cell.name, engine) in findings.judged
+                    else []
+                ),
                 "settings": ENCODING.of_job(cell.job),
                 "versions": dict(findings.versions[engine]),
                 "threads": 1,
@@ -62,6 +67,19 @@ def variant_rows(judged: Mapping[str, Judged], full_decode: Mapping[str, Judged]
         }
         for name, variant in judged.items()
     ]
+
+
+def dollar_rows(findings: Findings) -> Iterator[dict[str, Any]]:
+    """A row for each engine that is priced."""
+    for engine, million in dollars.of_set(findings, J4.name).items():
+        yield {
+            "measured": "dollars for a million images",
+            "job": J4.name,
+            "engine": engine.name,
+            "cpu": round(million.cpu, 2),
+            "a_year_of_storage": round(million.storage, 2),
+            f"transfer_of_{dollars.VIEWS}_views": round(million.transfer, 2),
+        }
 
 
 def memory_rows(findings: Findings) -> Iterator[dict[str, Any]]:

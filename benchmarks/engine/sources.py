@@ -1,16 +1,21 @@
-"""The originals that are developed: all generated from the repository's one photo, and kept under build/bench."""
+"""The originals that are developed: generated ones, kept under build/bench, and folders of photos.
+
+The generated ones are variations of the repository's one photo, and a page of print. Those of kinds that no free photo
+has, and all photos, are the set over which goals are: their median and their worst.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import random
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageCms, ImageDraw, ImageFilter
+from PIL import Image, ImageCms, ImageDraw, ImageFilter, ImageFont
 from PIL import __version__ as pillow_version
 
 from benchmarks.engine.jobs import ALPHA, J1, J3, J4, PNG, Job
@@ -20,6 +25,9 @@ PHOTO = ROOT / "tests" / "photos" / "seeding-16mp.jpg"
 FOLDER = ROOT / "build" / "bench" / "sources"
 SEED = 1
 """The seed of the noise in the noisy source."""
+
+AS_IT_IS = "as it is"
+"""The note of photos, which are not generated."""
 
 _ORIENTATION_TAG = 0x0112  # EXIF 2.32, 4.6.4 A
 _LANCZOS = Image.Resampling.LANCZOS
@@ -36,6 +44,7 @@ class Recipe:
     jobs: tuple[Job, ...]
     make: Callable[[Image.Image], bytes]
     is_wide_gamut: bool = False
+    is_in_set: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +59,7 @@ class Source:
     height: int
     jobs: tuple[Job, ...]
     is_wide_gamut: bool = False
+    is_in_set: bool = False
 
     @property
     def title(self) -> str:
@@ -66,12 +76,12 @@ def sources() -> tuple[Source, ...]:
 
 
 def fifty_megapixels() -> Source:
-    """The largest JPEG that the product's limits allow; only its memory is measured."""
-    return _made(_FIFTY)
+    """The largest JPEG that the product's limits allow."""
+    return _made(next(recipe for recipe in _TIMED if recipe.name == "50mp"))
 
 
 def sources_in(folder: Path) -> tuple[Source, ...]:
-    """The user's own photos as further sources, unchanged."""
+    """A folder's photos as further sources, unchanged."""
     found = []
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() not in (".jpg", ".jpeg", ".png", ".webp"):
@@ -81,14 +91,22 @@ def sources_in(folder: Path) -> tuple[Source, ...]:
             Source(
                 name=path.stem,
                 short_title=f"{path.name}, {width * height / 1e6:.0f} MP",
-                note="as it is",
+                note=AS_IT_IS,
                 path=path,
                 width=width,
                 height=height,
-                jobs=(J1, J3, J4),
+                jobs=_jobs_of(path),
+                is_in_set=True,
             )
         )
     return tuple(found)
+
+
+def _jobs_of(path: Path) -> tuple[Job, ...]:
+    if path.suffix.lower() != ".png":
+        return (J1, J3, J4)
+    with Image.open(path) as image:
+        return (PNG,) if image.has_transparency_data else (PNG, J4)
 
 
 def _made(recipe: Recipe) -> Source:
@@ -112,6 +130,7 @@ def _made(recipe: Recipe) -> Source:
         height=height,
         jobs=recipe.jobs,
         is_wide_gamut=recipe.is_wide_gamut,
+        is_in_set=recipe.is_in_set,
     )
 
 
@@ -173,6 +192,19 @@ def _fifty_megapixels(photo: Image.Image) -> bytes:
     return _jpeg(_native(photo).resize((8160, 6120), _LANCZOS))
 
 
+def _print(_: Image.Image) -> bytes:
+    """A4 at 300 dots per inch: small letters on paper that is not quite white, as from a scanner."""
+    chance = random.Random(SEED)
+    letters = "eeeeetttaaaooiiinnnssshhrrdlcumwfgypbvk       "  # about as frequent as in English
+    page = Image.new("L", (2480, 3508), 238)
+    font = ImageFont.load_default(size=34)
+    for top in range(180, 3300, 48):
+        text = "".join(chance.choices(letters, k=120))
+        ImageDraw.Draw(page).text((200, top), text, fill=30, font=font)
+    noise = np.random.default_rng(SEED).normal(0, 3, (3508, 2480)).astype("f4")
+    return _jpeg(Image.fromarray(np.clip(np.asarray(page) + noise, 0, 255).astype("u1")).convert("RGB"))
+
+
 def _wide_gamut(photo: Image.Image) -> bytes:
     """Like a phone held upright: stored sideways, orientation 6, and the pixels really converted to Display P3."""
     profile = display_p3()
@@ -201,6 +233,7 @@ _TIMED = (
         extension="jpg",
         jobs=(J1, J3, J4),
         make=lambda photo: _jpeg(_native(photo)),
+        is_in_set=True,
     ),
     Recipe(
         name="noisy",
@@ -234,6 +267,25 @@ _TIMED = (
         jobs=(J1, J3, J4),
         make=_wide_gamut,
         is_wide_gamut=True,
+        is_in_set=True,
+    ),
+    Recipe(
+        name="50mp",
+        short_title="50 MP JPEG",
+        note="the crop scaled up 2.05×",
+        extension="jpg",
+        jobs=(J1, J3, J4),
+        make=_fifty_megapixels,
+        is_in_set=True,
+    ),
+    Recipe(
+        name="print",
+        short_title="9 MP page of print",
+        note="generated",
+        extension="jpg",
+        jobs=(J1, J3, J4),
+        make=_print,
+        is_in_set=True,
     ),
     Recipe(
         name="progressive",
@@ -258,17 +310,9 @@ _TIMED = (
         extension="png",
         jobs=(PNG, J4),
         make=lambda photo: _saved(_native(photo), "PNG"),
+        is_in_set=True,
     ),
     Recipe(name="alpha", short_title="4 MP PNG with alpha", note="", extension="png", jobs=(ALPHA,), make=_transparent),
-)
-
-_FIFTY = Recipe(
-    name="50mp",
-    short_title="50 MP JPEG",
-    note="the crop scaled up 2.05×",
-    extension="jpg",
-    jobs=(J4,),
-    make=_fifty_megapixels,
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.engine.engines import Engine
+from benchmarks.engine import dollars
+from benchmarks.engine.engines import DARKROOM, LEAST, SHARP_CASCADE, Engine
 from benchmarks.engine.findings import Findings, Judged, Verdict, verdicts
-from benchmarks.engine.jobs import ENCODING
+from benchmarks.engine.jobs import ENCODING, J4
 from benchmarks.engine.memory import LATER, Held
+from benchmarks.engine.ratios import ratio_of
 from benchmarks.engine.timing import Cell, Timed
 from checks.report import Goal
 
@@ -42,6 +44,53 @@ def of_cell(cell: Cell, findings: Findings) -> str:
     full_decode = findings.full_decodes[cell.name]
     rows.append(("Darkroom, full decode", "", "", "", *(_variant(full_decode[name]) for name in names)))
     return f"\n{_heading(cell)}: {'; '.join(ENCODING.of_job(cell.job))}\n{aligned(rows)}"
+
+
+def of_set(findings: Findings) -> str:
+    """The set, photo by photo: how many times Darkroom's time sharp's cascade takes, and the codecs alone would leave
+    of it at most; the worst variant next to a full decode and to the usual encoder; the bytes next to sharp's."""
+    rows: list[tuple[str, ...]] = [
+        ("sharp, cascade ÷ Darkroom", "J1", "J3", "J4", "PNG", "at most: J1", "J3", "J4", "score", "curve", "bytes")
+    ]
+    by_source: dict[str, dict[str, Cell]] = {}
+    for cell in findings.cells:
+        if cell.source.is_in_set:
+            by_source.setdefault(cell.source.name, {})[cell.job.name] = cell
+    for name, cells in by_source.items():
+        own, sharp = (findings.judged.get((f"{name}:J4", engine.name)) for engine in (DARKROOM, SHARP_CASCADE))
+        curve = [value for (cell, _), value in findings.above_curve.items() if cell == f"{name}:J4"]
+        worst = [
+            judged.score - findings.full_decodes[cell.name][variant].score
+            for cell in cells.values()
+            for variant, judged in findings.judged.get((cell.name, DARKROOM.name), {}).items()
+        ]
+        lengths = [sum(each.size for each in side.values()) for side in (own, sharp) if side is not None]
+        rows.append(
+            (
+                f"{name} · {next(iter(cells.values())).source.megapixels:.1f} MP",
+                *(_ratio(findings.timed, f"{name}:{job}", DARKROOM) for job in ("J1", "J3", "J4", "PNG")),
+                *(_ratio(findings.timed, f"{name}:{job}", LEAST) for job in ("J1", "J3", "J4")),
+                f"{min(worst):+.1f}" if worst else "",
+                f"{min(curve):+.1f}" if curve else "",
+                f"{lengths[0] / lengths[1]:.2f}" if len(lengths) == 2 else "",
+            )
+        )
+    return f"\nThe set: more than 1 is faster than sharp\n{aligned(rows)}"
+
+
+def _ratio(timed: Timed, cell: str, engine: Engine) -> str:
+    own, sharp = timed.cpu_ms.get((cell, engine.name)), timed.cpu_ms.get((cell, SHARP_CASCADE.name))
+    # What the codecs alone take was not measured in the first rounds.
+    return "" if own is None or sharp is None else f"{ratio_of(sharp[-len(own) :], own):.2f}"
+
+
+def of_dollars(findings: Findings) -> str:
+    """What a million images of the set cost."""
+    rows: list[tuple[str, ...]] = [("engine", "CPU", "a year of storage", "ten views", "together")]
+    for engine, million in dollars.of_set(findings, J4.name).items():
+        figures = (million.cpu, million.storage, million.transfer, million.total)
+        rows.append((engine.title, *(f"{figure:.2f}" for figure in figures)))
+    return f"\nDollars for a million images of the set, {J4.title} (arm64, us-east-1, list prices)\n{aligned(rows)}"
 
 
 def of_memory(findings: Findings) -> str:

@@ -29,6 +29,7 @@ MODULES = {
     "pillow": "benchmarks.engine.careful_pillow",
     "pyvips": "benchmarks.engine.pyvips_alone",
     "darkroom": "benchmarks.engine.darkroom_itself",
+    "least": "benchmarks.engine.least",
 }
 
 

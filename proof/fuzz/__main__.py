@@ -1,6 +1,9 @@
 """Attacks the engine with the hostile set and with mutants, and reports how each input ended.
 
-    python -m proof.fuzz [--mutants N] [--seed S] [--jobs 2] [--only hostile|mutants] [--replay NUMBER|NAME]
+    python -m proof.fuzz [--mutants N] [--seed S] [--jobs 2] [--only hostile|mutants|photographs] [--replay NAME]
+
+One in twenty mutants is of a whole photograph of up to 16 megapixels, and may take two seconds more than an undamaged
+one of its format.
 
 Inputs with a wrong outcome are kept in build/fuzz. Exits with 1 if there is any; being too slow misses a goal, but is
 no failure.
@@ -9,6 +12,7 @@ no failure.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import sys
@@ -19,13 +23,27 @@ from dataclasses import replace
 from typing import Any
 
 from checks.report import ROOT, Goal, write_report
-from proof.fuzz.attack import CRASH, MEMORY_LIMIT, Attack, attack_named, attacks, hostile_attack, mutant_attack
+from proof.fuzz.attack import (
+    CRASH,
+    MEMORY_LIMIT,
+    PHOTOGRAPH,
+    Attack,
+    attack_named,
+    attacks,
+    hostile_attack,
+    is_mutant,
+    mutant_attack,
+    photograph_attack,
+    photograph_mutant_attack,
+)
 from proof.fuzz.hostile import hostile_cases
+from proof.fuzz.photographs import photographs
 from proof.fuzz.verdict import OTHERWISE, problem_of
 from proof.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result
 
 OFFENDERS = ROOT / "build" / "fuzz"
 CPU_GOAL_SECONDS = 2.0
+_PHOTOGRAPHS_IN = 20
 
 _PROGRESS_EVERY_SECONDS = 10
 _SHOWN = 10
@@ -33,7 +51,7 @@ _SHOWN = 10
 
 def _keep(result: Result, problem: str, *, seed: int) -> None:
     OFFENDERS.mkdir(parents=True, exist_ok=True)
-    name = f"mutant-{seed}-{result.name}" if result.name.isdecimal() else result.name
+    name = f"mutant-{seed}-{result.name}" if is_mutant(result.name) else result.name
     (OFFENDERS / f"{name}.{result.format}").write_bytes(attack_named(result.name, seed=seed).make())
     replay = f"python -m proof.fuzz --replay {result.name} --seed {seed}"
     said = f"{problem}\n{_line(result)}\nReplay: {replay}\n\n{result.detail}\n"
@@ -134,7 +152,7 @@ def _report(sets: dict[str, list[Result]], *, seed: int, mutants: int) -> int:
     _print_rows(rows)
     every = [result for results in sets.values() for result in results]
     problems = Counter(problem for result in every if (problem := problem_of(result)))
-    worst_cpu_seconds = max(result.cpu_seconds for result in every)
+    worst_cpu_seconds = max((result.cpu_seconds for result in every if not _is_large(result)), default=0.0)
     peak_megabytes = max(result.peak_bytes for result in every) / MEGABYTE
     goals = [
         Goal(name="crashes", value=problems[CRASH], limit=0, at_least=False),
@@ -146,10 +164,30 @@ def _report(sets: dict[str, list[Result]], *, seed: int, mutants: int) -> int:
             name="hostile files that end otherwise than they should", value=problems[OTHERWISE], limit=0, at_least=False
         ),
         Goal(name="worst CPU seconds", value=round(worst_cpu_seconds, 3), limit=CPU_GOAL_SECONDS, at_least=False),
+        Goal(
+            name="worst CPU seconds of a whole photograph's mutant, more than undamaged",
+            value=round(_more_than_undamaged(every), 3),
+            limit=CPU_GOAL_SECONDS,
+            at_least=False,
+        ),
         Goal(name="peak megabytes", value=round(peak_megabytes, 1), limit=MEMORY_LIMIT // MEGABYTE, at_least=False),
     ]
     write_report("fuzz", seed=seed, rows=rows, goals=goals)
     return 1 if problems else 0
+
+
+def _is_large(result: Result) -> bool:
+    return result.name.startswith(PHOTOGRAPH)
+
+
+def _more_than_undamaged(results: Sequence[Result]) -> float:
+    """The most CPU seconds by which a whole photograph's mutant exceeds the undamaged ones of its format."""
+    large = [result for result in results if _is_large(result)]
+    undamaged: dict[str, float] = {}
+    for result in large:
+        if not is_mutant(result.name):
+            undamaged[result.format] = max(undamaged.get(result.format, 0), result.cpu_seconds)
+    return max((result.cpu_seconds - undamaged[result.format] for result in large if is_mutant(result.name)), default=0)
 
 
 def _replay(name: str, *, seed: int) -> int:
@@ -168,20 +206,32 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--mutants", type=int, default=default, help="how many (100,000; with LONG=1 a million)")
     parser.add_argument("--seed", type=int, default=1, help="of the mutants (1)")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (2)")
-    parser.add_argument("--only", choices=("hostile", "mutants"), help="one of the two sets")
-    parser.add_argument("--replay", metavar="NUMBER|NAME", help="one mutant or one hostile file, and how it ends")
+    parser.add_argument("--only", choices=("hostile", "mutants", "photographs"), help="one of the sets")
+    parser.add_argument("--replay", metavar="NAME", help="one input as reports name it (17), and how it ends")
     chosen = parser.parse_args(arguments)
     if chosen.replay is not None:
         return _replay(chosen.replay, seed=chosen.seed)
     shutil.rmtree(OFFENDERS, ignore_errors=True)
     sets: dict[str, list[Result]] = {}
-    if chosen.only != "mutants":
+    if chosen.only in (None, "hostile"):
         cases = hostile_cases().values()
         inputs = (hostile_attack(case) for case in cases)
         sets["hostile"] = _run("hostile files", inputs, len(cases), jobs=chosen.jobs, seed=chosen.seed)
-    if chosen.only != "hostile":
-        numbers = (mutant_attack(index, seed=chosen.seed) for index in range(chosen.mutants))
-        sets["mutants"] = _run("mutants", numbers, chosen.mutants, jobs=chosen.jobs, seed=chosen.seed)
+    large = chosen.mutants // _PHOTOGRAPHS_IN
+    if chosen.only in (None, "mutants"):
+        small = chosen.mutants - large
+        numbers = (mutant_attack(index, seed=chosen.seed) for index in range(small))
+        sets["mutants"] = _run("mutants", numbers, small, jobs=chosen.jobs, seed=chosen.seed)
+    if chosen.only in (None, "photographs"):
+        undamaged = [photograph_attack(name) for name in photographs()]
+        damaged = (photograph_mutant_attack(index, seed=chosen.seed) for index in range(large))
+        sets["whole photographs"] = _run(
+            "whole photographs",
+            itertools.chain(undamaged, damaged),
+            len(undamaged) + large,
+            jobs=chosen.jobs,
+            seed=chosen.seed,
+        )
     return _report(sets, seed=chosen.seed, mutants=chosen.mutants)
 
 

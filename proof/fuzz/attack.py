@@ -20,11 +20,14 @@ from typing import Any
 
 from checks.report import ROOT
 from proof.fuzz.hostile import Case, hostile_cases
-from proof.fuzz.mutants import mutant
+from proof.fuzz.mutants import mutant, source_of
+from proof.fuzz.photographs import photographs
 from proof.fuzz.worker import CPU_BACKSTOP_SECONDS, MEGABYTE, NO_MEMORY, Result
 
 MEMORY_LIMIT = 512 * MEGABYTE
 CRASH = "crash"
+PHOTOGRAPH = "photograph-"
+"""How the names of inputs begin that are, or are made of, whole photographs."""
 
 # libvips says nothing of damaged files, as on AWS (template.yaml).
 _ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("layers/core", ".")), "VIPS_WARNING": "0"}
@@ -32,44 +35,66 @@ _ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("lay
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One input: a mutant by its number, or a hostile file by its name."""
+    """One input, by the name that a report has for it; `format` is that of the file that it was made from.
+
+    A worker makes a small mutant by its `seed` itself. Making anything else takes more memory than its work.
+    """
 
     name: str
-    seed: int | None
+    format: str
     make: Callable[[], bytes]
-
-    @property
-    def format(self) -> str:
-        """The format of the file that it was made from."""
-        source = self.name if self.seed is None else mutant(int(self.name), seed=self.seed).source
-        return source.partition("-")[0]
+    seed: int | None = None
 
     def request(self, folder: Path) -> dict[str, Any]:
-        """What a worker receives. It makes mutants itself; making a hostile file takes more memory than its work."""
+        """What a worker receives."""
         if self.seed is not None:
             return {"mutant": int(self.name), "seed": self.seed}
         path = folder / self.name
         path.write_bytes(self.make())
-        return {"name": self.name, "path": str(path)}
+        return {"name": self.name, "format": self.format, "path": str(path)}
 
 
 def hostile_attack(case: Case) -> Attack:
     """A file of the hostile set."""
-    return Attack(name=case.name, seed=None, make=case.make)
+    return Attack(name=case.name, format=_format(case.name), make=case.make)
 
 
 def mutant_attack(index: int, *, seed: int) -> Attack:
-    """A mutant."""
+    """A mutant of a small file."""
+    source = source_of(index, seed=seed)
+    return Attack(name=str(index), format=_format(source), make=lambda: mutant(index, seed=seed).body, seed=seed)
 
-    def make() -> bytes:
-        return mutant(index, seed=seed).body
 
-    return Attack(name=str(index), seed=seed, make=make)
+def photograph_attack(name: str) -> Attack:
+    """A whole photograph, undamaged."""
+    return Attack(name=f"{PHOTOGRAPH}{name}", format=_format(name), make=lambda: photographs()[name])
+
+
+def photograph_mutant_attack(index: int, *, seed: int) -> Attack:
+    """A mutant of a whole photograph."""
+    source = source_of(index, seed=seed, files=photographs)
+    return Attack(
+        name=f"{PHOTOGRAPH}{index}",
+        format=_format(source),
+        make=lambda: mutant(index, seed=seed, files=photographs).body,
+    )
 
 
 def attack_named(name: str, *, seed: int) -> Attack:
-    """The input that a report names: a number means a mutant. Raises KeyError."""
+    """The input that a report names: `17` is a mutant, `photograph-17` one of a whole photograph. Raises KeyError."""
+    if name.startswith(PHOTOGRAPH):
+        rest = name.removeprefix(PHOTOGRAPH)
+        return photograph_mutant_attack(int(rest), seed=seed) if rest.isdecimal() else photograph_attack(rest)
     return mutant_attack(int(name), seed=seed) if name.isdecimal() else hostile_attack(hostile_cases()[name])
+
+
+def is_mutant(name: str) -> bool:
+    """Whether an input is one of countless mutants, which may end with any refusal that has a code."""
+    return name.removeprefix(PHOTOGRAPH).isdecimal()
+
+
+def _format(source: str) -> str:
+    return source.partition("-")[0]
 
 
 def attacks(inputs: Iterable[Attack], *, jobs: int, memory_limit: int = MEMORY_LIMIT) -> Iterator[Result]:

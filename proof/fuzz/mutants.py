@@ -52,6 +52,7 @@ _MARKERS = bytes((*range(0xC0, 0xE3), 0xEE, 0xFE, 0x00, 0x01))
 _KEPT = {"png": slice(0, 16), "jpeg": slice(0, 3), "gif": slice(0, 6), "webp": slice(8, 15)}
 _BYTES_OF_LAYOUT = {"B": 1, "H": 2, "I": 4}
 
+type Files = Callable[[], dict[str, bytes]]
 type _Change = Callable[[random.Random, bytearray], None]
 
 
@@ -72,17 +73,23 @@ class _Number:
     layout: str
 
 
-def mutant(index: int, *, seed: int) -> Mutant:
-    """The mutant of that number."""
+def source_of(index: int, *, seed: int, files: Files = corpus) -> str:
+    """The name of the file that the mutant of that number is made of."""
+    return random.Random(f"{seed}:{index}").choice(list(files()))
+
+
+def mutant(index: int, *, seed: int, files: Files = corpus) -> Mutant:
+    """The mutant of that number, of one of `files`."""
     chance = random.Random(f"{seed}:{index}")
-    source = chance.choice(list(corpus()))
-    body = bytearray(corpus()[source])
+    source = chance.choice(list(files()))
+    original = files()[source]
+    body = bytearray(original)
     for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 4, 8))):
         changes = _AWARE if chance.random() < 0.5 else _BLIND
         chance.choice(changes)(chance, body)
     if chance.random() < 0.95:  # decoders reject a file without its signature at once
-        kept = _KEPT.get(_format(corpus()[source]), slice(4, 12))
-        body[kept] = corpus()[source][kept]
+        kept = _KEPT.get(_format(original), slice(4, 12))
+        body[kept] = original[kept]
     mended = png.with_mended_crcs(bytes(body))
     if chance.random() < 0.5:
         mended = webp.with_mended_size(mended)

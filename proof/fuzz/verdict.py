@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proof.fuzz.attack import CRASH
-from proof.fuzz.hostile import hostile_cases
+from proof.fuzz.attack import CRASH, PHOTOGRAPH, is_mutant
+from proof.fuzz.hostile import DEVELOPED, hostile_cases
 from proof.fuzz.worker import NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result
 
 OTHERWISE = "ends otherwise than it should"
@@ -13,6 +13,7 @@ def problem_of(result: Result) -> str | None:
     """What is wrong about an input's outcome, or None. A mutant may end with any refusal that has a code."""
     if result.outcome in (CRASH, UNEXPECTED, NO_MEMORY, NO_CODE, WRONG):
         return result.outcome
-    if result.name.isdecimal():
+    if is_mutant(result.name):
         return None
-    return OTHERWISE if result.outcome not in hostile_cases()[result.name].outcomes else None
+    wanted = {DEVELOPED} if result.name.startswith(PHOTOGRAPH) else hostile_cases()[result.name].outcomes
+    return OTHERWISE if result.outcome not in wanted else None

@@ -1,7 +1,7 @@
 """The child process that develops hostile files and mutants, and reports how each one ended and its cost.
 
-It reads one JSON object per line, `{"mutant": 17, "seed": 1}` or `{"name": "png-bomb", "path": "…"}`, and answers each
-with one; its first line is about itself. From the answers its parent knows which input killed it.
+It reads one JSON object per line, `{"mutant": 17, "seed": 1}` or `{"name": "png-bomb", "format": "png", "path": "…"}`,
+and answers each with one; its first line is about itself. From the answers its parent knows which input killed it.
 """
 
 from __future__ import annotations
@@ -151,8 +151,7 @@ def _status_bytes(field: str) -> int:
 
 def _answer(request: dict[str, Any]) -> Result:
     if "path" in request:
-        name = str(request["name"])
-        return measured(name, name.partition("-")[0], Path(request["path"]).read_bytes())
+        return measured(str(request["name"]), str(request["format"]), Path(request["path"]).read_bytes())
     index = int(request["mutant"])
     made = mutant(index, seed=request["seed"])
     recipe = _RECIPES[index % _AVIF_EVERY == 0]

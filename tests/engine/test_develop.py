@@ -1,5 +1,6 @@
 """Developing: upright, in sRGB, in the source's family, without metadata, and never out of bounds."""
 
+import gc
 import io
 import itertools
 import random
@@ -278,6 +279,29 @@ def test_who_sends_what_takes_too_much_memory_to_decode_is_told_so(said: str) ->
     with pytest.raises(Rejected, match="takes too much memory to decode") as refused, file.decoding():
         raise RuntimeError(said)
     assert refused.value.code == "too_many_pixels"
+
+
+@pytest.mark.parametrize("file_format", ["JPEG", "PNG", "WEBP"])
+def test_nothing_of_a_refused_file_stays_in_memory(file_format: str) -> None:
+    with Image.open(io.BytesIO(noisy_jpeg())) as file:
+        body = encoded(file, file_format)
+    gc.collect()
+    gc.disable()
+    try:
+        assert refusal_of(body[: len(body) // 2]) == "truncated"
+        left = [type(one) for one in gc.get_objects() if isinstance(one, (Original, pyvips.Source, pyvips.Image))]
+    finally:
+        gc.enable()
+    assert left == []
+
+
+def refusal_of(body: bytes) -> str:
+    """The code alone: what pytest keeps of an exception has a traceback, and with it the picture."""
+    try:
+        develop_one(body)
+    except Rejected as refused:
+        return refused.code
+    return "developed"
 
 
 def header(width: int, height: int, **more: Any) -> Header:

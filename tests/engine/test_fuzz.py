@@ -11,11 +11,23 @@ import pytest
 
 from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import develop
-from proof.fuzz.attack import CRASH, Attack, Worker, attacks, hostile_attack, mutant_attack
+from proof.fuzz.attack import (
+    CRASH,
+    Attack,
+    Worker,
+    attack_named,
+    attacks,
+    hostile_attack,
+    is_mutant,
+    mutant_attack,
+    photograph_attack,
+    photograph_mutant_attack,
+)
 from proof.fuzz.corpus import corpus, picture, saved
 from proof.fuzz.handmade import icc, png
 from proof.fuzz.hostile import DEVELOPED, hostile_cases
 from proof.fuzz.mutants import mutant
+from proof.fuzz.photographs import photographs
 from proof.fuzz.verdict import OTHERWISE, problem_of
 from proof.fuzz.worker import MEGABYTE, NO_CODE, NO_MEMORY, UNEXPECTED, WRONG, Result, what_is_wrong
 
@@ -32,6 +44,23 @@ def test_every_mutant_is_developed_or_refused_with_a_code() -> None:
     developed = {result.format for result in results if result.outcome == DEVELOPED}
     refused = {result.format for result in results if result.outcome != DEVELOPED}
     assert developed == refused == FORMATS
+
+
+def test_mutants_of_whole_photographs_end_well_too() -> None:
+    inputs = [photograph_attack(name) for name in photographs()]
+    inputs += [photograph_mutant_attack(index, seed=SEED) for index in range(16)]
+    results = list(attacks(inputs, jobs=1))
+    assert {result.name: (problem, result.detail) for result in results if (problem := problem_of(result))} == {}
+    assert {result.outcome for result in results if not is_mutant(result.name)} == {DEVELOPED}
+    assert all(attack_named(one.name, seed=SEED).make() == one.make() for one in inputs[-2:])
+
+
+def test_an_undamaged_photograph_that_is_refused_is_a_problem() -> None:
+    refused = Result(
+        name="photograph-png-half", format="png", outcome="truncated", cpu_seconds=0, start_bytes=0, peak_bytes=0
+    )
+    assert problem_of(refused) == OTHERWISE
+    assert problem_of(replace(refused, name="photograph-17")) is None
 
 
 def test_a_mutant_is_the_same_in_another_process_and_order() -> None:
@@ -73,7 +102,7 @@ def test_a_worker_that_dies_is_named_with_its_input_and_replaced() -> None:
             os.kill(worker.process_id, signal.SIGSEGV)
             return b""
 
-        died = worker.attack(Attack(name="png-deadly", seed=None, make=deadly))
+        died = worker.attack(Attack(name="png-deadly", format="png", make=deadly))
         after = worker.attack(mutant_attack(1, seed=SEED))
     assert (died.name, died.format, died.outcome) == ("png-deadly", "png", CRASH)
     assert "SIGSEGV" in died.detail
@@ -105,7 +134,7 @@ def test_a_worker_that_does_not_answer_is_killed_and_named() -> None:
             os.kill(worker.process_id, signal.SIGSTOP)
             return b""
 
-        silent = worker.attack(Attack(name="gif-silencing", seed=None, make=silencing))
+        silent = worker.attack(Attack(name="gif-silencing", format="gif", make=silencing))
     assert (silent.outcome, silent.detail) == (CRASH, "killed: no answer in 0.1 s")
 
 

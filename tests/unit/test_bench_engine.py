@@ -2,7 +2,9 @@
 
 import io
 import math
+import statistics
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +12,8 @@ import pytest
 from PIL import Image, ImageCms
 
 from benchmarks.engine import chart, goals, table
+from benchmarks.engine.curve import Curve
+from benchmarks.engine.dollars import dollars_of
 from benchmarks.engine.engines import DARKROOM, ENGINES, SHARP_CASCADE, Engine, NoSharp, Ran, Worker, install_sharp
 from benchmarks.engine.findings import Judged
 from benchmarks.engine.jobs import ENCODING, J3, J4, JOBS, PNG, Encoding, Job, fitted_inside, request_of
@@ -128,52 +132,81 @@ def test_cells_are_chosen_by_original_or_by_job() -> None:
         cells_of([SOURCE], ["native:J5"])
 
 
-def test_the_goals_look_at_sharp_and_darkroom_alone() -> None:
-    plan = goals.plan_of_ratios(cells_of([SOURCE]), ENGINES)
-    assert [cell.name for cell, _ in plan] == ["native:J3", "native:J4"]
-    assert {engine.name for _, engines in plan for engine in engines} == {
-        "sharp-per-variant",
-        "sharp-cascade",
-        "darkroom",
-    }
+def test_only_the_set_has_goals_and_only_the_rivals_are_measured_for_them() -> None:
+    photo = replace(SOURCE, name="photo", is_in_set=True)
+    plan = goals.plan_of_set(cells_of([SOURCE, photo]), ENGINES)
+    assert [cell.name for cell, _ in plan] == ["photo:J3", "photo:J4"]
+    assert {engine.name for _, engines in plan for engine in engines} == {"sharp-cascade", "darkroom", "least"}
 
 
 # ── Goals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-RATIO = goals.RatioGoal(cell="native:J4", sharp=SHARP_CASCADE, limit=1.25)
-MOST = goals.RatioGoal(cell="native:J4", sharp=SHARP_CASCADE, limit=1.2, at_most=True)
+MEDIAN = goals.RatioGoal(job="J4", other=SHARP_CASCADE, of_set=statistics.median, limit=1.25)
+WORST = goals.RatioGoal(job="J4", other=SHARP_CASCADE, of_set=min, limit=1.1)
 
 
-def times(**cpu_ms: list[float]) -> Timed:
-    by_engine = {("native:J4", name.replace("_", "-")): values for name, values in cpu_ms.items()}
-    return Timed(cpu_ms=by_engine, sizes={})
+def measured_set(**sharp_ms: float) -> tuple[list[Cell], Timed]:
+    """A photo for each time of sharp's, and Darkroom's 100 ms."""
+    cells = [Cell(source=replace(SOURCE, name=name, is_in_set=True), job=J4) for name in sharp_ms]
+    cpu_ms = {(cell.name, "darkroom"): [100.0] * 2 for cell in cells}
+    for cell, spent in zip(cells, sharp_ms.values(), strict=True):
+        if not math.isnan(spent):
+            cpu_ms[cell.name, "sharp-cascade"] = [spent] * 2
+    return cells, Timed(cpu_ms=cpu_ms, sizes={})
 
 
-@pytest.mark.parametrize(("sharp_ms", "holds"), [(125.0, True), (124.0, False)])
-def test_a_ratio_goal_holds_from_its_limit_on(sharp_ms: float, holds: bool) -> None:
-    goal = goals.ratio_goal(RATIO, times(sharp_cascade=[sharp_ms] * 2, darkroom=[100.0] * 2))
-    assert (goal.value, goal.holds) == (sharp_ms / 100, holds)
+def test_a_goal_is_over_the_set_the_median_or_the_worst() -> None:
+    cells, timed = measured_set(city=125, sea=110, dog=190)
+    median, worst = goals.ratio_goal(MEDIAN, cells, timed), goals.ratio_goal(WORST, cells, timed)
+    assert (median.value, median.holds) == (1.25, True)
+    assert (worst.value, worst.holds) == (1.1, True)
+    assert worst.name == "J4, worst: sharp, cascade ÷ Darkroom"
 
 
-@pytest.mark.parametrize(("own_ms", "holds"), [(120.0, True), (121.0, False)])
-def test_a_goal_with_a_ceiling_divides_the_other_way_round(own_ms: float, holds: bool) -> None:
-    goal = goals.ratio_goal(MOST, times(sharp_cascade=[100.0] * 2, darkroom=[own_ms] * 2))
-    assert (goal.value, goal.holds) == (own_ms / 100, holds)
+def test_one_slow_photo_misses_the_goal_of_the_worst() -> None:
+    assert not goals.ratio_goal(WORST, *measured_set(city=125, sea=109, dog=190)).holds
 
 
-@pytest.mark.parametrize("wanted", [RATIO, MOST])
-def test_without_sharp_a_goal_about_it_is_missed(wanted: goals.RatioGoal) -> None:
-    goal = goals.ratio_goal(wanted, times(darkroom=[100.0] * 2))
-    assert math.isnan(goal.value) and not goal.holds
+def test_what_is_not_in_the_set_does_not_count() -> None:
+    cells, timed = measured_set(city=125, sea=50)
+    cells[1] = replace(cells[1], source=replace(cells[1].source, is_in_set=False))
+    assert goals.ratio_goal(WORST, cells, timed).value == 1.25
 
 
-def test_the_worst_variant_decides_over_quality() -> None:
-    full = {"large": Judged(score=80, size=1000, kind=""), "thumb": Judged(score=80, size=100, kind="")}
-    judged = {"large": Judged(score=78.5, size=1000, kind=""), "thumb": Judged(score=81, size=104, kind="")}
-    score, size = goals.quality_goals("native:J4", {"native:J4": judged}, {"native:J4": full})
+@pytest.mark.parametrize("wanted", [MEDIAN, WORST])
+def test_without_sharp_or_without_photos_a_goal_is_missed(wanted: goals.RatioGoal) -> None:
+    for cells, timed in (measured_set(city=math.nan, sea=150), measured_set()):
+        goal = goals.ratio_goal(wanted, cells, timed)
+        assert math.isnan(goal.value) and not goal.holds
+
+
+def test_the_worst_variant_decides_over_quality_and_all_of_them_over_bytes() -> None:
+    full = {"large": Judged(score=80, size=1000, kind="JPEG"), "thumb": Judged(score=80, size=100, kind="JPEG")}
+    judged = {"large": Judged(score=78.5, size=1000, kind="JPEG"), "thumb": Judged(score=81, size=155, kind="JPEG")}
+    score, size = goals.quality_goals({"native:J4": judged}, {"native:J4": full})
     assert (score.value, score.holds) == (-1.5, False)
-    assert (size.value, size.holds) == (1.04, False)
-    assert [row["bytes_of_full_decode"] for row in variant_rows(judged, full)] == [1.0, 1.04]
+    assert (size.value, size.holds) == (1.05, False)
+    assert [row["bytes_of_full_decode"] for row in variant_rows(judged, full)] == [1.0, 1.55]
+
+
+def test_lossless_files_do_not_hide_the_bytes_of_the_others() -> None:
+    full = {"png": Judged(score=80, size=9000, kind="PNG RGB, lossless"), "jpeg": Judged(score=80, size=100, kind="")}
+    judged = full | {"jpeg": Judged(score=80, size=103, kind="")}
+    assert goals.quality_goals({"native:J4": judged}, {"native:J4": full})[1].value == 1.03
+
+
+def test_a_curve_gives_the_score_of_any_size() -> None:
+    curve = Curve(points=((100, 60.0), (400, 80.0), (800, 90.0)))
+    assert curve.score_at(200) == pytest.approx(70)
+    assert (curve.score_at(50), curve.score_at(9000)) == (60, 90)
+
+
+def test_a_million_images_are_priced_by_the_list() -> None:
+    million = dollars_of(100, 1_000_000, 250_000)
+    assert million.cpu == pytest.approx(0.1 * 1769 / 1024 * 0.0000133334 * 1e6)
+    assert million.storage == pytest.approx(1000 * 12 * 0.023)
+    assert million.transfer == pytest.approx(10 * 250 * 0.09)
+    assert million.total == pytest.approx(million.cpu + million.storage + million.transfer)
 
 
 def test_without_node_the_reader_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -241,14 +274,11 @@ def test_columns_are_aligned() -> None:
 
 
 def test_the_chart_is_the_same_for_the_same_figures() -> None:
-    panels = [chart.Panel(title="a < b", bars={"sharp": 2.0, "Darkroom": 4.0}, own="Darkroom")]
+    bars = {"sharp": chart.Bar(least=0.5, median=0.8, most=1.1), "Darkroom": chart.Bar(least=1, median=1, most=1)}
+    panels = [chart.Panel(title="a < b", bars=bars, own="Darkroom")]
     first, second = (chart.drawn(panels, title="t", subtitle="s", footnote="f") for _ in range(2))
     assert first == second
     assert "a &lt; b" in first
     widths = {line.split('class="')[1].split('"')[0]: line for line in first.splitlines() if 'height="14"' in line}
     assert widths.keys() == {"bar", "own"}
-
-
-@pytest.mark.parametrize(("value", "expected"), [(0.474, "0.47"), (3.04, "3.0"), (12.34, "12.3")])
-def test_figures_are_short(value: float, expected: str) -> None:
-    assert chart.figure(value) == expected
+    assert first.count('class="line"') == 1  # what does not vary has no spread

@@ -73,6 +73,9 @@ def _decoding(*, complete: bool, allowance_bytes: int | None = None) -> Iterator
     except Rejected:
         raise
     except Exception as error:
+        # Its traceback leads through this generator back to it: a circle that would keep the picture's memory until
+        # Python's collector comes by, which may be dozens of pictures later.
+        error.__traceback__ = None
         if isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY):
             if allowance_bytes is not None:
                 message = "The image takes too much memory to decode. Send a smaller version."
