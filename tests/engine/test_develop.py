@@ -392,10 +392,12 @@ def test_variants_that_nobody_waits_for_are_not_encoded(monkeypatch: pytest.Monk
         return encode_under(image, *arguments, **options)
 
     monkeypatch.setattr(engine, "encode_under", encode)
-    monkeypatch.setattr(engine, "ThreadPoolExecutor", partial(ThreadPoolExecutor, initializer=time.sleep, initargs=[1]))
+    slow = ThreadPoolExecutor(max_workers=2, initializer=partial(time.sleep, 1))
+    monkeypatch.setattr(engine, "_ENCODERS", slow)
     recipe = Recipe(variants=tuple(VariantSpec(name=f"w{width}", width=width) for width in (80, 60, 40, 20)))
     with pytest.raises(ZeroDivisionError), developing(jpeg(100, 100), recipe):
         raise ZeroDivisionError("a bug")
+    slow.shutdown()
     assert encoded_widths in ([], [80], [80, 60]), "no more than had begun"
 
 

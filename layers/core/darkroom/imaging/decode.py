@@ -50,6 +50,8 @@ class Original:
     frames: int = 1
     shrink_for: Callable[[tuple[int, int]], int] = lambda _: 1
     """The factor by which the decoder should shrink the picture that is wanted at a size, as stored."""
+    drops_rest: bool = False
+    """Whether shrinking drops what does not fill a block at the end of a row or column."""
     complete: bool = True
     orientation: int = 1
     icc_profile: bytes | None = None
@@ -111,6 +113,7 @@ def open_original(original: bytes, limits: Limits) -> Original:
         opened=_loader(header),
         frames=header.frames,
         shrink_for=partial(shrink_of, header),
+        drops_rest=header.format == "jpeg",
         complete=header.complete,
         orientation=header.orientation,
         icc_profile=header.icc_profile,

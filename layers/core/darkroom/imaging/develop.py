@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,16 +22,26 @@ from darkroom.imaging.decode import Original, open_original
 from darkroom.imaging.encode import EXTENSIONS, MEDIA_TYPES
 from darkroom.imaging.geometry import Placement, place
 from darkroom.imaging.placeholder import PLACEHOLDER_SIDE, Placeholder, placeholder_of
-from darkroom.imaging.resize import base_size, cascade, colour_of, premultiplied, scaled, unpremultiplied, upright
-from darkroom.imaging.shrinking import quality_steps
+from darkroom.imaging.resize import (
+    base_size,
+    cascade,
+    colour_of,
+    premultiplied,
+    scaled,
+    scaled_in_place,
+    unpremultiplied,
+    upright,
+)
+from darkroom.imaging.shrinking import is_stretched, quality_steps
 
 FIRST_FRAME_ONLY = "The file is animated: only its first frame was developed."
 
 _MODES = {1: "L", 2: "La", 3: "RGB", 4: "RGBa"}
 """Pillow's names of pictures with as many bands, whose alpha is premultiplied; in capitals, if it is not."""
 
-_ENCODERS = 2
-"""Variants encoded at once: with more than 1769 MB, a function has more than one processor for them."""
+_ENCODERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="encoder")
+"""Two variants are encoded at once: with more than 1769 MB, a function has more than one processor for them. The
+threads, started by the first picture, stay: new ones take a millisecond for each picture, a tenth of a thumbnail's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +110,13 @@ def developing(
     base = _without_idle_alpha(base).copy_memory()
 
     smallest = None
-    encoders = ThreadPoolExecutor(max_workers=_ENCODERS)
+    encoding: dict[int, Future[Encoded]] = {}
     try:
-        encoding = {}
         for index, image, whole in cascade(base, picture.jobs):
             spec, placement = picture.jobs[index]
             file_format = _format(spec, image)
             share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
-            encoding[index] = encoders.submit(
+            encoding[index] = _ENCODERS.submit(
                 encode_under,
                 (_flattened(image, spec) if file_format == "jpeg" else image).copy_memory(),
                 file_format,
@@ -123,7 +132,9 @@ def developing(
             placeholder=_placeholder(smallest),
         )
     finally:
-        encoders.shutdown(cancel_futures=True)
+        for begun in encoding.values():
+            begun.cancel()
+        wait(encoding.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +159,9 @@ def _decode(source: Original, recipe: Recipe) -> _Picture:
         image = source.opened(shrink).copy(xres=1, yres=1)  # the resolution is metadata, and PNG would keep it
         halved_width = _turned((image.width, image.height), turned)[0] if shrink == 2 else None
         # Streamed through: neither the decoded picture nor its premultiplied form is ever completely in memory.
-        if (image.width, image.height) != size:
+        if source.drops_rest and is_stretched((source.width, source.height), shrink, size):
+            image = scaled_in_place(image, (source.width / shrink, source.height / shrink), *size)
+        elif (image.width, image.height) != size:
             image = unpremultiplied(scaled(premultiplied(image), *size))
         image = image.copy_memory()
     return _Picture(image=upright(image, source.orientation), jobs=jobs, halved_width=halved_width)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import pyvips
 
@@ -31,6 +34,63 @@ def scaled(image: pyvips.Image, width: int, height: int) -> pyvips.Image:
         extend="copy",
         premultiplied=True,
     )
+
+
+def scaled_in_place(image: pyvips.Image, extent: tuple[float, float], width: int, height: int) -> pyvips.Image:
+    """A shrunk picture, which has no alpha, at `width` by `height` pixels. What it shows would cover `extent` of its
+    own pixels, but the last part of a pixel was dropped; `padding` exists for both sides.
+
+    A plain resize would stretch what is left. libvips's reductions take any step, but centre what does not fit: so the
+    picture gets as many more rows and columns, copies of its edges, as make everything fall into place.
+    """
+    across, down = padding(image.width, extent[0], width), padding(image.height, extent[1], height)
+    if across is None or down is None:
+        raise ValueError(f"{extent} cannot be put onto {width} by {height} pixels")
+    padded = image.embed(
+        across.before,
+        down.before,
+        image.width + across.before + across.after,
+        image.height + down.before + down.after,
+        extend="copy",
+    )
+    reduced = padded.reducev(extent[1] / height, kernel=_KERNEL).reduceh(extent[0] / width, kernel=_KERNEL)
+    return reduced.crop(across.first, down.first, width, height)
+
+
+class Padding(NamedTuple):
+    """How many pixels to add before and after, and which of the reduced ones is then the first."""
+
+    before: int
+    after: int
+    first: int
+
+
+@lru_cache(maxsize=64)
+def padding(pixels: int, extent: float, wanted: int) -> Padding | None:
+    """The padding that puts `extent` of a row of `pixels` onto `wanted` within a twentieth of a pixel, if there is one.
+
+    reduceh.cpp and reducev.cpp of libvips: a reduction has round(pixels ÷ step) pixels, and number n of them is centred
+    on (n + ½) × step - ½ - extra ÷ 2, where extra is what they take more than there is. The wanted ones are in place if
+    `more` further ones would end at a whole pixel. That is never so if the step is nearly a whole number or a half.
+    """
+    step = extent / wanted
+    found = []
+    for more in range(-_MOST_MORE, _MOST_MORE + 1):
+        end = round(extent + more * step)
+        if abs(extent + more * step - end) / 2 > _MOST_ERROR:
+            continue
+        for first in range(max(0, -more), max(0, -more) + _MOST_FIRST):
+            reduced = wanted + more + 2 * first
+            for total in range(math.ceil((reduced - 0.5) * step), math.ceil((reduced + 0.5) * step)):
+                before, odd = divmod(total - end, 2)
+                after = total - pixels - before
+                if before >= 0 and after >= 0 and not odd:
+                    found.append((before + after, Padding(before, after, first)))
+    return min(found)[1] if found else None
+
+
+_MOST_ERROR = 0.05
+_MOST_MORE, _MOST_FIRST = 24, 4
 
 
 def premultiplied(image: pyvips.Image) -> pyvips.Image:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from darkroom.domain.recipes import OutputFormat
 from darkroom.imaging.headers import Header
+from darkroom.imaging.resize import padding
 
 _ROOM = {8: 1.87, 4: 1.87, 2: 1.43}
 """How much larger than wanted the shrunk picture is, at least, by factor, largest first.
@@ -17,11 +18,12 @@ _ROOM = {8: 1.87, 4: 1.87, 2: 1.43}
 The first number lets 256 pixels be made of an eighth of 3,840, the last one a variant of up to 0.7 of a half.
 """
 
-_MOST_DISPLACED = 0.07
-"""How far, in pixels of the wanted size, a shrunk JPEG may be out of place.
+_MOST_STRETCHED = 0.05
+"""By how much, in pixels of the wanted size, a shrunk JPEG may be stretched.
 
-libvips drops the rows and columns that do not fill a block at the end, and what remains is stretched to the wanted
-size. An eighth of a pixel loses up to 2 points by SSIMULACRA 2, this much up to 0.7.
+libvips drops the rows and columns that do not fill a block at the end, and a plain resize stretches what remains to the
+wanted size. An eighth of a pixel loses up to 2 points by SSIMULACRA 2, a sixteenth up to 0.7. What would be stretched
+more takes a way of its own (`scaled_in_place`).
 """
 
 _SOFT_SHARE = 0.55
@@ -35,9 +37,9 @@ def shrink_of(header: Header, size: tuple[int, int]) -> int:
     sides = ((header.width, size[0]), (header.height, size[1]))
     for factor, room in _ROOM.items() if header.shrinks else ():
         if header.format == "jpeg":
-            fits = all(
-                wanted * room <= side // factor and wanted * (side % factor) <= side * _MOST_DISPLACED
-                for side, wanted in sides
+            fits = all(wanted * room <= side // factor for side, wanted in sides) and (
+                not is_stretched((header.width, header.height), factor, size)
+                or all(padding(side // factor, side / factor, wanted) for side, wanted in sides)
             )
         else:  # libwebp fits the whole picture into the smaller one, and a large one has no room in memory
             needed = 1 if factor == 2 and header.shrinks_to_fit else room
@@ -45,6 +47,11 @@ def shrink_of(header: Header, size: tuple[int, int]) -> int:
         if fits:
             return factor
     return 1
+
+
+def is_stretched(stored: tuple[int, int], factor: int, size: tuple[int, int]) -> bool:
+    """Whether a JPEG of the `stored` size that was shrunk by `factor` needs care to be put in place at `size`."""
+    return any(wanted * (side % factor) > side * _MOST_STRETCHED for side, wanted in zip(stored, size, strict=True))
 
 
 def quality_steps(file_format: OutputFormat, share: float) -> float:
