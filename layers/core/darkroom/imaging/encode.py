@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import zlib
 
 import pyvips
-from PIL import Image
+from PIL import Image, ImageChops
 
 from darkroom.domain.recipes import Effort, OutputFormat
 from darkroom.imaging.strips import strips
@@ -32,7 +33,7 @@ _AVIF_SPEED: dict[Effort, int] = {"fast": 8, "balanced": 6, "small": 4}
 _PNG_LEVEL: dict[Effort, int] = {"fast": 4, "balanced": 6, "small": 8}
 _PNG_FILTERED_LEVEL: dict[Effort, int] = {"fast": 1, "balanced": 3, "small": 6}
 _PNG_FILTER: dict[Effort, str] = {"fast": "up", "balanced": "up", "small": "paeth"}
-_SAMPLES, _SAMPLE_ROWS = 3, 16
+_SAMPLES, _SAMPLE_ROWS = 3, 12
 
 
 def encode(image: pyvips.Image, file_format: OutputFormat, *, quality: float, effort: Effort) -> bytes:
@@ -67,21 +68,28 @@ def _png(image: pyvips.Image, effort: Effort) -> bytes:
     """The picture as PNG, with or without a filter (PNG specification, 9.2), whichever suits its content.
 
     With one, photos have 15 to 40 per cent fewer bytes and take less time; screenshots and drawings have fewer bytes
-    without. A sample decides: a few bands of rows, encoded quickly with and without.
+    without.
     """
-    sample, level, chosen = _sample_of(image), _PNG_FILTERED_LEVEL[effort], _PNG_FILTER[effort]
-    if len(_deflated(sample, 1, "none")) <= len(_deflated(sample, 1, chosen)):
-        level, chosen = _PNG_LEVEL[effort], "none"
-    return _deflated(image, level, chosen)
+    if _is_smaller_filtered(image):
+        return _deflated(image, _PNG_FILTERED_LEVEL[effort], _PNG_FILTER[effort])
+    return _deflated(image, _PNG_LEVEL[effort], "none")
 
 
-def _sample_of(image: pyvips.Image) -> pyvips.Image:
-    """Bands of rows from the top, the middle and the bottom, one below the other."""
-    if image.height <= _SAMPLES * _SAMPLE_ROWS:
-        return image
-    step = (image.height - _SAMPLE_ROWS) // (_SAMPLES - 1)
-    bands = [image.crop(0, number * step, image.width, _SAMPLE_ROWS) for number in range(_SAMPLES)]
-    return pyvips.Image.arrayjoin(bands, across=1).copy_memory()
+def _is_smaller_filtered(image: pyvips.Image) -> bool:
+    """Whether the filter "up", the difference from the row above, makes samples smaller: rows from the top, the middle
+    and the bottom, deflated quickly."""
+    rows, row_bytes = min(_SAMPLE_ROWS, image.height), image.width * image.bands
+    plain, filtered = zlib.compressobj(1), zlib.compressobj(1)
+    plain_bytes = filtered_bytes = 0
+    for number in range(_SAMPLES):
+        top = number * (image.height - rows) // (_SAMPLES - 1)
+        sample = bytes(image.crop(0, top, image.width, rows).write_to_memory())
+        above, below = (
+            Image.frombuffer("L", (row_bytes, rows - 1), part) for part in (sample[:-row_bytes], sample[row_bytes:])
+        )
+        plain_bytes += len(plain.compress(sample[row_bytes:]))
+        filtered_bytes += len(filtered.compress(ImageChops.subtract_modulo(below, above).tobytes()))
+    return filtered_bytes + len(filtered.flush()) < plain_bytes + len(plain.flush())
 
 
 def _deflated(image: pyvips.Image, level: int, chosen: str) -> bytes:

@@ -12,10 +12,11 @@ from darkroom.domain.recipes import OutputFormat
 from darkroom.imaging.headers import Header
 from darkroom.imaging.resize import padding
 
-_ROOM = {8: 1.87, 4: 1.87, 2: 1.43}
+_ROOM = {8: 1.86, 4: 1.86, 2: 1.43}
 """How much larger than wanted the shrunk picture is, at least, by factor, largest first.
 
-The first number lets 256 pixels be made of an eighth of 3,840, the last one a variant of up to 0.7 of a half.
+The first number lets 256 pixels be made of an eighth of 3,840, whatever the other side; the last one lets a variant
+of up to 0.7 of a half be made of it.
 """
 
 _MOST_STRETCHED = 0.05
@@ -26,7 +27,7 @@ wanted size. An eighth of a pixel loses up to 2 points by SSIMULACRA 2, a sixtee
 more takes a way of its own (`scaled_in_place`).
 """
 
-_SOFT_SHARE = 0.55
+_SOFT_SHARE = 0.5
 _SHARPER: dict[OutputFormat, float] = {"jpeg": 1, "webp": 0.5}
 """A variant of more than this share of a halved picture has 1 to 3 per cent fewer bytes than one of a full decode, and
 less detail. A step of quality (half a step for WebP, whose steps are larger) gives both back."""
