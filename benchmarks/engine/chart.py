@@ -82,7 +82,7 @@ def _panel_of(job: str, findings: Findings) -> Panel:
             if not verdict.engine.only_wide_gamut:
                 figures.setdefault(verdict.engine.title, []).append(1 / verdict.ratio)
     return Panel(
-        title=cells[0].job.title.capitalize(),
+        title=cells[0].job.title[0].upper() + cells[0].job.title[1:],
         bars={
             title: Bar(least=min(values), median=statistics.median(values), most=max(values))
             for title, values in figures.items()
