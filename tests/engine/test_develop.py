@@ -23,6 +23,7 @@ from darkroom.domain.recipes import Recipe, VariantSpec
 from darkroom.imaging import Developed, develop, developing
 from darkroom.imaging.decode import Original, check_limits, open_original
 from darkroom.imaging.headers import Header
+from darkroom.imaging.memory import at_most
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 from proof.fuzz.corpus import corpus
 
@@ -399,6 +400,14 @@ def test_variants_that_nobody_waits_for_are_not_encoded(monkeypatch: pytest.Monk
         raise ZeroDivisionError("a bug")
     slow.shutdown()
     assert encoded_widths in ([], [80], [80, 60]), "no more than had begun"
+
+
+def test_the_placeholder_of_a_large_picture_takes_no_copy_of_it() -> None:
+    placeholder_of = vars(sys.modules[develop.__module__])["_placeholder"]
+    black = pyvips.Image.black(6000, 6000, bands=3).copy(interpretation="srgb")
+    in_memory = black.linear(1, [200, 90, 30]).cast("uchar").copy_memory()
+    with at_most(64_000_000):
+        assert placeholder_of(in_memory).color == "#c85a1e"
 
 
 @pytest.mark.parametrize(
