@@ -34,7 +34,6 @@ from benchmarks.engine.timing import (
     cells_of,
     measure,
     plan_of,
-    prepare,
     variants_folder,
     warm_up,
 )
@@ -195,7 +194,7 @@ def found(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequ
             }
             say("warming up")
             warm_up(workers, plan, Path(made))
-            prepare(workers, [(cell, [LEAST]) for cell, ran in stages[1].plan if LEAST in ran])
+            warm_up(workers, [(cell, [LEAST]) for cell, ran in stages[1].plan if LEAST in ran], Path(made))
             timed = measure(workers, stages, say=say)
             versions = {engine.name: workers[engine.name].versions() for engine in engines}
         for cell, ran in plan:
@@ -207,7 +206,8 @@ def found(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequ
             full_decodes[cell.name] = references.full_decodes
             for engine in to_judge:
                 left = variants_folder(Path(made), cell, engine)
-                judged[cell.name, engine.name] = quality.judge(left, references)
+                may_round = engine == SHARP_CASCADE
+                judged[cell.name, engine.name] = quality.judge(left, references, may_round=may_round)
             if cell.source.is_in_set and cell.job == J4:
                 own = judged[cell.name, DARKROOM.name]
                 for variant in cell.job.variants:

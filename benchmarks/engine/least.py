@@ -1,6 +1,6 @@
 """What no engine can go below that uses these codecs: reading every code of a JPEG, and encoding the variants.
 
-libjpeg reads all Huffman codes whatever the scale, so a decode at an eighth costs little else. The variants' pixels are
+libjpeg reads all Huffman codes at every scale, so a decode at an eighth costs little else. The variants' pixels are
 made once, before anything is measured: turning, converting, resampling and everything around it count as nothing.
 """
 

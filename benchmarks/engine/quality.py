@@ -81,19 +81,21 @@ def references_of(source: Source, job: Job) -> References:
     )
 
 
-def judge(folder: Path, references: References) -> Mapping[str, Judged]:
-    """The variants that an engine has written to `folder`. Raises WrongVariant."""
+def judge(folder: Path, references: References, *, may_round: bool = False) -> Mapping[str, Judged]:
+    """The variants that an engine has written to `folder`. Raises WrongVariant.
+
+    `may_round` is whether they may be a pixel off: sharp's cascade rounds at each of its steps.
+    """
     return {
-        name: _judged((folder / name).read_bytes(), picture, f"{folder.name}: {name}")
+        name: _judged((folder / name).read_bytes(), picture, f"{folder.name}: {name}", may_round=may_round)
         for name, picture in references.pictures.items()
     }
 
 
-def _judged(body: bytes, reference: Image.Image, what: str) -> Judged:
+def _judged(body: bytes, reference: Image.Image, what: str, *, may_round: bool = False) -> Judged:
     with Image.open(io.BytesIO(body)) as opened:
         opened.load()
-    if opened.size != reference.size and _differs_by_a_pixel(opened.size, reference.size):
-        # A cascade that rounds at each step, as sharp's, may end a pixel off.
+    if may_round and opened.size != reference.size and _differs_by_a_pixel(opened.size, reference.size):
         reference = reference.resize(opened.size, Image.Resampling.LANCZOS)
     if opened.size != reference.size:
         raise WrongVariant(f"{what} is {opened.size}, and {reference.size} was asked for")

@@ -76,13 +76,6 @@ def variants_folder(folder: Path, cell: Cell, engine: Engine) -> Path:
     return folder / cell.name.replace(":", "-") / engine.name
 
 
-def prepare(workers: Mapping[str, Worker], plan: Sequence[tuple[Cell, Sequence[Engine]]]) -> None:
-    """Runs once, uncounted, what only later stages measure."""
-    for cell, engines in plan:
-        for engine in engines:
-            workers[engine.name].run(cell.source, cell.job)
-
-
 def measure(workers: Mapping[str, Worker], stages: Sequence[Stage], *, say: Callable[[str], None]) -> Timed:
     """The times of all stages' rounds, one after another. Odd rounds take the engines in reverse."""
     cpu_ms: dict[tuple[str, str], list[float]] = {}

@@ -81,7 +81,7 @@ def photograph_mutant_attack(index: int, *, seed: int) -> Attack:
 
 
 def attack_named(name: str, *, seed: int) -> Attack:
-    """The input that a report names: `17` is a mutant, `photograph-17` one of a whole photograph. Raises KeyError."""
+    """The input that a report names: `17` is a mutant, `photograph-17` a whole photograph's. Raises KeyError."""
     if name.startswith(PHOTOGRAPH):
         rest = name.removeprefix(PHOTOGRAPH)
         return photograph_mutant_attack(int(rest), seed=seed) if rest.isdecimal() else photograph_attack(rest)

@@ -3,7 +3,7 @@
 import io
 import random
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyvips
 from PIL import Image, ImageChops, ImageDraw, ImageStat
 
 from darkroom.imaging.encode import encode
+from proof.fuzz.handmade import png
 
 PHOTO = Path(__file__).parents[1] / "photos" / "seeding-16mp.jpg"
 
@@ -80,20 +81,11 @@ def test_a_png_has_the_filter_that_suits_its_content(
     drawn = make()
     image = pyvips.Image.new_from_memory(drawn.tobytes(), *drawn.size, 3, "uchar").copy(interpretation="srgb")
     body = encode(image, "png", quality=0, effort=effort)
-    rows = zlib.decompress(b"".join(data_chunks(body)))
+    rows = zlib.decompress(b"".join(body[at : at + length] for name, at, length in png.chunks(body) if name == b"IDAT"))
     filters = {rows[start] for start in range(0, len(rows), 1 + 3 * drawn.width)}
     assert filters - {0} if filtered else filters == {0}
     with Image.open(io.BytesIO(body)) as file:
         assert file.tobytes() == drawn.tobytes()
-
-
-def data_chunks(png: bytes) -> Iterator[bytes]:
-    at = 8
-    while at < len(png):
-        length, name = int.from_bytes(png[at : at + 4]), png[at + 4 : at + 8]
-        if name == b"IDAT":
-            yield png[at + 8 : at + 8 + length]
-        at += 12 + length
 
 
 def test_photos_as_jpegs_have_fewer_bytes_than_with_the_standards_tables() -> None:

@@ -15,8 +15,8 @@ from darkroom.imaging.resize import padding
 _ROOM = {8: 1.86, 4: 1.86, 2: 1.43}
 """How much larger than wanted the shrunk picture is, at least, by factor, largest first.
 
-The first number lets 256 pixels be made of an eighth of 3,840, whatever the other side; the last one lets a variant
-of up to 0.7 of a half be made of it.
+With the first number an eighth of 3,840 pixels serves for 256, and so does that of the other side, rounded down; with
+the last one a half serves for up to 0.7 of its size.
 """
 
 _MOST_STRETCHED = 0.05
