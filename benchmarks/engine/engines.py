@@ -40,8 +40,8 @@ DARKROOM = Engine(name="darkroom", title="Darkroom")
 SHARP_CASCADE = Engine(name="sharp-cascade", title="sharp, cascade", needs_node=True)
 SHARP_PER_VARIANT = Engine(name="sharp-per-variant", title="sharp, per variant", needs_node=True)
 
-LEAST = Engine(name="least", title="the codecs alone", only_jpegs=True)
-"""No engine, but what one with these codecs cannot go below: see `least.py`."""
+LEAST = Engine(name="least", title="the least work", only_jpegs=True)
+"""No engine, but what one with these codecs and this quality cannot go below: see `least.py`."""
 
 ENGINES = (
     Engine(name="naive-pillow", title="Pillow, naive"),

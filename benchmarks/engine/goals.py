@@ -56,7 +56,7 @@ def cells_in_set(cells: Iterable[Cell], job: str) -> list[Cell]:
 
 
 def plan_of_set(cells: Sequence[Cell], engines: Sequence[Engine]) -> list[tuple[Cell, Sequence[Engine]]]:
-    """The cells of the set, each with Darkroom, sharp's cascade and what the codecs alone take."""
+    """The cells of the set, each with Darkroom, sharp's cascade and the least work."""
     compared = [engine for engine in (*engines, LEAST) if engine in (DARKROOM, SHARP_CASCADE, LEAST)]
     return [
         (cell, [engine for engine in compared if engine.runs_on(cell.source)])

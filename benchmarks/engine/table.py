@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 from benchmarks.engine import dollars
 from benchmarks.engine.engines import DARKROOM, LEAST, SHARP_CASCADE, Engine
 from benchmarks.engine.findings import Findings, Judged, Verdict, verdicts
-from benchmarks.engine.jobs import ENCODING, J4
+from benchmarks.engine.jobs import ENCODING, J1, J3, J4, PNG
 from benchmarks.engine.memory import LATER, Held
 from benchmarks.engine.ratios import ratio_of
 from benchmarks.engine.timing import Cell, Timed
@@ -47,11 +48,12 @@ def of_cell(cell: Cell, findings: Findings) -> str:
 
 
 def of_set(findings: Findings) -> str:
-    """The set, photo by photo: how many times Darkroom's time sharp's cascade takes, and the codecs alone would leave
-    of it at most; the worst variant next to a full decode and to the usual encoder; the bytes next to sharp's."""
+    """The set, photo by photo: how many times Darkroom's time sharp's cascade takes, and how many times the least work;
+    the worst variant next to a full decode and to the usual encoder; the bytes next to sharp's."""
     rows: list[tuple[str, ...]] = [
         ("sharp, cascade ÷ Darkroom", "J1", "J3", "J4", "PNG", "at most: J1", "J3", "J4", "score", "curve", "bytes")
     ]
+    columns: list[list[float | None]] = []
     by_source: dict[str, dict[str, Cell]] = {}
     for cell in findings.cells:
         if cell.source.is_in_set:
@@ -64,24 +66,38 @@ def of_set(findings: Findings) -> str:
             for cell in cells.values()
             for variant, judged in findings.judged.get((cell.name, DARKROOM.name), {}).items()
         ]
+        ratios = [_ratio(findings.timed, f"{name}:{job}", engine) for engine, job in _RATIOS]
+        columns.append(ratios)
         lengths = [sum(each.size for each in side.values()) for side in (own, sharp) if side is not None]
         rows.append(
             (
                 f"{name} · {next(iter(cells.values())).source.megapixels:.1f} MP",
-                *(_ratio(findings.timed, f"{name}:{job}", DARKROOM) for job in ("J1", "J3", "J4", "PNG")),
-                *(_ratio(findings.timed, f"{name}:{job}", LEAST) for job in ("J1", "J3", "J4")),
+                *map(_written, ratios),
                 f"{min(worst):+.1f}" if worst else "",
                 f"{min(curve):+.1f}" if curve else "",
                 f"{lengths[0] / lengths[1]:.2f}" if len(lengths) == 2 else "",
             )
         )
+    for title, of in (("median", statistics.median), ("worst", min)):
+        values = ([value for value in column if value is not None] for column in zip(*columns, strict=True))
+        rows.append((title, *(_written(of(column) if column else None) for column in values), "", "", ""))
     return f"\nThe set: more than 1 is faster than sharp\n{aligned(rows)}"
 
 
-def _ratio(timed: Timed, cell: str, engine: Engine) -> str:
+_RATIOS = [
+    *((DARKROOM, job.name) for job in (J1, J3, J4, PNG)),
+    *((LEAST, job.name) for job in (J1, J3, J4)),
+]
+
+
+def _written(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}"
+
+
+def _ratio(timed: Timed, cell: str, engine: Engine) -> float | None:
     own, sharp = timed.cpu_ms.get((cell, engine.name)), timed.cpu_ms.get((cell, SHARP_CASCADE.name))
-    # What the codecs alone take was not measured in the first rounds.
-    return "" if own is None or sharp is None else f"{ratio_of(sharp[-len(own) :], own):.2f}"
+    # The least work was not measured in the first rounds.
+    return None if own is None or sharp is None else ratio_of(sharp[-len(own) :], own)
 
 
 def of_dollars(findings: Findings) -> str:

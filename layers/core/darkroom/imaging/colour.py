@@ -22,13 +22,14 @@ class _Verdict(Enum):
 
 
 def to_srgb(image: pyvips.Image, icc_profile: bytes | None) -> tuple[pyvips.Image, str | None]:
-    """The picture in sRGB with 1 (grey) or 3 bands of eight bits, then alpha if it had any; a notice if its profile
-    could not be used.
+    """The picture, which is in memory, in sRGB with 1 (grey) or 3 bands of eight bits, then its alpha unless that is
+    opaque everywhere; a notice if its profile could not be used.
 
     The conversion uses relative colorimetric intent, as browsers do. A file without a profile is treated as sRGB, or,
     in CMYK, by libvips's default press profile.
     """
-    colours, alpha = _split(image)
+    stored, alpha = _split(image)
+    colours = stored
     grey, notice = colours.bands == 1, None
     if icc_profile is not None:
         if grey and icc_profile[16:20] == b"RGB ":  # some programs write this into grey files
@@ -49,7 +50,7 @@ def to_srgb(image: pyvips.Image, icc_profile: bytes | None) -> tuple[pyvips.Imag
     if colours.interpretation != meaning:
         colours = colours.copy(interpretation=meaning)
     if alpha is not None:
-        colours = colours.bandjoin(alpha)
+        colours = image if colours is stored else colours.bandjoin(alpha)
     return colours, notice
 
 
@@ -59,7 +60,7 @@ def _split(image: pyvips.Image) -> tuple[pyvips.Image, pyvips.Image | None]:
     alpha = image[image.bands - 1]
     if alpha.format == "ushort":
         alpha = (alpha >> 8).cast("uchar")
-    return image.extract_band(0, n=image.bands - 1), alpha
+    return image.extract_band(0, n=image.bands - 1), None if alpha.min() == 255 else alpha
 
 
 def _by_profile(colours: pyvips.Image, icc_profile: bytes) -> pyvips.Image:

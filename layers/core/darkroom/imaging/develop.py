@@ -109,7 +109,7 @@ def developing(
     del source  # and with it the bytes of the image_data
     if notice is not None:
         notices.append(notice)
-    base = _without_idle_alpha(base).copy_memory()
+    base = base.copy_memory()
 
     smallest = None
     encoding: dict[int, Future[Encoded]] = {}
@@ -171,13 +171,6 @@ def _decode(source: Original, recipe: Recipe) -> _Picture:
 
 def _turned(size: tuple[int, int], turned: bool) -> tuple[int, int]:
     return (size[1], size[0]) if turned else size
-
-
-def _without_idle_alpha(image: pyvips.Image) -> pyvips.Image:
-    """The picture without its alpha, if that is opaque everywhere."""
-    if not image.hasalpha() or image[image.bands - 1].min() < 255:
-        return image
-    return image.extract_band(0, n=image.bands - 1)
 
 
 def _format(spec: VariantSpec, image: pyvips.Image) -> OutputFormat:

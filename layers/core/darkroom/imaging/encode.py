@@ -81,9 +81,10 @@ def _is_smaller_filtered(image: pyvips.Image) -> bool:
     rows, row_bytes = min(_SAMPLE_ROWS, image.height), image.width * image.bands
     plain, filtered = zlib.compressobj(1), zlib.compressobj(1)
     plain_bytes = filtered_bytes = 0
+    region = pyvips.Region.new(image)
     for number in range(_SAMPLES):
         top = number * (image.height - rows) // (_SAMPLES - 1)
-        sample = bytes(image.crop(0, top, image.width, rows).write_to_memory())
+        sample = bytes(region.fetch(0, top, image.width, rows))
         above, below = (
             Image.frombuffer("L", (row_bytes, rows - 1), part) for part in (sample[:-row_bytes], sample[row_bytes:])
         )
