@@ -226,7 +226,12 @@ def bad_row(item: Mapping[str, Any], *, seed: int, now: Milliseconds, lane: str)
     }
 
 
-_OF_LATER = frozenset({"completed_at", "lease_until", "claimed_by", "error", "dead_letter", "process_at", "expires_at"})
+_OF_LATER = frozenset(
+    {
+        *("completed_at", "completed_version", "lease_until", "claimed_by", "error"),
+        *("dead_letter", "process_at", "expires_at"),
+    }
+)
 
 
 def upload_notification(key: str) -> str:

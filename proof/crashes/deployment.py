@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from checks import event_patterns
 from checks.expand_template import raw_template, resources
 from checks.report import ROOT
 
@@ -21,6 +22,20 @@ class EventSource:
 
     queue: str
     batch_size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamSource:
+    """A table's stream, whose writes invoke a function if a filter lets them through."""
+
+    table: str
+    function: str
+    batch_size: int
+    filters: tuple[Mapping[str, str], ...]
+
+    def passes(self, record: Mapping[str, Any]) -> bool:
+        """Whether that write invokes the function."""
+        return event_patterns.passes(self.filters, record)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +76,26 @@ def functions() -> dict[str, Function]:
             event_sources=tuple(
                 EventSource(queue=logical_name(source["EventSourceArn"]), batch_size=source["BatchSize"])
                 for source in sources
-                if logical_name(source["FunctionName"]) == logical_id
+                if logical_name(source["FunctionName"]) == logical_id and not _is_stream(source)
             ),
         )
     return found
+
+
+def stream_source() -> StreamSource:
+    """The one stream that invokes a function."""
+    (source,) = filter(_is_stream, resources("AWS::Lambda::EventSourceMapping").values())
+    function = of_type("AWS::Serverless::Function")[logical_name(source["FunctionName"])]
+    return StreamSource(
+        table=logical_name(source["EventSourceArn"]),
+        function=Path(function["CodeUri"]).name,
+        batch_size=source["BatchSize"],
+        filters=tuple(source["FilterCriteria"]["Filters"]),
+    )
+
+
+def _is_stream(source: Mapping[str, Any]) -> bool:
+    return bool(source["EventSourceArn"]["Fn::GetAtt"][1] == "StreamArn")
 
 
 def logical_name(reference: Mapping[str, Any]) -> str:

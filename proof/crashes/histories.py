@@ -16,6 +16,7 @@ from PIL import Image as Picture
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
+from darkroom.domain.event import EventType, events_of, read_event
 from darkroom.domain.image import Image, Source, Status, run_key
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
@@ -27,7 +28,7 @@ from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import Counts, Ports, replay_dead_letters
 from proof.crashes.processes import Context
 from proof.crashes.promises import Broken, Harm, check
-from proof.crashes.stores import DeadLetter
+from proof.crashes.stores import EVERYTHING_HEARD, DeadLetter
 from proof.crashes.wire import ProcessDied
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
 from proof.fakes.rows import told_by
@@ -448,6 +449,7 @@ HISTORIES = {
 def check_promises(world: World, history: History, image_id: str, undisturbed: Ending | None) -> Ending:
     """Checks every promise once the world is quiet; `undisturbed` is how the history ends without faults."""
     image = _check_row(world, image_id, history.ends)
+    _check_events(world, image)
     check(image.is_deleted == history.deleted, Harm.LOST, f"deleted_at is {image.deleted_at}")
     outputs = _check_objects(world, image, has_original=not history.loses_original)
     world.check_planted()
@@ -477,6 +479,27 @@ def _check_row(world: World, image_id: str, ends: tuple[Status, ...]) -> Image:
     check(dict(world.endings) == expected, Harm.DOUBLED, f"the runs ended so often: {dict(world.endings)}")
     check(world.lane_messages() == [], Harm.STUCK, f"messages are left: {world.lane_messages()}")
     return image
+
+
+def _check_events(world: World, image: Image) -> None:
+    """What the row tells was heard at least once, under its one id, and nothing else was; and usage was counted
+    exactly."""
+    told = {event.event_id: event for event in events_of(image)}
+    heard = {
+        (event.event_id, event.type)
+        for event in (read_event(message.body) for message in world.stores.messages(EVERYTHING_HEARD))
+    }
+    expected = {(event_id, event.type.value) for event_id, event in told.items()}
+    check(expected <= heard, Harm.LOST, f"nobody heard of {sorted(expected - heard)}")
+    check(heard <= expected, Harm.DIFFERING, f"there was no {sorted(heard - expected)}")
+    counted = {item["event_id"]["S"] for item in world.stores.items("CountedEventsTable")}
+    used = {event_id for event_id, event in told.items() if event.type in (EventType.ACCEPTED, EventType.DONE)}
+    check(counted == used, Harm.LOST if used - counted else Harm.DOUBLED, f"counted {counted}, not {used}")
+    sums = [{name: int(item[name]["N"]) for name in ("images", "runs")} for item in world.stores.items("UsageTable")]
+    done = sum(event.type is EventType.DONE for event in told.values())
+    accepted = sum(event.type is EventType.ACCEPTED for event in told.values())
+    total = (sum(one["images"] for one in sums), sum(one["runs"] for one in sums))
+    check(total == (accepted, done), Harm.DOUBLED, f"the usage is {total}, not {(accepted, done)}")
 
 
 def _check_objects(world: World, image: Image, *, has_original: bool = True) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
 from moto.sqs.models import SQSBackend
 
 from checks.expand_template import is_optional
-from darkroom.domain.image import Status
+from darkroom.domain.image import VERSION_FIELDS, Status
 from darkroom.domain.instants import Milliseconds
 from proof.crashes import deployment
 from proof.crashes.scale import AS_DEPLOYED, Scale
@@ -27,9 +27,14 @@ _ATTRIBUTE_TYPES = frozenset({"S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL",
 """DynamoDB's names of value types:
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html"""
 
+EVERYTHING_HEARD = "EverythingHeard"
+"""A queue that gets all events, and that nobody drains."""
+
 _pick = AttributePicker.__call__
 
-_TOLD_TO_PEOPLE = ("claimed_by", "completed_at", "correlation_id", "created_at", "version")
+_TOLD_TO_PEOPLE = frozenset({"claimed_by", "correlation_id", "version", *VERSION_FIELDS}) | {
+    *("created_at", "accepted_at", "completed_at", "earlier_ends")
+}
 """Attributes of a row of which only whether they changed matters: names, counts and past instants."""
 
 
@@ -52,12 +57,16 @@ class Stores:
         self._make_tables()
         self._make_buckets()
         self._make_queues(scale)
+        self._make_topics()
 
     def _make_tables(self) -> None:
         dynamodb = boto3.client("dynamodb")
         wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
         for name, properties in deployment.of_type("AWS::DynamoDB::Table").items():
-            dynamodb.create_table(TableName=name, **{key: properties[key] for key in wanted if key in properties})
+            made: dict[str, Any] = {key: properties[key] for key in wanted if key in properties}
+            if "StreamSpecification" in properties:
+                made["StreamSpecification"] = {"StreamEnabled": True, **properties["StreamSpecification"]}
+            dynamodb.create_table(TableName=name, **made)
             self.references[name] = name
 
     def _make_buckets(self) -> None:
@@ -77,9 +86,21 @@ class Stores:
                 self.dead_letter_queues.add(target)
                 # A smaller scale follows the template's rule: as many receives as a run has attempts.
                 most = redrive["maxReceiveCount"] - AS_DEPLOYED.attempts + scale.attempts
-                arn = f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{target}"
-                attributes["RedrivePolicy"] = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": most})
+                redriven = {"deadLetterTargetArn": _arn_of(target), "maxReceiveCount": most}
+                attributes["RedrivePolicy"] = json.dumps(redriven)
             self.references[name] = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+
+    def _make_topics(self) -> None:
+        sns = boto3.client("sns")
+        self.references["EventsTopic"] = topic = sns.create_topic(Name="EventsTopic")["TopicArn"]
+        self.sqs.create_queue(QueueName=EVERYTHING_HEARD)
+        attributes = {"RawMessageDelivery": "true"}
+        sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=_arn_of(EVERYTHING_HEARD), Attributes=attributes)
+        for properties in deployment.of_type("AWS::SNS::Subscription").values():
+            if properties["Protocol"] == "sqs":
+                wanted = {"FilterPolicy": json.dumps(properties["FilterPolicy"]), **attributes}
+                endpoint = _arn_of(deployment.logical_name(properties["Endpoint"]))
+                sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=endpoint, Attributes=wanted)
 
     def environment(self, variables: Mapping[str, Any]) -> dict[str, str]:
         """A function's environment variables with the names of these stores."""
@@ -94,6 +115,11 @@ class Stores:
     def put_item(self, table: str, item: dict[str, Any]) -> None:
         """Puts an item into a table without its API, so that no fault strikes."""
         get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].put_item(table, item)
+
+    def written(self, table: str) -> list[dict[str, Any]]:
+        """All writes of a table, as its stream has them."""
+        shard = get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].tables[table].stream_shard
+        return [] if shard is None else [record.to_json() for record in shard.items]
 
     def objects(self, bucket: str) -> dict[str, list[tuple[str, bytes]]]:
         """The versions of each object in the bucket with that logical name, by key, oldest first."""
@@ -146,6 +172,8 @@ class Stores:
                 (queue, [self._state_of_message(queue, message, now) for message in self.messages(queue)])
                 for queue in deployment.of_type("AWS::SQS::Queue")
             ],
+            # How often each was heard does not matter.
+            sorted({message.body for message in self.messages(EVERYTHING_HEARD)}),
         )
 
     def _state_of_message(self, queue: str, message: Any, now: Milliseconds) -> tuple[Any, ...]:
@@ -156,6 +184,10 @@ class Stores:
             max(now, message.visible_at, message.delayed_until),
             None if queue in self.dead_letter_queues else message.sent_timestamp,
         )
+
+
+def _arn_of(queue: str) -> str:
+    return f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{queue}"
 
 
 def change_visibility(backend: SQSBackend, queue_name: str, receipt_handle: str, visibility_timeout: int) -> None:
@@ -185,6 +217,8 @@ def pick_attribute(picker: AttributePicker, context: AttributePickerContext) -> 
 
 
 def _state_of_item(item: dict[str, Any]) -> list[tuple[str, Any]]:
+    if "event_id" in item:
+        return [("event_id", item["event_id"])]
     state = {name: value for name, value in item.items() if name not in _TOLD_TO_PEOPLE}
     if "image_id" in item:
         if Status(item["status"]["S"]).is_terminal:

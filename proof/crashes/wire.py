@@ -132,6 +132,8 @@ _THROTTLING = {
     "dynamodb": (400, "ProvisionedThroughputExceededException"),
     # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html#API_SendMessage_Errors
     "sqs": (400, "RequestThrottled"),
+    # https://docs.aws.amazon.com/sns/latest/api/API_PublishBatch.html#API_PublishBatch_Errors
+    "sns": (429, "Throttled"),
 }
 
 
@@ -145,6 +147,9 @@ def throttling_answer(service: str, request: AWSPreparedRequest) -> AWSResponse:
     elif service == "s3":
         content_type = "application/xml"
         body = f"<Error><Code>{code}</Code><Message>Reduce your request rate.</Message></Error>"
+    elif service == "sns":  # the query protocol
+        content_type = "text/xml"
+        body = f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code></Error></ErrorResponse>"
     else:
         content_type = "application/x-amz-json-1.0"
         body = json.dumps({"__type": f"com.amazonaws.{service}#{code}", "message": "Reduce your request rate."})

@@ -44,11 +44,17 @@ from proof.crashes.wire import Faults, Invocation, NoFaults, ProcessDied, Wire
 START: Milliseconds = 1_795_251_630_000  # between two sweeps
 MINUTE = 60_000
 
+STREAM_PAUSE = 1_000
+"""How long a stream's mapping waits after a failure."""
+
 COPY = " "
 """The suffix of a copy of a message."""
 
 MOST_EVENTS = 300
 """The deliveries and sweeps within which a history ends: one that is struck twice takes some twenty."""
+
+_OF_EVENTS = re.compile(r'"(time|timestamp|sequence|process_at)":"[^"]*",?')
+"""Matches what in an event's text says when it happened."""
 
 _INSTANT = re.compile(r"\b179\d{7}(?:\d{3}(?:\.\d+)?)?\b")
 """Matches this world's instants in a text: in seconds, or in milliseconds with or without a fraction."""
@@ -98,13 +104,17 @@ class World:
     """Rows of a version unknown to this one, by their ids."""
 
     _last_sweep_at: Milliseconds = 0
+    _published: int = 0
+    """How many of the stream's writes need not be handed over again."""
+    _stream_at: Milliseconds = 0
+    """When they are handed over again after a failure."""
     _invocations: Counter[str] = field(default_factory=Counter)
     _processes: dict[str, Process] = field(default_factory=dict)
     _spares: dict[str, list[Process]] = field(default_factory=dict)
     _stages: dict[str, tuple[Status, int]] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        self.functions = deployment.functions()
+        self.functions, self.stream = deployment.functions(), deployment.stream_source()
         self.wire = Wire(apply=_apply, faults=self.faults, applied=self._applied)
         credentials = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nobody", "AWS_DEFAULT_REGION": REGION}
         with ExitStack() as stack:
@@ -182,7 +192,9 @@ class World:
         """Goes on until no message is left to deliver and no image is due. Raises Broken if that never happens."""
         for _ in range(MOST_EVENTS):
             event = self._next_event()
-            if event is None or (self._next_message() is None and self._due_at() is None):
+            if event is None or (
+                self._next_message() is None and self._due_at() is None and self._next_writes() is None
+            ):
                 break
             self._play(*event)
         else:
@@ -193,9 +205,12 @@ class World:
         self._tell_quiet()
 
     def _next_event(self) -> tuple[Milliseconds, str] | None:
-        """The instant and the queue of the next delivery, or the instant and no queue for a sweep."""
+        """The instant and the queue or table of the next delivery, or the instant and no queue for a sweep."""
         self._tell_quiet()
         message, due_at = self._next_message(), self._due_at()
+        writes = self._next_writes()
+        if writes is not None and (message is None or writes[0] <= message[0]):
+            message = writes
         sweep_at = None
         if self.every_minute:
             sweep_at = self._next_minute()
@@ -212,13 +227,23 @@ class World:
 
     def _play(self, at: Milliseconds, queue: str) -> None:
         self._move_clock(max(self.now, at))
-        if queue:
+        if queue == self.stream.table:
+            self._hand_over_writes()
+        elif queue:
             self._deliver(queue)
         else:
             self._sweep()
 
     def _next_minute(self) -> Milliseconds:
         return max(_minute_from(self.now), self._last_sweep_at + MINUTE)
+
+    def _pending_writes(self) -> list[tuple[int, dict[str, Any]]]:
+        """The writes that the stream has still to hand over, each with its number."""
+        written = self.stores.written(self.stream.table)[self._published :]
+        return [(number, one) for number, one in enumerate(written, self._published) if self.stream.passes(one)]
+
+    def _next_writes(self) -> tuple[Milliseconds, str] | None:
+        return (max(self.now, self._stream_at), self.stream.table) if self._pending_writes() else None
 
     def _due_at(self) -> Milliseconds | None:
         return min((int(row["due_at"]["N"]) for row in self._items() if "due_at" in row), default=None)
@@ -370,6 +395,24 @@ class World:
             if message["MessageId"] not in failed:
                 sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
+    def _hand_over_writes(self) -> None:
+        """What a stream's mapping does: it invokes, and begins again at the first write that was reported as failed, or
+        at the first of all if there is no answer."""
+        writes = self._pending_writes()[: self.stream.batch_size]
+        self._tell(f"the stream hands over {len(writes)}")
+        self.events["writes handed over"] += len(writes)
+        self._stream_at = self.now + STREAM_PAUSE
+        try:
+            answer = self.invoke(self.stream.function, {"Records": [record for _, record in writes]})
+        except InvocationFailed:
+            return
+        failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+        numbers = [number for number, record in writes if record["dynamodb"]["SequenceNumber"] in failed]
+        if numbers:
+            self._published = min(numbers)
+        else:
+            self._published, self._stream_at = writes[-1][0] + 1, self.now
+
     def _sweep(self) -> None:
         self._last_sweep_at = self.now
         try:
@@ -427,11 +470,27 @@ class World:
             self.position,
             self.before_develop is None,
             sorted(self.endings.items()),
+            [self._told_by(record) for _, record in self._pending_writes()],
+            max(self._stream_at, self.now),
         )
-        text = _INSTANT.sub(self._from_now, repr(whole))
+        text = _INSTANT.sub(self._from_now, self._without_versions(repr(whole)))
         for number, version_id in enumerate(self.stores.version_ids()):  # their values are random
             text = text.replace(version_id, f"version {number}")
         return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+    def _told_by(self, record: dict[str, Any]) -> Any:
+        """What the future depends on in a write that is not yet handed over."""
+        new = record["dynamodb"].get("NewImage", {})
+        return [(name, new.get(name)) for name in ("status", "run", "variants", "error")], "deleted_at" in new
+
+    def _without_versions(self, text: str) -> str:
+        """The same with events named by what happened. Their versions count writes, which nothing else depends on."""
+        from darkroom.domain.event import events_of  # noqa: PLC0415 - any process's copy: it is stateless
+
+        for image in self.rows().values():
+            for event in events_of(image):
+                text = text.replace(event.event_id, f"{event.type.value} of run {event.data['run']}")
+        return _OF_EVENTS.sub("", text)
 
     def _from_now(self, instant: re.Match[str]) -> str:
         in_milliseconds = len(instant[0].partition(".")[0]) == len(str(START))

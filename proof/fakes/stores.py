@@ -11,7 +11,7 @@ from typing import Any
 from darkroom.domain.claim import Lease, claim_unseen
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import MAX_BATCH_BYTES, ReleaseWindow, Unplaceable, UnreadableBatch
-from darkroom.domain.image import Image, Variant, waiting_shard_of
+from darkroom.domain.image import VERSION_FIELDS, Image, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
@@ -87,6 +87,7 @@ class FakeImages:
             for name in Image.__dataclass_fields__
             if getattr(after, name) != getattr(before, name)
         }
+        changes |= {name: current.version + 1 for name in VERSION_FIELDS & changes.keys() if changes[name] is not None}
         self.rows[before.image_id] = replace(current, **{**changes, "version": current.version + 1})
         return self.rows[before.image_id]
 

@@ -43,6 +43,11 @@ class Aws:
     hold_queue_url: str
     upload_queue_url: str
     dead_letter_urls: dict[str, str]
+    events_topic: str
+    usage_queue_url: str
+    unpublished_events_url: str
+    usage_table: str
+    counted_events_table: str
 
     @property
     def fast_queue_url(self) -> str:
@@ -72,6 +77,11 @@ class Aws:
             "HOLDS_BUCKET": self.holds_bucket,
             "HOLD_STATE_MACHINE": self.hold_state_machine,
             "DEAD_LETTER_QUEUES": ",".join(f"{name}={url}" for name, url in self.dead_letter_urls.items()),
+            "EVENTS_TOPIC": self.events_topic,
+            "EVENT_SOURCE": "/darkroom/contract",
+            "UNPUBLISHED_EVENTS_URL": self.unpublished_events_url,
+            "USAGE_TABLE": self.usage_table,
+            "COUNTED_EVENTS_TABLE": self.counted_events_table,
             "VISIBILITY_SECONDS": "360",
             "POWERTOOLS_SERVICE_NAME": "darkroom",
             "POWERTOOLS_METRICS_NAMESPACE": "Darkroom",
@@ -115,6 +125,11 @@ def aws(ambient: None) -> Iterator[Aws]:
             queue_urls={lane: _lane(lane) for lane in LANES},
             hold_queue_url=_queue("hold-queue", {"VisibilityTimeout": "420"}),
             upload_queue_url=_lane("upload"),
+            events_topic=_client("sns").create_topic(Name="events")["TopicArn"],
+            usage_queue_url=_consumer("usage"),
+            unpublished_events_url=_queue("unpublished-events", {}),
+            usage_table=_table("UsageTable"),
+            counted_events_table=_table("CountedEventsTable"),
         )
 
 
@@ -149,6 +164,18 @@ def _lane(name: str) -> str:
     return _queue(name, {"VisibilityTimeout": "360", "RedrivePolicy": json.dumps(redrive)})
 
 
+def _consumer(name: str) -> str:
+    """A queue that hears of all events."""
+    url = _queue(name, {"VisibilityTimeout": "180"})
+    _client("sns").subscribe(
+        TopicArn=f"arn:aws:sns:{REGION}:123456789012:events",
+        Protocol="sqs",
+        Endpoint=f"arn:aws:sqs:{REGION}:123456789012:{name}",
+        Attributes={"RawMessageDelivery": "true"},
+    )
+    return url
+
+
 def _queue(name: str, attributes: dict[str, str]) -> str:
     url: str = _client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
     return url
@@ -157,7 +184,8 @@ def _queue(name: str, attributes: dict[str, str]) -> str:
 def _table(logical_id: str) -> str:
     properties: dict[str, Any] = dict(TEMPLATE["Resources"][logical_id]["Properties"])
     wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
-    _client("dynamodb").create_table(
-        TableName=logical_id, **{name: properties[name] for name in wanted if name in properties}
-    )
+    made = {name: properties[name] for name in wanted if name in properties}
+    if "StreamSpecification" in properties:
+        made["StreamSpecification"] = {"StreamEnabled": True, **properties["StreamSpecification"]}
+    _client("dynamodb").create_table(TableName=logical_id, **made)
     return logical_id

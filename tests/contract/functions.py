@@ -13,6 +13,8 @@ from urllib.parse import parse_qs
 
 import boto3
 import pytest
+from moto.backends import get_backend
+from moto.core.models import DEFAULT_ACCOUNT_ID
 
 from tests.conformity import assert_described
 from tests.contract.conftest import Aws
@@ -101,6 +103,13 @@ def received(queue_url: str) -> dict[str, Any]:
         "Messages", []
     )
     return {"Records": [record(message, queue=queue_url.rpartition("/")[2]) for message in messages]}
+
+
+def written(table: str) -> list[dict[str, Any]]:
+    """The records of a table's stream, none if the table is gone; moto's own API of streams does not describe them."""
+    tables = get_backend("dynamodb")[DEFAULT_ACCOUNT_ID]["us-east-1"].tables
+    shard = tables[table].stream_shard if table in tables else None
+    return [] if shard is None else [one.to_json() for one in shard.items]
 
 
 def record(message: Any, queue: str) -> dict[str, Any]:

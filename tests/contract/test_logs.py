@@ -16,7 +16,7 @@ from darkroom import telemetry
 from darkroom.aws import clients
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
-from tests.contract.functions import ROOT, call, http_event, load, received
+from tests.contract.functions import ROOT, call, http_event, load, received, written
 from tests.contract.gateway import Gateway
 from tests.contract.test_tenant_matrix import MAKING, MOVE
 from tests.unit.test_upload_notification import event
@@ -119,6 +119,8 @@ class Run:
                 self.sent("GET", f"/images/{image}{path}{query}")
         self.sent("PATCH", f"/images/{soon}", MOVE)
         self.sent("DELETE", f"/images/{soon}")
+        self.worked("publish_events", {"Records": written(aws.images_table)})
+        self.worked("count_usage", received(aws.usage_queue_url))
         self.worked("sweep_due_images", {})
         self.worked("archive_dead_letters", {})
 

@@ -343,12 +343,15 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
     item = to_item(pending())
     assert from_item(item) == pending()
     assert sorted(item) == [
+        "accepted_at",
+        "accepted_version",
         "attempt",
         "attempts",
         "correlation_id",
         "created_at",
         "due_at",
         "due_shard",
+        "earlier_ends",
         "enqueued_at",
         "fingerprint",
         "image_id",

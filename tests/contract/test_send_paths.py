@@ -274,6 +274,7 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
         ("queues", "SqsUploadQueue.put"),
         ("queues", "_send_batch"),
         ("dead_letters", "DeadLetterQueues.put"),
+        ("events_topic", "SqsUnpublished.put"),  # only people read it
     }
 
 

@@ -72,12 +72,36 @@ class DeployedStack:
         document: dict[str, Any] = httpx.get(url, trust_env=False, timeout=30).json()
         return document
 
-    def row(self, image_id: str) -> dict[str, Any]:
-        """The image's row as it is now."""
+    def item(self, image_id: str) -> dict[str, Any]:
+        """The image's row as the table has it now."""
         answer = self._rows.get_item(
             TableName=self.outputs["ImagesTableName"], Key={"image_id": {"S": image_id}}, ConsistentRead=True
         )
-        return {name: TypeDeserializer().deserialize(value) for name, value in answer["Item"].items()}
+        item: dict[str, Any] = answer["Item"]
+        return item
+
+    def row(self, image_id: str) -> dict[str, Any]:
+        """The image's row as it is now."""
+        return {name: TypeDeserializer().deserialize(value) for name, value in self.item(image_id).items()}
+
+    def usage(self, tenant_id: str) -> dict[str, dict[str, Any]]:
+        """What a tenant used, by day."""
+        items = self._rows.query(
+            TableName=self.outputs["UsageTableName"],
+            KeyConditionExpression="tenant_id = :tenant",
+            ExpressionAttributeValues={":tenant": {"S": tenant_id}},
+        )["Items"]
+        plain = [{name: TypeDeserializer().deserialize(value) for name, value in item.items()} for item in items]
+        return {one["day"]: one for one in plain}
+
+    def take_messages(self, output: str) -> list[str]:
+        """The bodies of what waits in a queue, which removes them."""
+        url, bodies = self.outputs[output], []
+        while messages := self._queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
+            for message in messages:
+                self._queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+                bodies.append(message["Body"])
+        return bodies
 
     @property
     def tenants(self) -> TenantsTable:
@@ -112,11 +136,7 @@ class DeployedStack:
 
     def take_dead_letters(self) -> list[str]:
         """Take the dead letters of the slow lane, which removes them."""
-        url, bodies = self.outputs["SlowDeadLettersUrl"], []
-        for message in self._queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
-            self._queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-            bodies.append(message["Body"])
-        return bodies
+        return self.take_messages("SlowDeadLettersUrl")
 
     def holds(self) -> dict[str, bytes]:
         """The batches in which images wait, by their keys."""

@@ -15,6 +15,7 @@ from samtranslator.yaml_helper import yaml_parse
 from checks.expand_template import Template, expanded_template, http_api, raw_template, referred, resources
 from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.domain.event import EventType
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image
 from darkroom.domain.lanes import LANES, Lane
@@ -30,7 +31,19 @@ from darkroom.settings import AccessSettings, InputSettings
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")
-SOURCES = resources("AWS::Lambda::EventSourceMapping")
+STREAM_SOURCES = {
+    name: source
+    for name, source in resources("AWS::Lambda::EventSourceMapping").items()
+    if source["EventSourceArn"]["Fn::GetAtt"][1] == "StreamArn"
+}
+SOURCES = {
+    name: source for name, source in resources("AWS::Lambda::EventSourceMapping").items() if name not in STREAM_SOURCES
+}
+CONSUMERS = sorted(
+    name.removesuffix("Subscription")
+    for name, subscription in resources("AWS::SNS::Subscription").items()
+    if subscription["Protocol"] == "sqs"
+)
 ROLES = resources("AWS::IAM::Role")
 FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 
@@ -73,9 +86,14 @@ def folder_of(logical_id: str) -> str:
     return re.sub(r"(?<=.)([A-Z])", r"_\1", logical_id.removesuffix("Function")).lower()
 
 
+def given_up_to(source: dict[str, Any]) -> str | None:
+    """The queue that gets what a stream's source gave up."""
+    return referred(source["DestinationConfig"]["OnFailure"]["Destination"])
+
+
 @pytest.mark.parametrize("name", QUEUES)
 def test_every_queue_has_a_dead_letter_queue_or_is_one(name: str) -> None:
-    has, are = dead_letter_queues(), set(dead_letter_queues().values())
+    has, are = dead_letter_queues(), {*dead_letter_queues().values(), *map(given_up_to, STREAM_SOURCES.values())}
     assert (name in has) != (name in are), "exactly one of the two: no dead-letter queue of a dead-letter queue"
 
 
@@ -119,15 +137,57 @@ def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -
     assert held <= FUNCTIONS["AcceptUploadFunction"]["MemorySize"] * 1024 * 1024
 
 
-def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_of_this_stacks_bucket_alone() -> None:
-    bucket = expanded_template()["Resources"]["UploadsBucket"]
-    allowing = [
-        (policy["Queues"], statement)
-        for policy in resources("AWS::SQS::QueuePolicy").values()
+def allowed_from_outside() -> dict[str, tuple[list[Any], dict[str, Any]]]:
+    """The queues and the statement of each policy that lets others send, by the policy's name."""
+    return {
+        name: (policy["Queues"], statement)
+        for name, policy in resources("AWS::SQS::QueuePolicy").items()
         for statement in policy["PolicyDocument"]["Statement"]
         if statement["Effect"] == "Allow"
-    ]
-    ((queues, statement),) = allowing
+    }
+
+
+def test_these_may_send_to_queues_from_outside() -> None:
+    assert allowed_from_outside().keys() == {"UploadQueuePolicy", *(f"{name}QueuesPolicy" for name in CONSUMERS)}
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_the_topic_alone_may_send_to_a_consumers_queues(consumer: str) -> None:
+    queues, statement = allowed_from_outside()[f"{consumer}QueuesPolicy"]
+    assert queues == [{"Ref": f"{consumer}Queue"}, {"Ref": f"{consumer}DeadLetters"}]
+    assert (statement["Principal"], statement["Action"]) == ({"Service": "sns.amazonaws.com"}, "sqs:SendMessage")
+    assert statement["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Ref": "EventsTopic"}}}
+    subscription = expanded_template()["Resources"][f"{consumer}Subscription"]
+    assert subscription["DependsOn"] == f"{consumer}QueuesPolicy", "SNS gives up what a queue refuses"
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_a_consumer_gets_events_of_known_types_as_they_were_published_and_loses_none(consumer: str) -> None:
+    subscription = resources("AWS::SNS::Subscription")[f"{consumer}Subscription"]
+    assert subscription["TopicArn"] == {"Ref": "EventsTopic"}
+    assert referred(subscription["Endpoint"]) == f"{consumer}Queue"
+    assert subscription["RawMessageDelivery"] is True
+    assert referred(subscription["RedrivePolicy"]["deadLetterTargetArn"]) == f"{consumer}DeadLetters"
+    types = subscription["FilterPolicy"]["type"]
+    assert types and set(types) <= {kind.value for kind in EventType}
+
+
+def test_a_stream_has_time_to_be_read_again_until_it_forgets() -> None:
+    (source,) = STREAM_SOURCES.values()
+    assert source["EventSourceArn"] == {"Fn::GetAtt": ["ImagesTable", "StreamArn"]}
+    assert source["StartingPosition"] == "TRIM_HORIZON", "what was written while the mapping was made is told, too"
+    assert source["BisectBatchOnFunctionError"] is True
+    # An outage of hours is survived: the age ends the retries, not their number.
+    assert source["MaximumRetryAttempts"] == 10_000
+    assert 20 * 3600 <= source["MaximumRecordAgeInSeconds"] < 24 * 3600
+    assert given_up_to(source) == "UnpublishedEvents"
+    table = resources("AWS::DynamoDB::Table")["ImagesTable"]
+    assert table["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+
+
+def test_s3_alone_may_send_to_the_upload_queue_from_outside_and_of_this_stacks_bucket_alone() -> None:
+    bucket = expanded_template()["Resources"]["UploadsBucket"]
+    queues, statement = allowed_from_outside()["UploadQueuePolicy"]
     assert (queues, statement["Action"]) == ([{"Ref": "UploadQueue"}], "sqs:SendMessage")
     assert statement["Principal"] == {"Service": "s3.amazonaws.com"}
     name, parts = bucket["Properties"]["BucketName"]["Fn::Sub"]
@@ -165,9 +225,9 @@ def test_every_choice_of_formats_is_one_that_the_settings_take() -> None:
     assert InputSettings.read({"EXTRA_INPUT_FORMATS": parameter["Default"]}).input_formats == STANDARD_INPUT_FORMATS
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_every_sqs_source_reports_batch_item_failures(name: str) -> None:
-    assert SOURCES[name]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+@pytest.mark.parametrize("name", [*SOURCES, *STREAM_SOURCES])
+def test_every_source_reports_batch_item_failures(name: str) -> None:
+    assert (SOURCES | STREAM_SOURCES)[name]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -263,7 +323,11 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
     assert {"SweepDueImagesFunction", "ArchiveDeadLettersFunction"} < looked_after.keys()
     for told, urls in looked_after.items():
         named = dict(pair.split("=") for pair in urls.split(","))
-        assert sorted(named.values()) == sorted(f"${{{name}}}" for name in dead_letter_queues().values()), told
+        # Consumers' hold events, which can be published again: nobody has to keep them.
+        of_images = [
+            name for name in dead_letter_queues().values() if name.removesuffix("DeadLetters") not in CONSUMERS
+        ]
+        assert sorted(named.values()) == sorted(f"${{{name}}}" for name in of_images), told
         for lane in LANES:  # where the sweeper looks for a lane's dead letters
             assert named[lane] == f"${{{dead_letter_queues()[f'{lane.capitalize()}Queue']}}}", told
 
@@ -363,7 +427,12 @@ def test_a_retained_bucket_keeps_its_policy() -> None:
         assert policy["DeletionPolicy"] == bucket["DeletionPolicy"] == "RetainExceptOnCreate"
 
 
-@pytest.mark.parametrize("name", resources("AWS::SNS::Topic"))
+def test_nobody_outside_the_stack_may_publish_events() -> None:
+    (refused,) = policies_of("EventsTopic")
+    assert (refused["Effect"], refused["Sid"]) == ("Deny", "RefusePlainHttp")
+
+
+@pytest.mark.parametrize("name", ["WarningAlarms", "CriticalAlarms"])
 def test_alarms_of_this_account_alone_may_publish_from_outside(name: str) -> None:
     (allowed,) = [statement for statement in policies_of(name) if statement["Effect"] == "Allow"]
     assert (allowed["Principal"], allowed["Action"]) == ({"Service": "cloudwatch.amazonaws.com"}, "sns:Publish")
@@ -397,7 +466,7 @@ def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> No
                 continue
             text = str(resource)
             assert "*" not in text or re.search(
-                r"Arn\}/(uploads|originals|outputs|holds)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*",
+                r"Arn\}/(uploads|originals|outputs|holds|stream)/\*|\{DeadLetterArchiveBucket.Arn\}/\*|\{HoldBatchStateMachine.Name\}:\*",
                 text,
             ), text
 
@@ -559,8 +628,8 @@ def test_roles_use_the_key_by_way_of_the_stores_alone() -> None:
         assert statement["Condition"]["StringEquals"].keys() == {"kms:ViaService"}
         for service in as_list(services):
             by_way_of[service["Fn::Sub"].partition(".")[0]] = set(statement["Action"])
-    assert by_way_of.keys() == {"s3", "sqs", "dynamodb"}
-    assert by_way_of["s3"] == by_way_of["sqs"] == {"kms:GenerateDataKey", "kms:Decrypt"}
+    assert by_way_of.keys() == {"s3", "sqs", "sns", "dynamodb"}
+    assert by_way_of["s3"] == by_way_of["sqs"] == by_way_of["sns"] == {"kms:GenerateDataKey", "kms:Decrypt"}
     assert not {action for actions in by_way_of.values() for action in actions if "*" in action or "Grant" in action}
 
 

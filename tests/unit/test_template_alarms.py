@@ -14,6 +14,7 @@ from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS
+from tests.unit.test_template import CONSUMERS
 
 ALARMS = resources("AWS::CloudWatch::Alarm")
 FUNCTIONS = resources("AWS::Lambda::Function")
@@ -34,6 +35,7 @@ TOPICS = {
     "DeadLetters": "CriticalAlarms",
     "Counted": "CriticalAlarms",
     "Unreadable": "CriticalAlarms",
+    "Unpublished": "CriticalAlarms",
 }
 """Who is notified, by the last words of an alarm's name."""
 
@@ -42,6 +44,7 @@ AWS_METRICS: dict[tuple[str, str], tuple[str, str, Any]] = {
     ("AWS/SQS", "ApproximateAgeOfOldestMessage"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
     ("AWS/Lambda", "Errors"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/Lambda", "Throttles"): ("FunctionName", "AWS::Lambda::Function", None),
+    ("AWS/Lambda", "IteratorAge"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/States", "ExecutionsFailed"): ("StateMachineArn", "AWS::StepFunctions::StateMachine", None),
     ("AWS/ApiGateway", "5xx"): ("ApiId", "AWS::ApiGatewayV2::Api", None),
 }
@@ -94,6 +97,21 @@ def test_dead_letters_are_noticed_by_sqs_and_by_the_sweeper_and_before_they_expi
     assert {
         f"{queue}ExpiringAlarm": ("Maximum", 21_600, (1, 1), ">=", retention_seconds - 2 * 86_400, "ignore")
     } == told(by_age)
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_what_a_consumer_gave_up_is_noticed(consumer: str) -> None:
+    queue = f"{consumer}DeadLetters"
+    by_sqs = watching("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName={"Fn::GetAtt": [queue, "QueueName"]})
+    assert {f"{queue}Alarm": ("Maximum", 60, (1, 1), ">=", 1, "notBreaching")} == told(by_sqs)
+
+
+def test_events_that_are_not_published_are_noticed_long_before_the_stream_forgets_them() -> None:
+    late = watching("AWS/Lambda", "IteratorAge", FunctionName={"Ref": "PublishEventsFunction"})
+    assert told(late) == {"EventsStuckAlarm": ("Maximum", 60, (3, 3), ">", 900_000, "notBreaching")}
+    notes = {"Fn::GetAtt": ["UnpublishedEvents", "QueueName"]}
+    noted = watching("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName=notes)
+    assert told(noted) == {"EventsUnpublishedAlarm": ("Maximum", 60, (1, 1), ">=", 1, "notBreaching")}
 
 
 @pytest.mark.parametrize("lane", LANES.values(), ids=LANES)

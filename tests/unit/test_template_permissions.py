@@ -39,6 +39,9 @@ ADAPTERS = {
     "wake_ups": ("holds", "HoldExecutions"),
     "dead_letters": ("dead_letters", "DeadLetterQueues"),
     "tenants": ("tenants_table", "TenantsTable"),
+    "topic": ("events_topic", "SnsTopic"),
+    "unpublished": ("events_topic", "SqsUnpublished"),
+    "usage": ("usage_table", "UsageTable"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -62,6 +65,9 @@ RESOURCES = {
     "wake_ups": {"${HoldBatchStateMachine}"},
     "dead_letters": {f"${{{name.capitalize()}DeadLetters.Arn}}" for name in (*LANES, "hold", "upload")},
     "tenants": {"${TenantsTable.Arn}"},
+    "topic": {"${EventsTopic}"},
+    "unpublished": {"${UnpublishedEvents.Arn}"},
+    "usage": {"${CountedEventsTable.Arn}"},
 }
 
 ACTIONS = {
@@ -87,6 +93,8 @@ ACTIONS = {
     "change_message_visibility": "sqs:ChangeMessageVisibility",
     "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
     "get_queue_attributes": "sqs:GetQueueAttributes",
+    "publish_batch": "sns:Publish",
+    "transact_write_items": "dynamodb:PutItem",  # and what else is in the transaction: see below
 }
 """The permission that each call of a client needs
 (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
@@ -111,6 +119,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}")},
     "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
+    "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
         # What Powertools' idempotency calls itself.
@@ -221,17 +230,21 @@ def needed(folder: str) -> set[Grant]:
 
 
 def needed_by_lambda(folder: str) -> set[Grant]:
-    """The permissions that Lambda needs on the function's behalf: for its log, its traces, and its source queues.
+    """The permissions that Lambda needs on the function's behalf: for its log, its traces, and its source queues and
+    streams.
 
     https://docs.aws.amazon.com/lambda/latest/dg/lambda-intro-execution-role.html and
-    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html#events-sqs-permissions
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html#events-sqs-permissions and
+    https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html#events-dynamodb-permissions
     """
     name = name_of(folder)
-    queues = {
+    sources = {
         _text(source["EventSourceArn"])
         for source in resources("AWS::Lambda::EventSourceMapping").values()
         if source["FunctionName"] == {"Ref": f"{name}Function"}
     }
+    streams = {source for source in sources if source.endswith(".StreamArn}")}
+    queues = sources - streams
     return {
         *((f"logs:{action}", f"${{{name}Logs.Arn}}") for action in ("CreateLogStream", "PutLogEvents")),
         *((f"xray:{action}", "*") for action in ("PutTraceSegments", "PutTelemetryRecords")),
@@ -240,6 +253,12 @@ def needed_by_lambda(folder: str) -> set[Grant]:
             for queue in queues
             for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
         ),
+        *(
+            (f"dynamodb:{action}", stream)
+            for stream in streams
+            for action in ("DescribeStream", "GetRecords", "GetShardIterator")
+        ),
+        *(("dynamodb:ListStreams", stream.replace(".StreamArn}", ".Arn}/stream/*")) for stream in streams),
     }
 
 

@@ -12,6 +12,7 @@ from console.capacity import commands as capacity
 from console.delay import commands as delays
 from console.dlq import commands as dead_letters
 from console.doctor import commands as doctor
+from console.events import commands as events
 from console.images import commands as images
 from console.local import commands as local
 from console.orphans import commands as orphans
@@ -19,6 +20,7 @@ from console.tenants import commands as tenants
 from console.tenants import keys
 from console.terminal import display
 from console.upload import commands as upload
+from console.usage import commands as usage
 
 _HELP = """Develop photos: send them, follow their progress, fetch the results.
 
@@ -75,8 +77,10 @@ app.add_typer(dead_letters.app, name="dlq")
 app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
 app.add_typer(orphans.app, name="orphans")
 app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
+app.add_typer(events.app, name="events")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
+app.command("usage", epilog=usage.EPILOG)(usage.command)
 app.command("capacity", epilog=capacity.EPILOG)(capacity.command)
 app.add_typer(local.app, name="local")
 

@@ -1,5 +1,7 @@
-"""The records in which Lambda hands a queue's messages to a function, and the answer that brings only some of them back
-(https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting)."""
+"""The records in which Lambda hands a queue's messages to a function, and the answers by which only some of a queue's
+messages or a stream's writes come back
+(https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting,
+https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html)."""
 
 from __future__ import annotations
 
@@ -52,3 +54,9 @@ def settle_each(records: Sequence[Record], settle: Callable[[Record], None]) -> 
 def come_back(failed: Iterable[Record]) -> dict[str, Any]:
     """The function's answer by which the `failed` messages come back, and the rest of the batch is deleted."""
     return {"batchItemFailures": [{"itemIdentifier": record.message_id} for record in failed]}
+
+
+def begin_again_at(place: str | None) -> dict[str, Any]:
+    """The function's answer after which a stream hands over its write at `place` again, and all that follow it in its
+    shard; None if nothing has to come back."""
+    return {"batchItemFailures": [] if place is None else [{"itemIdentifier": place}]}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from darkroom.domain.api_keys import ApiKey
     from darkroom.domain.claim import Lease
     from darkroom.domain.dead_letter import Redrive
+    from darkroom.domain.event import Event
     from darkroom.domain.hold import ReleaseWindow
     from darkroom.domain.image import Image, Variant
     from darkroom.domain.instants import Milliseconds
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from darkroom.domain.message import Message
     from darkroom.domain.tenants import Allowance, Tenant
     from darkroom.domain.token_bucket import Microseconds, Take
+    from darkroom.domain.usage import Count, Usage
 
 type Clock = Callable[[], Milliseconds]
 """Returns the current instant."""
@@ -179,6 +181,62 @@ class Images(Protocol):
         """Up to `limit` of the tenant's images that were not deleted, by time of acceptance, from the newest on or from
         after `after`; perhaps seconds out of date. If many have been deleted, fewer than `limit` although the list
         continues. Of two that were accepted in the same millisecond either may come first, always the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowChange:
+    """One write of an image's row: the row before and after it, None where there was none.
+
+    `place` is where its stream begins again if this write was not told. With `unreadable` this version cannot read the
+    row; then both are None.
+    """
+
+    place: str
+    image_id: str
+    version: int | None
+    before: Image | None
+    after: Image | None
+    unreadable: UnreadableRow | None = None
+
+
+class Unpublishable(Exception):
+    """The topic refuses this event, now and later; it is available, and takes others."""
+
+
+class Topic(Protocol):
+    """Where events are published for all consumers."""
+
+    def publish_all(self, events: Sequence[Event]) -> Mapping[int, Exception]:
+        """Publishes events; returns, by index, those that may not have been published: each with Retryable, or with
+        Unpublishable, which does not keep the others from being published. Each reaches every consumer that asked for
+        its type at least once, in any order."""
+
+
+class Unpublished(Protocol):
+    """Notes for an operator of events that could not be published."""
+
+    def put(self, image_id: str, version: int | None, reason: str) -> None:
+        """Notes the event of that version of the image's row, perhaps twice. Raises Retryable."""
+
+
+class DayOfUsage(NamedTuple):
+    """What a tenant used in a day in UTC, as in 2026-11-23."""
+
+    tenant_id: str
+    day: str
+    usage: Usage
+
+
+class UsageCounts(Protocol):
+    """What tenants used. Every method raises Retryable if the tables cannot answer."""
+
+    def add(self, counts: Sequence[Count]) -> int:
+        """Adds each count unless its event was counted before; returns how many were added. If it raises, some may have
+        been added; a repetition adds the rest."""
+
+    def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage]:
+        """The days from `since` to `until`, both included, of that tenant or of all, in any order, read as the caller
+        iterates: for operators."""
 
 
 class Originals(Protocol):

@@ -311,6 +311,21 @@ class ArchiveDeadLettersSettings(DeadLetterSettings):
     archive_bucket: str
 
 
+class PublishEventsSettings(Settings):
+    """What `publish_events` needs; `events_topic` is the topic's ARN, and `event_source` names this stack."""
+
+    events_topic: str
+    event_source: str
+    unpublished_events_url: str
+
+
+class CountUsageSettings(Settings):
+    """What `count_usage` needs."""
+
+    usage_table: str
+    counted_events_table: str
+
+
 class DeleteImageSettings(Settings):
     """What `delete_image` needs."""
 

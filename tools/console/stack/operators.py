@@ -21,10 +21,12 @@ from console.api.client import NOT_RUNNING, ApiError
 from console.stack.local import local_stack
 from darkroom.aws.clients import watch
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
+from darkroom.aws.events_topic import SnsTopic
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.original_versions import OriginalVersionsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.tenants_table import TenantsTable
+from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.errors import Retryable
 from darkroom.ports import UnreadableRow
 from stacks.clients import isolated_clients, of_account
@@ -82,6 +84,16 @@ class Stack(RunningStack):
     def images(self) -> ImagesTable:
         """The images' rows."""
         return ImagesTable(self.client("dynamodb"), self._resource("ImagesTable"))
+
+    @property
+    def topic(self) -> SnsTopic:
+        """The topic of all events."""
+        return SnsTopic(self.client("sns"), self._resource("EventsTopic"), source=f"/darkroom/{self.name}")
+
+    @property
+    def usage(self) -> UsageTable:
+        """What tenants used."""
+        return UsageTable(self.client("dynamodb"), self._resource("UsageTable"), self._resource("CountedEventsTable"))
 
     @property
     def original_versions(self) -> OriginalVersionsBucket:

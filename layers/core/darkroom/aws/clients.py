@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_stepfunctions import SFNClient
 
@@ -81,7 +82,7 @@ class _Loader(Loader):
     """Knows which services are used here: botocore would list the folders of 400 to see whether these are there."""
 
     def list_available_services(self, type_name: str) -> list[str]:
-        return ["dynamodb", "s3", "sqs", "stepfunctions"]
+        return ["dynamodb", "s3", "sns", "sqs", "stepfunctions"]
 
 
 @cache
@@ -173,6 +174,12 @@ def sqs_client_without_retries() -> SQSClient:
 def s3_client() -> S3Client:
     """An S3 client whose calls take at most about 24 seconds, the second attempt included."""
     client: S3Client = _client("s3", _S3)
+    return client
+
+
+def sns_client() -> SNSClient:
+    """An SNS client whose calls take at most about 8 seconds, the second attempt included."""
+    client: SNSClient = _client("sns", _SQS)
     return client
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from darkroom.aws.attributes import from_attributes, to_attributes
 from darkroom.aws.errors import code_of, retryable
 from darkroom.domain.errors import Retryable
-from darkroom.domain.image import DUE_SHARD_NAMES, Image, Status, due_shard_of, waiting_shard_of
+from darkroom.domain.image import DUE_SHARD_NAMES, VERSION_FIELDS, Image, Status, due_shard_of, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
@@ -329,7 +329,7 @@ class ImagesTable:
         current = self.get(image_id)
         if current is not None:
             item = to_item(current)
-            telling = changed - _WATCH or changed
+            telling = changed - _WATCH - VERSION_FIELDS or changed
             if all(item.get(name) == new.get(name) for name in telling):
                 return current
         raise Fenced(current)
@@ -469,7 +469,9 @@ def _update(old: Item, new: Item, changed: set[str], fence: tuple[str, ...]) -> 
     sets, removes = ["#version = #version + :one"], []
     for name in sorted(changed - {"version"}):
         names[f"#{name}"] = name
-        if name in new:
+        if name in new and name in VERSION_FIELDS:
+            sets.append(f"#{name} = #version + :one")
+        elif name in new:
             values[f":{name}"] = new[name]
             sets.append(f"#{name} = :{name}")
         else:

@@ -97,6 +97,16 @@ class Attempt:
     cause: Cause | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunEnd:
+    """How a run ended that another run followed, and the row's version after the write that ended it."""
+
+    run: int
+    status: Status
+    ended_at: Milliseconds
+    version: int
+
+
 class DeadLetterState(StrEnum):
     """How far a given-up run has come to its one dead letter.
 
@@ -113,16 +123,17 @@ class DeadLetterState(StrEnum):
 class Image:
     """One row of the Images table: the truth about an image. Queues and leases only remind a worker to look at it.
 
-    (`status`, `run`, `attempt`) is the fence: a write that expects another triple has lost its race. `schedule` counts
-    the changes of `process_at`, `version` counts all writes. `due_at` is when the sweeper must look again: a terminal
-    image has one only while its dead letter or the removal of its objects is owed. `waiting_since` is what an
-    unfinished image's service level counts from, and `enqueued_at` when its latest message reached the lane, None if it
-    could not be sent. `not_before` is when the next attempt may begin, whichever message asks for it: after a failed
-    attempt, when its backoff is over; during an attempt, when its lease and the backoff are over. `claimed_by` names
-    the one delivery that holds the lease; `attempts` describes the latest ones. `preset` is None if the client sent its
-    own recipe. A row with `deleted_at` is a tombstone: it says nothing about the picture, so `recipe` is None, and what
-    else is not in TOMBSTONE_FIELDS is empty. The table deletes it by itself at `forget_at`, in seconds because
-    DynamoDB's TTL requires them.
+    (`status`, `run`, `attempt`) is the fence: a write that expects another triple has lost its race. `schedule`
+    counts the changes of `process_at`, `version` counts all writes. `accepted_at` is when the image was accepted
+    with its bytes, and `earlier_ends` says how the runs before this one ended, the latest ones. `due_at` is when
+    the sweeper must look again: a terminal image has one only while its dead letter or the removal of its objects
+    is owed. `waiting_since` is what an unfinished image's service level counts from, and `enqueued_at` when its
+    latest message reached the lane, None if it could not be sent. `not_before` is when the next attempt may begin,
+    whichever message asks for it: after a failed attempt, when its backoff is over; during an attempt, when its
+    lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
+    the latest ones. `preset` is None if the client sent its own recipe. A row with `deleted_at` is a tombstone: it
+    says nothing about the picture, so `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. The
+    table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL requires them.
     """
 
     image_id: str
@@ -141,7 +152,10 @@ class Image:
     preset: str | None = None
     process_at: Milliseconds | None = None
     expires_at: Milliseconds | None = None
+    accepted_at: Milliseconds | None = None
+    accepted_version: int | None = None
     completed_at: Milliseconds | None = None
+    completed_version: int | None = None
     due_at: Milliseconds | None = None
     waiting_since: Milliseconds | None = None
     enqueued_at: Milliseconds | None = None
@@ -155,7 +169,9 @@ class Image:
     error: Failure | None = None
     attempts: tuple[Attempt, ...] = ()
     dead_letter: DeadLetterState | None = None
+    earlier_ends: tuple[RunEnd, ...] = ()
     deleted_at: Milliseconds | None = None
+    deleted_version: int | None = None
     forget_at: int | None = None
 
     @property
@@ -179,15 +195,20 @@ class Image:
         return None if self.due_at is None else due_shard_of(self.image_id)
 
 
+VERSION_FIELDS = frozenset({"accepted_version", "completed_version", "deleted_version"})
+"""The fields that hold the row's version after the write that made an event. The decision to write cannot know it:
+whoever writes a row puts the true one there."""
+
 TOMBSTONE_FIELDS = frozenset(
     {
         *("image_id", "tenant_id", "lane", "preset", "status", "run", "attempt", "schedule", "version"),
-        *("created_at", "process_at", "expires_at", "completed_at", "deleted_at", "forget_at"),
+        *("created_at", "process_at", "expires_at", "accepted_at", "completed_at", "deleted_at", "forget_at"),
+        *("earlier_ends", *VERSION_FIELDS),  # for events
         *("due_at", "rescues"),  # for the removal of its objects
     }
 )
 """The fields of an image that its tombstone keeps: they answer a repeated request, void the messages that are still
-under way, and date what happened."""
+under way, and date what happened and was told in events."""
 
 
 def due_shard_of(image_id: str) -> str:

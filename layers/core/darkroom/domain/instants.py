@@ -35,3 +35,11 @@ def timestamp(instant: Milliseconds) -> str:
     if instant % 1000:
         raise ValueError(f"{instant} is no whole second")
     return datetime.fromtimestamp(instant // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def from_rfc3339(text: str) -> Milliseconds:
+    """The instant of a text in RFC 3339. Raises ValueError for any other, and for one without an offset."""
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset")
+    return round(instant.timestamp() * 1000)

@@ -13,6 +13,7 @@ from darkroom.domain.image import (
     DeadLetterState,
     Failure,
     Image,
+    RunEnd,
     Source,
     Status,
     Variant,
@@ -32,6 +33,9 @@ UPLOAD_SECONDS = 300
 
 ARRIVAL_GRACE_SECONDS = 600
 """How much longer it is awaited: 25 MB at 0.4 Mbit/s take eight minutes, and its notification may take one."""
+
+REMEMBERED_ENDS = 20
+"""How many earlier runs a row describes by their ends: their events can be published again."""
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     # The upload arrived (now or for later), was withdrawn, was refused, or never came.
@@ -65,6 +69,7 @@ def transition(image: Image, status: Status, **changes: Any) -> Image:
     if status not in TRANSITIONS[image.status] or is_next_run != image.status.is_terminal:
         raise TransitionRefused(f"an image cannot go from {image.status} to {status}")
     if status.is_terminal:
+        changes["completed_version"] = image.version + 1
         ended: dict[str, Any] = {
             "due_at": None,
             "waiting_since": None,
@@ -108,6 +113,8 @@ def accept(
         correlation_id=correlation_id,
         source=source,
         created_at=now,
+        accepted_at=now,
+        accepted_version=1,
         process_at=process_at,
         expires_at=expires_at,
         waiting_since=begins_at,
@@ -121,6 +128,8 @@ def await_upload(accepted: Image, *, now: Milliseconds) -> Image:
     return replace(
         accepted,
         status=Status.AWAITING_UPLOAD,
+        accepted_at=None,
+        accepted_version=None,
         waiting_since=None,
         enqueued_at=None,
         due_at=_upload_is_over_at(now, accepted.expires_at),
@@ -145,6 +154,8 @@ def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
         image,
         Status.SCHEDULED if is_ahead else Status.PENDING,
         source=source,
+        accepted_at=now,
+        accepted_version=image.version + 1,
         waiting_since=begins_at,
         enqueued_at=begins_at,
         due_at=_before_expiry(LANES[image.lane].first_look_at(begins_at), image.expires_at),
@@ -326,12 +337,21 @@ def _next_run(image: Image, after: Status, *, now: Milliseconds) -> Image:
         attempt=0,
         error=None,
         completed_at=None,
+        completed_version=None,
+        earlier_ends=_with_its_end(image),
         dead_letter=None,
         waiting_since=now,
         enqueued_at=now,
         rescues=0,
         due_at=LANES[image.lane].first_look_at(now),
     )
+
+
+def _with_its_end(image: Image) -> tuple[RunEnd, ...]:
+    if image.completed_at is None or image.completed_version is None:  # written before there were events
+        return image.earlier_ends
+    end = RunEnd(run=image.run, status=image.status, ended_at=image.completed_at, version=image.completed_version)
+    return (*image.earlier_ends, end)[-REMEMBERED_ENDS:]
 
 
 def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> Image:
@@ -345,6 +365,7 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         return image
     changes: dict[str, Any] = {
         "deleted_at": now,
+        "deleted_version": image.version + 1,
         "due_at": max(now, remove_at),
         "rescues": 0,
         "recipe": None,

@@ -1,0 +1,43 @@
+"""The writes of the Images table as its stream hands them to a function
+(https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from darkroom.aws.images_table import from_item
+from darkroom.domain.image import Image
+from darkroom.ports import RowChange, UnreadableRow
+
+
+def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
+    """The writes in a stream's event, in their order. Raises ValueError for anything else, so that no write is taken
+    for told."""
+    try:
+        return [_change_of(record["dynamodb"]) for record in event["Records"]]
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"the function handles events of a table's stream only, this one lacks: {error}") from error
+
+
+def _change_of(written: Mapping[str, Any]) -> RowChange:
+    new = written.get("NewImage")
+    version = None if new is None else new.get("version", {}).get("N")
+    try:
+        before, after = _row(written.get("OldImage")), _row(new)
+        unreadable = None
+    except UnreadableRow as error:
+        before = after = None
+        unreadable = error
+    return RowChange(
+        place=written["SequenceNumber"],
+        image_id=written["Keys"]["image_id"]["S"],
+        version=None if version is None else int(version),
+        before=before,
+        after=after,
+        unreadable=unreadable,
+    )
+
+
+def _row(item: Any) -> Image | None:
+    return None if item is None else from_item(item)

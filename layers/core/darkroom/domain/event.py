@@ -1,0 +1,212 @@
+"""The events: what the world is told about an image, derived from two versions of its row and from nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from darkroom.domain.image import Image, RunEnd, Status
+from darkroom.domain.instants import Milliseconds, from_rfc3339, rfc3339
+
+
+class EventType(StrEnum):
+    """What happened. This is the catalogue: consumers must ignore types that they do not know."""
+
+    ACCEPTED = "image.accepted"
+    DONE = "image.done"
+    FAILED = "image.failed"
+    CANCELLED = "image.cancelled"
+    EXPIRED = "image.expired"
+    DELETED = "image.deleted"
+
+
+MEANINGS: Mapping[EventType, str] = {
+    EventType.ACCEPTED: "An image was accepted with its bytes: by POST /images, or when an announced upload arrived.",
+    EventType.DONE: "A run of it has ended with all variants made. After a redo it happens again, for the next run.",
+    EventType.FAILED: "A run of it has ended without variants, or its upload was refused; `error` says why.",
+    EventType.CANCELLED: "Its client withdrew it before it had ended: nothing is left of it.",
+    EventType.EXPIRED: "Its `expires_at` came before a worker did, or its upload never came.",
+    EventType.DELETED: "Its client deleted it after it had ended: its picture and variants are gone.",
+}
+"""What each type tells, in the words of its documentation."""
+
+_OF_ENDS = {
+    Status.DONE: EventType.DONE,
+    Status.FAILED: EventType.FAILED,
+    Status.CANCELLED: EventType.CANCELLED,
+    Status.EXPIRED: EventType.EXPIRED,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One thing that happened to an image, at `time`. `sequence` is the version of the row that says so: of two events
+    of an image, the one with the higher sequence is newer, whichever arrives first."""
+
+    type: EventType
+    image_id: str
+    tenant_id: str
+    lane: str
+    preset: str | None
+    sequence: int
+    time: Milliseconds
+    data: Mapping[str, Any]
+
+    @property
+    def event_id(self) -> str:
+        """Its name: the same whenever and however often it is published. It has no full stop, which Standard Webhooks
+        forbids in ids."""
+        return f"{self.image_id}-{self.sequence}"
+
+
+def event_of(before: Image | None, after: Image | None) -> Event | None:
+    """What one write of a row has to tell: at most one event, most writes none. `before` is None for a new row, `after`
+    for one that is gone."""
+    if after is None or (before is not None and before.is_deleted):
+        return None
+    kind = _type_of(before, after)
+    if kind is None:
+        return None
+    times = {EventType.ACCEPTED: after.accepted_at, EventType.DELETED: after.deleted_at}
+    # A version that did not know events wrote no `accepted_at`.
+    return _event(after, kind, version=after.version, time=times.get(kind, after.completed_at) or after.created_at)
+
+
+def _type_of(before: Image | None, after: Image) -> EventType | None:
+    was = None if before is None else before.status
+    if after.is_deleted:
+        return EventType.DELETED if was is not None and was.is_terminal else EventType.CANCELLED
+    if after.status.is_terminal:
+        is_new = before is None or (was, before.run) != (after.status, after.run)
+        return _OF_ENDS[after.status] if is_new else None
+    is_accepted = after.status in (Status.SCHEDULED, Status.PENDING)
+    return EventType.ACCEPTED if is_accepted and was in (None, Status.AWAITING_UPLOAD) else None
+
+
+def events_of(image: Image) -> Iterator[Event]:
+    """All events that the row still tells, oldest first, with the ids that they were first published with.
+
+    Those of earlier runs come without their details, and so do those of a tombstone: the row has no others. A row that
+    was written by a version without events tells none of that time.
+    """
+    if image.accepted_version is not None and image.accepted_at is not None:
+        yield _event(image, EventType.ACCEPTED, version=image.accepted_version, time=image.accepted_at)
+    for end in image.earlier_ends:
+        yield _event(image, _OF_ENDS[end.status], version=end.version, time=end.ended_at, end=end)
+    if image.status.is_terminal and image.completed_version is not None and image.completed_at is not None:
+        yield _event(image, _OF_ENDS[image.status], version=image.completed_version, time=image.completed_at)
+    if image.deleted_version is not None and image.deleted_version != image.completed_version and image.deleted_at:
+        yield _event(image, EventType.DELETED, version=image.deleted_version, time=image.deleted_at)
+
+
+def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, end: RunEnd | None = None) -> Event:
+    details: dict[str, Any] = {}
+    if kind is EventType.ACCEPTED and not image.is_deleted:
+        details = {
+            "bytes": image.source.size_bytes,
+            "media_type": image.source.media_type,
+            "process_at": rfc3339(image.process_at),
+        }
+    elif kind is EventType.DONE and end is None:
+        details = {
+            "variants": [
+                {
+                    "name": variant.name,
+                    "width": variant.width,
+                    "height": variant.height,
+                    "format": variant.format,
+                    "bytes": variant.size_bytes,
+                    "url": f"/images/{image.image_id}/variants/{variant.name}",
+                }
+                for variant in image.variants
+            ]
+        }
+    elif kind in (EventType.FAILED, EventType.EXPIRED) and end is None and image.error is not None:
+        details = {"error": {"code": image.error.code, "message": image.error.message}}
+    return Event(
+        type=kind,
+        image_id=image.image_id,
+        tenant_id=image.tenant_id,
+        lane=image.lane,
+        preset=image.preset,
+        sequence=version,
+        time=time,
+        data={
+            "id": image.image_id,
+            "tenant_id": image.tenant_id,
+            "lane": image.lane,
+            "preset": image.preset,
+            "run": 1 if kind is EventType.ACCEPTED else (end or image).run,
+            **details,
+            "links": {"self": f"/images/{image.image_id}", "status": f"/images/{image.image_id}/status"},
+        },
+    )
+
+
+def body_of(event: Event, *, source: str) -> str:
+    """The event as JSON: a CloudEvents 1.0 event (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md)
+    that is also a payload of Standard Webhooks (`type`, `timestamp`, `data`), under 20 KB.
+
+    `source` names the stack. It links to the API and has no URL of an object: that would be dead when a retry arrives.
+    """
+    time = rfc3339(event.time)
+    return json.dumps(
+        {
+            "specversion": "1.0",
+            "id": event.event_id,
+            "source": source,
+            "type": event.type.value,
+            "subject": event.image_id,
+            "time": time,
+            "timestamp": time,
+            "sequence": str(event.sequence),  # CloudEvents' extension of this name is a text
+            "sequencetype": "Integer",
+            "datacontenttype": "application/json",
+            "data": event.data,
+        },
+        separators=(",", ":"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """An event as a consumer receives it. `type` may be one that this version does not know."""
+
+    event_id: str
+    type: str
+    tenant_id: str
+    image_id: str
+    sequence: int
+    time: Milliseconds
+    data: Mapping[str, Any]
+
+
+class UnreadableEvent(ValueError):
+    """A message that is no event; it stays in its queue until it becomes a dead letter."""
+
+
+def read_event(body: str) -> Heard:
+    """The event in a queue record's body. Raises UnreadableEvent, saying what is wrong."""
+    try:
+        written = json.loads(body)
+        data = written["data"]
+        return Heard(
+            event_id=_text(written["id"]),
+            type=_text(written["type"]),
+            tenant_id=_text(data["tenant_id"]),
+            image_id=_text(data["id"]),
+            sequence=int(_text(written["sequence"])),
+            time=from_rfc3339(_text(written["time"])),
+            data=data,
+        )
+    except (LookupError, TypeError, ValueError) as error:
+        raise UnreadableEvent(f"not an event: {type(error).__name__}: {error}") from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value

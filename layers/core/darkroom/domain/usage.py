@@ -1,0 +1,77 @@
+"""What a tenant used in a day, counted from events."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+from darkroom.domain.event import EventType, Heard
+from darkroom.domain.instants import Milliseconds, day_of
+
+DAY_MILLISECONDS = 24 * 3600 * 1000
+
+REMEMBERED_DAYS = 45
+"""How long a counted event is remembered: a repetition of it is not counted again."""
+
+COUNTED_DAYS = 40
+"""How old an event may be to be counted. SNS delivers for up to 23 days, and a queue and its dead letters keep a
+message for up to 14: what is older was published again after it had been counted and forgotten."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Images accepted, and their files' bytes; runs that made variants, and these variants' bytes and pixels."""
+
+    images: int = 0
+    image_bytes: int = 0
+    runs: int = 0
+    variant_bytes: int = 0
+    variant_pixels: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        sums = (one + another for one, another in zip(astuple(self), astuple(other), strict=True))
+        return Usage(**dict(zip(self.__dataclass_fields__, sums, strict=True)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """What one event adds to its tenant's day (UTC), and when it may be forgotten."""
+
+    event_id: str
+    tenant_id: str
+    day: str
+    usage: Usage
+    forget_at: Milliseconds
+
+
+def count_of(event: Heard, now: Milliseconds) -> Count | None:
+    """What the event adds, None if it adds nothing. Raises ValueError for a figure that is none.
+
+    An event that was published again after its image was deleted has no figures: then it adds none.
+    """
+    if now - event.time > COUNTED_DAYS * DAY_MILLISECONDS:
+        return None
+    match event.type:
+        case EventType.ACCEPTED:
+            usage = Usage(images=1, image_bytes=_whole(event.data.get("bytes", 0)))
+        case EventType.DONE:
+            variants = event.data.get("variants", [])
+            usage = Usage(
+                runs=1,
+                variant_bytes=sum(_whole(variant["bytes"]) for variant in variants),
+                variant_pixels=sum(_whole(variant["width"]) * _whole(variant["height"]) for variant in variants),
+            )
+        case _:
+            return None
+    return Count(
+        event_id=event.event_id,
+        tenant_id=event.tenant_id,
+        day=day_of(event.time),
+        usage=usage,
+        forget_at=max(now, event.time) + REMEMBERED_DAYS * DAY_MILLISECONDS,
+    )
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a number of bytes or pixels")
+    return value

@@ -1,0 +1,48 @@
+"""Counts what tenants use, from events: exactly, however often each event comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.event import read_event
+from darkroom.domain.usage import Count, count_of
+from darkroom.ports import Clock, UsageCounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What counting needs."""
+
+    usage: UsageCounts
+    clock: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting:
+    """How many events were counted, and what must come back, by index: each with what went wrong."""
+
+    counted: int = 0
+    failures: Mapping[int, Exception] = field(default_factory=dict)
+
+
+def count_usage(ports: Ports, bodies: Sequence[str]) -> Counting:
+    """Counts the events in these messages. One that cannot be read fails alone; if the table cannot answer, all that it
+    was to count fail."""
+    failures: dict[int, Exception] = {}
+    counts: dict[int, Count] = {}
+    now = ports.clock()
+    for place, body in enumerate(bodies):
+        try:
+            count = count_of(read_event(body), now)
+        except (ValueError, LookupError, TypeError) as error:
+            failures[place] = error
+            continue
+        if count is not None:
+            counts[place] = count
+    try:
+        counted = ports.usage.add(list(counts.values())) if counts else 0
+    except Retryable as error:
+        return Counting(failures=failures | dict.fromkeys(counts, error))
+    return Counting(counted=counted, failures=failures)

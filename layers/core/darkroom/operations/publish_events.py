@@ -1,0 +1,67 @@
+"""Publishes what the writes of rows have to tell: the one way in which the world hears of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.event import event_of
+from darkroom.ports import RowChange, Topic, Unpublished
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What publishing needs."""
+
+    topic: Topic
+    unpublished: Unpublished
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publishing:
+    """What was published, by type, and how many writes were set aside; `begin_again_at` is the first write that must be
+    handed over again, by its place in the stream, None if there is none, and `problem` why."""
+
+    published: Counter[str] = field(default_factory=Counter)
+    set_aside: int = 0
+    begin_again_at: str | None = None
+    problem: Exception | None = None
+
+
+def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
+    """Publishes the event of each write, if it has one.
+
+    After an outage the stream hands over the first unpublished write and all that follow it: what was published of
+    those is published twice, under the same id. A write that no repetition can help is set aside, so that it does not
+    hold up all others of its shard until the stream forgets them: a row that this version cannot read, or an event that
+    the topic refuses. Its note says which event to republish.
+    """
+    problems: dict[int, Exception] = {}
+    to_set_aside = {place: str(change.unreadable) for place, change in enumerate(changes) if change.unreadable}
+    events = {
+        place: event
+        for place, change in enumerate(changes)
+        if (event := event_of(change.before, change.after)) is not None
+    }
+    places = list(events)
+    for number, error in ports.topic.publish_all(list(events.values())).items():
+        if isinstance(error, Retryable):
+            problems[places[number]] = error
+        else:
+            to_set_aside[places[number]] = str(error)
+    for place, reason in to_set_aside.items():
+        try:
+            ports.unpublished.put(changes[place].image_id, changes[place].version, reason)
+        except Retryable as error:
+            problems[place] = error
+    first = min(problems, default=None)
+    return Publishing(
+        published=Counter(
+            event.type.value for place, event in events.items() if place not in problems.keys() | to_set_aside.keys()
+        ),
+        set_aside=len(to_set_aside.keys() - problems.keys()),
+        begin_again_at=None if first is None else changes[first].place,
+        problem=None if first is None else problems[first],
+    )

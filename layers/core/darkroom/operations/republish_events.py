@@ -1,0 +1,101 @@
+"""Publishes events again from what rows say, when a stream has forgotten them or a consumer has lost them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import batched
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.event import Event, events_of
+from darkroom.domain.instants import Milliseconds
+from darkroom.operations.pace import Pace
+from darkroom.ports import Images, Topic, UnreadableRow
+
+AT_ONCE = 100
+"""How many events are published before the next pause: a pace counts these hundreds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What publishing again needs."""
+
+    images: Images
+    topic: Topic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which events: those that happened from `since` until just before `until`, of that tenant and of these types;
+    None for all."""
+
+    since: Milliseconds
+    until: Milliseconds | None = None
+    tenant_id: str | None = None
+    types: frozenset[str] | None = None
+
+    def includes(self, event: Event) -> bool:
+        """Whether it is one of them."""
+        return (
+            self.since <= event.time
+            and (self.until is None or event.time < self.until)
+            and self.tenant_id in (None, event.tenant_id)
+            and (self.types is None or event.type.value in self.types)
+        )
+
+
+@dataclass(kw_only=True)
+class Republishing:
+    """What was found: rows read, events by type, rows that this version cannot read, and what the topic refused, by the
+    event's id. `published` is how many were published."""
+
+    rows: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    unreadable: list[UnreadableRow] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    published: int = 0
+
+
+def republish_events(
+    ports: Ports,
+    wanted: Wanted,
+    *,
+    pace: Pace | None,
+    on_progress: Callable[[Republishing], None] = lambda so_far: None,
+) -> Republishing:
+    """Reads every row and publishes its wanted events with the ids that they had, no faster than `pace` allows; without
+    a pace it only counts them.
+
+    Raises Retryable if the table or the topic does not answer. Everything may be repeated: consumers know the ids.
+    """
+    run = Republishing()
+    for batch in batched(_found(ports, wanted, run, on_progress), AT_ONCE, strict=False):
+        if pace is None:
+            continue
+        pace.wait()
+        problems = ports.topic.publish_all(batch)
+        for place, error in problems.items():
+            if isinstance(error, Retryable):
+                raise error
+            run.refused[batch[place].event_id] = str(error)
+        pace.spend()
+        run.published += len(batch) - len(problems)
+        on_progress(run)
+    return run
+
+
+def _found(
+    ports: Ports, wanted: Wanted, run: Republishing, on_progress: Callable[[Republishing], None]
+) -> Iterator[Event]:
+    for row in ports.images.everything():
+        run.rows += 1
+        if run.rows % 1000 == 0:
+            on_progress(run)
+        if isinstance(row, UnreadableRow):
+            run.unreadable.append(row)
+            continue
+        for event in events_of(row):
+            if wanted.includes(event):
+                run.events[event.type.value] += 1
+                yield event

@@ -1,0 +1,23 @@
+"""The wiring of `publish_events`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from darkroom.aws import clients
+from darkroom.aws.events_topic import SnsTopic, SqsUnpublished
+from darkroom.aws.row_changes import read_changes
+from darkroom.operations.publish_events import Ports
+from darkroom.ports import RowChange
+from darkroom.settings import PublishEventsSettings
+
+
+def wire() -> tuple[Ports, Callable[[Mapping[str, Any]], list[RowChange]]]:
+    """The ports of `publish_events`, from the function's environment, and what reads the stream's writes."""
+    settings = PublishEventsSettings.read()
+    ports = Ports(
+        topic=SnsTopic(clients.sns_client(), settings.events_topic, source=settings.event_source),
+        unpublished=SqsUnpublished(clients.sqs_client(), settings.unpublished_events_url),
+    )
+    return ports, read_changes

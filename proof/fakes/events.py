@@ -1,0 +1,72 @@
+"""In-memory fakes of what events go through and end in: the topic, the notes of unpublished ones, and usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.event import Event
+from darkroom.domain.usage import Count, Usage
+from darkroom.ports import DayOfUsage, Unpublishable
+
+
+@dataclass
+class FakeTopic:
+    """The `Topic` port: `published` has all that was ever published. A test makes it fail: as a whole if `is_down`, or
+    for the image ids in `throttled` and `refused`."""
+
+    published: list[Event] = field(default_factory=list)
+    is_down: bool = False
+    throttled: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+
+    def publish_all(self, events: Sequence[Event]) -> Mapping[int, Exception]:
+        unpublished: dict[int, Exception] = {}
+        for place, event in enumerate(events):
+            if self.is_down or event.image_id in self.throttled:
+                unpublished[place] = Retryable("the topic does not answer")
+            elif event.image_id in self.refused:
+                unpublished[place] = Unpublishable("the topic refuses it")
+            else:
+                self.published.append(event)
+        return unpublished
+
+
+@dataclass
+class FakeUnpublished:
+    """The `Unpublished` port."""
+
+    notes: list[tuple[str, int | None, str]] = field(default_factory=list)
+    is_down: bool = False
+
+    def put(self, image_id: str, version: int | None, reason: str) -> None:
+        if self.is_down:
+            raise Retryable("the queue does not answer")
+        self.notes.append((image_id, version, reason))
+
+
+@dataclass
+class FakeUsage:
+    """The `UsageCounts` port over dictionaries."""
+
+    sums: dict[tuple[str, str], Usage] = field(default_factory=dict)
+    counted: set[str] = field(default_factory=set)
+    is_down: bool = False
+
+    def add(self, counts: Sequence[Count]) -> int:
+        if self.is_down:
+            raise Retryable("the table does not answer")
+        added = 0
+        for count in counts:
+            if count.event_id not in self.counted:
+                self.counted.add(count.event_id)
+                place = (count.tenant_id, count.day)
+                self.sums[place] = self.sums.get(place, Usage()) + count.usage
+                added += 1
+        return added
+
+    def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage]:
+        for (tenant, day), usage in self.sums.items():
+            if since <= day <= until and tenant_id in (None, tenant):
+                yield DayOfUsage(tenant_id=tenant, day=day, usage=usage)

@@ -1,0 +1,278 @@
+"""Events on their way through AWS: the stream's records, the topic, and the tables in which usage is counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from darkroom.aws.events_topic import SnsTopic, SqsUnpublished
+from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.row_changes import read_changes
+from darkroom.aws.usage_table import MOST_AT_ONCE, UsageTable
+from darkroom.domain.errors import Retryable
+from darkroom.domain.event import Event, body_of, event_of, events_of
+from darkroom.domain.transitions import complete, delete, redo
+from darkroom.domain.usage import Count, Usage
+from darkroom.ports import DayOfUsage, Images, Unpublishable, UsageCounts
+from proof.fakes import FakeImages
+from proof.fakes.events import FakeUsage
+from tests.contract.conftest import Aws
+from tests.contract.functions import written
+from tests.unit.test_image import NOW, pending, processing
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+
+# ── Versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_a_row_knows_the_true_versions_of_its_events_although_others_write_in_between(kind: str, aws: Aws) -> None:
+    images: Images = FakeImages() if kind == "fake" else ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    read = images.create(replace(processing(), accepted_at=NOW, accepted_version=1))
+    images.change(read, replace(read, rescues=4))  # the sweeper, whom the worker knows nothing of
+    done = images.change(read, complete(read, (), notices=(), now=NOW + 5))
+    assert (done.version, done.completed_version) == (read.version + 2, read.version + 2)
+    images.change(done, replace(done, rescues=5))
+    again = images.change(done, redo(done, now=NOW + 6))
+    assert (again.completed_version, again.earlier_ends[0].version) == (None, done.version)
+    images.change(again, replace(again, rescues=6))
+    deleted = images.change(again, delete(again, now=NOW + 7))
+    assert deleted.deleted_version == deleted.completed_version == deleted.version
+    assert [event.sequence for event in events_of(deleted)] == [1, done.version, deleted.version]
+
+
+def test_a_terminal_write_whose_answer_was_lost_is_known_by_everything_but_its_version(aws: Aws) -> None:
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    read = images.create(processing())
+    images.change(read, replace(read, rescues=4))
+    done = complete(read, (), notices=(), now=NOW + 5)
+    written = images.change(read, done)
+    assert images.change(read, done) == written  # the SDK's second attempt
+
+
+# ── The stream ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_streams_records_are_read_as_the_rows_were_written(aws: Aws) -> None:
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    first = images.create(processing())
+    second = images.change(first, complete(first, (), notices=(), now=NOW + 5))
+    boto3.client("dynamodb").delete_item(TableName=aws.images_table, Key={"image_id": {"S": first.image_id}})
+    records = written(aws.images_table)
+    changes = read_changes({"Records": records})
+    assert [(change.before, change.after) for change in changes] == [(None, first), (first, second), (second, None)]
+    assert [change.place for change in changes] == [record["dynamodb"]["SequenceNumber"] for record in records]
+    assert [change.version for change in changes] == [first.version, second.version, None]
+    assert [event_of(change.before, change.after) is not None for change in changes] == [False, True, False]
+
+
+@pytest.mark.parametrize("which", ["OldImage", "NewImage"])
+def test_a_row_of_a_later_version_is_told_apart_from_the_others(aws: Aws, which: str) -> None:
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    first = images.create(processing())
+    images.change(first, complete(first, (), notices=(), now=NOW + 5))
+    records = written(aws.images_table)
+    records[1]["dynamodb"][which]["status"] = {"S": "pondering"}
+    readable, unreadable = read_changes({"Records": records})
+    assert readable.unreadable is None
+    assert unreadable.unreadable is not None and "pondering" in str(unreadable.unreadable)
+    assert (unreadable.image_id, unreadable.before, unreadable.after) == (first.image_id, None, None)
+    assert unreadable.version == first.version + 1
+
+
+@pytest.mark.parametrize("event", [{}, {"Records": [{}]}, {"Records": [{"body": "{}"}]}, {"Records": None}])
+def test_no_other_event_is_taken_for_writes(event: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="stream"):
+        read_changes(event)
+
+
+# ── The topic ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def told(number: int = 1, **stated: Any) -> Event:
+    row = pending(image_id=f"{number:026d}", **stated)
+    event = event_of(None, row)
+    assert event is not None
+    return event
+
+
+def received(url: str) -> list[Any]:
+    sqs, found = boto3.client("sqs"), []
+    while messages := sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"], MessageSystemAttributeNames=["All"]
+    ).get("Messages", []):
+        found += messages
+    return found
+
+
+def topic(aws: Aws, client: Any = None) -> SnsTopic:
+    return SnsTopic(client or boto3.client("sns"), aws.events_topic, source="/darkroom/contract")
+
+
+def test_events_reach_a_queue_as_they_are_with_what_filters_ask_for(aws: Aws) -> None:
+    events = [told(number, tenant_id="acme", lane="fast") for number in range(23)]
+    assert topic(aws).publish_all(events) == {}
+    messages = received(aws.usage_queue_url)
+    assert sorted(message["Body"] for message in messages) == sorted(
+        body_of(event, source="/darkroom/contract") for event in events
+    )
+    for message in messages:
+        attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+        assert attributes == {
+            "type": "image.accepted",
+            "tenant_id": "acme",
+            "lane": "fast",
+            "preset": "standard",
+        }
+
+
+def test_an_image_with_its_own_recipe_has_no_attribute_preset(aws: Aws) -> None:
+    topic(aws).publish_all([replace(told(), preset=None)])
+    (message,) = received(aws.usage_queue_url)
+    assert "preset" not in message["MessageAttributes"]
+
+
+class Sns:
+    """A client whose answers a test gives; it keeps what was sent."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers, self.sent = list(answers), list[Any]()
+
+    def publish_batch(self, **request: Any) -> Any:
+        self.sent.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def throttled() -> ClientError:
+    return ClientError({"Error": {"Code": "Throttled"}, "ResponseMetadata": {"HTTPStatusCode": 429}}, "PublishBatch")  # type: ignore[typeddict-item]
+
+
+def test_every_event_travels_in_its_tenants_group(aws: Aws) -> None:
+    sns = Sns({"Successful": [], "Failed": []})
+    topic(aws, sns).publish_all([told(1, tenant_id="acme"), told(2, tenant_id="other")])
+    entries = sns.sent[0]["PublishBatchRequestEntries"]
+    assert [entry["MessageGroupId"] for entry in entries] == ["acme", "other"]
+
+
+def test_part_of_a_batch_may_fail_although_the_call_succeeds(aws: Aws) -> None:
+    failed = [
+        {"Id": "1", "Code": "InternalError", "SenderFault": False},
+        {"Id": "2", "Code": "InvalidParameter", "SenderFault": True},
+        {"Id": "3", "Code": "ThrottledException", "SenderFault": True},
+    ]
+    problems = topic(aws, Sns({"Successful": [], "Failed": failed})).publish_all([told(n) for n in range(5)])
+    assert {place: type(problem) for place, problem in problems.items()} == {
+        1: Retryable,
+        2: Unpublishable,
+        3: Retryable,
+    }
+
+
+def test_once_the_topic_does_not_answer_the_rest_is_not_tried(aws: Aws) -> None:
+    sns = Sns({"Successful": []}, throttled())
+    problems = topic(aws, sns).publish_all([told(n) for n in range(35)])
+    assert (len(sns.sent), sorted(problems)) == (2, list(range(10, 35)))
+    assert all(isinstance(problem, Retryable) for problem in problems.values())
+
+
+def test_a_refused_event_keeps_no_later_batch_from_being_published(aws: Aws) -> None:
+    refused = {"Failed": [{"Id": "0", "Code": "InvalidParameter", "SenderFault": True}]}
+    sns = Sns(refused, {"Successful": []})
+    assert sorted(topic(aws, sns).publish_all([told(n) for n in range(12)])) == [0]
+    assert len(sns.sent) == 2
+
+
+def test_an_event_that_cannot_be_published_is_noted_for_people(aws: Aws) -> None:
+    SqsUnpublished(boto3.client("sqs"), aws.unpublished_events_url).put("0" * 26, 7, "it is refused")
+    (note,) = received(aws.unpublished_events_url)
+    assert json.loads(note["Body"]) == {"v": 1, "image_id": "0" * 26, "version": 7, "reason": "it is refused"}
+
+
+# ── Usage ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def usage_of(kind: str, aws: Aws) -> UsageCounts:
+    if kind == "fake":
+        return FakeUsage()
+    return UsageTable(boto3.client("dynamodb"), aws.usage_table, aws.counted_events_table)
+
+
+def count(number: int, tenant_id: str = "acme", day: str = "2026-11-21", **figures: int) -> Count:
+    return Count(event_id=f"e-{number}", tenant_id=tenant_id, day=day, usage=Usage(**figures), forget_at=NOW)
+
+
+def days(usage: UsageCounts, **wanted: Any) -> Mapping[tuple[str, str], Usage]:
+    everything = {"since": "0000", "until": "9999"}
+    return {(one.tenant_id, one.day): one.usage for one in usage.days(**everything | wanted)}
+
+
+@BOTH
+def test_counts_add_up_by_tenant_and_day(kind: str, aws: Aws) -> None:
+    usage = usage_of(kind, aws)
+    assert usage.add([count(1, images=1, image_bytes=5), count(2, images=1), count(3, "b", images=1)]) == 3
+    assert usage.add([count(4, runs=1, variant_bytes=8, variant_pixels=9), count(5, day="2026-11-22", images=1)]) == 2
+    assert days(usage) == {
+        ("acme", "2026-11-21"): Usage(images=2, image_bytes=5, runs=1, variant_bytes=8, variant_pixels=9),
+        ("b", "2026-11-21"): Usage(images=1),
+        ("acme", "2026-11-22"): Usage(images=1),
+    }
+    assert days(usage, tenant_id="acme", since="2026-11-22") == {("acme", "2026-11-22"): Usage(images=1)}
+    assert days(usage, until="2026-11-21", tenant_id="b") == {("b", "2026-11-21"): Usage(images=1)}
+    assert DayOfUsage("b", "2026-11-21", Usage(images=1)) in list(usage.days(since="2026-11-21", until="2026-11-21"))
+
+
+@BOTH
+def test_an_event_counts_once_however_often_it_comes_and_keeps_no_other_from_counting(kind: str, aws: Aws) -> None:
+    usage = usage_of(kind, aws)
+    assert usage.add([count(1, images=1), count(1, images=1)]) == 1
+    assert usage.add([count(1, images=1), count(2, images=1), count(3, images=1)]) == 2
+    assert usage.add([count(2, images=1), count(3, images=1)]) == 0
+    assert days(usage) == {("acme", "2026-11-21"): Usage(images=3)}
+
+
+@BOTH
+def test_more_than_one_transaction_holds_is_counted(kind: str, aws: Aws) -> None:
+    usage = usage_of(kind, aws)
+    many = [count(number, f"tenant-{number}", images=1) for number in range(2 * MOST_AT_ONCE + 3)]
+    assert usage.add(many) == len(many)
+    assert len(days(usage)) == len(many)
+
+
+class Cancelled:
+    """A client whose first transactions are cancelled for these reasons."""
+
+    def __init__(self, *reasons: list[str]) -> None:
+        self.reasons, self.client = list(reasons), boto3.client("dynamodb")
+
+    def transact_write_items(self, **request: Any) -> Any:
+        if self.reasons:
+            codes = [{"Code": code} for code in self.reasons.pop(0)]
+            answer: Any = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": codes}
+            raise ClientError(answer, "TransactWriteItems")
+        return self.client.transact_write_items(**request)
+
+
+@pytest.mark.parametrize("reason", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
+def test_a_transaction_that_met_another_may_be_tried_again(aws: Aws, reason: str) -> None:
+    client: Any = Cancelled(["ConditionalCheckFailed", reason])
+    with pytest.raises(Retryable, match=reason):
+        UsageTable(client, aws.usage_table, aws.counted_events_table).add([count(1, images=1)])
+
+
+@pytest.mark.parametrize("reasons", [[], ["None", "None"], ["ItemCollectionSizeLimitExceeded", "None"]])
+def test_a_transaction_that_was_cancelled_for_another_reason_is_never_taken_for_counted(
+    aws: Aws, reasons: list[str]
+) -> None:
+    client: Any = Cancelled(reasons)
+    with pytest.raises(ClientError):
+        UsageTable(client, aws.usage_table, aws.counted_events_table).add([count(1, images=1)])

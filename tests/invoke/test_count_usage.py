@@ -1,0 +1,22 @@
+"""`sam local invoke` of count_usage."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from tests.invoke.deployed_stack import DeployedStack, sample_event
+
+
+def test_an_event_counts_once(stack: DeployedStack, tmp_path: Path) -> None:
+    event = sample_event("count_usage")
+    (record,) = event["Records"]
+    told = json.loads(record["body"])
+    told["data"]["tenant_id"] = "counted-once"
+    body = json.dumps(told)
+    record |= {"body": body, "md5OfBody": hashlib.md5(body.encode()).hexdigest()}
+
+    for _ in range(2):
+        assert stack.invoke("count_usage", event, tmp_path) == {"batchItemFailures": []}
+
+    usage = stack.usage("counted-once")
+    assert {day: (one["images"], one["image_bytes"]) for day, one in usage.items()} == {"2026-11-21": (1, 928)}

@@ -1,0 +1,312 @@
+"""What the writes of a row tell, and in which form."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checks.event_patterns import passes
+from checks.expand_template import resources
+from darkroom.aws.images_table import to_item
+from darkroom.domain.claim import claim
+from darkroom.domain.event import MEANINGS, Event, EventType, Heard, UnreadableEvent, body_of, event_of, events_of
+from darkroom.domain.event import read_event as read
+from darkroom.domain.image import Image, Source, Status, Variant, message_for
+from darkroom.domain.instants import rfc3339
+from darkroom.domain.transitions import (
+    REMEMBERED_ENDS,
+    TransitionRefused,
+    arrive,
+    await_upload,
+    complete,
+    delete,
+    due_now,
+    expire,
+    give_up,
+    put_back,
+    redo,
+    reject,
+    replay,
+    reschedule,
+)
+from proof.fakes import FakeImages
+from proof.fakes.rows import accepted_image, lease
+from tests.unit.test_image import CAUSE
+
+NOW = 1_795_251_600_000
+VARIANT = Variant(name="thumb", width=256, height=192, format="jpeg", size_bytes=9_000, sha256="s", key="k")
+SOURCE = Source(version_id="v", sha256="s", size_bytes=1_234, media_type="image/png")
+
+MAPPING = resources("AWS::Lambda::EventSourceMapping")["PublishEventsFunctionImagesTable"]
+
+
+def accepted(**stated: Any) -> Image:
+    return accepted_image(now=NOW, source=SOURCE, **stated)
+
+
+def claimed(image: Image) -> Image:
+    decision: Any = claim(image, message_for(image), lease(now=NOW + 400_000_000))
+    return decision.image  # type: ignore[no-any-return]
+
+
+def done(image: Image) -> Image:
+    return complete(image, (VARIANT,), notices=(), now=NOW + 2_000)
+
+
+def told(before: Image | None, after: Image | None) -> Event:
+    event = event_of(before, after)
+    assert event is not None
+    return event
+
+
+def test_an_accepted_image_is_told_with_its_file() -> None:
+    event = told(None, accepted())
+    assert (event.type, event.event_id, event.sequence, event.time) == (EventType.ACCEPTED, f"{'0' * 26}-1", 1, NOW)
+    assert event.data == {
+        "id": "0" * 26,
+        "tenant_id": "default",
+        "lane": "slow",
+        "preset": "standard",
+        "run": 1,
+        "bytes": 1_234,
+        "media_type": "image/png",
+        "process_at": None,
+        "links": {"self": f"/images/{'0' * 26}", "status": f"/images/{'0' * 26}/status"},
+    }
+
+
+def test_an_announced_image_is_told_when_its_bytes_have_come() -> None:
+    awaited = await_upload(accepted(), now=NOW)
+    assert event_of(None, awaited) is None
+    event = told(awaited, replace(arrive(awaited, SOURCE, now=NOW + 5_000), version=4))
+    assert (event.type, event.sequence, event.time) == (EventType.ACCEPTED, 4, NOW + 5_000)
+
+
+def test_a_done_image_is_told_with_its_variants_and_without_addresses_that_expire() -> None:
+    image = claimed(accepted())
+    event = told(image, replace(done(image), version=3))
+    assert (event.type, event.event_id, event.time) == (EventType.DONE, f"{'0' * 26}-3", NOW + 2_000)
+    assert event.data["variants"] == [
+        {
+            "name": "thumb",
+            "width": 256,
+            "height": 192,
+            "format": "jpeg",
+            "bytes": 9_000,
+            "url": f"/images/{'0' * 26}/variants/thumb",
+        }
+    ]
+
+
+def test_a_failed_image_is_told_with_the_reason() -> None:
+    image = claimed(accepted())
+    event = told(image, replace(reject(image, code="corrupt", message="It ends early.", now=NOW + 9), version=3))
+    assert (event.type, event.data["error"]) == (
+        EventType.FAILED,
+        {"code": "corrupt", "message": "It ends early."},
+    )
+
+
+def test_a_withdrawn_image_was_cancelled_if_it_had_not_ended_and_else_deleted() -> None:
+    cancelled = told(accepted(), replace(delete(accepted(), now=NOW + 7), version=2))
+    assert (cancelled.type, cancelled.time, "variants" in cancelled.data) == (EventType.CANCELLED, NOW + 7, False)
+    ended = done(claimed(accepted()))
+    deleted = told(ended, replace(delete(ended, now=NOW + 8_000), version=4))
+    assert (deleted.type, deleted.time) == (EventType.DELETED, NOW + 8_000)
+
+
+def test_an_expired_image_is_told() -> None:
+    image = accepted(process_at=NOW + 1_000, expires_at=NOW + 2_000)
+    assert told(image, replace(expire(image, now=NOW + 2_000), version=2)).type is EventType.EXPIRED
+
+
+def test_what_happens_in_between_tells_nothing() -> None:
+    image = accepted()
+    at_work = claimed(image)
+    back = put_back(at_work, now=NOW + 9, delay_seconds=60, cause=CAUSE)
+    ended = done(at_work)
+    assert [event_of(*pair) for pair in ((image, at_work), (at_work, back), (image, due_now(image, now=NOW)))] == [
+        None
+    ] * 3
+    assert event_of(ended, replace(ended, due_at=None, version=9)) is None
+    assert event_of(ended, redo(ended, now=NOW)) is None
+    withdrawn = delete(ended, now=NOW)
+    assert event_of(withdrawn, replace(withdrawn, forget_at=1)) is None
+    assert event_of(withdrawn, None) is None
+
+
+def test_a_row_that_ended_before_there_were_events_is_told_by_its_new_state() -> None:
+    image = replace(claimed(accepted()), accepted_at=None, accepted_version=None)
+    assert told(image, replace(done(image), version=3, completed_version=None)).sequence == 3
+
+
+def test_the_body_is_a_cloud_event_and_a_payload_of_standard_webhooks() -> None:
+    event = told(None, accepted())
+    body = json.loads(body_of(event, source="/darkroom/prod"))
+    assert body.pop("data") == event.data
+    assert body == {
+        "specversion": "1.0",
+        "id": f"{'0' * 26}-1",
+        "source": "/darkroom/prod",
+        "type": "image.accepted",
+        "subject": "0" * 26,
+        "time": "2026-11-21T09:00:00.000Z",
+        "timestamp": "2026-11-21T09:00:00.000Z",
+        "sequence": "1",
+        "sequencetype": "Integer",
+        "datacontenttype": "application/json",
+    }
+    # CloudEvents 1.0.2, 3.1.1: names of attributes; Standard Webhooks: no full stop in an id, names of types.
+    assert all(re.fullmatch(r"[a-z0-9]{1,20}", name) for name in body)
+    assert "." not in body["id"]
+    assert all(re.fullmatch(r"[a-zA-Z0-9_]+(\.[a-zA-Z0-9_]+)+", kind.value) for kind in EventType)
+
+
+def test_the_largest_event_is_small_enough_for_its_receivers() -> None:
+    variants = tuple(replace(VARIANT, name=f"{n:032d}", width=8192, height=8192) for n in range(20))
+    image = claimed(accepted(tenant_id="t" * 128))
+    event = told(image, replace(complete(image, variants, notices=(), now=NOW), version=10**9))
+    assert len(body_of(event, source="/darkroom/" + "s" * 128)) < 20_000
+
+
+def test_every_type_has_a_meaning() -> None:
+    assert MEANINGS.keys() == set(EventType)
+
+
+def test_an_event_is_read_as_it_was_published() -> None:
+    event = told(None, accepted())
+    assert read(body_of(event, source="/darkroom/prod")) == Heard(
+        event_id=event.event_id,
+        type="image.accepted",
+        tenant_id="default",
+        image_id=event.image_id,
+        sequence=1,
+        time=NOW,
+        data=json.loads(json.dumps(event.data)),
+    )
+
+
+def spoiled(**changes: Any) -> str:
+    body = json.loads(body_of(told(None, accepted()), source="/"))
+    return json.dumps(body | changes)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        "7",
+        "{}",
+        spoiled(id=7),
+        spoiled(time="yesterday"),
+        spoiled(time="2026-11-21T09:00:00"),
+        spoiled(sequence="x"),
+        spoiled(sequence=4),
+        spoiled(data=None),
+        spoiled(data={"id": "x"}),
+        spoiled(type=None),
+    ],
+)
+def test_what_is_no_event_is_refused(body: str) -> None:
+    with pytest.raises(UnreadableEvent, match="not an event"):
+        read(body)
+
+
+def test_a_type_of_a_later_version_is_read() -> None:
+    assert read(spoiled(type="batch.done")).type == "batch.done"
+
+
+# ── Whatever is written ──────────────────────────────────────────────────────────────────────────────────────────────
+
+type Write = Callable[[Image], Image]
+
+WRITES: dict[str, Write] = {
+    "arrive": lambda image: arrive(image, SOURCE, now=NOW + 1),
+    "claim": claimed,
+    "done": done,
+    "reject": lambda image: reject(image, code="c", message="m", now=NOW + 3),
+    "give up": lambda image: give_up(image, now=NOW + 4),
+    "put back": lambda image: put_back(image, now=NOW, delay_seconds=1, cause=CAUSE),
+    "reschedule": lambda image: reschedule(image, process_at=NOW + 9, expires_at=None, now=NOW),
+    "expire": lambda image: expire(image, now=NOW + 5),
+    "replay": lambda image: replay(image, now=NOW),
+    "redo": lambda image: redo(image, now=NOW),
+    "delete": lambda image: delete(image, now=NOW + 6),
+    "postpone": lambda image: replace(image, due_at=NOW + 77),
+}
+
+
+def is_written(name: str, row: Image) -> bool:
+    """Whether an operation would decide to write that, as far as the table of transitions does not say so."""
+    if row.is_deleted:
+        return name == "postpone"
+    only = {"arrive": Status.AWAITING_UPLOAD, "put back": Status.PROCESSING, "reschedule": Status.SCHEDULED}
+    return only.get(name, row.status) is row.status
+
+
+def record(before: Image | None, after: Image | None) -> dict[str, Any]:
+    """The write as the stream has it."""
+    images = {"OldImage": before, "NewImage": after}
+    written = {name: to_item(image) for name, image in images.items() if image is not None}
+    kind = "INSERT" if before is None else "REMOVE" if after is None else "MODIFY"
+    return {"eventName": kind, "dynamodb": written}
+
+
+@given(
+    first=st.sampled_from(["accepted", "scheduled", "announced"]),
+    writes=st.lists(st.sampled_from(sorted(WRITES)), max_size=40),
+)
+def test_whatever_is_written_the_row_can_tell_it_again_and_the_filter_lets_it_through(
+    first: str, writes: list[str]
+) -> None:
+    images = FakeImages()
+    row = accepted(process_at=NOW + 1_000) if first == "scheduled" else accepted()
+    row = images.create(await_upload(row, now=NOW) if first == "announced" else row)
+    history: list[tuple[Image | None, Image | None]] = [(None, row)]
+    for name in writes:
+        if not is_written(name, row):
+            continue
+        try:
+            after = WRITES[name](row)
+        except (TransitionRefused, AttributeError):  # this state does not allow it
+            continue
+        # Somebody else may have written meanwhile what nobody is told of.
+        images.change(row, replace(row, rescues=row.rescues + 1))
+        written = images.change(row, after)
+        history.append((row, written))
+        row = written
+    history.append((row, None))
+
+    events = []
+    for before, after_write in history:
+        event = event_of(before, after_write)
+        assert passes(MAPPING["FilterCriteria"]["Filters"], record(before, after_write)) == (event is not None)
+        events += [event] if event else []
+    assert len({event.event_id for event in events}) == len(events), "an id names one event"
+    again = {event.event_id: event for event in events_of(row)}
+    ended = [event for event in events if event.type is not EventType.ACCEPTED]
+    for event in [one for one in events if one.type is EventType.ACCEPTED] + ended[-REMEMBERED_ENDS:]:
+        told_again = again.pop(event.event_id)
+        assert (told_again.type, told_again.time, told_again.data["run"]) == (
+            event.type,
+            event.time,
+            event.data["run"],
+        )
+    assert not again, "nothing else is told"
+    if events and not row.is_deleted:
+        assert next(events_of(row)).data == events[0].data or first == "scheduled", "an unchanged row tells all of it"
+
+
+def test_every_state_is_one_that_the_filter_knows() -> None:
+    patterns = "".join(one["Pattern"] for one in MAPPING["FilterCriteria"]["Filters"])
+    told_by_filter = set(re.findall(r'"([a-z_]+)"', patterns))
+    assert {status.value for status in Status} <= told_by_filter
+    assert rfc3339(NOW) == "2026-11-21T09:00:00.000Z"

@@ -1,0 +1,89 @@
+"""Publishing what the writes of rows have to tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from darkroom.domain.image import Image
+from darkroom.operations.publish_events import Ports, publish_events
+from darkroom.ports import RowChange, UnreadableRow
+from proof.fakes.events import FakeTopic, FakeUnpublished
+from proof.fakes.rows import accepted_image
+
+NOW = 1_795_251_600_000
+
+
+@dataclass
+class Stack:
+    topic: FakeTopic = field(default_factory=FakeTopic)
+    unpublished: FakeUnpublished = field(default_factory=FakeUnpublished)
+
+    def publish(self, *changes: RowChange) -> Any:
+        return publish_events(Ports(topic=self.topic, unpublished=self.unpublished), changes)
+
+    @property
+    def published(self) -> list[str]:
+        return [event.image_id[-1] for event in self.topic.published]
+
+
+def image(number: int) -> Image:
+    return accepted_image(now=NOW, image_id=f"{number:026d}")
+
+
+def change(number: int, **stated: Any) -> RowChange:
+    row = image(number)
+    usual: dict[str, Any] = {"before": None, "after": row}
+    return RowChange(place=f"at {number}", image_id=row.image_id, version=1, **usual | stated)
+
+
+def test_every_write_that_tells_something_is_published() -> None:
+    stack = Stack()
+    silent = change(2, before=image(2), after=replace(image(2), due_at=1))
+    publishing = stack.publish(change(1), silent, change(3))
+    assert stack.published == ["1", "3"]
+    assert (publishing.published, publishing.begin_again_at) == ({"image.accepted": 2}, None)
+
+
+def test_after_an_outage_the_stream_begins_again_at_the_first_that_was_not_published() -> None:
+    stack = Stack(topic=FakeTopic(throttled={image(2).image_id, image(4).image_id}))
+    publishing = stack.publish(*map(change, (1, 2, 3, 4)))
+    assert (stack.published, publishing.begin_again_at) == (["1", "3"], "at 2")
+    assert "does not answer" in str(publishing.problem)
+    assert publishing.published == {"image.accepted": 2}
+
+
+def test_a_row_that_cannot_be_read_holds_up_no_other_and_is_noted() -> None:
+    stack = Stack()
+    unreadable = change(1, after=None, unreadable=UnreadableRow(image(1).image_id, "invented later"))
+    publishing = stack.publish(unreadable, change(2))
+    assert (stack.published, publishing.begin_again_at, publishing.set_aside) == (["2"], None, 1)
+    ((image_id, version, reason),) = stack.unpublished.notes
+    assert (image_id, version) == (image(1).image_id, 1)
+    assert "invented later" in reason
+
+
+def test_an_event_that_the_topic_refuses_is_noted_once_and_holds_up_no_other() -> None:
+    stack = Stack(topic=FakeTopic(refused={image(1).image_id}))
+    publishing = stack.publish(change(1), change(2))
+    assert (stack.published, publishing.begin_again_at, publishing.set_aside) == (["2"], None, 1)
+    assert stack.unpublished.notes == [(image(1).image_id, 1, "the topic refuses it")]
+    assert publishing.published == {"image.accepted": 1}
+
+
+def test_what_cannot_be_noted_is_handed_over_again() -> None:
+    stack = Stack(topic=FakeTopic(refused={image(2).image_id}), unpublished=FakeUnpublished(is_down=True))
+    publishing = stack.publish(change(1), change(2), change(3))
+    assert (publishing.begin_again_at, publishing.set_aside) == ("at 2", 0)
+
+
+def test_the_first_problem_counts_whatever_its_kind() -> None:
+    stack = Stack(
+        topic=FakeTopic(refused={image(3).image_id}, throttled={image(2).image_id}),
+        unpublished=FakeUnpublished(is_down=True),
+    )
+    assert stack.publish(*map(change, (1, 2, 3))).begin_again_at == "at 2"
+
+
+def test_nothing_to_tell_is_nothing_to_do() -> None:
+    assert Stack(topic=FakeTopic(is_down=True)).publish(change(1, after=None, before=image(1))).begin_again_at is None

@@ -1,0 +1,101 @@
+"""`darkroom events`: what happened to images, told again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from console.options import YesOption, option
+from console.stack.target import RegionOption, StackOption, reach
+from console.terminal import display
+from darkroom.domain.event import EventType
+from darkroom.domain.instants import Milliseconds
+
+_HELP = """Events: what happened to images, as consumers hear of it.
+
+Each is made of what a row says, and has the same id however often it is
+published: consumers ignore what they know.
+"""
+
+_EPILOG = """[bold]Examples[/bold]
+
+  ./darkroom events republish --since 2026-11-23T06:00Z        [dim]what that would publish[/dim]
+  ./darkroom events republish --since 2026-11-23T06:00Z --yes
+  ./darkroom events republish --since 2026-11-01 --tenant acme --type image.done --yes
+
+[bold]Exit status[/bold]
+
+  0    it worked, or there was nothing to publish
+  1    it failed, or not all could be published: standard error says why
+  2    the command was not understood; nothing was done
+  130  interrupted; what was published is published"""
+
+app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.callback()
+def _group() -> None:
+    """Keeps `republish` a subcommand although it is the only one."""
+
+
+def _instant(text: str | None) -> str | None:
+    if text is not None:
+        milliseconds(text)
+    return text
+
+
+def milliseconds(text: str) -> Milliseconds:
+    """The instant that an option names; without an offset it is UTC. Raises typer.BadParameter."""
+    try:
+        named = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{display.printable(text)!r} is neither a day nor a time: 2026-11-23, 2026-11-23T06:00Z."
+        ) from error
+    return round((named if named.tzinfo else named.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _types(names: list[str] | None) -> list[str] | None:
+    known = [kind.value for kind in EventType]
+    for name in names or []:
+        if name not in known:
+            raise typer.BadParameter(f"{display.printable(name)!r} is no type of event: {', '.join(known)}.")
+    return names
+
+
+@app.command()
+def republish(
+    *,
+    since: Annotated[
+        str, option("--since", "TIME", "Happened then or later: 2026-11-23T06:00Z, or a day (UTC).", callback=_instant)
+    ],
+    until: Annotated[str | None, option("--until", "TIME", "Happened before that.", callback=_instant)] = None,
+    tenant: Annotated[str | None, option("--tenant", "NAME", "Only that tenant's.")] = None,
+    types: Annotated[
+        list[str] | None,
+        option("--type", "TYPE", "Only these, as image.done; may be given several times.", callback=_types),
+    ] = None,
+    rate: Annotated[
+        int, typer.Option("--rate", metavar="N", min=100, max=10_000, help="The most events per second.")
+    ] = 500,
+    yes: YesOption = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Publish events again, with the ids that they had.
+
+    It reads every row: half a read unit per 4 KB. You can interrupt it and run it
+    again. Events of deleted images come without details.
+    """
+    from console.events import work  # noqa: PLC0415
+    from darkroom.operations.republish_events import Wanted  # noqa: PLC0415
+
+    wanted = Wanted(
+        since=milliseconds(since),
+        until=None if until is None else milliseconds(until),
+        tenant_id=tenant,
+        types=frozenset(types) if types else None,
+    )
+    work.republish(reach(stack, region), wanted, rate=rate if yes else None)
