@@ -1,0 +1,162 @@
+"""Sends one request and reads the beginning of its response, within limits of time and bytes.
+
+HTTP is written and read by the standard library's parser, without what a client adds to it: no redirects, proxies,
+cookies, credentials from files, retries or decompression, none of which then needs to be turned off.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Buffer, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
+from typing import TYPE_CHECKING, Literal
+
+from darkroom.egress.connection import Deadline, Resolve, connect, system_addresses
+
+if TYPE_CHECKING:
+    import socket
+
+    from darkroom.egress.urls import Url
+
+SECONDS = 15.0
+"""The time of a whole request, from the resolution of the name to the last byte that is read: what Standard Webhooks
+advises (15 to 30 seconds)."""
+
+MAX_BODY_BYTES = 4096
+"""How much of a response's body is read: enough for an error message in a log."""
+
+MAX_HEAD_BYTES = 65_536
+"""How many bytes may come besides the body: the response's head, what precedes it, and what surrounds chunks."""
+
+_OURS = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding", "user-agent"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """What the other side answered. A redirect is a response like any other, and is not followed.
+
+    `headers` are by name in lower case, the values of equal names joined by commas. `body` is the beginning of the
+    body, as it came: with a `content-encoding`, although none was asked for, it is not decoded. `milliseconds` is how
+    long the whole request took.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    milliseconds: int
+
+
+def send(
+    method: Literal["GET", "POST"],
+    url: Url,
+    *,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
+    seconds: float = SECONDS,
+    max_bytes: int = MAX_BODY_BYTES,
+    resolve: Resolve = system_addresses,
+) -> Response:
+    """Sends one request on a connection of its own, and returns its response with the first `max_bytes` of its body.
+
+    It ends after `seconds`, whatever the other side does. Raises RequestFailed, which says how; and ValueError, before
+    anything is connected to, for headers that are invalid or the request's own (`Host`, `Content-Length`, …).
+    """
+    request = _written(method, url, headers, body)
+    deadline = Deadline(seconds)
+    with closing(connect(url, deadline, resolve)) as connection:
+        return exchange(connection, request, method=method, deadline=deadline, max_bytes=max_bytes)
+
+
+def _written(method: str, url: Url, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    if clash := _OURS & {name.lower() for name in headers}:
+        raise ValueError(f"these headers are the request's own: {', '.join(sorted(clash))}")
+    writer = HTTPConnection(url.host, url.port)
+    writer.sock = sheet = _Sheet()  # it has what is used of a socket, and connects to nothing
+    writer.putrequest(method, url.target, skip_host=True, skip_accept_encoding=True)
+    ours = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", "User-Agent": "Darkroom"}
+    if body is not None:
+        ours["Content-Length"] = str(len(body))
+    for name, value in (ours | dict(headers)).items():
+        writer.putheader(name, value)
+    writer.endheaders(body)
+    return bytes(sheet.text)
+
+
+class _Sheet:
+    """Takes what would be sent."""
+
+    def __init__(self) -> None:
+        self.text = bytearray()
+
+    def sendall(self, data: Buffer) -> None:
+        self.text += data
+
+
+def exchange(connection: socket.socket, request: bytes, *, method: str, deadline: Deadline, max_bytes: int) -> Response:
+    """Sends a written request on a connection, and reads the response. Raises RequestFailed."""
+    try:
+        _send(connection, request, deadline)
+    except OSError as error:
+        raise deadline.failed_by(error, "sending the request") from error
+    arriving = _Arriving(connection, deadline, MAX_HEAD_BYTES + 2 * max_bytes)
+    with closing(HTTPResponse(arriving, method=method)) as response:  # type: ignore[arg-type] # it asks for a file alone
+        try:
+            response.begin()
+            while 100 <= response.status < 200 and response.status != 101:
+                # The interim responses of RFC 9110, section 15.2; the parser itself skips only 100 (Continue).
+                response.headers = None  # type: ignore[assignment] # which is how it knows that it has not begun
+                response.begin()
+            if arriving.has_ended:  # the parser takes the end of a connection for the end of a head
+                raise ConnectionResetError
+            body = response.read(max_bytes)
+            if len(body) < max_bytes and response.length:  # it does not compare this with Content-Length
+                raise ConnectionResetError
+        except (OSError, HTTPException, ValueError) as error:
+            was_cut = arriving.has_ended and isinstance(error, IncompleteRead)
+            cause = ConnectionResetError() if was_cut else error
+            raise deadline.failed_by(cause, "reading the response") from error
+        fields: dict[str, str] = {}
+        for name, value in response.headers.items():
+            key = name.lower()
+            fields[key] = f"{fields[key]}, {value}" if key in fields else value
+        return Response(status=response.status, headers=fields, body=body, milliseconds=deadline.milliseconds)
+
+
+def _send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
+    left = memoryview(data)
+    while left:
+        connection.settimeout(deadline.left())
+        left = left[connection.send(left) :]
+
+
+class TooLong(HTTPException):
+    """More came than a response may have."""
+
+
+class _Arriving(io.RawIOBase):
+    """What arrives on a connection: until the deadline, and at most `max_bytes`. Both are counted over all reads, so
+    neither drops of bytes nor floods of interim responses, headers or chunks outlast them."""
+
+    def __init__(self, connection: socket.socket, deadline: Deadline, max_bytes: int) -> None:
+        self._connection, self._deadline, self._left = connection, deadline, max_bytes
+        self.has_ended = False
+        """Whether the other side has closed the connection, and everything before that was read."""
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """What the parser asks a socket for."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        if self._left <= 0:
+            raise TooLong
+        self._connection.settimeout(self._deadline.left())
+        with memoryview(buffer) as room:
+            count = self._connection.recv_into(room[: self._left])
+        self._left -= count
+        self.has_ended = count == 0
+        return count
