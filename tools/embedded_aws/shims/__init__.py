@@ -14,6 +14,9 @@ SHIMS = (
     "queue_atomicity",  # its lock must enclose what the SQS shims before it do
     "batching_window",
     "mapping_concurrency",
+    "stream_mappings",
+    "event_filters",
+    "expired_items",
     "state_machine_yaml",
     "execution_names",
     "wait_states",
