@@ -19,9 +19,13 @@ from tests.emulator.emulator_server import (
     EmulatorServer,
     emulator_server,
     in_plain_http,
+    package,
+    reasons_for_failed_stack,
     stack,
     update_stack,
 )
+from tests.emulator.queues import queue
+from tests.emulator.streams import table
 
 ROOT = f"arn:aws:iam::{ACCOUNT_ID}:root"
 
@@ -298,6 +302,132 @@ def test_gap_stock_does_not_know_a_log_group_by_the_name_that_policies_have_for_
 
 def test_a_log_group_is_named_with_all_that_is_in_it(emulator: EmulatorServer) -> None:
     stream(emulator)
+
+
+def publish_batch(server: EmulatorServer) -> Any:
+    arn = client(server, "sns").create_topic(Name=f"topic-{uuid4().hex[:8]}")["TopicArn"]
+    sns = client(server, "sns", role(server, {**allow("sns:Publish"), "Resource": arn}))
+    return sns.publish_batch(TopicArn=arn, PublishBatchRequestEntries=[{"Id": "1", "Message": "one"}])
+
+
+def test_gap_stock_asks_a_publisher_for_a_permission_that_does_not_exist(stock: EmulatorServer) -> None:
+    with pytest.raises(ClientError, match="not authorized to perform: sns:PublishBatch"):
+        publish_batch(stock)
+
+
+def test_a_batch_for_a_topic_needs_the_permission_of_the_single_action(emulator: EmulatorServer) -> None:
+    assert len(publish_batch(emulator)["Successful"]) == 1
+
+
+def read_stream(server: EmulatorServer, stream_arn: str, lent: dict[str, str]) -> Any:
+    streams = client(server, "dynamodbstreams", lent)
+    (shard,) = streams.describe_stream(StreamArn=stream_arn)["StreamDescription"]["Shards"]
+    iterator = streams.get_shard_iterator(
+        StreamArn=stream_arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+    )["ShardIterator"]
+    return streams.get_records(ShardIterator=iterator)["Records"]
+
+
+def reading(stream_arn: str) -> dict[str, Any]:
+    actions = ("dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords", "dynamodb:ListStreams")
+    return {**allow(*actions), "Resource": stream_arn}
+
+
+def test_gap_stock_does_not_know_a_stream_by_its_name(stock: EmulatorServer) -> None:
+    stream_arn = table(stock).stream_arn
+    with pytest.raises(ClientError, match="not authorized to perform: dynamodb:DescribeStream"):
+        read_stream(stock, stream_arn, role(stock, reading(stream_arn)))
+
+
+@pytest.mark.parametrize("missing", ["DescribeStream", "GetShardIterator", "GetRecords"])
+def test_a_stream_is_read_by_the_permission_for_its_own_name(emulator: EmulatorServer, missing: str) -> None:
+    own, other = table(emulator), table(emulator)
+    own.put("a")
+    rights = reading(own.stream_arn)
+    lent = role(emulator, rights)
+    assert len(read_stream(emulator, own.stream_arn, lent)) == 1
+    others = [action for action in rights["Action"] if not action.endswith(missing)]
+    lent = role(emulator, {**rights, "Action": others}, {**allow(f"dynamodb:{missing}"), "Resource": other.stream_arn})
+    with pytest.raises(ClientError, match=f"not authorized to perform: dynamodb:{missing}"):
+        read_stream(emulator, own.stream_arn, lent)
+
+
+# stream_event_source
+
+
+def function_of(server: EmulatorServer, *statements: dict[str, Any]) -> str:
+    """A function whose role has these rights."""
+    iam, name = client(server, "iam"), f"function-{uuid4().hex[:8]}"
+    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=document(trust))["Role"]["Arn"]
+    if statements:
+        iam.put_role_policy(RoleName=name, PolicyName="rights", PolicyDocument=document(*statements))
+    client(server, "lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Handler="app.handler",
+        Role=arn,
+        Code={"ZipFile": package({"app.py": "def handler(event, context):\n    return None"})},
+    )
+    return name
+
+
+def map_stream(server: EmulatorServer, function: str, stream_arn: str, destination: str | None = None) -> str:
+    settings = {"DestinationConfig": {"OnFailure": {"Destination": destination}}} if destination else {}
+    mapping_id: str = client(server, "lambda").create_event_source_mapping(
+        FunctionName=function, EventSourceArn=stream_arn, StartingPosition="LATEST", **settings
+    )["UUID"]
+    return mapping_id
+
+
+def test_gap_stock_maps_a_stream_that_the_function_may_not_read(stock: EmulatorServer) -> None:
+    assert map_stream(stock, function_of(stock), table(stock).stream_arn)
+
+
+@pytest.mark.parametrize("missing", ["DescribeStream", "GetShardIterator", "GetRecords", "ListStreams"])
+def test_a_function_needs_every_permission_to_read_its_stream(emulator: EmulatorServer, missing: str) -> None:
+    stream_arn = table(emulator).stream_arn
+    rights = reading(stream_arn)
+    assert map_stream(emulator, function_of(emulator, rights), stream_arn)
+    fewer = {**rights, "Action": [action for action in rights["Action"] if not action.endswith(missing)]}
+    with pytest.raises(ClientError, match="Cannot access stream"):
+        map_stream(emulator, function_of(emulator, fewer), stream_arn)
+
+
+@pytest.mark.parametrize("service", ["sqs", "sns"])
+def test_a_function_needs_the_permission_to_send_what_is_discarded(emulator: EmulatorServer, service: str) -> None:
+    stream_arn = table(emulator).stream_arn
+    if service == "sqs":
+        destination, action = queue(emulator).arn, "sqs:SendMessage"
+    else:
+        topic = client(emulator, "sns").create_topic(Name=f"topic-{uuid4().hex[:8]}")
+        destination, action = topic["TopicArn"], "sns:Publish"
+    without = function_of(emulator, reading(stream_arn), {**allow(action), "Resource": f"{destination}-of-another"})
+    with pytest.raises(ClientError, match="does not have permissions to call"):
+        map_stream(emulator, without, stream_arn, destination)
+    mapping_id = map_stream(emulator, without, stream_arn)
+    change = client(emulator, "lambda").update_event_source_mapping
+    destinations = {"OnFailure": {"Destination": destination}}
+    with pytest.raises(ClientError, match="does not have permissions to call"):
+        change(UUID=mapping_id, DestinationConfig=destinations)
+    having = function_of(emulator, reading(stream_arn), {**allow(action), "Resource": destination})
+    assert map_stream(emulator, having, stream_arn, destination)
+
+
+def test_a_stack_with_a_function_that_may_not_read_its_stream_fails(emulator: EmulatorServer) -> None:
+    stream_arn = table(emulator).stream_arn
+    properties = {"EventSourceArn": stream_arn, "StartingPosition": "LATEST"}
+
+    def mapping(function: str) -> dict[str, Any]:
+        return {
+            "Type": "AWS::Lambda::EventSourceMapping",
+            "Properties": {"FunctionName": function, **properties},
+        }
+
+    without, having = function_of(emulator), function_of(emulator, reading(stream_arn))
+    assert "Cannot access stream" in reasons_for_failed_stack(emulator, {"Mapping": mapping(without)})
+    with stack(emulator, {"Mapping": mapping(having)}) as name, pytest.raises(AssertionError, match="Cannot access"):
+        update_stack(emulator, name, {"Mapping": mapping(without)})
 
 
 # customer_keys

@@ -3,6 +3,7 @@
 GUARDS = (
     "message_delay",
     "queue_event_source",
+    "stream_event_source",  # matters only when IAM is evaluated
     "invocation_payload",
     "batch_item_failures",
     "state_machine_transitions",

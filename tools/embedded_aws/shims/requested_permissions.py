@@ -1,32 +1,38 @@
-"""Checks the permissions that AWS checks for batches of SQS messages and for writes to log groups.
+"""Checks the permissions that AWS checks for batches of messages, for reads of streams and for writes to log groups.
 
-Gap: MiniStack checks `sqs:SendMessageBatch`, which no policy can name; and it checks log groups by an ARN without the
-`:*` with which policies name them.
-AWS: SendMessageBatch, DeleteMessageBatch and ChangeMessageVisibilityBatch need the permission of the single action. A
-log group's ARN ends with `:*`, for every action except those on tags.
+Gap: MiniStack checks `sqs:SendMessageBatch` and `sns:PublishBatch`, which no policy can name; it checks reads of a
+DynamoDB stream for every stream; and it checks log groups by an ARN without the `:*` with which policies name them.
+AWS: SendMessageBatch, DeleteMessageBatch, ChangeMessageVisibilityBatch and PublishBatch need the permission of the
+single action. A stream is read by the permission for its own ARN. A log group's ARN ends with `:*`, for every action
+except those on tags.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-api-permissions-reference.html
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsns.html
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
 https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_LogGroup.html (arn)
 """
 
+import json
 from typing import Any
 
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
 _BATCH = "Batch"
+_BATCHING = ("sqs", "sns")
 
 
 def apply(emulator: Emulator) -> None:
-    """Use the single action's permission for a batch, and name log groups as policies do."""
+    """Use the single action's permission for a batch, and name streams and log groups as policies do."""
     actions = internals("core.iam_actions")
     replace(actions, "extract_iam_action", _by_single_action)
     replace(actions, "extract_resource_arn", _by_whole_group)
+    replace(actions, "extract_resource_arn", _by_stream)
 
 
 def _by_single_action(extract: Any) -> Any:
     def extract_iam_action(service: str, *arguments: Any) -> str | None:
         action: str | None = extract(service, *arguments)
-        return action.removesuffix(_BATCH) if action is not None and service == "sqs" else action
+        return action.removesuffix(_BATCH) if action is not None and service in _BATCHING else action
 
     return extract_iam_action
 
@@ -38,3 +44,22 @@ def _by_whole_group(extract: Any) -> Any:
         return f"{arn}:*" if service == "logs" and ":log-group:" in arn and not of_tags else arn
 
     return extract_resource_arn
+
+
+def _by_stream(extract: Any) -> Any:
+    def extract_resource_arn(service: str, method: str, path: str, headers: Any, body: bytes, *arguments: Any) -> str:
+        arn: str = extract(service, method, path, headers, body, *arguments)
+        return (_stream_arn(body) or arn) if service == "dynamodbstreams" else arn
+
+    return extract_resource_arn
+
+
+def _stream_arn(body: bytes) -> str | None:
+    try:
+        request = json.loads(body or b"{}")
+        # An iterator names the stream that it was made for.
+        iterator = internals("services.dynamodb_streams")._decode_iterator(request.get("ShardIterator") or "") or {}
+        stream_arn: str | None = request.get("StreamArn") or iterator.get("arn")
+    except (ValueError, AttributeError):  # it is no JSON, or no object
+        return None
+    return stream_arn
