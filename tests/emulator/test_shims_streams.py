@@ -21,6 +21,7 @@ from tests.emulator.emulator_server import (
     update_stack,
     wait_until,
 )
+from tests.emulator.metrics import statistic
 from tests.emulator.queues import Queue, queue
 from tests.emulator.streams import NOTING, Reader, reader, table
 
@@ -627,6 +628,37 @@ def test_what_is_discarded_may_be_published_to_a_topic(emulator: EmulatorServer,
     destination = {"DestinationConfig": {"OnFailure": {"Destination": topic_arn}}}
     failing.read(changes, MaximumRetryAttempts=0, **destination)
     assert discarded(told)["DDBStreamBatchInfo"]["batchSize"] == 1
+
+
+# stream_mappings: how old records are
+
+
+def ages(server: EmulatorServer, some: Reader) -> list[float]:
+    return statistic(server, "AWS/Lambda", "IteratorAge", {"FunctionName": some.name}, "Maximum")
+
+
+def test_gap_stock_does_not_say_how_old_records_are(stock: EmulatorServer, tmp_path: Path) -> None:
+    changes, some = table(stock), reader(stock, tmp_path)
+    changes.put("a")
+    some.read(changes)
+    some.batches_until(["a"])
+    assert ages(stock, some) == []
+
+
+def test_the_age_of_a_batch_is_that_of_its_last_record(emulator: EmulatorServer, tmp_path: Path) -> None:
+    changes, some = table(emulator), reader(emulator, tmp_path)
+    changes.put("a")
+    time.sleep(4)
+    changes.put("b")
+    time.sleep(2)
+    some.read(changes)
+    some.batches_until(["a", "b"])
+    age = max(ages(emulator, some))
+    assert age >= 2000
+    other = reader(emulator, tmp_path)
+    other.read(changes, BatchSize=1)
+    other.batches_until(["b"])
+    assert max(ages(emulator, other)) >= age + 3000
 
 
 # stream_mappings: several batches at once

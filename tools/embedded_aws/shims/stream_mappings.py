@@ -3,17 +3,20 @@
 Gap: MiniStack reads queues and streams in one thread, so that a slow function of a stream stops all queues and all
 other streams. It retries a failed batch until its records are too old, and ignores ReportBatchItemFailures,
 BisectBatchOnFunctionError, MaximumRetryAttempts and ParallelizationFactor. A failed batch that holds fresh records is
-not discarded for its old ones, and records that are too old reach the function if it does not fail.
+not discarded for its old ones, and records that are too old reach the function if it does not fail. It does not say how
+old records are.
 AWS: each shard is read by itself, with one batch at a time, or as many as ParallelizationFactor says, of which each
 has the records of its own partition keys. A batch that fails blocks its own shard. With ReportBatchItemFailures the
 first failed record is where Lambda goes on; a report that is empty is a success, one that is not understood fails the
 batch. BisectBatchOnFunctionError passes the halves of a failed batch on by themselves, which is not a retry. After
 MaximumRetryAttempts, or older than MaximumRecordAgeInSeconds, records are discarded, and their place in the stream goes
-to the on-failure destination. A function that is throttled is invoked again until the records are too old.
+to the on-failure destination. A function that is throttled is invoked again until the records are too old. The metric
+IteratorAge is the age of a batch's last record, in milliseconds.
 https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html (polling and batching, simultaneous readers)
 https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
 https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html
 https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
+https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html (IteratorAge)
 
 What still differs from AWS: a stream has one shard. A change is passed on at once, there within about a quarter of a
 second. MaximumBatchingWindowInSeconds is ignored, and the size of an event. What AWS does not document: here a batch
@@ -37,7 +40,9 @@ from uuid import uuid4
 from embedded_aws.emulator import Emulator
 from embedded_aws.guards.batch_item_failures import is_understood
 from embedded_aws.ministack_internals import internals, replace
+from embedded_aws.shims import metric_data
 from embedded_aws.shims.background import scope
+from embedded_aws.shims.function_metrics import NAMESPACE as FUNCTION_METRICS
 from embedded_aws.stream_batches import (
     RETRIES_EXHAUSTED,
     TOO_OLD,
@@ -191,6 +196,7 @@ class Poller:
             if not batch.records:
                 lane.go_on(Outcome())
                 return
+            _measure_age(mapping, batch)
             result = lambda_service._execute_function(function, {"Records": list(batch.records)})
             if result.get("throttle"):
                 lane.take_a_pause()
@@ -244,6 +250,13 @@ def _without_old(batch: Batch, mapping: Any, settings: Settings, configuration: 
     if too_old.records:
         _discard(mapping, configuration, too_old, TOO_OLD)
     return batch
+
+
+def _measure_age(mapping: Any, batch: Batch) -> None:
+    # DynamoDB's times are in seconds.
+    age_seconds = max(0, int(time.time() - batch.records[-1]["dynamodb"]["ApproximateCreationDateTime"]))
+    dimensions = {"FunctionName": mapping["FunctionName"]}
+    metric_data.observe(FUNCTION_METRICS, "IteratorAge", dimensions, 1000 * age_seconds, "Milliseconds")
 
 
 def _outcome(batch: Batch, result: Any, settings: Settings) -> Outcome:
