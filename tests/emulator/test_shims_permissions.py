@@ -355,11 +355,11 @@ def test_a_stream_is_read_by_the_permission_for_its_own_name(emulator: EmulatorS
 # stream_event_source
 
 
-def function_of(server: EmulatorServer, *statements: dict[str, Any]) -> str:
+def function_of(server: EmulatorServer, *statements: dict[str, Any], **options: Any) -> str:
     """A function whose role has these rights."""
     iam, name = client(server, "iam"), f"function-{uuid4().hex[:8]}"
     trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-    arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=document(trust))["Role"]["Arn"]
+    arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=document(trust), **options)["Role"]["Arn"]
     if statements:
         iam.put_role_policy(RoleName=name, PolicyName="rights", PolicyDocument=document(*statements))
     client(server, "lambda").create_function(
@@ -392,6 +392,24 @@ def test_a_function_needs_every_permission_to_read_its_stream(emulator: Emulator
     fewer = {**rights, "Action": [action for action in rights["Action"] if not action.endswith(missing)]}
     with pytest.raises(ClientError, match="Cannot access stream"):
         map_stream(emulator, function_of(emulator, fewer), stream_arn)
+
+
+def boundary(server: EmulatorServer, *actions: str) -> str:
+    """A policy that is to bound a role's rights."""
+    policy = client(server, "iam").create_policy(
+        PolicyName=f"boundary-{uuid4().hex[:8]}", PolicyDocument=document(allow(*actions))
+    )["Policy"]
+    arn: str = policy["Arn"]
+    return arn
+
+
+def test_a_functions_rights_end_where_its_boundary_does(emulator: EmulatorServer) -> None:
+    stream_arn = table(emulator).stream_arn
+    within = function_of(emulator, reading(stream_arn), PermissionsBoundary=boundary(emulator, "dynamodb:*"))
+    assert map_stream(emulator, within, stream_arn)
+    beyond = function_of(emulator, reading(stream_arn), PermissionsBoundary=boundary(emulator, "dynamodb:GetItem"))
+    with pytest.raises(ClientError, match="Cannot access stream"):
+        map_stream(emulator, beyond, stream_arn)
 
 
 @pytest.mark.parametrize("service", ["sqs", "sns"])
