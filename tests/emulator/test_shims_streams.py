@@ -743,6 +743,44 @@ def test_batches_are_filled_with_what_the_filters_let_through(emulator: Emulator
     assert some.batches_until(["end"]) == [["1", "3", "5"], ["end"]]
 
 
+# time_to_live
+
+
+def expiring(name: str, specification: dict[str, Any] | None) -> dict[str, Any]:
+    properties = table_properties(name)
+    if specification is not None:
+        properties["TimeToLiveSpecification"] = specification
+    return {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": properties}}
+
+
+def expiry(server: EmulatorServer, name: str) -> Any:
+    """The status of a table's time to live, and its attribute."""
+    described = server.client("dynamodb").describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    return described["TimeToLiveStatus"], described.get("AttributeName")
+
+
+UNTIL = {"AttributeName": "until", "Enabled": True}
+
+
+def test_gap_stock_lets_nothing_in_a_stacks_table_expire(stock: EmulatorServer) -> None:
+    name = f"table-{uuid4().hex[:8]}"
+    with stack(stock, expiring(name, UNTIL)):
+        assert expiry(stock, name) == ("DISABLED", None)
+
+
+def test_a_stack_says_which_items_expire(emulator: EmulatorServer) -> None:
+    name = f"table-{uuid4().hex[:8]}"
+    with stack(emulator, expiring(name, UNTIL)) as created:
+        assert expiry(emulator, name) == ("ENABLED", "until")
+        update_stack(emulator, created, expiring(name, {"AttributeName": "later", "Enabled": "true"}))
+        assert expiry(emulator, name) == ("ENABLED", "later")
+        update_stack(emulator, created, expiring(name, None))
+        assert expiry(emulator, name) == ("DISABLED", None)
+        update_stack(emulator, created, expiring(name, UNTIL))
+    with stack(emulator, expiring(name, {**UNTIL, "Enabled": "false"})):
+        assert expiry(emulator, name) == ("DISABLED", None)
+
+
 # expired_items
 
 # Lets the thread that removes expired items do so once.

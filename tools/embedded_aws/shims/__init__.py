@@ -17,6 +17,7 @@ SHIMS = (
     "mapping_concurrency",
     "stream_mappings",
     "event_filters",
+    "time_to_live",
     "expired_items",
     "topic_groups",
     "state_machine_yaml",
