@@ -21,6 +21,8 @@ published: consumers ignore what they know.
 
 _EPILOG = """[bold]Examples[/bold]
 
+  ./darkroom events tail                                       [dim]until Ctrl-C[/dim]
+  ./darkroom events tail --type image.failed --json | jq .data.error
   ./darkroom events republish --since 2026-11-23T06:00Z        [dim]what that would publish[/dim]
   ./darkroom events republish --since 2026-11-23T06:00Z --yes
   ./darkroom events republish --since 2026-11-01 --tenant acme --type image.done --yes
@@ -30,14 +32,9 @@ _EPILOG = """[bold]Examples[/bold]
   0    it worked, or there was nothing to publish
   1    it failed, or not all could be published: standard error says why
   2    the command was not understood; nothing was done
-  130  interrupted; what was published is published"""
+  130  interrupted; what was published is published, and `tail` has removed its queue"""
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
-
-
-@app.callback()
-def _group() -> None:
-    """Keeps `republish` a subcommand although it is the only one."""
 
 
 def _instant(text: str | None) -> str | None:
@@ -65,6 +62,32 @@ def _types(names: list[str] | None) -> list[str] | None:
     return names
 
 
+TypesOption = Annotated[
+    list[str] | None,
+    option("--type", "TYPE", "Only these, as image.done; may be given several times.", callback=_types),
+]
+TenantOption = Annotated[str | None, option("--tenant", "NAME", "Only that tenant's.")]
+
+
+@app.command()
+def tail(
+    *,
+    tenant: TenantOption = None,
+    types: TypesOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as it is, one per line.")] = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """Print each event as it is published, until Ctrl-C.
+
+    It makes a queue of its own and removes it at the end; one that was left behind
+    is removed by the next tail of the stack.
+    """
+    from console.events import work  # noqa: PLC0415
+
+    work.tail(reach(stack, region), tenant=tenant, types=types or [], as_json=as_json)
+
+
 @app.command()
 def republish(
     *,
@@ -72,11 +95,8 @@ def republish(
         str, option("--since", "TIME", "Happened then or later: 2026-11-23T06:00Z, or a day (UTC).", callback=_instant)
     ],
     until: Annotated[str | None, option("--until", "TIME", "Happened before that.", callback=_instant)] = None,
-    tenant: Annotated[str | None, option("--tenant", "NAME", "Only that tenant's.")] = None,
-    types: Annotated[
-        list[str] | None,
-        option("--type", "TYPE", "Only these, as image.done; may be given several times.", callback=_types),
-    ] = None,
+    tenant: TenantOption = None,
+    types: TypesOption = None,
     rate: Annotated[
         int, typer.Option("--rate", metavar="N", min=100, max=10_000, help="The most events per second.")
     ] = 500,

@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import typer
 
+from console.events.tail import Follower
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from darkroom.domain.event import Heard
+from darkroom.domain.instants import rfc3339
 from darkroom.operations.pace import Pace
 from darkroom.operations.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
 
 _SHOWN = 20
+
+
+def tail(stack: Stack, *, tenant: str | None, types: Sequence[str], as_json: bool) -> None:
+    """`events tail`."""
+    wanted = {"type": list(types)} if types else {}
+    if tenant is not None:
+        wanted["tenant_id"] = [tenant]
+    out = display.output()
+    with Interrupts() as interrupts, stack.explained():
+        follower = Follower(sns=stack.client("sns"), sqs=stack.client("sqs"), topic_arn=stack.events_topic)
+        for event, body in follower.events(wanted, stop=lambda: interrupts.requested):
+            display.line(out, display.printable(body if as_json else _sentence(event)))
+    raise typer.Exit(INTERRUPTED)
+
+
+def _sentence(event: Heard) -> str:
+    """An event in a line: when, what, which image, whose, and what came of it."""
+    details = ""
+    if variants := event.data.get("variants"):
+        details = "  " + ", ".join(f"{one['name']} {one['width']}×{one['height']}" for one in variants)
+    elif error := event.data.get("error"):
+        details = f"  {error['code']}"
+    return f"{rfc3339(event.time)}  {event.type:<15}  {event.image_id}  {event.tenant_id}{details}"
 
 
 def republish(stack: Stack, wanted: Wanted, *, rate: int | None) -> None:

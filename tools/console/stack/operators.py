@@ -86,9 +86,14 @@ class Stack(RunningStack):
         return ImagesTable(self.client("dynamodb"), self._resource("ImagesTable"))
 
     @property
+    def events_topic(self) -> str:
+        """The ARN of the topic of all events."""
+        return self._resource("EventsTopic")
+
+    @property
     def topic(self) -> SnsTopic:
         """The topic of all events."""
-        return SnsTopic(self.client("sns"), self._resource("EventsTopic"), source=f"/darkroom/{self.name}")
+        return SnsTopic(self.client("sns"), self.events_topic, source=f"/darkroom/{self.name}")
 
     @property
     def usage(self) -> UsageTable:

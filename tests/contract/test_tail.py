@@ -1,0 +1,128 @@
+"""`darkroom events tail`: a queue of its own, that goes with it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import pytest
+
+from console.events.tail import ALIVE_SECONDS, LEFT_BEHIND_SECONDS, PREFIX, Follower
+from darkroom.aws.events_topic import SnsTopic
+from darkroom.domain.event import Event, EventType
+from tests.contract.conftest import Aws
+from tests.contract.test_events import told
+
+
+@dataclass
+class Tail:
+    """A follower whose clock a test moves, and what it leaves behind."""
+
+    aws: Aws
+    now: float = 1_000_000.0
+
+    @property
+    def follower(self) -> Follower:
+        return Follower(
+            sns=boto3.client("sns"),
+            sqs=boto3.client("sqs"),
+            topic_arn=self.aws.events_topic,
+            clock=lambda: self.now,
+        )
+
+    def publish(self, *events: Event) -> None:
+        assert SnsTopic(boto3.client("sns"), self.aws.events_topic, source="/").publish_all(events) == {}
+
+    def queues(self) -> list[str]:
+        return boto3.client("sqs").list_queues(QueueNamePrefix=PREFIX).get("QueueUrls", [])
+
+    def subscriptions(self) -> int:
+        listed = boto3.client("sns").list_subscriptions_by_topic(TopicArn=self.aws.events_topic)["Subscriptions"]
+        return sum(PREFIX in subscription["Endpoint"] for subscription in listed)
+
+
+@pytest.fixture
+def tail(aws: Aws) -> Tail:
+    return Tail(aws)
+
+
+def begun(tail: Tail, *events: Event, **wanted: list[str]) -> list[str]:
+    """What a follower tells of events that are published after it has begun."""
+    published = False
+
+    def stop() -> bool:
+        nonlocal published
+        if not published:
+            published = True
+            tail.publish(*events)
+            return False
+        return True
+
+    return [event.event_id for event, _ in tail.follower.events(wanted, stop=stop)]
+
+
+def test_what_is_published_is_told_once_and_nothing_stays_behind(tail: Tail) -> None:
+    first, second = told(1), told(2)
+    assert sorted(begun(tail, first, second, first)) == sorted([first.event_id, second.event_id])
+    assert (tail.queues(), tail.subscriptions()) == ([], 0)
+
+
+def test_only_what_was_asked_for_is_told(tail: Tail) -> None:
+    events = [told(1, tenant_id="acme"), told(2, tenant_id="other")]
+    assert begun(tail, *events, type=[EventType.ACCEPTED.value], tenant_id=["other"]) == [events[1].event_id]
+    assert begun(tail, *events, type=[EventType.DONE.value]) == []
+
+
+def test_its_queue_hears_of_this_topic_alone(tail: Tail) -> None:
+    policies: list[Any] = []
+
+    def stop() -> bool:
+        (url,) = tail.queues()
+        attributes = boto3.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])["Attributes"]
+        policies.append(json.loads(attributes["Policy"])["Statement"])
+        return True
+
+    assert list(tail.follower.events({}, stop=stop)) == []
+    (((statement,)),) = policies
+    assert statement["Principal"] == {"Service": "sns.amazonaws.com"}
+    assert statement["Condition"] == {"ArnEquals": {"aws:SourceArn": tail.aws.events_topic}}
+
+
+def test_an_error_leaves_nothing_behind(tail: Tail) -> None:
+    def stop() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(tail.follower.events({}, stop=stop))
+    assert (tail.queues(), tail.subscriptions()) == ([], 0)
+
+
+def test_what_a_killed_tail_left_behind_is_removed_by_a_later_one_and_a_living_one_stays(tail: Tail) -> None:
+    killed = tail.follower._queue({})
+    killed.__enter__()
+    tail.now += LEFT_BEHIND_SECONDS - 1
+    assert (tail.follower.remove_what_was_left_behind(), len(tail.queues())) == (0, 1)
+    tail.now += 2
+    assert tail.follower.remove_what_was_left_behind() == 1
+    assert (tail.queues(), tail.subscriptions()) == ([], 0)
+
+
+def test_one_that_follows_for_long_says_that_it_is_alive(tail: Tail) -> None:
+    looks = iter([False, False, False, True])
+
+    def stop() -> bool:
+        tail.now += max(ALIVE_SECONDS, LEFT_BEHIND_SECONDS // 3) + 1
+        assert tail.follower.remove_what_was_left_behind() == 0
+        return next(looks)
+
+    assert list(tail.follower.events({}, stop=stop)) == []
+
+
+def test_a_subscription_whose_queue_is_gone_is_removed(tail: Tail) -> None:
+    killed = tail.follower._queue({})
+    url = killed.__enter__()
+    boto3.client("sqs").delete_queue(QueueUrl=url)
+    assert tail.follower.remove_what_was_left_behind() == 1
+    assert tail.subscriptions() == 0

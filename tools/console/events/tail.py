@@ -1,0 +1,145 @@
+"""Follows a stack's events by a queue of its own, which goes with it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from darkroom.domain.event import Heard, UnreadableEvent, read_event
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns import SNSClient
+    from mypy_boto3_sqs import SQSClient
+
+PREFIX = "darkroom-tail-"
+"""How the queue's name begins. It is no resource of the stack, so a removal of the stack does not take it along."""
+
+ALIVE_SECONDS = 60
+"""How often a follower notes in its queue's tag that it is alive."""
+
+LEFT_BEHIND_SECONDS = 600
+"""A queue whose follower has been silent for that long belongs to nobody: the next one removes it."""
+
+_ALIVE_AT = "darkroom:alive-at"
+_WAIT_SECONDS = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Follower:
+    """What follows events: the stack's clients, the topic, and a clock in seconds."""
+
+    sns: SNSClient
+    sqs: SQSClient
+    topic_arn: str
+    clock: Callable[[], float] = time.time
+
+    def events(self, filter_policy: dict[str, list[str]], stop: Callable[[], bool]) -> Iterator[tuple[Heard, str]]:
+        """The events that are published from now on, each with its text, until `stop` returns true; one that comes
+        twice is told once."""
+        self.remove_what_was_left_behind()
+        known: dict[str, None] = {}
+        with self._queue(filter_policy) as url:
+            alive_at = self.clock()
+            while not stop():
+                if self.clock() - alive_at > ALIVE_SECONDS:
+                    self.sqs.tag_queue(QueueUrl=url, Tags={_ALIVE_AT: self._now()})
+                    alive_at = self.clock()
+                messages = self.sqs.receive_message(
+                    QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=_WAIT_SECONDS
+                ).get("Messages", [])
+                for message in messages:
+                    self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+                    with suppress(UnreadableEvent):  # somebody else's message
+                        event = read_event(message["Body"])
+                        if event.event_id not in known:
+                            known[event.event_id] = None
+                            yield event, message["Body"]
+                while len(known) > _REMEMBERED:
+                    del known[next(iter(known))]
+
+    @contextmanager
+    def _queue(self, filter_policy: dict[str, list[str]]) -> Iterator[str]:
+        """A queue that hears of these events, as long as the block lasts."""
+        url = self.sqs.create_queue(
+            QueueName=PREFIX + secrets.token_hex(8),
+            Attributes={"MessageRetentionPeriod": "3600", "SqsManagedSseEnabled": "true"},
+            tags={_ALIVE_AT: self._now()},
+        )["QueueUrl"]
+        subscription = None
+        try:
+            arn = self._arn_of(url)
+            policy = {
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Sid": "HearOfEvents",
+                        "Effect": "Allow",
+                        "Principal": {"Service": "sns.amazonaws.com"},
+                        "Action": "sqs:SendMessage",
+                        "Resource": arn,
+                        "Condition": {"ArnEquals": {"aws:SourceArn": self.topic_arn}},
+                    }
+                ],
+            }
+            self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps(policy)})
+            attributes = {"RawMessageDelivery": "true"}
+            if filter_policy:
+                attributes["FilterPolicy"] = json.dumps(filter_policy)
+            subscription = self.sns.subscribe(
+                TopicArn=self.topic_arn, Protocol="sqs", Endpoint=arn, Attributes=attributes, ReturnSubscriptionArn=True
+            )["SubscriptionArn"]
+            yield url
+        finally:
+            if subscription is not None:
+                self.sns.unsubscribe(SubscriptionArn=subscription)
+            with suppress(self.sqs.exceptions.QueueDoesNotExist):  # another follower took this one for dead
+                self.sqs.delete_queue(QueueUrl=url)
+
+    def remove_what_was_left_behind(self) -> int:
+        """Removes the queues and subscriptions of followers that died; returns how many."""
+        removed = 0
+        pages = self.sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=self.topic_arn)
+        for subscription in [one for page in pages for one in page["Subscriptions"]]:
+            name = subscription["Endpoint"].rpartition(":")[2]
+            if not name.startswith(PREFIX):
+                continue
+            url = self._url_of(name)
+            if url is not None and not self._is_silent(url):
+                continue
+            self.sns.unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])
+            if url is not None:
+                self.sqs.delete_queue(QueueUrl=url)
+            removed += 1
+        return removed
+
+    def _is_silent(self, url: str) -> bool:
+        try:
+            alive_at = float(self.sqs.list_queue_tags(QueueUrl=url).get("Tags", {}).get(_ALIVE_AT, "0"))
+        except (ClientError, BotoCoreError):
+            return False
+        return self.clock() - alive_at > LEFT_BEHIND_SECONDS
+
+    def _url_of(self, name: str) -> str | None:
+        try:
+            return self.sqs.get_queue_url(QueueName=name)["QueueUrl"]
+        except self.sqs.exceptions.QueueDoesNotExist:
+            return None
+
+    def _arn_of(self, url: str) -> str:
+        answer: Any = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+        arn: str = answer["Attributes"]["QueueArn"]
+        return arn
+
+    def _now(self) -> str:
+        return str(int(self.clock()))
+
+
+_REMEMBERED = 10_000
+"""How many ids are remembered to tell an event once."""
