@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from darkroom.domain.claim import Lease
 from darkroom.domain.errors import Retryable
+from darkroom.domain.event import event_of, events_of
 from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, read_message
@@ -84,6 +85,10 @@ class WatchedImages(FakeImages):
             must(left_alone, "lost", "what a newer version has written stays as it is")
 
     def _watch(self, old: Image, new: Image) -> None:
+        told = event_of(old, new)
+        if told is not None:
+            again = {event.event_id: event.type for event in events_of(new)}
+            must(again.get(told.event_id) is told.type, "lost", "what a write tells can be told again from the row")
         must(new.attempt <= MAX_ATTEMPTS, "doubled", "a run has at most five attempts")
         must(old.deleted_at in (None, new.deleted_at), "lost", "a tombstone stays as it was first written")
         if new.run != old.run:
