@@ -286,6 +286,19 @@ print(seen)
 """
 
 
+KEEP_GOING_WRONG = """
+def execute(event):
+    seen.append(keys(event))
+    raise OSError
+
+read(execute)
+put("a")
+wait_until(lambda: len(seen) > 2)
+time.sleep(1)
+print(len(seen) < 10)
+"""
+
+
 def output_of(program: str, *arguments: str | Path) -> str:
     """What a program prints that runs in the emulator's environment."""
     completed = subprocess.run(
@@ -305,8 +318,9 @@ def output_of(program: str, *arguments: str | Path) -> str:
         (LEAVE_WHILE_FAILING, "['a'] ['b']"),
         (LEAVE_UNREAD, "[['c'], ['d']]"),
         (GO_WRONG, "[['a'], ['a'], ['a'], ['b']]"),
+        (KEEP_GOING_WRONG, "True"),
     ],
-    ids=["at once", "leaving while failing", "leaving unread", "going wrong"],
+    ids=["at once", "leaving while failing", "leaving unread", "going wrong", "not too often"],
 )
 def test_the_poller_passes_on_at_once_and_once_what_is_in_the_stream(
     tmp_path: Path, program: str, expected: str

@@ -65,14 +65,16 @@ def test_gap_stock_loses_a_message_whose_queue_is_gone(stock: EmulatorServer) ->
 
 
 def test_a_raw_message_whose_queue_is_gone_becomes_a_dead_letter_with_its_attributes(emulator: EmulatorServer) -> None:
-    some, gone, dead_letters, other = topic(emulator), queue(emulator), queue(emulator), queue(emulator)
+    some, gone, dead_letters = topic(emulator), queue(emulator), queue(emulator)
+    other, others_dead_letters = queue(emulator), queue(emulator)
+    subscribe(some, other, **RAW, **redriven_to(others_dead_letters))
     subscribe(some, gone, **RAW, **redriven_to(dead_letters))
-    subscribe(some, other, **RAW)
     delete(gone)
     attributes = texts(type="image.ready", tenant_id="t1")
     emulator.client("sns").publish(TopicArn=some, Message="hello", MessageAttributes=attributes)
     for delivered in (received(dead_letters), received(other)):
         assert (delivered["Body"], delivered["MessageAttributes"]) == ("hello", attributes)
+    assert others_dead_letters.counts() == (0, 0)
 
 
 def test_another_message_becomes_a_dead_letter_in_its_envelope(emulator: EmulatorServer) -> None:

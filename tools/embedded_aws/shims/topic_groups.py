@@ -15,27 +15,15 @@ from typing import Any
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 
-# The entries of the batch that is being published.
+# The entries of the last batch that was published in this context.
 _entries: ContextVar[Sequence[Any]] = ContextVar("entries_of_batch", default=())
 
 
 def apply(emulator: Emulator) -> None:
     """Remember the entries of a batch, and add the group of each where its message is distributed."""
     sns = internals("services.sns")
-    replace(sns, "_publish_batch", _for_one_batch)
     replace(sns, "_parse_batch_entries", _remember)
     replace(sns, "_fanout", _with_group)
-
-
-def _for_one_batch(publish: Any) -> Any:
-    def publish_batch(request: Any) -> Any:
-        token = _entries.set(())
-        try:
-            return publish(request)
-        finally:
-            _entries.reset(token)
-
-    return publish_batch
 
 
 def _remember(parse: Any) -> Any:
@@ -49,7 +37,7 @@ def _remember(parse: Any) -> Any:
 
 def _with_group(distribute: Any) -> Any:
     def distribute_message(*arguments: Any, **options: Any) -> None:
-        # An entry is known by its attributes' identity: two may have the same message and attributes.
+        # An entry is known by its attributes' identity: two may be equal, and a later message is not of the batch.
         for entry in _entries.get():
             if entry["message_group_id"] and any(argument is entry["message_attributes"] for argument in arguments):
                 options.setdefault("message_group_id", entry["message_group_id"])
