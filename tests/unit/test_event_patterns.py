@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedded_aws.shims.event_filters import matches
+from checks.event_patterns import matches
 
 EVENT: dict[str, Any] = {
     "eventName": "MODIFY",
