@@ -76,6 +76,17 @@ class Guarded:
         assert "FunctionError" not in answer, said
         return said
 
+    def stream_of(self, table: str) -> str:
+        """The ARN of a table's stream."""
+        answer = self.root("dynamodb").describe_table(TableName=self.physical(table))
+        arn: str = answer["Table"]["LatestStreamArn"]
+        return arn
+
+    def latest_of(self, stream: str) -> dict[str, Any]:
+        """What asks for the place behind all records of a stream."""
+        (shard,) = self.root("dynamodbstreams").describe_stream(StreamArn=stream)["StreamDescription"]["Shards"]
+        return {"StreamArn": stream, "ShardId": shard["ShardId"], "ShardIteratorType": "LATEST"}
+
     def planted(self, bucket: str, key: str) -> str:
         """The key, at which an output is put if there is none: S3 refuses a missing object to a role that may read it
         and not list its bucket, as the worker."""
@@ -117,6 +128,7 @@ def test_an_image_goes_its_whole_way_by_the_functions_own_rights(guarded: Guarde
             _by_form(api)
             _held(guarded, api)
     _archived(guarded)
+    wait_until(lambda: _counted(guarded, "acme"), "what it used is counted", seconds=60)
     refused = [line for line in guarded.logged() if "AccessDenied" in line or "not authorized" in line]
     assert refused == []
 
@@ -192,6 +204,16 @@ def _held(guarded: Guarded, api: httpx.Client) -> None:
     assert api.delete(f"/images/{later}").status_code == 204
 
 
+def _counted(guarded: Guarded, tenant_id: str) -> bool:
+    days = guarded.root("dynamodb").query(
+        TableName=guarded.physical("UsageTable"),
+        KeyConditionExpression="tenant_id = :tenant",
+        ExpressionAttributeValues={":tenant": {"S": tenant_id}},
+    )["Items"]
+    # One by a request, one by a form, and one that was withdrawn before its time.
+    return [(day["images"]["N"], day["runs"]["N"]) for day in days] == [("3", "2")]
+
+
 def _archived(guarded: Guarded) -> None:
     letters = guarded.physical("SlowDeadLetters")
     guarded.root("sqs").send_message(QueueUrl=letters, MessageBody="a dead letter of somebody else's")
@@ -241,6 +263,8 @@ KEYS = {
     "ReservationsTable": {"lane": {"S": NOTHING}},
     "TokenBucketsTable": {"tenant_id": {"S": NOTHING}},
     "ThroughputTable": {"lane": {"S": NOTHING}, "minute": {"N": "1"}},
+    "UsageTable": {"tenant_id": {"S": NOTHING}, "day": {"S": NOTHING}},
+    "CountedEventsTable": {"event_id": {"S": NOTHING}},
 }
 NEVER = {"ConditionExpression": "attribute_exists(nothing)"}
 """A condition that no item meets: IAM judges the call, and it changes nothing."""
@@ -263,9 +287,21 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
     below = target.partition("}/")[2]
     service, name = action.split(":")
     match service:
+        case "dynamodb" if "Stream" in target or name == "ListStreams":
+            streams, stream = client("dynamodbstreams"), guarded.stream_of("ImagesTable")
+            calls: dict[str, Callable[[], Any]] = {
+                "ListStreams": streams.list_streams,
+                "DescribeStream": lambda: streams.describe_stream(StreamArn=stream),
+                "GetShardIterator": lambda: streams.get_shard_iterator(**guarded.latest_of(stream)),
+                "GetRecords": lambda: streams.get_records(
+                    ShardIterator=guarded.root("dynamodbstreams").get_shard_iterator(**guarded.latest_of(stream))[
+                        "ShardIterator"
+                    ]
+                ),
+            }
         case "dynamodb":
             table, key = guarded.physical(logical), KEYS[logical]
-            calls: dict[str, Callable[[], Any]] = {
+            calls = {
                 "GetItem": lambda: client(service).get_item(TableName=table, Key=key),
                 "BatchGetItem": lambda: client(service).batch_get_item(RequestItems={table: {"Keys": [key]}}),
                 "PutItem": lambda: client(service).put_item(TableName=table, Item=key, **NEVER),

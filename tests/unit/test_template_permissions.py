@@ -258,7 +258,7 @@ def needed_by_lambda(folder: str) -> set[Grant]:
             for stream in streams
             for action in ("DescribeStream", "GetRecords", "GetShardIterator")
         ),
-        *(("dynamodb:ListStreams", stream.replace(".StreamArn}", ".Arn}/stream/*")) for stream in streams),
+        *(("dynamodb:ListStreams", "*") for _ in streams),
     }
 
 
