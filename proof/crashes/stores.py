@@ -99,7 +99,8 @@ class Stores:
         for properties in deployment.of_type("AWS::SNS::Subscription").values():
             if properties["Protocol"] == "sqs":
                 wanted = {"FilterPolicy": json.dumps(properties["FilterPolicy"]), **attributes}
-                endpoint = _arn_of(deployment.logical_name(properties["Endpoint"]))
+                place, named = properties["Endpoint"]["Fn::Select"]
+                endpoint = _arn_of(deployment.logical_name(named[place]))
                 sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=endpoint, Attributes=wanted)
 
     def environment(self, variables: Mapping[str, Any]) -> dict[str, str]:

@@ -158,15 +158,15 @@ def test_the_topic_alone_may_send_to_a_consumers_queues(consumer: str) -> None:
     assert queues == [{"Ref": f"{consumer}Queue"}, {"Ref": f"{consumer}DeadLetters"}]
     assert (statement["Principal"], statement["Action"]) == ({"Service": "sns.amazonaws.com"}, "sqs:SendMessage")
     assert statement["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Ref": "EventsTopic"}}}
-    subscription = expanded_template()["Resources"][f"{consumer}Subscription"]
-    assert subscription["DependsOn"] == f"{consumer}QueuesPolicy", "SNS gives up what a queue refuses"
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_a_consumer_gets_events_of_known_types_as_they_were_published_and_loses_none(consumer: str) -> None:
     subscription = resources("AWS::SNS::Subscription")[f"{consumer}Subscription"]
     assert subscription["TopicArn"] == {"Ref": "EventsTopic"}
-    assert referred(subscription["Endpoint"]) == f"{consumer}Queue"
+    place, named = subscription["Endpoint"]["Fn::Select"]
+    assert (place, named[0]) == (0, {"Fn::GetAtt": [f"{consumer}Queue", "Arn"]})
+    assert named[1] == {"Ref": f"{consumer}QueuesPolicy"}, "it is there before: SNS gives up what a queue refuses"
     assert subscription["RawMessageDelivery"] is True
     assert referred(subscription["RedrivePolicy"]["deadLetterTargetArn"]) == f"{consumer}DeadLetters"
     types = subscription["FilterPolicy"]["type"]
