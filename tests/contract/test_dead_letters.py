@@ -326,6 +326,21 @@ def test_every_queue_that_another_one_ends_in_is_found_by_its_name(aws: Aws) -> 
     assert found["far_hold"].arn == target
 
 
+def test_the_dead_letters_of_consumers_are_no_images(aws: Aws) -> None:
+    kinds = {"Queue": "AWS::SQS::Queue", "DeadLetters": "AWS::SQS::Queue", "Subscription": "AWS::SNS::Subscription"}
+    fast = {"FastQueue": aws.fast_queue_url, "FastDeadLetters": aws.dead_letter_urls["fast"]}
+    slow = {"SlowQueue": aws.slow_queue_url, "SlowDeadLetters": aws.dead_letter_urls["slow"]}
+    there = fast | slow | {"SlowSubscription": "arn:aws:sns:us-east-1:123456789012:events:1"}
+    resources = {
+        name: (next(kind for ending, kind in kinds.items() if name.endswith(ending)), its)
+        for name, its in there.items()
+    }
+    client: Any = boto3.client
+    stack = stacks.Stack(name="shop", region="us-east-1", client=client, is_local=False, options="")
+    vars(stack)["resources"] = resources
+    assert list(stack.queues) == ["fast"]
+
+
 @pytest.mark.parametrize(
     ("raised", "said"),
     [

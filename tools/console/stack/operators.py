@@ -66,9 +66,16 @@ class Stack(RunningStack):
 
     @cached_property
     def queues(self) -> Mapping[str, DeadLetterQueue]:
-        """The dead-letter queues, by the names of what they serve."""
+        """The dead-letter queues, by the names of what they serve, but those of consumers: their letters are events, of
+        which no row says what to do."""
         with self.explained():
-            return _dead_letter_queues(self.client("sqs"), self.physical_ids("AWS::SQS::Queue"))
+            consumers = {name.removesuffix("Subscription") for name in self.physical_ids("AWS::SNS::Subscription")}
+            urls = {
+                name: url
+                for name, url in self.physical_ids("AWS::SQS::Queue").items()
+                if name.removesuffix("Queue").removesuffix(_DEAD_LETTERS) not in consumers
+            }
+            return _dead_letter_queues(self.client("sqs"), urls)
 
     @property
     def tenants(self) -> TenantsTable:
