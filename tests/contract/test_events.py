@@ -87,6 +87,15 @@ def test_a_row_of_a_later_version_is_told_apart_from_the_others(aws: Aws, which:
     assert unreadable.version == first.version + 1
 
 
+def test_a_version_that_is_no_whole_number_holds_up_nothing(aws: Aws) -> None:
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    images.create(processing())
+    records = written(aws.images_table)
+    records[0]["dynamodb"]["NewImage"]["version"] = {"N": "1.5"}
+    (change,) = read_changes({"Records": records})
+    assert (change.version, change.unreadable is not None) == (None, True)
+
+
 @pytest.mark.parametrize("event", [{}, {"Records": [{}]}, {"Records": [{"body": "{}"}]}, {"Records": None}])
 def test_no_other_event_is_taken_for_writes(event: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="stream"):

@@ -85,5 +85,16 @@ def test_the_first_problem_counts_whatever_its_kind() -> None:
     assert stack.publish(*map(change, (1, 2, 3))).begin_again_at == "at 2"
 
 
+def test_an_outage_of_hours_makes_no_note_after_note_of_what_comes_behind_it() -> None:
+    stack = Stack(topic=FakeTopic(refused={image(1).image_id, image(3).image_id}, throttled={image(2).image_id}))
+    changes = [change(number) for number in (1, 2, 3)]
+    assert stack.publish(*changes).begin_again_at == "at 2"
+    for _ in range(5):
+        assert stack.publish(*changes[1:]).set_aside == 0
+    stack.topic.throttled.clear()
+    assert stack.publish(*changes[1:]).set_aside == 1
+    assert [image_id for image_id, _, _ in stack.unpublished.notes] == [image(1).image_id, image(3).image_id]
+
+
 def test_nothing_to_tell_is_nothing_to_do() -> None:
     assert Stack(topic=FakeTopic(is_down=True)).publish(change(1, after=None, before=image(1))).begin_again_at is None

@@ -22,7 +22,7 @@ def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
 
 def _change_of(written: Mapping[str, Any]) -> RowChange:
     new = written.get("NewImage")
-    version = None if new is None else new.get("version", {}).get("N")
+    version = "" if new is None else str(new.get("version", {}).get("N", ""))
     try:
         before, after = _row(written.get("OldImage")), _row(new)
         unreadable = None
@@ -32,7 +32,7 @@ def _change_of(written: Mapping[str, Any]) -> RowChange:
     return RowChange(
         place=written["SequenceNumber"],
         image_id=written["Keys"]["image_id"]["S"],
-        version=None if version is None else int(version),
+        version=int(version) if version.isdecimal() else None,  # a later version may count otherwise
         before=before,
         after=after,
         unreadable=unreadable,

@@ -51,9 +51,13 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
             problems[places[number]] = error
         else:
             to_set_aside[places[number]] = str(error)
-    for place, reason in to_set_aside.items():
+    noted = 0
+    for place, reason in sorted(to_set_aside.items()):
+        if place > min(problems, default=place):
+            break  # it is handed over again, too, and again until the outage is over: one note is enough
         try:
             ports.unpublished.put(changes[place].image_id, changes[place].version, reason)
+            noted += 1
         except Retryable as error:
             problems[place] = error
     first = min(problems, default=None)
@@ -61,7 +65,7 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
         published=Counter(
             event.type.value for place, event in events.items() if place not in problems.keys() | to_set_aside.keys()
         ),
-        set_aside=len(to_set_aside.keys() - problems.keys()),
+        set_aside=noted,
         begin_again_at=None if first is None else changes[first].place,
         problem=None if first is None else problems[first],
     )
