@@ -9,6 +9,7 @@ from typing import Any
 import boto3
 import pytest
 
+from console.events import tail as module
 from console.events.tail import ALIVE_SECONDS, LEFT_BEHIND_SECONDS, PREFIX, Follower
 from darkroom.aws.events_topic import SnsTopic
 from darkroom.domain.event import Event, EventType
@@ -44,7 +45,8 @@ class Tail:
 
 
 @pytest.fixture
-def tail(aws: Aws) -> Tail:
+def tail(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Tail:
+    monkeypatch.setattr(module, "WAIT_SECONDS", 0)  # moto's queues would wait, although nothing can come
     return Tail(aws)
 
 

@@ -27,8 +27,10 @@ ALIVE_SECONDS = 60
 LEFT_BEHIND_SECONDS = 600
 """A queue whose follower has been silent for that long belongs to nobody: the next one removes it."""
 
+WAIT_SECONDS = 1
+"""How long one look waits for an event; Ctrl-C is heard after that."""
+
 _ALIVE_AT = "darkroom:alive-at"
-_WAIT_SECONDS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class Follower:
                     self.sqs.tag_queue(QueueUrl=url, Tags={_ALIVE_AT: self._now()})
                     alive_at = self.clock()
                 messages = self.sqs.receive_message(
-                    QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=_WAIT_SECONDS
+                    QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=WAIT_SECONDS
                 ).get("Messages", [])
                 for message in messages:
                     self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
