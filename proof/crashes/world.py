@@ -372,7 +372,7 @@ class World:
         sqs, url = self.stores.sqs, self.stores.references[queue]
         messages = sqs.receive_message(
             QueueUrl=url,
-            MaxNumberOfMessages=source.batch_size,
+            MaxNumberOfMessages=min(source.batch_size, 10),  # SQS gives no more at once
             MessageSystemAttributeNames=["All"],
             MessageAttributeNames=["All"],
         ).get("Messages", [])

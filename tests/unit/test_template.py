@@ -15,6 +15,7 @@ from samtranslator.yaml_helper import yaml_parse
 from checks.expand_template import Template, expanded_template, http_api, raw_template, referred, resources
 from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
+from darkroom.aws.usage_table import MOST_AT_ONCE
 from darkroom.domain.event import EventType
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image
@@ -236,6 +237,11 @@ def test_a_source_is_one_that_lambda_accepts(name: str) -> None:
     source = SOURCES[name]
     assert source["BatchSize"] <= 10 or source.get("MaximumBatchingWindowInSeconds", 0) >= 1
     assert all(2 <= workers <= 1000 for workers in concurrency(source))
+
+
+def test_a_batch_of_usage_fits_into_one_transaction() -> None:
+    (source,) = [source for source in SOURCES.values() if referred(source["FunctionName"]) == "CountUsageFunction"]
+    assert source["BatchSize"] <= MOST_AT_ONCE
 
 
 def test_decode_batches_are_small() -> None:
