@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Any
 
 from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
 from botocore.exceptions import ConnectionError as BotoConnectionError
@@ -103,3 +104,14 @@ def retryable(doing: str) -> Iterator[None]:
             raise
         cause = code_of(error) if isinstance(error, ClientError) else type(error).__name__
         raise Retryable(f"{doing}: {cause}") from error
+
+
+def pages_of(pages: Iterable[Any], doing: str) -> Iterator[Any]:
+    """The pages of a paginator's answer, read as the caller iterates; `doing` says what failed, as in `retryable`."""
+    reading = iter(pages)
+    while True:
+        with retryable(doing):
+            page = next(reading, None)
+        if page is None:
+            return
+        yield page

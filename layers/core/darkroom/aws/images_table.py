@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
 from darkroom.aws.attributes import from_attributes, to_attributes
-from darkroom.aws.errors import code_of, retryable
+from darkroom.aws.errors import code_of, pages_of, retryable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, VERSION_FIELDS, Image, Status, due_shard_of, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
@@ -189,7 +189,7 @@ class ImagesTable:
 
     def everything(self) -> Iterator[Image | UnreadableRow]:
         pages = self._client.get_paginator("scan").paginate(TableName=self._table_name)
-        for page in _pages(pages, "reading the table"):
+        for page in pages_of(pages, "reading the table"):
             yield from map(_readable, page["Items"])
 
     def known(self, image_ids: Sequence[str]) -> frozenset[str]:
@@ -358,7 +358,7 @@ class ImagesTable:
             ExpressionAttributeValues={":shard": {"S": shard}, ":now": {"N": str(now)}},
             PaginationConfig={"MaxItems": limit},
         )
-        for page in _pages(pages, "reading the due index"):
+        for page in pages_of(pages, "reading the due index"):
             for item in page["Items"]:
                 yield Due(int(item["due_at"]["N"]), item["image_id"]["S"])
 
@@ -383,7 +383,7 @@ class ImagesTable:
             ProjectionExpression="waiting_since, image_id",  # the third key is what we asked for
             PaginationConfig={"PageSize": page_size},
         )
-        for page in _pages(pages, "reading the waiting index"):
+        for page in pages_of(pages, "reading the waiting index"):
             for item in page["Items"]:
                 yield Waiting(int(item["waiting_since"]["N"]), item["image_id"]["S"])
 
@@ -432,17 +432,6 @@ class ImagesTable:
                 return image.waiting_since
         # If none of the candidates counts, the oldest that does is at most as old as the last of them.
         return since if "LastEvaluatedKey" in answer else None
-
-
-def _pages(pages: Iterable[Any], doing: str) -> Iterator[Any]:
-    """The pages of an answer, read as the caller iterates."""
-    reading = iter(pages)
-    while True:
-        with retryable(doing):
-            page = next(reading, None)
-        if page is None:
-            return
-        yield page
 
 
 def _next(version: Any) -> Any:

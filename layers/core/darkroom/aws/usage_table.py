@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from darkroom.aws.errors import code_of, is_passing_code, retryable
+from darkroom.aws.errors import code_of, is_passing_code, pages_of, retryable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.usage import Count, Usage
 from darkroom.ports import DayOfUsage
@@ -105,12 +105,7 @@ class UsageTable:
                 ExpressionAttributeNames=names,
                 ExpressionAttributeValues={**wanted, ":tenant": {"S": tenant_id}},
             )
-        reading = iter(pages)
-        while True:
-            with retryable("reading the usage"):
-                page = next(reading, None)
-            if page is None:
-                return
+        for page in pages_of(pages, "reading the usage"):
             for item in page["Items"]:
                 figures = {name: int(item[name]["N"]) for name in _FIGURES if name in item}
                 yield DayOfUsage(tenant_id=item["tenant_id"]["S"], day=item["day"]["S"], usage=Usage(**figures))
