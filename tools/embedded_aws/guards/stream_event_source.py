@@ -13,58 +13,21 @@ not asked for. AWS documents what is needed, but not the wording of the refusals
 from collections.abc import Mapping
 from typing import Any
 
-from embedded_aws.cloudformation_refusals import refusal
 from embedded_aws.emulator import Emulator
-from embedded_aws.ministack_internals import internals, replace, replace_resource_handler
+from embedded_aws.mapping_refusals import function_of, refuse_mappings
+from embedded_aws.ministack_internals import internals
 
-_RESOURCE_TYPE = "AWS::Lambda::EventSourceMapping"
 _READING = ("GetRecords", "GetShardIterator", "DescribeStream", "ListStreams")
 
 
 def apply(emulator: Emulator) -> None:
     """Check each mapping that a request or a stack creates or updates."""
-    lambda_service = internals("services.lambda_svc")
-    replace(lambda_service, "_create_esm", _check_request)
-    replace(lambda_service, "_update_esm", _check_update_request)
-    replace_resource_handler(_RESOURCE_TYPE, "create", _check_resource_at(1))
-    replace_resource_handler(_RESOURCE_TYPE, "update", _check_resource_at(2))
-
-
-def _check_request(create: Any) -> Any:
-    def create_mapping(request: dict[str, Any]) -> Any:
-        return _error_response(request) or create(request)
-
-    return create_mapping
-
-
-def _check_update_request(update: Any) -> Any:
-    def update_mapping(mapping_id: str, request: dict[str, Any]) -> Any:
-        current = internals("services.lambda_svc")._esms.get(mapping_id) or {}
-        return _error_response({**current, **request}) or update(mapping_id, request)
-
-    return update_mapping
-
-
-def _error_response(mapping: Mapping[str, Any]) -> Any:
-    message = _reason_to_refuse(mapping)
-    return message and internals("core.responses").error_response_json("InvalidParameterValueException", message, 400)
-
-
-def _check_resource_at(position: int) -> Any:
-    def build(original: Any) -> Any:
-        def call(*arguments: Any) -> Any:
-            if message := _reason_to_refuse(arguments[position]):
-                raise refusal("Lambda", message)
-            return original(*arguments)
-
-        return call
-
-    return build
+    refuse_mappings(_reason_to_refuse)
 
 
 def _reason_to_refuse(mapping: Mapping[str, Any]) -> str | None:
     stream_arn = mapping.get("EventSourceArn", "")
-    role_arn = _role_arn(mapping.get("FunctionName", ""))
+    role_arn = str(function_of(mapping).get("Role", ""))
     if not internals("app").AUTH or ":dynamodb:" not in stream_arn or not role_arn:
         return None
     if not all(_allows(role_arn, f"dynamodb:{action}", stream_arn) for action in _READING):
@@ -77,13 +40,6 @@ def _reason_to_refuse(mapping: Mapping[str, Any]) -> str | None:
         if f":{service}:" in destination and not _allows(role_arn, f"{service}:{action}", destination):
             return f"The function execution role does not have permissions to call {action} on {destination}"
     return None
-
-
-def _role_arn(function_reference: str) -> str:
-    lambda_service = internals("services.lambda_svc")
-    name, qualifier = lambda_service._resolve_name_and_qualifier(function_reference)
-    _, configuration = lambda_service._get_func_record_for_qualifier(name, qualifier)
-    return str((configuration or {}).get("Role", ""))
 
 
 def _allows(role_arn: str, action: str, resource_arn: str) -> bool:
