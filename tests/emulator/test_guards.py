@@ -10,6 +10,7 @@ import botocore.exceptions
 import httpx
 import pytest
 
+from tests.emulator.batch_reports import UNDERSTOOD_AS_SUCCESS, not_understood
 from tests.emulator.emulator_server import (
     ROLE,
     EmulatorServer,
@@ -234,20 +235,7 @@ def handler(event, context):
     record = event["Records"][0]
     return json.loads(record["body"].replace("MESSAGE", record["messageId"]))
 """
-NOT_UNDERSTOOD = {
-    "an empty identifier": {"batchItemFailures": [{"itemIdentifier": ""}]},
-    "a null identifier": {"batchItemFailures": [{"itemIdentifier": None}]},
-    "a misspelt key": {"batchItemFailures": [{"messageId": "MESSAGE"}]},
-    "a message that is not of the batch": {"batchItemFailures": [{"itemIdentifier": "b6f5a3c0"}]},
-    "no list": {"batchItemFailures": "MESSAGE"},
-    "no object": "done",
-}
-UNDERSTOOD_AS_SUCCESS: dict[str, Any] = {
-    "an empty list": {"batchItemFailures": []},
-    "a null list": {"batchItemFailures": None},
-    "an empty object": {},
-    "null": None,
-}
+NOT_UNDERSTOOD = not_understood("messageId")
 
 
 def is_deleted_after(server: EmulatorServer, response: Any) -> bool:
@@ -272,7 +260,7 @@ def is_deleted_after(server: EmulatorServer, response: Any) -> bool:
 
 
 def test_gap_stock_deletes_a_message_although_it_does_not_understand_the_report(stock: EmulatorServer) -> None:
-    assert is_deleted_after(stock, NOT_UNDERSTOOD["a message that is not of the batch"])
+    assert is_deleted_after(stock, NOT_UNDERSTOOD["a record that is not of the batch"])
 
 
 @pytest.mark.parametrize("response", NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD)

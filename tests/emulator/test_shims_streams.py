@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.emulator.batch_reports import UNDERSTOOD_AS_SUCCESS, not_understood
 from tests.emulator.emulator_server import (
     ENVIRONMENTS,
     REPOSITORY,
@@ -468,20 +469,7 @@ def test_only_what_is_left_of_a_batch_is_retried(emulator: EmulatorServer, tmp_p
     assert [batch for batch in some.batches_until(["e"]) if "a" in batch] == [["a", "b", "c", "d"]]
 
 
-NOT_UNDERSTOOD = {
-    "an empty identifier": {"batchItemFailures": [{"itemIdentifier": ""}]},
-    "a null identifier": {"batchItemFailures": [{"itemIdentifier": None}]},
-    "a misspelt key": {"batchItemFailures": [{"sequenceNumber": "1"}]},
-    "a record that is not of the batch": {"batchItemFailures": [{"itemIdentifier": "1"}]},
-    "no list": {"batchItemFailures": "1"},
-    "no object": "done",
-}
-UNDERSTOOD_AS_SUCCESS: dict[str, Any] = {
-    "an empty list": {"batchItemFailures": []},
-    "a null list": {"batchItemFailures": None},
-    "an empty object": {},
-    "null": None,
-}
+NOT_UNDERSTOOD = not_understood("sequenceNumber")
 
 
 @pytest.mark.parametrize("response", NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD)
