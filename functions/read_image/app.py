@@ -12,10 +12,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.listing import ListQuery
+from darkroom.domain.paths import status_path
 from darkroom.domain.rate_limits import Policy, cost_of
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
-from darkroom.http.documents import listed_document, retry_after_seconds, status_path
+from darkroom.http.documents import listed_document, retry_after_seconds
 from darkroom.http.list_queries import cursor_text, read_list_query
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected

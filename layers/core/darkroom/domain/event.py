@@ -10,6 +10,7 @@ from typing import Any
 
 from darkroom.domain.image import Image, RunEnd, Status
 from darkroom.domain.instants import Milliseconds, from_rfc3339, rfc3339
+from darkroom.domain.paths import image_path, status_path, variant_path
 
 
 class EventType(StrEnum):
@@ -119,7 +120,7 @@ def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, e
                     "height": variant.height,
                     "format": variant.format,
                     "bytes": variant.size_bytes,
-                    "url": f"/images/{image.image_id}/variants/{variant.name}",
+                    "url": variant_path(image.image_id, variant.name),
                 }
                 for variant in image.variants
             ]
@@ -141,7 +142,7 @@ def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, e
             "preset": image.preset,
             "run": 1 if kind is EventType.ACCEPTED else (end or image).run,
             **details,
-            "links": {"self": f"/images/{image.image_id}", "status": f"/images/{image.image_id}/status"},
+            "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
         },
     )
 

@@ -12,6 +12,7 @@ from darkroom.domain.image import Image, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import LISTED_STATUSES
+from darkroom.domain.paths import image_path, status_path, variant_path
 from darkroom.ports import UploadForm
 
 RETRY_AFTER_SECONDS, LONGEST_RETRY_AFTER_SECONDS = 1, 3600
@@ -192,7 +193,7 @@ def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDoc
         "error": None
         if image.error is None
         else {"code": image.error.code, "message": image.error.message, "retryable": image.error.retryable},
-        "links": {"self": f"/images/{image.image_id}", "status": status_path(image.image_id)},
+        "links": {"self": image_path(image.image_id), "status": status_path(image.image_id)},
     }
 
 
@@ -228,13 +229,3 @@ def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
         return RETRY_AFTER_SECONDS  # the notification of its upload comes within seconds, whenever it is scheduled for
     ahead_seconds = -(-((image.process_at or now) - now) // 1000)
     return max(RETRY_AFTER_SECONDS, min(ahead_seconds, LONGEST_RETRY_AFTER_SECONDS))
-
-
-def variant_path(image_id: str, name: str) -> str:
-    """The path of a variant, relative to the API's root."""
-    return f"/images/{image_id}/variants/{name}"
-
-
-def status_path(image_id: str) -> str:
-    """The path of an image's status, relative to the API's root."""
-    return f"/images/{image_id}/status"

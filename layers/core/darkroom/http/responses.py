@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.event_handler import Response
 
+from darkroom.domain.paths import status_path
 from darkroom.http.documents import (
     RETRY_AFTER_SECONDS,
     image_document,
     retry_after_seconds,
     status_document,
-    status_path,
 )
 from darkroom.http.entity_tags import entity_tag, matches_entity_tag
 from darkroom.http.problems import Problem, problem_document
