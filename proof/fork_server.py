@@ -28,6 +28,8 @@ _PRELOADED = (
     "moto.dynamodb.responses",
     "moto.s3.models",
     "moto.s3.responses",
+    "moto.secretsmanager.models",
+    "moto.secretsmanager.responses",
     "moto.sqs.models",
     "moto.sqs.responses",
     "moto.stepfunctions.models",

@@ -134,6 +134,8 @@ _THROTTLING = {
     "sqs": (400, "RequestThrottled"),
     # https://docs.aws.amazon.com/sns/latest/api/API_PublishBatch.html#API_PublishBatch_Errors
     "sns": (429, "Throttled"),
+    # https://docs.aws.amazon.com/secretsmanager/latest/apireference/CommonErrors.html
+    "secretsmanager": (400, "ThrottlingException"),
 }
 
 

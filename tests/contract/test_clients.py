@@ -249,6 +249,7 @@ def test_every_wait_is_chosen(ambient: None) -> None:
             clients.s3_client,
             clients.sqs_client,
             clients.sqs_client_without_retries,
+            clients.secrets_manager_client,
         )
         for client in (make(),)
     }
@@ -257,6 +258,7 @@ def test_every_wait_is_chosen(ambient: None) -> None:
         "s3_client": (1.0, 10, {"mode": "standard", "total_max_attempts": 2}),
         "sqs_client": (1.0, 3, {"mode": "standard", "total_max_attempts": 2}),
         "sqs_client_without_retries": (1.0, 3, {"mode": "standard", "total_max_attempts": 1}),
+        "secrets_manager_client": (1.0, 1.5, {"mode": "standard", "total_max_attempts": 2}),
     }
     # Connecting may take that long twice, once for TCP and once for TLS; the calculation counts it once.
     assert api.ANSWER_SECONDS + clients.CONNECT_SECONDS < 10

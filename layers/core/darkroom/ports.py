@@ -4,7 +4,7 @@ suite."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from darkroom.domain.errors import Retryable
@@ -578,3 +578,27 @@ class Tenants(Protocol):
 
     def remove_tenant(self, tenant_id: str) -> None:
         """Removes the tenant's row; one that is not there is no error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretVersion:
+    """One version of a secret: its id, its text, which is in no `repr`, and when it was made."""
+
+    version_id: str
+    text: str = field(repr=False)
+    created_at: Milliseconds
+
+
+class Secret(Protocol):
+    """A secret that operators may replace; the version before the current one stays known. Every method raises
+    Retryable if what it needs was never read, and cannot be read now."""
+
+    def current(self) -> SecretVersion:
+        """The version in use, perhaps minutes out of date."""
+
+    def previous(self) -> SecretVersion | None:
+        """The version that was in use before the current one, or None."""
+
+    def version(self, version_id: str) -> SecretVersion | None:
+        """The current or the previous version, if it is the one with that id; None if neither is, as far as was known
+        less than ten seconds ago."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from botocore.model import OperationModel
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_stepfunctions import SFNClient
@@ -41,7 +42,7 @@ CONNECT_SECONDS = 1.0
 _RETRIES: Any = {"mode": "standard", "total_max_attempts": ATTEMPTS}
 
 # An answer takes milliseconds; one that takes this long is lost, and there is still time for a second attempt.
-_DYNAMODB = Config(connect_timeout=CONNECT_SECONDS, read_timeout=1.5, retries=_RETRIES)
+_DYNAMODB = _SECRETS_MANAGER = Config(connect_timeout=CONNECT_SECONDS, read_timeout=1.5, retries=_RETRIES)
 
 # Longer than the one-second poll for dead letters; Step Functions takes as long.
 _SQS = Config(connect_timeout=CONNECT_SECONDS, read_timeout=3, retries=_RETRIES)
@@ -82,7 +83,7 @@ class _Loader(Loader):
     """Knows which services are used here: botocore would list the folders of 400 to see whether these are there."""
 
     def list_available_services(self, type_name: str) -> list[str]:
-        return ["dynamodb", "s3", "sns", "sqs", "stepfunctions"]
+        return ["dynamodb", "s3", "secretsmanager", "sns", "sqs", "stepfunctions"]
 
 
 @cache
@@ -186,6 +187,12 @@ def sns_client() -> SNSClient:
 def step_functions_client() -> SFNClient:
     """A Step Functions client whose calls take at most about 8 seconds, the second attempt included."""
     client: SFNClient = _client("stepfunctions", _SQS)
+    return client
+
+
+def secrets_manager_client() -> SecretsManagerClient:
+    """A Secrets Manager client whose calls take at most about 5 seconds, the second attempt included."""
+    client: SecretsManagerClient = _client("secretsmanager", _SECRETS_MANAGER)
     return client
 
 
