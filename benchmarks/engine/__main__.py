@@ -19,7 +19,6 @@ from benchmarks.engine.engines import (
     SHARP_CASCADE,
     Engine,
     EngineFailed,
-    NoSharp,
     Worker,
     install_sharp,
 )
@@ -37,6 +36,7 @@ from benchmarks.engine.timing import (
     variants_folder,
     warm_up,
 )
+from checks.node_packages import NoNodePackages
 from checks.report import REPORTS, ROOT, write_report
 
 DESCRIPTION = """\
@@ -112,7 +112,7 @@ def main(words: Sequence[str]) -> int:
     missing = ""
     try:
         install_sharp()
-    except NoSharp as error:
+    except NoNodePackages as error:
         missing = f"Not compared with sharp, so the goals about it are missed: {error}."
         print(missing, file=sys.stderr)
         engines = [engine for engine in engines if not engine.needs_node]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import IO, Any, Self, cast
 
 from benchmarks.engine.jobs import Job, request_of
 from benchmarks.engine.sources import Source
+from checks import node_packages
 from checks.report import ROOT
 
 SHARP = Path(__file__).parent / "sharp"
@@ -54,28 +54,9 @@ ENGINES = (
 )
 
 
-class NoSharp(Exception):
-    """sharp cannot run here; the message says why and what to do."""
-
-
 def install_sharp() -> None:
-    """Installs sharp from its lock file if it is not there yet. Raises NoSharp."""
-    for program in ("node", "npm"):
-        if shutil.which(program) is None:
-            raise NoSharp(f"there is no {program}: install Node.js 20 or later with npm to compare with sharp")
-    lock = (SHARP / "package-lock.json").read_bytes()
-    stamp = SHARP_INSTALLED / ".stamp"
-    if stamp.exists() and stamp.read_bytes() == lock:
-        return
-    shutil.rmtree(SHARP_INSTALLED, ignore_errors=True)
-    SHARP_INSTALLED.mkdir(parents=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(SHARP / name, SHARP_INSTALLED)
-    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    done = subprocess.run(command, cwd=SHARP_INSTALLED, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise NoSharp(f"npm could not install sharp: {done.stderr.strip()}")
-    stamp.write_bytes(lock)  # the last step: an interrupted installation lacks it and is redone
+    """Installs sharp from its lock file if it is not there yet. Raises NoNodePackages."""
+    node_packages.install(SHARP, SHARP_INSTALLED)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from PIL import Image, ImageCms
 from benchmarks.engine import chart, goals, table
 from benchmarks.engine.curve import Curve
 from benchmarks.engine.dollars import dollars_of
-from benchmarks.engine.engines import DARKROOM, ENGINES, SHARP_CASCADE, Engine, NoSharp, Ran, Worker, install_sharp
+from benchmarks.engine.engines import DARKROOM, ENGINES, SHARP_CASCADE, Engine, Ran, Worker, install_sharp
 from benchmarks.engine.findings import Judged
 from benchmarks.engine.jobs import ENCODING, J3, J4, JOBS, PNG, Encoding, Job, fitted_inside, request_of
 from benchmarks.engine.kinds import huffman_bytes, kind_of
@@ -22,6 +22,7 @@ from benchmarks.engine.ratios import order_effect_percent, ratio_by_order, ratio
 from benchmarks.engine.rows import variant_rows
 from benchmarks.engine.sources import Source, display_p3
 from benchmarks.engine.timing import Cell, NoSuchCell, Stage, Timed, cells_of, measure, plan_of
+from checks.node_packages import NoNode
 from proof.fakes.pictures import encoded, jpeg, picture
 
 SOURCE = Source(
@@ -211,7 +212,7 @@ def test_a_million_images_are_priced_by_the_list() -> None:
 
 def test_without_node_the_reader_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoSharp, match=r"install Node\.js"):
+    with pytest.raises(NoNode, match=r"install Node\.js"):
         install_sharp()
 
 
