@@ -235,13 +235,42 @@ def wait_until(condition):
 """
 
 # The poller looks for changes by itself once an hour only.
-PASS_ON_AT_ONCE = """
+PASS_ON_SOON = """
 time.sleep(2 * stream_mappings._LOOK_SECONDS)
 stream_mappings._LOOK_SECONDS = 3600
 time.sleep(1)
 read(lambda event: seen.append(keys(event)) or {})
 put("a")
 wait_until(lambda: seen)
+print(seen)
+"""
+
+# However many changes come one after another, the function is invoked at most once per poll.
+PASS_ON_TOGETHER = """
+read(lambda event: seen.append(keys(event)) or {}, BatchSize=100)
+begun = time.monotonic()
+for number in range(100):
+    put(str(number))
+    time.sleep(0.005)
+wait_until(lambda: sum(map(len, seen)) == 100)
+polls = (time.monotonic() - begun) / stream_mappings._POLL_SECONDS + 1
+print([key for batch in seen for key in batch] == [str(number) for number in range(100)], len(seen) <= polls)
+"""
+
+# Batches that one poll found are not kept waiting for the next: here that is never.
+PASS_ON_WHAT_WAS_POLLED = """
+for key in "abc":
+    put(key)
+
+def execute(event):
+    stream_mappings._POLL_SECONDS = 1e9
+    seen.append(keys(event))
+    return {}
+
+read(execute, BatchSize=1)
+wait_until(lambda: len(seen) == 3)
+put("d")
+time.sleep(1)
 print(seen)
 """
 
@@ -315,17 +344,25 @@ def output_of(program: str, *arguments: str | Path) -> str:
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
-        (PASS_ON_AT_ONCE, "[['a']]"),
+        (PASS_ON_SOON, "[['a']]"),
+        (PASS_ON_TOGETHER, "True True"),
+        (PASS_ON_WHAT_WAS_POLLED, "[['a'], ['b'], ['c']]"),
         (LEAVE_WHILE_FAILING, "['a'] ['b']"),
         (LEAVE_UNREAD, "[['c'], ['d']]"),
         (GO_WRONG, "[['a'], ['a'], ['a'], ['b']]"),
         (KEEP_GOING_WRONG, "True"),
     ],
-    ids=["at once", "leaving while failing", "leaving unread", "going wrong", "not too often"],
+    ids=[
+        "soon",
+        "together",
+        "what was polled",
+        "leaving while failing",
+        "leaving unread",
+        "going wrong",
+        "not too often",
+    ],
 )
-def test_the_poller_passes_on_at_once_and_once_what_is_in_the_stream(
-    tmp_path: Path, program: str, expected: str
-) -> None:
+def test_the_poller_passes_on_soon_and_once_what_is_in_the_stream(tmp_path: Path, program: str, expected: str) -> None:
     assert output_of(WITHIN + program, tmp_path) == expected
 
 

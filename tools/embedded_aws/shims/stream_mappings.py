@@ -5,25 +5,25 @@ other streams. It retries a failed batch until its records are too old, and igno
 BisectBatchOnFunctionError, MaximumRetryAttempts and ParallelizationFactor. A failed batch that holds fresh records is
 not discarded for its old ones, and records that are too old reach the function if it does not fail. It does not say how
 old records are.
-AWS: each shard is read by itself, with one batch at a time, or as many as ParallelizationFactor says, of which each
-has the records of its own partition keys. A batch that fails blocks its own shard. With ReportBatchItemFailures the
-first failed record is where Lambda goes on; a report that is empty is a success, one that is not understood fails the
-batch. BisectBatchOnFunctionError passes the halves of a failed batch on by themselves, which is not a retry. After
-MaximumRetryAttempts, or older than MaximumRecordAgeInSeconds, records are discarded, and their place in the stream goes
-to the on-failure destination. A function that is throttled is invoked again until the records are too old. The metric
-IteratorAge is the age of a batch's last record, in milliseconds.
+AWS: each shard is read by itself, four times per second, with one batch at a time, or as many as ParallelizationFactor
+says, of which each has the records of its own partition keys. A batch that fails blocks its own shard. With
+ReportBatchItemFailures the first failed record is where Lambda goes on; a report that is empty is a success, one that
+is not understood fails the batch. BisectBatchOnFunctionError passes the halves of a failed batch on by themselves,
+which is not a retry. After MaximumRetryAttempts, or older than MaximumRecordAgeInSeconds, records are discarded, and
+their place in the stream goes to the on-failure destination. A function that is throttled is invoked again until the
+records are too old. The metric IteratorAge is the age of a batch's last record, in milliseconds.
 https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html (polling and batching, simultaneous readers)
 https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
 https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html
 https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html (IteratorAge)
 
-What still differs from AWS: a stream has one shard. A change is passed on at once, there within about a quarter of a
-second. MaximumBatchingWindowInSeconds is ignored, and the size of an event. What AWS does not document: here a batch
-that is shortened by a report keeps its count of retries, one whose first record is reported is not split, records that
-leave the stream after 24 hours are discarded without a message, and the pauses between retries grow from 0.1 to 5
-seconds. A stream that is disabled is not read to its end. After a change of ParallelizationFactor, records that had
-been processed may be passed on again. The function's role is not asked whether it may read the stream.
+What still differs from AWS: a stream has one shard. MaximumBatchingWindowInSeconds is ignored, and the size of an
+event. What AWS does not document: here a batch that is shortened by a report keeps its count of retries, one whose
+first record is reported is not split, records that leave the stream after 24 hours are discarded without a message, and
+the pauses between retries grow from 0.1 to 5 seconds. A stream that is disabled is not read to its end. After a change
+of ParallelizationFactor, records that had been processed may be passed on again. The function's role is not asked
+whether it may read the stream.
 """
 
 import json
@@ -59,7 +59,11 @@ from embedded_aws.stream_batches import (
     settings_of,
 )
 
-# A write wakes the poller at once; this is how long a mapping that was created, changed or deleted waits to be noticed.
+# How often a shard is polled: "at a base rate of 4 times per second".
+# https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html#dynamodb-polling-and-batching
+_POLL_SECONDS = 0.25
+
+# A write wakes the poller; this is how long a mapping that was created, changed or deleted waits to be noticed.
 _LOOK_SECONDS = 0.5
 
 _FIRST_PAUSE_SECONDS = 0.1
@@ -106,6 +110,23 @@ class Lane:
         self.due = time.monotonic() + min(seconds, _LONGEST_PAUSE_SECONDS)
 
 
+@dataclass(eq=False)
+class Shard:
+    """What a mapping reads: its lanes get nothing from `polled` on. The next poll is `due` (by the monotonic clock) if
+    there is something new."""
+
+    lanes: list[Lane]
+    polled: int
+    due: float | None = None
+
+    def poll(self, end: int, now: float) -> None:
+        """Let the lanes have what precedes `end`, at the next of the instants at which the shard is polled."""
+        if self.due is None and self.polled < end:
+            self.due = (now // _POLL_SECONDS + 1) * _POLL_SECONDS
+        if self.due is not None and self.due <= now:
+            self.polled, self.due = end, None
+
+
 class Poller:
     """Passes the records of all streams on; its lanes are changed by its own thread and, while busy, by their batch's.
 
@@ -113,7 +134,7 @@ class Poller:
     """
 
     def __init__(self) -> None:
-        self._lanes: dict[str, list[Lane]] = {}
+        self._shards: dict[str, Shard] = {}
         self._wake = threading.Event()
 
     def wake_after(self, emit: Any) -> Any:
@@ -133,28 +154,28 @@ class Poller:
 
     def _start_due(self) -> float:
         """Start what is due, and return how long there is nothing to do unless something happens."""
+        now = time.monotonic()
         mappings = {
             mapping["UUID"]: (account_id, region, mapping)
             for account_id, region, mapping in lambda_service._iter_all_esms()
             if _table_of(mapping)
         }
-        for deleted in self._lanes.keys() - mappings.keys():
-            del self._lanes[deleted]
+        for deleted in self._shards.keys() - mappings.keys():
+            del self._shards[deleted]
         for account_id, region, mapping in mappings.values():
             try:
                 with scope(account_id, region):
-                    self._start_due_of(mapping)
+                    self._start_due_of(mapping, now)
             except Exception:  # such as settings that are no numbers: the other mappings go on
                 _logger.exception("Reading %s went wrong", mapping["EventSourceArn"])
-        pauses = [
-            lane.due - time.monotonic()
-            for lanes in self._lanes.values()
-            for lane in lanes
-            if lane.batches and not lane.is_busy
-        ]
-        return max(0.0, min([_LOOK_SECONDS, *(pause for pause in pauses if pause > 0)]))
+        shards = self._shards.values()
+        dues = [shard.due for shard in shards if shard.due is not None]
+        dues += [lane.due for shard in shards for lane in shard.lanes if lane.batches and not lane.is_busy]
+        # What was due was started, unless its mapping is disabled; what has become due meanwhile has no pause.
+        pauses = [due - time.monotonic() for due in dues if due > now]
+        return max(0.0, min([_LOOK_SECONDS, *pauses]))
 
-    def _start_due_of(self, mapping: Any) -> None:
+    def _start_due_of(self, mapping: Any, now: float) -> None:
         function, configuration = lambda_service._get_func_record_for_qualifier(
             mapping["FunctionName"], mapping.get("Qualifier")
         )
@@ -163,31 +184,32 @@ class Poller:
         if not is_read or not is_true(mapping.get("Enabled", True)):
             return
         settings = settings_of(mapping)
-        lanes = self._lanes_of(mapping, settings)
-        for number, lane in enumerate(lanes):
-            if lane.is_busy or lane.due > time.monotonic():
+        shard = self._shard_of(mapping, settings)
+        shard.poll(dynamodb.stream_end_position(table["TableName"]), now)
+        for number, lane in enumerate(shard.lanes):
+            if lane.is_busy or lane.due > now:
                 continue
-            if not lane.batches and len(lanes) == settings.lanes:
-                lane.batches.extend(_read(lane, number, settings, mapping, table))
+            if not lane.batches and len(shard.lanes) == settings.lanes:
+                lane.batches.extend(_read(shard, number, settings, mapping, table))
             if lane.batches:
                 lane.is_busy = True
                 internals("core.concurrency").spawn_background(
                     self._pass_on, lane, mapping, settings, function, configuration, thread_name="stream-batch"
                 )
 
-    def _lanes_of(self, mapping: Any, settings: Settings) -> list[Lane]:
+    def _shard_of(self, mapping: Any, settings: Settings) -> Shard:
         mapping_id = mapping["UUID"]
-        lanes = self._lanes.get(mapping_id)
-        if lanes is None:
+        shard = self._shards.get(mapping_id)
+        if shard is None:
             starts_at = mapping.get("StartingPosition", "LATEST")
             lambda_service._init_stream_position(mapping_id, mapping["EventSourceArn"], starts_at)
             position = lambda_service._dynamodb_stream_positions[mapping_id]
-            lanes = self._lanes[mapping_id] = [Lane(position) for _ in range(settings.lanes)]
-        elif len(lanes) != settings.lanes and not any(lane.is_busy or lane.batches for lane in lanes):
+            shard = self._shards[mapping_id] = Shard([Lane(position) for _ in range(settings.lanes)], position)
+        elif len(shard.lanes) != settings.lanes and not any(lane.is_busy or lane.batches for lane in shard.lanes):
             # Only now: a partition key moves to another lane, whose batches must not overtake those of the old one.
-            position = min(lane.position for lane in lanes)
-            lanes = self._lanes[mapping_id] = [Lane(position) for _ in range(settings.lanes)]
-        return lanes
+            position = min(lane.position for lane in shard.lanes)
+            shard.lanes = [Lane(position) for _ in range(settings.lanes)]
+        return shard
 
     def _pass_on(self, lane: Lane, mapping: Any, settings: Settings, function: Any, configuration: Any) -> None:
         """Invoke the function with the lane's first batch, and note what follows."""
@@ -220,12 +242,16 @@ def _table_of(mapping: Any) -> str:
     return str(table.partition("/stream/")[0])
 
 
-def _read(lane: Lane, number: int, settings: Settings, mapping: Any, table: Any) -> Sequence[Batch]:
-    """Read the next batch of a lane: records of its partition keys that the mapping's filters let through."""
+def _read(shard: Shard, number: int, settings: Settings, mapping: Any, table: Any) -> Sequence[Batch]:
+    """Read a lane's next batch of what was polled: records of its keys that the mapping's filters let through."""
+    lane = shard.lanes[number]
     records: list[Record] = []
     table_name = table["TableName"]
     position = max(lane.position, dynamodb.stream_start_position(table_name))
-    while len(records) < settings.batch_size and (page := dynamodb.stream_records_since(table_name, position, _PAGE)):
+    end = max(shard.polled, position)  # what was polled may have left the stream
+    while len(records) < settings.batch_size and (
+        page := dynamodb.stream_records_since(table_name, position, min(_PAGE, end - position))
+    ):
         for record in page:
             position += 1
             if _lane_of(record, settings, table) == number and lambda_service._apply_filter_criteria([record], mapping):
