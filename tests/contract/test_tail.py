@@ -52,17 +52,10 @@ def tail(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Tail:
 
 def begun(tail: Tail, *events: Event, **wanted: list[str]) -> list[str]:
     """What a follower tells of events that are published after it has begun."""
-    published = False
-
-    def stop() -> bool:
-        nonlocal published
-        if not published:
-            published = True
-            tail.publish(*events)
-            return False
-        return True
-
-    return [event.event_id for event, _ in tail.follower.events(wanted, stop=stop)]
+    looks = iter([False, True])
+    with tail.follower.events(wanted, stop=lambda: next(looks)) as heard:
+        tail.publish(*events)
+        return [event.event_id for event, _ in heard]
 
 
 def test_what_is_published_is_told_once_and_nothing_stays_behind(tail: Tail) -> None:
@@ -86,18 +79,21 @@ def test_its_queue_hears_of_this_topic_alone(tail: Tail) -> None:
         policies.append(json.loads(attributes["Policy"])["Statement"])
         return True
 
-    assert list(tail.follower.events({}, stop=stop)) == []
+    with tail.follower.events({}, stop=stop) as events:
+        assert list(events) == []
     (((statement,)),) = policies
     assert statement["Principal"] == {"Service": "sns.amazonaws.com"}
     assert statement["Condition"] == {"ArnEquals": {"aws:SourceArn": tail.aws.events_topic}}
 
 
-def test_an_error_leaves_nothing_behind(tail: Tail) -> None:
-    def stop() -> bool:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(tail.follower.events({}, stop=stop))
+def test_a_reader_that_fails_leaves_nothing_behind(tail: Tail) -> None:
+    with (
+        pytest.raises(KeyboardInterrupt),
+        tail.follower.events({}, stop=lambda: False) as events,
+    ):
+        tail.publish(told(1))
+        for _ in events:
+            raise KeyboardInterrupt
     assert (tail.queues(), tail.subscriptions()) == ([], 0)
 
 
@@ -119,7 +115,8 @@ def test_one_that_follows_for_long_says_that_it_is_alive(tail: Tail) -> None:
         assert tail.follower.remove_what_was_left_behind() == 0
         return next(looks)
 
-    assert list(tail.follower.events({}, stop=stop)) == []
+    with tail.follower.events({}, stop=stop) as events:
+        assert list(events) == []
 
 
 def test_a_subscription_whose_queue_is_gone_is_removed(tail: Tail) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -56,15 +57,16 @@ def milliseconds(text: str) -> Milliseconds:
 
 def _types(names: list[str] | None) -> list[str] | None:
     known = [kind.value for kind in EventType]
-    for name in names or []:
-        if name not in known:
+    chosen = {name: fnmatch.filter(known, name) for name in names or []}
+    for name, kinds in chosen.items():
+        if not kinds:
             raise typer.BadParameter(f"{display.printable(name)!r} is no type of event: {', '.join(known)}.")
-    return names
+    return list(dict.fromkeys(kind for kinds in chosen.values() for kind in kinds))
 
 
 TypesOption = Annotated[
     list[str] | None,
-    option("--type", "TYPE", "Only these, as image.done; may be given several times.", callback=_types),
+    option("--type", "TYPE", "Only these, as image.done or 'image.*'; may be given several times.", callback=_types),
 ]
 TenantOption = Annotated[str | None, option("--tenant", "NAME", "Only that tenant's.")]
 

@@ -42,29 +42,36 @@ class Follower:
     topic_arn: str
     clock: Callable[[], float] = time.time
 
-    def events(self, filter_policy: dict[str, list[str]], stop: Callable[[], bool]) -> Iterator[tuple[Heard, str]]:
-        """The events that are published from now on, each with its text, until `stop` returns true; one that comes
-        twice is told once."""
+    @contextmanager
+    def events(
+        self, filter_policy: dict[str, list[str]], stop: Callable[[], bool]
+    ) -> Iterator[Iterator[tuple[Heard, str]]]:
+        """The events that are published while the block lasts, each with its text, until `stop` returns true; one that
+        comes twice is told once."""
         self.remove_what_was_left_behind()
-        known: dict[str, None] = {}
         with self._queue(filter_policy) as url:
-            alive_at = self.clock()
-            while not stop():
-                if self.clock() - alive_at > ALIVE_SECONDS:
-                    self.sqs.tag_queue(QueueUrl=url, Tags={_ALIVE_AT: self._now()})
-                    alive_at = self.clock()
-                messages = self.sqs.receive_message(
-                    QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=WAIT_SECONDS
-                ).get("Messages", [])
-                for message in messages:
-                    self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-                    with suppress(UnreadableEvent):  # somebody else's message
-                        event = read_event(message["Body"])
-                        if event.event_id not in known:
-                            known[event.event_id] = None
-                            yield event, message["Body"]
-                while len(known) > _REMEMBERED:
-                    del known[next(iter(known))]
+            yield self._received(url, stop)
+
+    def _received(self, url: str, stop: Callable[[], bool]) -> Iterator[tuple[Heard, str]]:
+        known: dict[str, None] = {}
+        alive_at = self.clock()
+        while not stop():
+            if self.clock() - alive_at > ALIVE_SECONDS:
+                self.sqs.tag_queue(QueueUrl=url, Tags={_ALIVE_AT: self._now()})
+                alive_at = self.clock()
+            messages = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=WAIT_SECONDS).get(
+                "Messages", []
+            )
+            for message in messages:  # before any is told: its reader may take longer than receipts are valid
+                self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            for message in messages:
+                with suppress(UnreadableEvent):  # somebody else's message
+                    event = read_event(message["Body"])
+                    if event.event_id not in known:
+                        known[event.event_id] = None
+                        yield event, message["Body"]
+            while len(known) > _REMEMBERED:
+                del known[next(iter(known))]
 
     @contextmanager
     def _queue(self, filter_policy: dict[str, list[str]]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 import typer
 
@@ -20,25 +21,38 @@ _SHOWN = 20
 
 def tail(stack: Stack, *, tenant: str | None, types: Sequence[str], as_json: bool) -> None:
     """`events tail`."""
-    wanted = {"type": list(types)} if types else {}
-    if tenant is not None:
-        wanted["tenant_id"] = [tenant]
     out = display.output()
-    with Interrupts() as interrupts, stack.explained():
-        follower = Follower(sns=stack.client("sns"), sqs=stack.client("sqs"), topic_arn=stack.events_topic)
-        for event, body in follower.events(wanted, stop=lambda: interrupts.requested):
-            display.line(out, display.printable(body if as_json else _sentence(event)))
+    with (
+        Interrupts() as interrupts,
+        stack.explained(),
+        following(stack, tenant=tenant, types=types, stop=lambda: interrupts.requested) as events,
+    ):
+        for event, body in events:
+            display.line(out, display.printable(body if as_json else sentence(event)))
     raise typer.Exit(INTERRUPTED)
 
 
-def _sentence(event: Heard) -> str:
-    """An event in a line: when, what, which image, whose, and what came of it."""
+def following(
+    stack: Stack, *, tenant: str | None, types: Sequence[str], stop: Callable[[], bool]
+) -> AbstractContextManager[Iterator[tuple[Heard, str]]]:
+    """What the stack publishes while the block lasts, each event with its text, until `stop` returns true: that
+    tenant's alone, or everybody's; of these types, or of all."""
+    wanted = {"type": list(types)} if types else {}
+    if tenant is not None:
+        wanted["tenant_id"] = [tenant]
+    follower = Follower(sns=stack.client("sns"), sqs=stack.client("sqs"), topic_arn=stack.events_topic)
+    return follower.events(wanted, stop=stop)
+
+
+def sentence(event: Heard) -> str:
+    """An event in a line: when, what, which image, whose, its sequence, and what came of it."""
     details = ""
     if variants := event.data.get("variants"):
         details = "  " + ", ".join(f"{one['name']} {one['width']}×{one['height']}" for one in variants)
     elif error := event.data.get("error"):
         details = f"  {error['code']}"
-    return f"{rfc3339(event.time)}  {event.type:<15}  {event.image_id}  {event.tenant_id}{details}"
+    head = f"{rfc3339(event.time)}  {event.type:<15}  {event.image_id}  {event.tenant_id}"
+    return f"{head}  sequence {event.sequence}{details}"
 
 
 def republish(stack: Stack, wanted: Wanted, *, rate: int | None) -> None:
