@@ -21,6 +21,7 @@ from console.tenants import keys
 from console.terminal import display
 from console.upload import commands as upload
 from console.usage import commands as usage
+from console.webhooks import commands as webhooks
 
 _HELP = """Develop photos: send them, follow their progress, fetch the results.
 
@@ -78,6 +79,7 @@ app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
 app.add_typer(orphans.app, name="orphans")
 app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
 app.add_typer(events.app, name="events")
+app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.command("usage", epilog=usage.EPILOG)(usage.command)

@@ -222,7 +222,7 @@ class Api:
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
         # A proxy in the environment is for other hosts, never for this machine.
         trust_environment = not self._is_on_this_machine
-        certificates = _certificates(self.url)
+        certificates = certificates_for(self.url)
         credentials = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._client = httpx.Client(
             base_url=self.url,
@@ -499,7 +499,8 @@ def _nobody_listens(address: str) -> str:
     )
 
 
-def _certificates(url: str) -> ssl.SSLContext:
+def certificates_for(url: str) -> ssl.SSLContext:
+    """The certificate authorities that a client of this address needs."""
     if is_loopback(url) and urlsplit(url).scheme == "http":
         # No TLS is used here, and loading the certificate authorities takes longer than the whole command.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

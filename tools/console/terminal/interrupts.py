@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -27,6 +29,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.requested = False
         self.ending = False
+        self._raising = False
 
     def __enter__(self) -> Self:
         self._before = signal.getsignal(signal.SIGINT)
@@ -51,7 +54,16 @@ class Interrupts:
         if self.requested or self.ending:
             raise Interrupted
 
+    @contextmanager
+    def raised_at_once(self) -> Iterator[None]:
+        """In this block the first SIGINT, too, raises KeyboardInterrupt: for a wait that may be cut short anywhere."""
+        self._raising = True
+        try:
+            yield
+        finally:
+            self._raising = False
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        is_first, self.requested = not self.requested, True
+        if self._raising or not is_first:
             raise KeyboardInterrupt
-        self.requested = True
