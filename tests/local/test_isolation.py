@@ -67,12 +67,13 @@ def elsewhere(tmp_path: Path) -> Iterator[Elsewhere]:
     thread.join()
 
 
-def test_a_photo_is_developed_without_a_call_to_where_the_ambient_settings_lead(
+def test_a_photo_is_developed_and_its_event_received_without_a_call_to_where_the_ambient_settings_lead(
     another_stack: LocalStack, elsewhere: Elsewhere
 ) -> None:
     led_astray = LocalStack(state=another_stack.state, variables=elsewhere.variables)
     developed = led_astray.darkroom("local", "up", "--develop", PHOTO, "--then-exit")
     assert developed.returncode == 0, developed.stdout
+    assert "image.done" in developed.stdout.splitlines()[-1]
     assert elsewhere.requests == []
 
 

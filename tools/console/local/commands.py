@@ -252,11 +252,19 @@ def warp(
 
 
 def _develop(out: Console, state: State, stack: StackRecord, photo: Path) -> bool:
+    from console.local.hear import hearing  # noqa: PLC0415
+    from console.stack.operators import open_stack  # noqa: PLC0415
+
     state.developed.mkdir(parents=True, exist_ok=True)
-    well = develop_photo(Api(stack.api_url, stack.api_key, is_local_stack=True), photo, out, state.developed)
-    display.line(out)
-    print_curl_lines(stack.api_url, out, stack.api_key)
-    return well
+    with hearing(open_stack(None, None), out) as show_event_of:
+        api = Api(stack.api_url, stack.api_key, is_local_stack=True)
+        image_id = develop_photo(api, photo, out, state.developed)
+        display.line(out)
+        print_curl_lines(stack.api_url, out, stack.api_key)
+        if image_id is None:
+            return False
+        display.line(out)
+        return show_event_of(image_id)
 
 
 def _function_lines(state: State, function: str | None) -> Iterator[list[Text]]:

@@ -17,10 +17,10 @@ from console.upload.sender import send_file
 _TIMEOUT_SECONDS = 300.0
 
 
-def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> bool:
-    """Posts `photo`, follows it until it is done, saves its variants into `folder` and lists them.
+def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> str | None:
+    """Posts `photo`, follows it until it is done, saves its variants into `folder`, lists them, and returns its id.
 
-    If any of these fails, it says why on `out` and returns False.
+    If any of these fails, it says why on `out` and returns None.
     """
     try:
         with display.Report(out, notes=out) as report:
@@ -28,11 +28,11 @@ def develop_photo(api: Api, photo: Path, out: Console, folder: Path) -> bool:
             files = save_variants(api, document, folder, force=True)
     except (ApiError, NotFinished) as error:
         display.line(out, f"{display.printable(photo.name)} was not developed: {error}", style="red")
-        return False
+        return None
     display.line(out)
     show_files(out, document, files)
     show_findings(out, document)
-    return True
+    return document["id"]
 
 
 def _developed(api: Api, photo: Path, report: display.Report) -> StatusDocument:

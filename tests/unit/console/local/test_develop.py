@@ -44,9 +44,9 @@ def test_a_photo_is_developed_and_its_variants_are_saved_and_listed(
 ) -> None:
     out = paper(terminal=terminal)
     with Api(api.url) as client:
-        assert develop_photo(client, photo, out, tmp_path / "developed") is True
+        image_id = develop_photo(client, photo, out, tmp_path / "developed")
     assert (tmp_path / "developed" / "webp.webp").read_bytes() == FILES["webp"][1]
-    (image_id,) = api.images
+    assert [image_id] == list(api.images)
     for text in ("uploading photo.jpg (7 B)", f"accepted as {image_id}", "done after", "dimensions", "webp.webp"):
         assert text in written(out)
     assert "colour     #7a8b5c" in written(out)
@@ -55,7 +55,7 @@ def test_a_photo_is_developed_and_its_variants_are_saved_and_listed(
 def test_a_second_development_replaces_the_files_of_the_first(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     (tmp_path / "webp.webp").write_bytes(b"yesterday")
     with Api(api.url) as client:
-        assert develop_photo(client, photo, paper(), tmp_path) is True
+        assert develop_photo(client, photo, paper(), tmp_path) is not None
     assert (tmp_path / "webp.webp").read_bytes() == FILES["webp"][1]
 
 
@@ -63,7 +63,7 @@ def test_an_image_that_fails_is_told_with_its_reason(api: FakeApi, photo: Path, 
     api.ends_as[b"a photo"] = "failed"
     out = paper()
     with Api(api.url) as client:
-        assert develop_photo(client, photo, out, tmp_path) is False
+        assert develop_photo(client, photo, out, tmp_path) is None
     assert "photo.jpg was not developed: The file ends too early. (truncated)" in written(out)
 
 
@@ -71,8 +71,8 @@ def test_a_refused_or_missing_photo_is_reported(api: FakeApi, photo: Path, tmp_p
     api.refuses[b"a photo"] = {"status": 415, "code": "unsupported_media_type", "detail": "This is text."}
     out = paper()
     with Api(api.url) as client:
-        assert develop_photo(client, photo, out, tmp_path) is False
-        assert develop_photo(client, tmp_path / "missing.jpg", out, tmp_path) is False
+        assert develop_photo(client, photo, out, tmp_path) is None
+        assert develop_photo(client, tmp_path / "missing.jpg", out, tmp_path) is None
     assert "photo.jpg was not developed: This is text." in written(out)
     assert "missing.jpg was not developed: It cannot be read: No such file or directory." in written(out)
 
@@ -80,7 +80,7 @@ def test_a_refused_or_missing_photo_is_reported(api: FakeApi, photo: Path, tmp_p
 def test_variants_that_cannot_be_fetched_make_it_fail(api: FakeApi, photo: Path, tmp_path: Path) -> None:
     api.faults["FILE"].append(Reply(body=b"something else"))
     with Api(api.url) as client:
-        assert develop_photo(client, photo, paper(), tmp_path) is False
+        assert develop_photo(client, photo, paper(), tmp_path) is None
 
 
 def test_the_curl_lines_are_printed_unbroken_however_narrow_the_window_is() -> None:
