@@ -10,7 +10,7 @@ import typer
 from console.events.tail import Follower
 from console.stack.operators import Stack
 from console.terminal import display
-from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
+from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupted, Interrupts
 from darkroom.domain.event import Heard
 from darkroom.domain.instants import rfc3339
 from darkroom.operations.pace import Pace
@@ -23,7 +23,7 @@ def tail(stack: Stack, *, tenant: str | None, types: Sequence[str], as_json: boo
     """`events tail`."""
     out = display.output()
     with (
-        Interrupts() as interrupts,
+        Interrupts(*LEAVING) as interrupts,
         stack.explained(),
         following(stack, tenant=tenant, types=types, stop=lambda: interrupts.requested) as events,
     ):

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
+LEAVING = (signal.SIGTERM, signal.SIGHUP)
+"""How a command is ended when nobody waits for it: by a service manager, by a terminal that closes."""
+
 INTERRUPTED = 130
 """The exit status of an interrupted command: 128 plus the number of SIGINT, as in shells."""
 
@@ -20,27 +23,31 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """While this is entered, the first SIGINT only sets `requested`; the next raises KeyboardInterrupt as usual.
+    """While this is entered, the first SIGINT only sets `requested`; the next raises KeyboardInterrupt as usual. Each
+    of `others` only sets it: a terminal that closes sends more than one, and nobody waits.
 
     An exception at an arbitrary point could lose a response that has just arrived. This is a flag, not an Event, whose
     lock the thread in which the handler runs may hold.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *others: signal.Signals) -> None:
+        self._signals = (signal.SIGINT, *others)
         self.requested = False
         self.ending = False
         self._raising = False
 
     def __enter__(self) -> Self:
-        self._before = signal.getsignal(signal.SIGINT)
-        if self._before is not signal.SIG_IGN:  # as shells start what runs in the background
-            signal.signal(signal.SIGINT, self._handle)
+        self._before = {number: signal.getsignal(number) for number in self._signals}
+        for number, before in self._before.items():
+            if before is not signal.SIG_IGN:  # as shells start what runs in the background
+                signal.signal(number, self._handle)
         return self
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
     def wait(self, duration_seconds: float) -> None:
         """Waits in any thread, at most until the end is requested."""
@@ -56,7 +63,7 @@ class Interrupts:
 
     @contextmanager
     def raised_at_once(self) -> Iterator[None]:
-        """In this block the first SIGINT, too, raises KeyboardInterrupt: for a wait that may be cut short anywhere."""
+        """In this block the first signal, too, raises KeyboardInterrupt: for a wait that may be cut short anywhere."""
         self._raising = True
         try:
             yield
@@ -65,5 +72,5 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         is_first, self.requested = not self.requested, True
-        if self._raising or not is_first:
+        if self._raising if is_first else number == signal.SIGINT:
             raise KeyboardInterrupt

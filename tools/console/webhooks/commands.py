@@ -53,8 +53,8 @@ def listen(
     """Print each event, and send it to your program as a webhook, until Ctrl-C.
 
     Each request is signed with a secret of this session, which is printed first.
-    Your program is sent each event once, whatever it answers. A queue of its own
-    brings the events; the next command that listens removes one left behind.
+    Your program is sent each event once, whatever it answers. The events come by
+    a queue that is removed at the end; if one was left behind, by the next listener.
     """
     from console.webhooks import listen  # noqa: PLC0415
 

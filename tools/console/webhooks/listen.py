@@ -12,7 +12,7 @@ from rich.console import Console
 from console.events.work import following, sentence
 from console.stack.operators import Stack
 from console.terminal import display
-from console.terminal.interrupts import INTERRUPTED, Interrupts
+from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupts
 from console.webhooks.forward import SECRET_BYTES, Forwarder, NotAnswered
 from darkroom.domain.event import Heard
 from darkroom.domain.webhook_signature import secret_text
@@ -23,7 +23,7 @@ def listen(stack: Stack, *, forward_to: str | None, tenant: str | None, types: S
     out = display.output()
     notes = display.errors() if as_json else out  # a program that reads events reads nothing else
     with ExitStack() as held:
-        interrupts = held.enter_context(Interrupts())
+        interrupts = held.enter_context(Interrupts(*LEAVING))
         held.enter_context(stack.explained())
         forwarder = None
         if forward_to is not None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from console.events import commands as events
+from console.events import work
 from console.webhooks import commands, forward
 from console.webhooks import listen as module
 from console.webhooks.receiver import is_signed
@@ -47,6 +49,7 @@ class FakeStack:
     publishes: list[str] = field(default_factory=lambda: [text_of(event())])
     asked_for: list[tuple[str | None, list[str]]] = field(default_factory=list)
     queues: int = 0
+    ended_by: tuple[signal.Signals, ...] = (signal.SIGINT,)
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @contextmanager
@@ -65,7 +68,8 @@ class FakeStack:
         for body in self.publishes:
             assert not stop()
             yield read_event(body), body
-        signal.raise_signal(signal.SIGINT)
+        for number in self.ended_by:
+            signal.raise_signal(number)
         assert stop()
 
 
@@ -163,6 +167,19 @@ def test_a_program_that_gives_no_whole_answer_is_told(run: Run, api: FakeApi, st
     api.faults["POST"].append(Reply(lost=True))
     result = run("webhooks", "listen", "--forward-to", api.url)
     assert "gave no complete answer" in result.stderr and "see your program's log" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("command", [("events", "tail"), ("webhooks", "listen")])
+def test_what_ends_it_from_outside_leaves_no_queue_however_often_it_comes(
+    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch, command: tuple[str, str], number: signal.Signals
+) -> None:
+    monkeypatch.setattr(events, "reach", lambda *_: stack)
+    monkeypatch.setattr(work, "following", stack.following)
+    stack.ended_by = (number, number)
+    result = run(*command)
+    assert (result.exit_code, stack.queues) == (130, 0)
+    assert image_id_of("1") in result.stdout
 
 
 def test_an_interrupt_waits_for_no_program(run: Run, stack: FakeStack) -> None:
