@@ -45,6 +45,7 @@ def post_image() -> Response[str]:
             preset=query.get("preset"),
             variants=query.get("variants"),
             recipe=query.get("recipe"),
+            notify=query.get("notify"),
             idempotency_key=idempotency_key_of(app),
             timetable=read_timetable(
                 process_at=query.get("process_at"), delay=query.get("delay"), expires_at=query.get("expires_at")

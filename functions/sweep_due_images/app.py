@@ -1,4 +1,5 @@
-"""Every minute: checks each image that is due, repairs what was lost on the way, and measures what waits."""
+"""Every minute: checks each image and each endpoint that is due, repairs what was lost on the way, and measures what
+waits."""
 
 from __future__ import annotations
 
@@ -8,15 +9,20 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
+from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
 from darkroom.operations.sweep_due_images import Measures, measure, sweep_due_images
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 from darkroom.wiring.runtime import within
+from darkroom.wiring.sweep_due_endpoints import wire as wire_endpoints
 from darkroom.wiring.sweep_due_images import wire
 
-ports = wire()
+ports, endpoints_ports = wire(), wire_endpoints()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 10_000
 """One image takes at most a few seconds, retries included: a sweep ends cleanly, and the next one continues."""
+
+KEPT_FOR_ENDPOINTS_MILLISECONDS = 10_000
+"""What a sweep of images leaves for endpoints, however much there is to do."""
 
 MEASURING_SECONDS = 15.0
 """The most that measuring may take of the 50 seconds: if it is slow, there is all the more to sweep."""
@@ -48,17 +54,30 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     tell(measures)  # first: a sweep that has much to do must not keep the alarms waiting
     sweep = sweep_due_images(
         ports,
+        out_of_time=lambda: (
+            context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS + KEPT_FOR_ENDPOINTS_MILLISECONDS
+        ),
+    )
+    looked_at = sweep_due_endpoints(
+        endpoints_ports,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
-    report_unreadable(sweep.unreadable)
+    report_unreadable([*sweep.unreadable, *looked_at.unreadable])
     for image_id, error in sweep.errors.items():
         logger.error("an image could not be looked at", exc_info=error, extra={"image_id": image_id})
-    summary = {"outcomes": dict(sweep.outcomes), "complete": sweep.complete}
+    for endpoint_id, error in looked_at.errors.items():
+        logger.error("an endpoint could not be looked at", exc_info=error, extra={"endpoint_id": endpoint_id})
+    summary = {
+        "outcomes": dict(sweep.outcomes),
+        "endpoints": dict(looked_at.outcomes),
+        "complete": sweep.complete and looked_at.complete,
+    }
     logger.info("swept", extra=summary)
     metrics.add_metric("ImagesRescued", MetricUnit.Count, sweep.outcomes["rescued"])
-    for shard, error in sweep.unlisted.items():
+    unlisted = sweep.unlisted | {f"endpoints {shard}": error for shard, error in looked_at.unlisted.items()}
+    for shard, error in unlisted.items():
         logger.error("what is due could not be listed", exc_info=error, extra={"shard": shard})
-    if sweep.unlisted:
+    if unlisted:
         # Fails only after all other images were checked: the function's alarm fires if that continues.
-        raise Retryable(f"what is due could not be listed in the shards {', '.join(sweep.unlisted)}")
+        raise Retryable(f"what is due could not be listed in the shards {', '.join(unlisted)}")
     return summary

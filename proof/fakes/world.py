@@ -40,6 +40,7 @@ from proof.fakes.stores import (
     FakeUploadQueue,
     FakeUploads,
 )
+from proof.fakes.webhooks import FakeEndpoints
 
 VISIBILITY_SECONDS = 360
 TIMEOUT_SECONDS = 60
@@ -52,6 +53,7 @@ class World:
     images: Any = field(default_factory=FakeImages)
     uploads: Any = field(default_factory=FakeUploads)
     originals: Any = field(default_factory=FakeOriginals)
+    endpoints: Any = field(default_factory=FakeEndpoints)
     outputs: Any = field(default_factory=FakeOutputs)
     lanes: Any = field(default_factory=FakeLanes)
     hold_queue: Any = field(default_factory=FakeHoldQueue)

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import schemathesis
 from hypothesis import strategies
-from schemathesis import Case, HookContext
+from schemathesis import Case, HookContext, Response
 
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.written_recipes import InvalidRecipe, recipe_from_json
@@ -31,6 +31,12 @@ _SMALL_BYTES = 1_000_000
 
 _RUN = uuid4().hex
 _keys = itertools.count(1)
+
+_NOBODY = "http://127.0.0.1:9/"
+"""Where nothing listens: what is sent to a webhook of this attack leaves no machine."""
+
+_webhooks: list[str] = []
+"""The ids of those there are: a tenant may have ten, so the same ones are asked about in every phase."""
 
 PHOTOS = {
     media_type: [encoded(picture(width, height), file_format) for width, height in ((1, 1), (64, 48), (33, 200))]
@@ -74,6 +80,8 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     elif (case.method, case.path) == ("POST", "/uploads") and isinstance(case.body, dict):
         said: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
         case.body = _good_order(said) | {"bytes": min(said["bytes"], _SMALL_BYTES)}
+    elif case.path.startswith("/webhooks"):
+        _make_webhook_good(case)
     elif case.method == "PATCH" and isinstance(case.body, dict):
         # The image's present expiry may be before its new time.
         case.body = _good_times(dict(case.body)) | {"expires_at": _text(datetime.now(UTC) + _LONGEST)}
@@ -82,7 +90,28 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
         case.headers["Idempotency-Key"] = f"{case.headers['Idempotency-Key'][:200]}-{_RUN}-{next(_keys)}"
 
 
+@schemathesis.hook
+def after_call(context: HookContext, case: Case[Any], response: Response) -> None:
+    """Remembers which webhooks there are."""
+    if (case.method, case.path, response.status_code) == ("POST", "/webhooks", 201):
+        _webhooks.append(response.json()["id"])
+    elif (case.method, case.path, response.status_code) == ("DELETE", "/webhooks/{id}", 204):
+        _webhooks[:] = [webhook for webhook in _webhooks if webhook != case.path_parameters["id"]]
+
+
+def _make_webhook_good(case: Case[Any]) -> None:
+    if _webhooks and case.path_parameters and "id" in case.path_parameters:
+        case.path_parameters["id"] = _webhooks[-1]
+    if isinstance(case.body, dict) and "url" in case.body:
+        case.body["url"] = f"{_NOBODY}{next(_keys)}"
+    if isinstance(case.body, dict) and "since" in case.body:
+        case.body["since"] = _text(datetime.now(UTC) - timedelta(days=next(_keys) % 40))
+
+
 def _good_order(said: dict[str, Any]) -> dict[str, Any]:
+    if "notify" in said:
+        del said["notify"]
+        said |= {"notify": _webhooks[-1]} if _webhooks else {}
     if "recipe" in said:
         said.pop("preset", None)
         said.pop("variants", None)

@@ -48,6 +48,11 @@ class Aws:
     unpublished_events_url: str
     usage_table: str
     counted_events_table: str
+    endpoints_table: str
+    deliveries_table: str
+    webhooks_queue_url: str
+    delivery_queue_url: str
+    webhooks_secret: str
 
     @property
     def fast_queue_url(self) -> str:
@@ -82,6 +87,12 @@ class Aws:
             "UNPUBLISHED_EVENTS_URL": self.unpublished_events_url,
             "USAGE_TABLE": self.usage_table,
             "COUNTED_EVENTS_TABLE": self.counted_events_table,
+            "ENDPOINTS_TABLE": self.endpoints_table,
+            "DELIVERIES_TABLE": self.deliveries_table,
+            "DELIVERY_QUEUE_URL": self.delivery_queue_url,
+            "WEBHOOKS_SECRET": self.webhooks_secret,
+            "WEBHOOK_PORTS": "443,8443",
+            "WEBHOOK_HOSTS": "loopback",
             "VISIBILITY_SECONDS": "360",
             "POWERTOOLS_SERVICE_NAME": "darkroom",
             "POWERTOOLS_METRICS_NAMESPACE": "Darkroom",
@@ -130,6 +141,11 @@ def aws(ambient: None) -> Iterator[Aws]:
             unpublished_events_url=_queue("unpublished-events", {}),
             usage_table=_table("UsageTable"),
             counted_events_table=_table("CountedEventsTable"),
+            endpoints_table=_table("EndpointsTable"),
+            deliveries_table=_table("DeliveriesTable"),
+            webhooks_queue_url=_consumer("webhooks"),
+            delivery_queue_url=_queue("delivery", {"VisibilityTimeout": "270"}),
+            webhooks_secret=_client("secretsmanager").create_secret(Name="webhooks", SecretString="w" * 64)["ARN"],
         )
 
 

@@ -17,6 +17,8 @@ import pytest
 
 from console.stack.operators import Stack
 from console.tenants import erase as erasing
+from darkroom.aws.deliveries_table import DeliveriesTable
+from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.api_keys import ApiKey
@@ -30,6 +32,7 @@ from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, received
 from tests.contract.test_handlers import Functions, document, functions, log
+from tests.contract.test_webhooks import delivery, endpoint
 from tests.erasure import Marks, found, marks_of, unlike_any_other
 
 __all__ = ("functions", "log")
@@ -130,7 +133,20 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
             UpdateExpression="SET tenant_id = :tenant",
             ExpressionAttributeValues={":tenant": {"S": tenant}},
         )
-    marks = _marks(functions, ours) | {"its key's label": b"of acme-73f1"}
+    webhooks = [
+        endpoint(place, tenant_id=tenant, number=number, url=f"https://{tenant}.example.com/{place}")
+        for number, tenant in enumerate(("acme-73f1", "other"))
+        for place in (0, 1)
+    ]
+    for webhook in webhooks:
+        stack.endpoints.create(webhook)
+        stack.deliveries.create(delivery(to=webhook, body=f"an event of {webhook.tenant_id}"))
+    stack.endpoints.remove(webhooks[1])
+    marks = _marks(functions, ours) | {
+        "its key's label": b"of acme-73f1",
+        "a webhook's URL": b"https://acme-73f1.example.com",
+        "a delivery": b"an event of acme-73f1",
+    }
     for name in ("AUTHORIZER_CACHE_SECONDS", "_INDEX_SECONDS"):
         monkeypatch.setattr(erasing, name, 0)
     erasing.erase(cast(Stack, stack), "acme-73f1", as_json=False)
@@ -139,6 +155,8 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     tombstone = functions.row(ours)
     assert (tombstone.tenant_id, told_by(tombstone)) == ("acme-73f1", set())
     assert functions.row(theirs).status is Status.DONE
+    assert len(stack.endpoints.of_tenant("other")) == 2
+    assert len(list(stack.deliveries.endpoints_of("other"))) == 2
     assert [key.tenant_id for key in stack.tenants.all_keys() if isinstance(key, ApiKey)] == ["other"]
 
 
@@ -154,6 +172,14 @@ class OperatedStack:
     @property
     def tenants(self) -> TenantsTable:
         return TenantsTable(boto3.client("dynamodb"), self.aws.tenants_table)
+
+    @property
+    def endpoints(self) -> EndpointsTable:
+        return EndpointsTable(boto3.client("dynamodb"), self.aws.endpoints_table)
+
+    @property
+    def deliveries(self) -> DeliveriesTable:
+        return DeliveriesTable(boto3.client("dynamodb"), self.aws.deliveries_table)
 
     @property
     def images(self) -> ImagesTable:

@@ -280,6 +280,8 @@ def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reach
         ("PATCH", f"/images/{'0' * 26}/variants/webp", "GET"),
         ("POST", "/openapi.json", "GET"),
         ("GET", "/uploads", "POST"),
+        ("PUT", "/webhooks", "POST, GET"),
+        ("GET", "/webhooks/we_0000000000000000/ping", "POST"),
     ):
         answer = call(functions.read_image, http_event(method, path))
         problem(answer, 405, "method_not_allowed")
@@ -288,6 +290,7 @@ def test_everything_that_no_route_takes_is_a_problem_whichever_function_it_reach
     for function, method in (("read_image", "GET"), ("delete_image", "DELETE"), ("reschedule_image", "PATCH")):
         event = http_event(method, '/images/"x"', headers={"content-type": "application/json"})
         problem(call(getattr(functions, function), event), 404, "unknown_path")
+    problem(call(functions.manage_webhooks, http_event("GET", '/webhooks/"x"')), 404, "unknown_path")
 
 
 @pytest.mark.parametrize("query", ["prest=avatar", "process-at=2027-03-01T09:00:00Z", "Preset=avatar", "x=", "=x"])
@@ -707,7 +710,7 @@ def test_the_sweeper_sends_what_was_accepted_and_never_enqueued(functions: Funct
     row = functions.row(image_id)
     table.change(row, replace(row, due_at=1))
     event = json.loads((ROOT / "events" / "sweep_due_images.json").read_text())
-    assert call(functions.sweep_due_images, event) == {"outcomes": {"rescued": 1}, "complete": True}
+    assert call(functions.sweep_due_images, event) == {"outcomes": {"rescued": 1}, "endpoints": {}, "complete": True}
     assert functions.work() == {"batchItemFailures": []}
     assert functions.row(image_id).status is Status.DONE
 

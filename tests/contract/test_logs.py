@@ -62,7 +62,8 @@ def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succ
     run = Run(gateway, bearer | PRIVATE)
     run.everything()
     assert {"X-Amz-Signature", "x-amz-signature"} <= run.signed, "there were addresses and forms to hide"
-    for table in (aws.images_table, aws.reservations_table):  # from here on everything fails, at its first call
+    # From here on everything fails, at its first call.
+    for table in (aws.images_table, aws.reservations_table, aws.endpoints_table):
         boto3.client("dynamodb").delete_table(TableName=table)
     run.everything()
     boto3.client("dynamodb").delete_table(TableName=aws.tenants_table)
@@ -96,6 +97,13 @@ class Run:
 
     def everything(self) -> None:
         aws = self.gateway.aws
+        url = f"http://127.0.0.1:9/{FILENAME}"  # where nothing listens
+        webhook = self.sent("POST", "/webhooks", json.dumps({"url": url, "description": FILENAME}).encode())
+        self.sent("POST", "/webhooks", json.dumps({"url": f"{url} {FILENAME}", "secret": FILENAME}).encode())
+        for path in ("", f"/{webhook}", f"/{webhook}/deliveries", f"/{webhook}/deliveries?cursor={FILENAME}"):
+            self.sent("GET", f"/webhooks{path}")
+        for path in ("rotate", "ping", "recover"):
+            self.sent("POST", f"/webhooks/{webhook}/{path}")
         image = self.sent("POST", "/images?variants=thumb", MAKING["/images"])
         self.sent("POST", "/images?variants=thumb", form(jpeg(50, 40)), content_type=FORM)
         soon = self.sent("POST", "/images?delay=PT20M", jpeg(60, 40))
@@ -121,6 +129,8 @@ class Run:
         self.sent("DELETE", f"/images/{soon}")
         self.worked("publish_events", {"Records": written(aws.images_table)})
         self.worked("count_usage", received(aws.usage_queue_url))
+        self.worked("create_deliveries", received(aws.webhooks_queue_url))
+        self.worked("deliver_event", received(aws.delivery_queue_url))
         self.worked("sweep_due_images", {})
         self.worked("archive_dead_letters", {})
 
@@ -142,6 +152,8 @@ class Run:
         for name, value in _signed(answer.body, answer.headers):
             self.signed.add(name)
             self.signatures.add(value)
+        if answer.body and "secret" in answer.body:
+            self.signatures.add(answer.body["secret"])
         return answer.body.get("id", "0" * 26) if answer.body else ""
 
 

@@ -20,7 +20,7 @@ from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, load
 
 ACCESSES = get_args(Access.__value__)
-API_FUNCTIONS = ("submit_image", "begin_upload", "read_image", "reschedule_image", "delete_image")
+API_FUNCTIONS = ("submit_image", "begin_upload", "read_image", "reschedule_image", "delete_image", "manage_webhooks")
 
 
 def operations(access: Access = "anonymous") -> dict[str, dict[str, Any]]:

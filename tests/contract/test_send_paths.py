@@ -275,6 +275,7 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
         ("queues", "_send_batch"),
         ("dead_letters", "DeadLetterQueues.put"),
         ("events_topic", "SqsUnpublished.put"),  # only people read it
+        ("delivery_queue", "SqsDeliveryQueue.send"),  # in its endpoint's group: tests/contract/test_webhooks.py
     }
 
 

@@ -1,4 +1,4 @@
-"""Every route × whose image × whose credential: nobody learns whether another tenant's image exists."""
+"""Every route × whose image or webhook × whose credential: nobody learns whether another tenant's exists."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from tests.contract.gateway import ROUTES, Answer, Gateway, Route
 
 PHOTO = jpeg(64, 48)
 UNKNOWN = "0" * 26
-MALFORMED = ("no-id", "0" * 25, "0" * 27, "I" * 26, "%2e%2e", "%00", "default", "acme")
+UNKNOWN_WEBHOOK = "we_" + "0" * 16
+MALFORMED = ("no-id", "0" * 25, "0" * 27, "I" * 26, "%2e%2e", "%00", "default", "acme", "we_x")
 MOVE = b'{"delay": "PT3H"}'
+NEW_WEBHOOK = b'{"url": "https://hooks.example.com/"}'
 
 
 def announcement_of(photo: bytes, **more: Any) -> bytes:
@@ -43,9 +45,11 @@ WAITING: Any = "ApproximateNumberOfMessages"
 
 @dataclass(frozen=True, kw_only=True)
 class Owned:
-    """A tenant's credential and images: one that is done, one that is scheduled, and one that awaits its upload."""
+    """A tenant's credential, its webhook, and its images: one that is done, one that is scheduled, and one that awaits
+    its upload."""
 
     bearer: dict[str, str]
+    webhook: str
     done: str
     scheduled: str
     announced: str
@@ -54,6 +58,10 @@ class Owned:
     def images(self) -> tuple[str, ...]:
         """All of them."""
         return self.done, self.scheduled, self.announced
+
+    def ids_for(self, route: Route) -> tuple[str, ...]:
+        """What it has of the kind that the route is about."""
+        return (self.webhook,) if is_about_webhooks(route) else self.images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +77,12 @@ class City:
     def everything(self) -> dict[str, Any]:
         """Everything that a request could have changed."""
         aws, s3, sqs = self.gateway.aws, boto3.client("s3"), boto3.client("sqs")
-        rows = boto3.client("dynamodb").scan(TableName=aws.images_table)["Items"]
+        scan = boto3.client("dynamodb").scan
+        rows = scan(TableName=aws.images_table)["Items"]
+        endpoints, deliveries = scan(TableName=aws.endpoints_table), scan(TableName=aws.deliveries_table)
         return {
             "rows": sorted(rows, key=lambda row: row["image_id"]["S"]),
+            "webhooks": (sorted(map(str, endpoints["Items"])), sorted(map(str, deliveries["Items"]))),
             "objects": [
                 (bucket, entry["Key"])
                 for bucket in (aws.uploads_bucket, aws.originals_bucket, aws.outputs_bucket, aws.holds_bucket)
@@ -79,7 +90,10 @@ class City:
             ],
             "messages": [
                 sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[WAITING])["Attributes"][WAITING]
-                for url in (*aws.queue_urls.values(), aws.hold_queue_url, aws.upload_queue_url)
+                for url in (
+                    *(*aws.queue_urls.values(), aws.hold_queue_url),
+                    *(aws.upload_queue_url, aws.delivery_queue_url),
+                )
             ],
         }
 
@@ -125,7 +139,8 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
         scheduled = gateway.request("POST", "/images?delay=P2D", body=PHOTO, headers=bearer).body["id"]
         announced = gateway.request("POST", "/uploads", body=MAKING["/uploads"], headers=bearer).body["id"]
         call(gateway.function("transcode_image"), received(aws.queue_urls[lane]))
-        return Owned(bearer=bearer, done=done, scheduled=scheduled, announced=announced)
+        webhook = gateway.request("POST", "/webhooks", body=NEW_WEBHOOK, headers=bearer).body["id"]
+        return Owned(bearer=bearer, webhook=webhook, done=done, scheduled=scheduled, announced=announced)
 
     acme, globex = settle("acme", "fast"), settle("globex", "slow")
     shut = {
@@ -140,6 +155,16 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
     return City(gateway=gateway, acme=acme, globex=globex, shut=shut, secrets=tuple(key[12:] for key in keys))
 
 
+def is_about_webhooks(route: Route) -> bool:
+    """Whether it is about webhooks, and not about images."""
+    return route.path.startswith("/webhooks")
+
+
+def unknown_to(route: Route) -> str:
+    """An id of nothing, of the kind that the route is about."""
+    return UNKNOWN_WEBHOOK if is_about_webhooks(route) else UNKNOWN
+
+
 def addressed(route: Route, image_id: str) -> str:
     """A path of the route, with the id wherever it takes one."""
     path = route.path.replace("{id}", image_id).replace("{name}", "thumb")
@@ -149,6 +174,8 @@ def addressed(route: Route, image_id: str) -> str:
 def sent(city: City, route: Route, image_id: str, headers: dict[str, str], query: str = "") -> Answer:
     """The client's answer, without the parts that differ in every request."""
     body = {"PATCH": MOVE, "POST": MAKING.get(route.path, PHOTO), "PUT": PHOTO}.get(route.method)
+    if is_about_webhooks(route):
+        body = {"PATCH /webhooks/{id}": b'{"enabled": true}', "POST /webhooks": NEW_WEBHOOK}.get(name_of(route))
     answer = city.gateway.request(route.method, addressed(route, image_id) + query, body=body, headers=headers)
     if isinstance(answer.body, dict):
         answer.body.pop("correlation_id", None)
@@ -169,19 +196,27 @@ OWN = {
     "DELETE /images/{id}": 204,
     "GET /images/{id}/status": 200,
     "GET /images/{id}/variants/{name}": 307,
+    "GET /webhooks/{id}": 200,
+    "PATCH /webhooks/{id}": 200,
+    "DELETE /webhooks/{id}": 204,
+    "POST /webhooks/{id}/rotate": 200,
+    "POST /webhooks/{id}/ping": 202,
+    "POST /webhooks/{id}/recover": 202,
+    "GET /webhooks/{id}/deliveries": 200,
 }
-"""The answers that the owner of an image gets: otherwise an API that always refuses would pass a matrix of refusals."""
+"""The answers that the owner gets: otherwise an API that always refuses would pass a matrix of refusals."""
 
 
 def test_the_matrix_has_every_route_with_an_id() -> None:
     assert {name_of(route) for route in WITH_AN_ID} == OWN.keys()
     assert {route.path for route in ROUTES} - {route.path for route in WITH_AN_ID} == {
         *MAKING,
+        "/webhooks",
         "/openapi.json",
         "/",
         "/{path+}",
     }
-    assert len(ROUTES) == 21, "a new route: say here what its owner gets"
+    assert len(ROUTES) == 30, "a new route: say here what its owner gets"
     assert [name_of(route) for route in ROUTES if not route.security] == ["GET /openapi.json"]
 
 
@@ -198,19 +233,22 @@ def test_a_credential_that_opens_nothing_gets_the_same_refusal_everywhere_and_ch
         if not route.security:
             continue
         for kind, headers in city.shut.items():
-            for image_id in (city.acme.done, city.globex.scheduled, city.acme.announced, UNKNOWN, *MALFORMED):
+            webhooks = city.acme.webhook, city.globex.webhook, UNKNOWN_WEBHOOK
+            images = city.acme.done, city.globex.scheduled, city.acme.announced, UNKNOWN, *MALFORMED
+            for image_id in webhooks if is_about_webhooks(route) else images:
                 assert sent(city, route, image_id, headers) == refusals[kind], (name_of(route), kind, image_id)
     assert set(city.gateway.invoked) == {"authorize_request"}, "no handler hears of them"
     assert city.everything() == before
 
 
-def test_anothers_image_is_no_different_from_none(city: City) -> None:
+def test_anothers_image_or_webhook_is_no_different_from_none(city: City) -> None:
     before = city.everything()
     for route in WITH_AN_ID:
         for me, other in ((city.acme, city.globex), (city.globex, city.acme)):
-            unknown = sent(city, route, UNKNOWN, me.bearer)
-            assert (unknown.status, unknown.body["code"]) == (404, "unknown_image"), name_of(route)
-            for image_id in (*other.images, *MALFORMED):
+            unknown = sent(city, route, unknown_to(route), me.bearer)
+            code = "unknown_webhook" if is_about_webhooks(route) else "unknown_image"
+            assert (unknown.status, unknown.body["code"]) == (404, code), name_of(route)
+            for image_id in (*other.ids_for(route), *MALFORMED):
                 assert sent(city, route, image_id, me.bearer) == unknown, (name_of(route), image_id)
                 tagged = me.bearer | {"if-none-match": "*"}
                 assert sent(city, route, image_id, tagged) == unknown, "nor does a validator tell"
@@ -259,9 +297,9 @@ FORGED_QUERY = "?tenant_id=globex&tenant=globex"
 def test_nothing_but_the_credential_says_whose_a_request_is(city: City) -> None:
     for route in WITH_AN_ID:
         for query in ("", FORGED_QUERY):
-            unknown = sent(city, route, UNKNOWN, city.acme.bearer, query)
+            unknown = sent(city, route, unknown_to(route), city.acme.bearer, query)
             assert unknown.status == (400 if query else 404)
-            for image_id in city.globex.images:
+            for image_id in city.globex.ids_for(route):
                 assert sent(city, route, image_id, forged(city), query) == unknown, (name_of(route), image_id)
 
 
@@ -274,6 +312,31 @@ def test_a_list_has_all_images_of_the_caller_and_nobody_elses(city: City) -> Non
     behind = city.gateway.request("GET", f"/images?cursor={place}", headers=city.acme.bearer)
     assert {image["id"] for image in behind.body["images"]} <= set(city.acme.images), "a cursor opens nothing"
     assert city.gateway.request("GET", f"/images{FORGED_QUERY}", headers=city.acme.bearer).status == 400
+
+
+def test_a_list_has_the_webhooks_of_the_caller_and_nobody_elses(city: City) -> None:
+    for me, headers in ((city.acme, forged(city)), (city.globex, city.globex.bearer)):
+        listed = city.gateway.request("GET", "/webhooks", headers=headers)
+        assert [webhook["id"] for webhook in listed.body["webhooks"]] == [me.webhook]
+
+
+@pytest.mark.parametrize("path", MAKING)
+def test_nobody_has_anothers_webhook_notified(city: City, path: str) -> None:
+    def notifying(webhook: str) -> Answer:
+        if path == "/uploads":
+            body = announcement_of(PHOTO, notify=webhook)
+            return city.gateway.request("POST", path, body=body, headers=city.acme.bearer)
+        return city.gateway.request("POST", f"{path}?notify={webhook}", body=PHOTO, headers=city.acme.bearer)
+
+    before = city.everything()
+    refused = [notifying(webhook) for webhook in (city.globex.webhook, UNKNOWN_WEBHOOK, *MALFORMED, "")]
+    assert {(answer.status, answer.body["code"]) for answer in refused} == {(400, "unknown_notify")}
+    assert city.everything() == before
+    made = notifying(city.acme.webhook)
+    row = boto3.client("dynamodb").get_item(
+        TableName=city.gateway.aws.images_table, Key={"image_id": {"S": made.body["id"]}}
+    )["Item"]
+    assert row["notify"]["S"] == city.acme.webhook
 
 
 def test_the_apis_description_is_for_everybody_and_says_nothing_of_anybody(city: City) -> None:
@@ -313,10 +376,11 @@ def test_its_owner_gets_it(city: City) -> None:
         for owner in (city.acme, city.globex):
             # Only a waiting image can be rescheduled, and only a done one has variants.
             image_ids = {"PATCH /images/{id}": (owner.scheduled,), "GET /images/{id}/variants/{name}": (owner.done,)}
-            for image_id in image_ids.get(name_of(route), owner.images):
+            for image_id in image_ids.get(name_of(route), owner.ids_for(route)):
                 answer = sent(city, route, image_id, owner.bearer)
                 assert answer.status == OWN[name_of(route)], (name_of(route), image_id)
-                assert not isinstance(answer.body, dict) or answer.body["id"] == image_id
+                has_its_id = isinstance(answer.body, dict) and "links" in answer.body
+                assert not has_its_id or answer.body["id"] == image_id
 
 
 @pytest.mark.parametrize("path", MAKING)
@@ -335,11 +399,15 @@ def test_one_key_of_two_tenants_is_two_images(city: City, path: str) -> None:
 def test_no_log_holds_a_secret_and_every_line_about_an_image_names_its_tenant(
     city: City, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for route in ROUTES:
+    shown = []
+    for route in sorted(ROUTES, key=lambda route: route.method == "DELETE"):
         for headers in (*city.shut.values(), city.acme.bearer, city.globex.bearer):
-            sent(city, route, city.acme.done, headers)
+            webhook = city.globex.webhook if headers == city.globex.bearer else city.acme.webhook
+            answer = sent(city, route, webhook if is_about_webhooks(route) else city.acme.done, headers)
+            shown += [answer.body["secret"]] if "secret" in (answer.body or {}) else []
     said = log.getvalue() + capsys.readouterr().out
-    assert [secret for secret in city.secrets if secret in said] == []
+    assert len(shown) == 2, "each has rotated its webhook's"
+    assert [secret for secret in (*city.secrets, *shown) if secret in said] == []
     assert "earer" not in said
     keys = city.acme.bearer["authorization"] + city.globex.bearer["authorization"]
     for word in ("accepted", "announced"):

@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 from boto3.dynamodb.types import TypeDeserializer
 
+from darkroom.aws.deliveries_table import DeliveriesTable
+from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.tenants_table import TenantsTable
 from tests.local.local_stack import REPOSITORY, LocalStack
 
@@ -102,6 +104,16 @@ class DeployedStack:
                 self._queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
                 bodies.append(message["Body"])
         return bodies
+
+    @property
+    def endpoints(self) -> EndpointsTable:
+        """The tenants' webhook endpoints."""
+        return EndpointsTable(self._rows, self.outputs["EndpointsTableName"])
+
+    @property
+    def deliveries(self) -> DeliveriesTable:
+        """What was noted for them."""
+        return DeliveriesTable(self._rows, self.outputs["DeliveriesTableName"])
 
     @property
     def tenants(self) -> TenantsTable:

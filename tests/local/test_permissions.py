@@ -265,6 +265,8 @@ KEYS = {
     "ThroughputTable": {"lane": {"S": NOTHING}, "minute": {"N": "1"}},
     "UsageTable": {"tenant_id": {"S": NOTHING}, "day": {"S": NOTHING}},
     "CountedEventsTable": {"event_id": {"S": NOTHING}},
+    "EndpointsTable": {"tenant_id": {"S": NOTHING}, "place": {"N": "0"}},
+    "DeliveriesTable": {"endpoint_id": {"S": NOTHING}, "delivery_id": {"S": NOTHING}},
 }
 NEVER = {"ConditionExpression": "attribute_exists(nothing)"}
 """A condition that no item meets: IAM judges the call, and it changes nothing."""
@@ -384,6 +386,9 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
                 "ScheduleKeyDeletion": lambda: client(service).schedule_key_deletion(KeyId=key_id),
                 "PutKeyPolicy": lambda: client(service).put_key_policy(KeyId=key_id, Policy="{}"),
             }
+        case "secretsmanager":
+            secret = guarded.physical(logical)
+            calls = {"GetSecretValue": lambda: client(service).get_secret_value(SecretId=secret)}
         case "sns":
             calls = {"Publish": lambda: client(service).publish(TopicArn=guarded.physical(logical), Message="one")}
         case "iam" | "sts":

@@ -9,7 +9,15 @@ import pytest
 
 from tests.local.local_stack import LocalStack, copy_of_the_checkout
 
-FUNCTIONS = ("AuthorizeRequest", "SubmitImage", "BeginUpload", "ReadImage", "DeleteImage", "RescheduleImage")
+FUNCTIONS = (
+    "AuthorizeRequest",
+    "SubmitImage",
+    "BeginUpload",
+    "ReadImage",
+    "DeleteImage",
+    "RescheduleImage",
+    "ManageWebhooks",
+)
 
 
 @pytest.fixture(scope="module")

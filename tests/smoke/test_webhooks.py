@@ -1,4 +1,5 @@
-"""`darkroom webhooks listen` on the local stack: a program on this machine is sent what happens to a photo, signed."""
+"""Webhooks on the local stack: a program on this machine is sent what happens to a photo, signed, by `darkroom webhooks
+listen` and by a webhook of its own."""
 
 from __future__ import annotations
 
@@ -38,3 +39,38 @@ def test_a_program_on_this_machine_is_sent_a_photos_events(stack: LocalStack, tm
     event = json.loads(request.body)
     assert (event["id"], event["type"], event["subject"]) == (request.headers["webhook-id"], "image.done", image_id)
     assert stack.client("sqs").list_queues(QueueNamePrefix=PREFIX).get("QueueUrls", []) == []
+
+
+def test_a_webhook_gets_a_photos_event_signed_and_its_delivery_is_shown(stack: LocalStack, tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(jpeg(96, 64))
+
+    def told(*arguments: str | Path) -> str:
+        answer = stack.darkroom(*arguments)
+        assert answer.returncode == 0, answer.stdout
+        return answer.stdout
+
+    with FakeApi() as program:
+        added = told("webhooks", "add", f"{program.url}/webhooks", "--type", "image.done")
+        (secret,), (webhook_id, *_) = re.findall(r"^whsec_\S+$", added, re.MULTILINE), re.findall(r"we_\w+", added)
+        try:
+            image_id = told("upload", tmp_path / "photo.jpg", "--wait").split()[0]
+            shown = wait_until(
+                lambda: re.search(
+                    rf"image\.done +({image_id}-\d+)  delivered at \S+\n   1  \S+  202 after ",
+                    told("webhooks", "deliveries", webhook_id),
+                ),
+                "it is delivered",
+            )
+            (request,) = program.posts
+            assert request.headers["webhook-id"] == shown[1]
+            assert is_signed(secret, request.headers, request.body)
+            told("webhooks", "ping", webhook_id)
+            wait_until(lambda: len(program.posts) == 2, "the ping arrives")
+            ping = program.posts[1]
+            assert is_signed(secret, ping.headers, ping.body)
+            assert json.loads(ping.body)["type"] == "webhook.ping"
+            assert f"{webhook_id}  enabled" in told("webhooks", "show", webhook_id)
+        finally:
+            removed = told("webhooks", "rm", webhook_id, "--yes")
+    assert f"{webhook_id} is removed" in removed
+    assert told("webhooks", "ls").startswith("No webhooks yet.")

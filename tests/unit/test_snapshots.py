@@ -94,10 +94,12 @@ def variables_of(function: str) -> dict[str, str]:
     parameters = raw_template()["Parameters"]
     told = expanded_template()["Resources"][function]["Properties"]["Environment"]["Variables"]
     found = {}
-    for name, value in told.items():
+    for name, stated in told.items():
+        # What it is in AWS, and without a layer of telemetry.
+        value = stated["Fn::If"][2] if isinstance(stated, dict) and "Fn::If" in stated else stated
         target = referred(value)
-        if isinstance(value, dict) and "Fn::If" in value:
-            continue  # without a layer of telemetry there is none
+        if target == "AWS::NoValue":
+            continue
         if target in parameters:
             found[name] = str(parameters[target]["Default"])
         elif name.endswith("_URL"):

@@ -25,10 +25,12 @@ from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
 from darkroom.domain.upload_notification import upload_key
+from darkroom.egress import Policy
 from darkroom.http.problems import PROBLEMS
 from darkroom.http.routes import ROUTES
 from darkroom.operations.submit_image import MAX_BODY_BYTES
-from darkroom.settings import AccessSettings, InputSettings
+from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
+from darkroom.wiring.reach import policy_of
 
 QUEUES = resources("AWS::SQS::Queue")
 FUNCTIONS = resources("AWS::Lambda::Function")
@@ -330,9 +332,11 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
     assert {"SweepDueImagesFunction", "ArchiveDeadLettersFunction"} < looked_after.keys()
     for told, urls in looked_after.items():
         named = dict(pair.split("=") for pair in urls.split(","))
-        # Consumers' hold events, which can be published again: nobody has to keep them.
+        # Consumers' hold events, which can be published again, and those of deliveries repeat their rows: nobody has to
+        # keep them.
+        of_others = {*CONSUMERS, "Delivery"}
         of_images = [
-            name for name in dead_letter_queues().values() if name.removesuffix("DeadLetters") not in CONSUMERS
+            name for name in dead_letter_queues().values() if name.removesuffix("DeadLetters") not in of_others
         ]
         assert sorted(named.values()) == sorted(f"${{{name}}}" for name in of_images), told
         for lane in LANES:  # where the sweeper looks for a lane's dead letters
@@ -635,8 +639,8 @@ def test_roles_use_the_key_by_way_of_the_stores_alone() -> None:
         assert statement["Condition"]["StringEquals"].keys() == {"kms:ViaService"}
         for service in as_list(services):
             by_way_of[service["Fn::Sub"].partition(".")[0]] = set(statement["Action"])
-    assert by_way_of.keys() == {"s3", "sqs", "sns", "dynamodb"}
-    assert by_way_of["s3"] == by_way_of["sqs"] == by_way_of["sns"] == {"kms:GenerateDataKey", "kms:Decrypt"}
+    assert by_way_of.keys() == {"s3", "sqs", "sns", "secretsmanager", "dynamodb"}
+    assert all(by_way_of[name] == {"kms:GenerateDataKey", "kms:Decrypt"} for name in by_way_of.keys() - {"dynamodb"})
     assert not {action for actions in by_way_of.values() for action in actions if "*" in action or "Grant" in action}
 
 
@@ -810,6 +814,24 @@ def test_tokens_of_anybody_are_refused() -> None:
     assert rule["Assertions"][0]["Assert"] == {
         "Fn::And": [{"Fn::Not": [{"Fn::Equals": [{"Ref": name}, ""]}]} for name in ("JwtIssuer", "JwtAudience")]
     }
+
+
+def test_webhooks_lead_to_the_functions_own_machine_in_the_local_environment_alone() -> None:
+    # In AWS that would be Lambda's runtime API.
+    assert expanded_template()["Conditions"]["IsLocal"] == {"Fn::Equals": [{"Ref": "Environment"}, "local"]}
+    told = {
+        name: function["Environment"]["Variables"]["WEBHOOK_HOSTS"]
+        for name, function in FUNCTIONS.items()
+        if "WEBHOOK_HOSTS" in function["Environment"]["Variables"]
+    }
+    assert told.keys() == {"DeliverEventFunction", "ManageWebhooksFunction"}
+    assert all(value == {"Fn::If": ["IsLocal", "loopback", "public"]} for value in told.values())
+    for hosts, allows_loopback in (("loopback", True), ("public", False)):
+        ports = raw_template()["Parameters"]["WebhookPorts"]["Default"]
+        settings = ReachSettings.read({"WEBHOOK_HOSTS": hosts, "WEBHOOK_PORTS": ports})
+        assert policy_of(settings) == Policy(ports=frozenset({443, 8443}), allows_loopback=allows_loopback)
+    with pytest.raises(MissingSettings):
+        ReachSettings.read({"WEBHOOK_HOSTS": "everything", "WEBHOOK_PORTS": "443"})
 
 
 def test_staging_and_prod_ask_for_keys() -> None:

@@ -14,11 +14,13 @@ import pytest
 
 from checks.expand_template import resources
 from checks.report import ROOT
+from darkroom.aws import deliveries_table, endpoints_table
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.domain.lanes import LANES
 from tests.unit.test_template import LOG_DELIVERIES
 
 CORE = ROOT / "layers" / "core" / "darkroom"
+VERSIONED_ROWS = CORE / "aws" / "versioned_rows.py"
 FUNCTION_FOLDERS = sorted(path.parent.name for path in ROOT.glob("functions/*/app.py"))
 
 ADAPTERS = {
@@ -42,6 +44,10 @@ ADAPTERS = {
     "topic": ("events_topic", "SnsTopic"),
     "unpublished": ("events_topic", "SqsUnpublished"),
     "usage": ("usage_table", "UsageTable"),
+    "endpoints": ("endpoints_table", "EndpointsTable"),
+    "deliveries": ("deliveries_table", "DeliveriesTable"),
+    "delivery_queue": ("delivery_queue", "SqsDeliveryQueue"),
+    "master_secret": ("secrets", "StoredSecret"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -68,6 +74,10 @@ RESOURCES = {
     "topic": {"${EventsTopic}"},
     "unpublished": {"${UnpublishedEvents.Arn}"},
     "usage": {"${CountedEventsTable.Arn}"},
+    "endpoints": {"${EndpointsTable.Arn}"},
+    "deliveries": {"${DeliveriesTable.Arn}"},
+    "delivery_queue": {"${DeliveryQueue.Arn}"},
+    "master_secret": {"${WebhooksSecret.Id}"},
 }
 
 ACTIONS = {
@@ -94,6 +104,7 @@ ACTIONS = {
     "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
     "get_queue_attributes": "sqs:GetQueueAttributes",
     "publish_batch": "sns:Publish",
+    "get_secret_value": "secretsmanager:GetSecretValue",
     "transact_write_items": "dynamodb:PutItem",  # and what else is in the transaction: see below
 }
 """The permission that each call of a client needs
@@ -103,8 +114,14 @@ ACTIONS = {
 EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:${HoldBatchStateMachine.Name}:*"
 """Executions have a separate ARN, with their machine's name."""
 
-INDEXES = {"due": DUE_INDEX, "oldest_waiting": WAITING_INDEX, "newest": NEWEST_INDEX}
-"""The index that each method of the images reads."""
+INDEXES = {
+    ("images", "due"): f"${{ImagesTable.Arn}}/index/{DUE_INDEX}",
+    ("images", "oldest_waiting"): f"${{ImagesTable.Arn}}/index/{WAITING_INDEX}",
+    ("images", "newest"): f"${{ImagesTable.Arn}}/index/{NEWEST_INDEX}",
+    ("endpoints", "due"): f"${{EndpointsTable.Arn}}/index/{endpoints_table.DUE_INDEX}",
+    ("deliveries", "due"): f"${{DeliveriesTable.Arn}}/index/{deliveries_table.DUE_INDEX}",
+}
+"""The index that a port's method reads."""
 
 type Grant = tuple[str, str]
 """An action and its resources."""
@@ -168,6 +185,8 @@ def port_calls(path: Path, name: str, seen: set[tuple[Path, str]]) -> Iterator[t
             yield port, node.attr
         elif isinstance(node, ast.Attribute) and node.attr == "change_visibility":
             yield "lanes", node.attr
+        elif isinstance(node, ast.Attribute) and node.attr == "is_suspended":
+            yield "tenants", "tenant"
         elif isinstance(node, ast.Name) and node.id in here.definitions:
             yield from port_calls(path, node.id, seen)
         elif isinstance(node, ast.Name) and node.id in here.imports:
@@ -189,10 +208,18 @@ def client_calls(path: Path, method: str, members: dict[str, ast.AST], seen: set
                         name = ast.literal_eval(arguments[0])
                     versioned = any(keyword.arg == "VersionId" for keyword in keywords)
                     yield ACTIONS[name] + ("Version" if versioned else "")
+                elif _last_name(receiver) == "rows":
+                    yield from client_calls(VERSIONED_ROWS, name, members_of(VERSIONED_ROWS, "VersionedRows"), set())
                 elif _last_name(receiver) == "self" and name in members:
                     yield from client_calls(path, name, members, seen)
             case ast.Call(func=ast.Name(id=name)) if name in module(path).definitions:
                 yield from client_calls(path, name, members, seen)
+
+
+def members_of(path: Path, class_name: str) -> dict[str, ast.AST]:
+    """The methods of a class by name."""
+    children = ast.iter_child_nodes(module(path).definitions[class_name])
+    return {node.name: node for node in children if isinstance(node, ast.FunctionDef)}
 
 
 def _last_name(node: ast.AST) -> str | None:
@@ -212,17 +239,13 @@ def needed(folder: str) -> set[Grant]:
     for port, method in calls:
         file, class_name = ADAPTERS[port]
         path = CORE / "aws" / f"{file}.py"
-        adapter = module(path).definitions[class_name]
-        members: dict[str, ast.AST] = {
-            node.name: node for node in ast.iter_child_nodes(adapter) if isinstance(node, ast.FunctionDef)
-        }
-        for action in client_calls(path, method, members, set()):
+        for action in client_calls(path, method, members_of(path, class_name), set()):
             if action.startswith("s3:List"):
                 on = {resource.split("/")[0] for resource in RESOURCES[port]}
             elif action == "states:DescribeExecution":
                 on = {EXECUTIONS}
-            elif action == "dynamodb:Query" and method in INDEXES:
-                on = {f"${{ImagesTable.Arn}}/index/{INDEXES[method]}"}
+            elif action == "dynamodb:Query" and (port, method) in INDEXES:
+                on = {INDEXES[port, method]}
             else:
                 on = RESOURCES[port]
             grants |= {(action, resource) for resource in on}

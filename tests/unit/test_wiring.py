@@ -13,7 +13,7 @@ import pytest
 from checks.report import ROOT
 
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py"))
-OF_THE_API = {"submit_image", "begin_upload", "read_image", "delete_image", "reschedule_image"}
+OF_THE_API = {"submit_image", "begin_upload", "read_image", "delete_image", "reschedule_image", "manage_webhooks"}
 
 # Each in a fork of its own, of a process that has imported nothing. What a handler does as it is loaded needs the
 # function's environment, so only its imports are done.

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from darkroom.domain.api_keys import ApiKey
     from darkroom.domain.claim import Lease
     from darkroom.domain.dead_letter import Redrive
+    from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
+    from darkroom.domain.endpoint import Endpoint
     from darkroom.domain.event import Event
     from darkroom.domain.hold import ReleaseWindow
     from darkroom.domain.image import Image, Variant
@@ -44,7 +46,7 @@ class Fenced(Exception):
     """A conditional write lost its race: the row is not the one that it was decided on. `current` is the current
     row."""
 
-    def __init__(self, current: Image | None) -> None:
+    def __init__(self, current: Any) -> None:
         super().__init__("the row changed since it was read")
         self.current = current
 
@@ -237,6 +239,118 @@ class UsageCounts(Protocol):
     def days(self, *, since: str, until: str, tenant_id: str | None = None) -> Iterator[DayOfUsage]:
         """The days from `since` to `until`, both included, of that tenant or of all, in any order, read as the caller
         iterates: for operators."""
+
+
+class DueEndpoint(NamedTuple):
+    """An entry of the endpoints' due index: when the sweeper must look at an endpoint, and which."""
+
+    due_at: Milliseconds
+    tenant_id: str
+    endpoint_id: str
+
+
+class Endpoints(Protocol):
+    """The endpoints' rows. Every method raises Retryable if the table cannot answer, and UnreadableRow if this version
+    cannot read a row that it returns."""
+
+    def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+        """The current row of that tenant's endpoint (a consistent read), or None."""
+
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
+        """The current rows of all endpoints of the tenant (a consistent read), by their places."""
+
+    def create(self, endpoint: Endpoint) -> bool:
+        """Puts the row unless its place has one; returns whether it has this endpoint now."""
+
+    def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
+        """Writes what differs, as the next version; returns the row as written. A lost response is recognized. Raises
+        Fenced, with the current row, if another write came first; with None, if the endpoint is gone."""
+
+    def remove(self, endpoint: Endpoint) -> None:
+        """Removes the endpoint's row; one that is not there is no error."""
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[DueEndpoint]:
+        """The first entries in one shard of the due index whose `due_at` has come, oldest first, read as the caller
+        iterates; perhaps seconds out of date."""
+
+    def postpone(self, due: DueEndpoint, until: Milliseconds) -> None:
+        """Moves the next look at an endpoint to `until`, if it is still due as `due` says. Nothing else of its row is
+        read or written, not even `version`: it may be unreadable."""
+
+
+class DueDelivery(NamedTuple):
+    """An entry of the deliveries' due index: the time of an attempt or of a look, and whose."""
+
+    due_at: Milliseconds
+    delivery_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeliveryPage:
+    """Some deliveries of an endpoint; the list continues after the id `next`, None at its end."""
+
+    deliveries: tuple[Delivery | UnreadableRow, ...]
+    next: str | None
+
+
+class Deliveries(Protocol):
+    """The deliveries' rows. Every method raises Retryable if the table cannot answer. Methods for one row raise
+    UnreadableRow if this version cannot read it."""
+
+    def get(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
+        """The current row (a consistent read), or None."""
+
+    def create(self, delivery: Delivery) -> Delivery:
+        """Puts the row unless its id has one; returns the id's row: this one or the earlier one."""
+
+    def change(self, before: Delivery, after: Delivery) -> Delivery:
+        """Writes what differs, as the next version; returns the row as written. A lost response is recognized. Raises
+        Fenced, with the current row or None, if another write came first."""
+
+    def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
+        """The first deliveries of the endpoint that have not ended, by `due_at`, whether it has come or not; perhaps
+        seconds out of date."""
+
+    def page(
+        self,
+        endpoint_id: str,
+        *,
+        limit: int,
+        after: str | None = None,
+        since: Milliseconds = 0,
+        statuses: Sequence[DeliveryStatus] = (),
+        newest_first: bool = True,
+    ) -> DeliveryPage:
+        """Up to `limit` deliveries of events since then, in these states or any, by the time of their events, from the
+        newest or the oldest on, or from after the id `after`; perhaps seconds out of date. Fewer may be found although
+        the list continues."""
+
+    def remove_all(self, endpoint_id: str) -> int:
+        """Removes all deliveries of an endpoint; returns how many."""
+
+    def endpoints_of(self, tenant_id: str) -> Iterator[str]:
+        """The ids of the endpoints, removed ones too, for which the tenant has deliveries. It reads the whole table:
+        for operators, not for requests."""
+
+
+class DeliveryQueue(Protocol):
+    """The queue of deliveries, fair between endpoints."""
+
+    def send(self, message: DeliveryMessage, *, delay_seconds: int = 0) -> None:
+        """Puts the message into it; it shows after `delay_seconds`, at most 900. Raises Retryable if the queue cannot
+        answer."""
+
+
+class Receiver(Protocol):
+    """What listens at an endpoint's URL."""
+
+    def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Sends one request, and says what came of it, within 15 seconds. It never raises for what the other side
+        does."""
+
+
+type IsSuspended = Callable[[str], bool]
+"""Whether that tenant is suspended, or was at most a minute ago. Raises Retryable."""
 
 
 class Originals(Protocol):

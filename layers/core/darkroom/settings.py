@@ -123,6 +123,11 @@ def some_of(*choices: str) -> Parse:
     return lambda text: frozenset(map(one_of(*choices), _listed(text)))
 
 
+def ports(text: str) -> frozenset[int]:
+    """Parses a list of ports: "443,8443"."""
+    return frozenset(whole(1, 65_535)(one) for one in _listed(text))
+
+
 def pairs(text: str) -> Mapping[str, str]:
     """Parses a mapping, "fast=URL,slow=URL", of at least one pair."""
     found = dict(pair.partition("=")[::2] for pair in _listed(text))
@@ -245,6 +250,7 @@ class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings):
     """What `submit_image` needs."""
 
     images_table: str
+    endpoints_table: str
     originals_bucket: str
     outputs_bucket: str
 
@@ -253,6 +259,7 @@ class BeginUploadSettings(LoadSheddingSettings):
     """What `begin_upload` needs; `max_file_bytes` is the largest file that may be announced."""
 
     images_table: str
+    endpoints_table: str
     uploads_bucket: str
     outputs_bucket: str
     max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
@@ -292,7 +299,15 @@ class DeadLetterSettings(Settings):
     dead_letter_queues: Mapping[str, str] = setting(pairs)
 
 
-class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings):
+class DeliverySettings(Settings):
+    """Where endpoints and their deliveries are."""
+
+    endpoints_table: str
+    deliveries_table: str
+    delivery_queue_url: str
+
+
+class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings, DeliverySettings):
     """What `sweep_due_images` needs."""
 
     images_table: str
@@ -302,6 +317,7 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     originals_bucket: str
     outputs_bucket: str
     upload_queue_url: str
+    tenants_table: str
 
 
 class ArchiveDeadLettersSettings(DeadLetterSettings):
@@ -324,6 +340,33 @@ class CountUsageSettings(Settings):
 
     usage_table: str
     counted_events_table: str
+
+
+class ReachSettings(Settings):
+    """Where webhooks may be delivered: to these ports of public hosts, and with `loopback` to this machine, too."""
+
+    webhook_ports: frozenset[int] = setting(ports)
+    webhook_hosts: str = setting(one_of("public", "loopback"))
+
+
+class CreateDeliveriesSettings(DeliverySettings):
+    """The settings of `create_deliveries`."""
+
+
+class DeliverEventSettings(DeliverySettings, ReachSettings):
+    """The settings of `deliver_event`."""
+
+    tenants_table: str
+    webhooks_secret: str
+
+
+class ManageWebhooksSettings(DeliverySettings, ReachSettings):
+    """What `manage_webhooks` needs; `webhooks_secret` is the ARN of the secret from which those of webhooks come, and
+    `event_source` names this stack."""
+
+    webhooks_secret: str
+    event_source: str
+    token_buckets_table: str
 
 
 class DeleteImageSettings(Settings):

@@ -47,7 +47,8 @@ class _Server(ThreadingHTTPServer):
 
 
 class FakeApi:
-    """Images are `pending` until they have been requested `polls_until_done` times. `faults` answer requests first."""
+    """Images are `pending` until they have been requested `polls_until_done` times. `faults` answer requests first.
+    What is about webhooks is answered by `webhooks`, if that is set."""
 
     def __init__(self) -> None:
         self.requests: list[Seen] = []
@@ -62,6 +63,7 @@ class FakeApi:
         self.refuses: dict[bytes, dict[str, Any]] = {}
         self.notices: dict[bytes, list[str]] = {}
         self.on_post: Callable[[int], None] = lambda number: None
+        self.webhooks: Callable[[Seen], Reply] | None = None
         self.retry_after: str | None = "0"
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -160,7 +162,8 @@ class FakeApi:
                 with fake._lock:
                     fake.requests.append(seen)
                     number = len(fake.posts)
-                    reply = answer(seen)
+                    about_webhooks = fake.webhooks if seen.path.startswith("/webhooks") else None
+                    reply = (about_webhooks or answer)(seen)
                 if seen.method == "POST":
                     fake.on_post(number)
                 if reply.lost:

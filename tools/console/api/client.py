@@ -352,16 +352,28 @@ class Api:
         """Moves a scheduled image to another time, in the API's terms (`process_at` or `delay`); returns the document
         after that. If it is sent again after a lost response, the image moves to the same time again, or with `delay`
         to a moment later."""
-        response = self._send_patiently(lambda: self._client.patch(f"/images/{image_id}", json=dict(when)), self.url)
-        if response.status_code != 200:
-            raise self._refusal(response)
+        response = self._exchange("PATCH", f"/images/{image_id}", answered_by=httpx.codes.OK, body=when)
         return self._answer(response, asked_for=image_id).document
 
     def withdraw(self, image_id: str) -> None:
         """Deletes an image: an unfinished one is cancelled, and its objects are removed."""
-        response = self._send_patiently(lambda: self._client.delete(f"/images/{image_id}"), self.url)
-        if response.status_code != 204:
+        self._exchange("DELETE", f"/images/{image_id}", answered_by=httpx.codes.NO_CONTENT)
+
+    def ask(
+        self, method: str, path: str, *, answered_by: int = httpx.codes.OK, body: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Sends a request, with `body` as JSON, until it is answered; returns the answer's JSON object, or an empty one
+        if it has none. Raises Refused for any other status than `answered_by`."""
+        return _json_object(self._exchange(method, path, answered_by=answered_by, body=body))
+
+    def _exchange(
+        self, method: str, path: str, *, answered_by: int, body: Mapping[str, Any] | None = None
+    ) -> httpx.Response:
+        content = None if body is None else dict(body)
+        response = self._send_patiently(lambda: self._client.request(method, path, json=content), self.url)
+        if response.status_code != answered_by:
             raise self._refusal(response)
+        return response
 
     def download(self, url: str, *, size_bytes: int) -> bytes:
         """The object behind a presigned URL, which has `size_bytes` bytes; not much more is read if it is longer.

@@ -21,6 +21,8 @@ from console.api.client import NOT_RUNNING, ApiError
 from console.stack.local import local_stack
 from darkroom.aws.clients import watch
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
+from darkroom.aws.deliveries_table import DeliveriesTable
+from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.events_topic import SnsTopic
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.original_versions import OriginalVersionsBucket
@@ -66,14 +68,15 @@ class Stack(RunningStack):
 
     @cached_property
     def queues(self) -> Mapping[str, DeadLetterQueue]:
-        """The dead-letter queues, by the names of what they serve, but those of consumers: their letters are events, of
-        which no row says what to do."""
+        """The dead-letter queues, by the names of what they serve, but those of consumers and of deliveries: no image's
+        row says what to do with their letters."""
         with self.explained():
             consumers = {name.removesuffix("Subscription") for name in self.physical_ids("AWS::SNS::Subscription")}
+            others = {*consumers, "Delivery"}
             urls = {
                 name: url
                 for name, url in self.physical_ids("AWS::SQS::Queue").items()
-                if name.removesuffix("Queue").removesuffix(_DEAD_LETTERS) not in consumers
+                if name.removesuffix("Queue").removesuffix(_DEAD_LETTERS) not in others
             }
             return _dead_letter_queues(self.client("sqs"), urls)
 
@@ -106,6 +109,16 @@ class Stack(RunningStack):
     def usage(self) -> UsageTable:
         """What tenants used."""
         return UsageTable(self.client("dynamodb"), self._resource("UsageTable"), self._resource("CountedEventsTable"))
+
+    @property
+    def endpoints(self) -> EndpointsTable:
+        """The tenants' webhooks."""
+        return EndpointsTable(self.client("dynamodb"), self._resource("EndpointsTable"))
+
+    @property
+    def deliveries(self) -> DeliveriesTable:
+        """What was delivered to webhooks, or is to be."""
+        return DeliveriesTable(self.client("dynamodb"), self._resource("DeliveriesTable"))
 
     @property
     def original_versions(self) -> OriginalVersionsBucket:

@@ -38,6 +38,10 @@ BACKUP_DAYS, LOG_DAYS, ARCHIVE_DAYS = 35, 30, 365
 _SHOWN = 20
 
 
+def _ports(stack: Stack) -> Ports:
+    return Ports(tenants=stack.tenants, images=stack.images, endpoints=stack.endpoints, deliveries=stack.deliveries)
+
+
 @dataclass(kw_only=True)
 class _Erasure:
     """A tenant's images on their way to tombstones: how many are, and which could not be read."""
@@ -54,7 +58,8 @@ class _Erasure:
     @property
     def ports(self) -> Ports:
         """The ports of the operation."""
-        return Ports(tenants=self.stack.tenants, images=self.stack.images)
+        stack = self.stack
+        return Ports(tenants=stack.tenants, images=stack.images, endpoints=stack.endpoints, deliveries=stack.deliveries)
 
     @property
     def detail(self) -> str:
@@ -127,7 +132,7 @@ class _Erasure:
 
 def tell(stack: Stack, tenant_id: str) -> None:
     """`tenants erase` without --yes."""
-    ports = Ports(tenants=stack.tenants, images=stack.images)
+    ports = _ports(stack)
     with stack.explained(), display.Report(display.errors()) as report:
         tenant = ports.tenants.tenant(tenant_id)
         keys = len(keys_of(ports, tenant_id))

@@ -69,6 +69,9 @@ def command(
     expires_at: Annotated[
         str | None, option("--expires-at", "T", "Not after then: an image not begun by then expires.")
     ] = None,
+    notify: Annotated[
+        str | None, option("--notify", "ID", "Only this webhook hears of the images: we_… . Default: all webhooks.")
+    ] = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="How many files to send at a time.")
     ] = 8,
@@ -112,7 +115,11 @@ def command(
         raise typer.BadParameter(display.printable_lines(str(error)), param_hint="FILE") from error
     try:
         order = replace(
-            order_of(preset, variants, recipe_file), process_at=process_at, delay=delay, expires_at=expires_at
+            order_of(preset, variants, recipe_file),
+            process_at=process_at,
+            delay=delay,
+            expires_at=expires_at,
+            notify=notify,
         )
     except NoOrder as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from error

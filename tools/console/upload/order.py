@@ -1,4 +1,4 @@
-"""What to make of the photos (a preset, some of its variants, or a recipe from a file), and when."""
+"""What to make of the photos (a preset, some of its variants, or a recipe from a file), when, and who hears of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NoOrder(Exception):
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """What to make; without any of the first three the stack decides. `recipe` is JSON, as short as possible. The
-    others say when, in the API's terms; the API checks them."""
+    others say when, and which webhook alone hears of it, in the API's terms; the API checks them."""
 
     preset: str | None = None
     variants: str | None = None
@@ -32,6 +32,7 @@ class Order:
     process_at: str | None = None
     delay: str | None = None
     expires_at: str | None = None
+    notify: str | None = None
 
     @property
     def parameters(self) -> dict[str, str]:

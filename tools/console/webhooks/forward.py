@@ -11,6 +11,7 @@ import httpx
 
 from console.api.client import certificates_for, is_loopback
 from console.terminal.display import printable
+from console.webhooks.pages import answered
 from darkroom.domain.event import Heard
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 
@@ -22,8 +23,6 @@ SECONDS = 15.0
 
 MAX_BODY_BYTES = 4096
 """How much of an answer's body is read."""
-
-_SHOWN_CHARACTERS = 200
 
 
 class NotAnswered(Exception):
@@ -45,12 +44,9 @@ class Answer:
 
     def __str__(self) -> str:
         """The answer in a line; where it is no success, with what the program said about that and what to do."""
-        line = f"{self.status} after {self.milliseconds:,} ms"
         if self.is_success:
-            return line
-        said = self.body.decode(errors="replace").strip().partition("\n")[0]
-        if said:
-            line += f": {printable(said)[:_SHOWN_CHARACTERS].rstrip('.')}"
+            return answered(self.status, self.milliseconds)
+        line = answered(self.status, self.milliseconds, self.body.decode(errors="replace"))
         return f"{line}. {self._advice}" if self._advice else line
 
     @property

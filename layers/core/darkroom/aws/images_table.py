@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, is_dataclass
-from enum import StrEnum
-from functools import cache
-from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeAliasType, get_args, get_origin, get_type_hints
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
-from pydantic import ValidationError
 
 from darkroom.aws.attributes import from_attributes, to_attributes
 from darkroom.aws.errors import code_of, pages_of, retryable
+from darkroom.aws.row_reader import REASON_CHARACTERS, reader
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, VERSION_FIELDS, Image, Status, due_shard_of, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
-from darkroom.domain.recipes import Recipe
 from darkroom.ports import Due, Fenced, Listed, UnreadableRow, Waiting
 
 if TYPE_CHECKING:
@@ -43,8 +39,6 @@ _NEWEST_LOOKS, _NEWEST_ENTRIES = 3, 400
 
 _BATCH_READS = 4
 """How often items that a batch left out are requested again."""
-
-_REASON_CHARACTERS = 300
 
 type Item = dict[str, Any]
 
@@ -70,7 +64,7 @@ def from_item(item: Item) -> Image:
     lose what was not understood."""
     try:
         known = from_attributes({name: item[name] for name in _IMAGE if name in item})
-        image: Image = _reader(Image)(known)
+        image: Image = reader(Image)(known)
         if image.lane not in LANES:
             raise ValueError(f"lane: there is no lane {image.lane}")
         if image.recipe is None and not image.is_deleted:
@@ -78,7 +72,7 @@ def from_item(item: Item) -> Image:
     except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
         raise UnreadableRow(
             item["image_id"]["S"],
-            str(error)[:_REASON_CHARACTERS] or type(error).__name__,
+            str(error)[:REASON_CHARACTERS] or type(error).__name__,
             tenant_id=item.get("tenant_id", {}).get("S"),
             due_at=_instant(item, "due_at"),
             waiting_since=_instant(item, "waiting_since"),
@@ -96,74 +90,6 @@ def _readable(item: Item) -> Image | UnreadableRow:
 def _instant(item: Item, name: str) -> Milliseconds | None:
     # Keys of indexes, so no version can have written anything but a number there.
     return int(item[name]["N"]) if name in item else None
-
-
-@cache
-def _reader(kind: Any) -> Callable[[Any], Any]:
-    """Returns a function that makes a value of that kind from its plain form, and raises ValueError for anything
-    else."""
-    if isinstance(kind, TypeAliasType):
-        return _reader(kind.__value__)
-    if kind is Recipe:
-        return _recipe
-    if get_origin(kind) is tuple:
-        return _list_of(_reader(get_args(kind)[0]))
-    if get_origin(kind) is dict:
-        return _names_to(_reader(get_args(kind)[1]))
-    if NoneType in get_args(kind):  # a missing attribute is None, and a present one is not
-        return _reader(next(part for part in get_args(kind) if part is not NoneType))
-    if is_dataclass(kind):
-        return _record(kind)
-    return _member_of(kind) if issubclass(kind, StrEnum) else _exactly(kind)
-
-
-def _exactly(kind: type) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if type(value) is not kind:
-            raise ValueError(f"a value of type {type(value).__name__}, not {kind.__name__}")
-        return value
-
-    return read
-
-
-def _member_of(kind: type[StrEnum]) -> Callable[[Any], Any]:
-    return kind
-
-
-def _list_of(read_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    as_list = _exactly(list)
-    return lambda value: tuple(map(read_one, as_list(value)))
-
-
-def _names_to(read_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    as_dict = _exactly(dict)
-    return lambda value: {name: read_one(one) for name, one in as_dict(value).items()}
-
-
-def _record(kind: Any) -> Callable[[Any], Any]:
-    readers = {name: _reader(hint) for name, hint in get_type_hints(kind, localns={"Recipe": Recipe}).items()}
-    as_dict = _exactly(dict)
-
-    def read(value: Any) -> Any:
-        read_parts = {}
-        for name, part in as_dict(value).items():
-            if name not in readers:
-                raise ValueError(f"{name}: there is no such attribute")
-            try:
-                read_parts[name] = readers[name](part)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from error
-        return kind(**read_parts)
-
-    return read
-
-
-def _recipe(text: Any) -> Recipe:
-    try:
-        return Recipe.model_validate_json(text)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-        raise ValueError("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)) from error
 
 
 _IMAGE = tuple(Image.__dataclass_fields__)

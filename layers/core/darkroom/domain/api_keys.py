@@ -38,6 +38,8 @@ class Scope(StrEnum):
 
     IMAGES_READ = "images:read"
     IMAGES_WRITE = "images:write"
+    WEBHOOKS_READ = "webhooks:read"
+    WEBHOOKS_WRITE = "webhooks:write"
 
 
 class KeyState(StrEnum):

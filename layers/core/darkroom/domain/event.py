@@ -34,6 +34,9 @@ MEANINGS: Mapping[EventType, str] = {
 }
 """What each type tells, in the words of its documentation."""
 
+PATTERNS = ("*", *dict.fromkeys(f"{kind.partition('.')[0]}.*" for kind in EventType), *EventType)
+"""What an endpoint may ask for: every type, those that begin with a word, or one."""
+
 _OF_ENDS = {
     Status.DONE: EventType.DONE,
     Status.FAILED: EventType.FAILED,
@@ -45,7 +48,8 @@ _OF_ENDS = {
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """One thing that happened to an image, at `time`. `sequence` is the version of the row that says so: of two events
-    of an image, the one with the higher sequence is newer, whichever arrives first."""
+    of an image, the one with the higher sequence is newer, whichever arrives first. `notify` is the only endpoint that
+    its client wants to hear of it; None if all may."""
 
     type: EventType
     image_id: str
@@ -55,6 +59,7 @@ class Event:
     sequence: int
     time: Milliseconds
     data: Mapping[str, Any]
+    notify: str | None = None
 
     @property
     def event_id(self) -> str:
@@ -135,6 +140,7 @@ def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, e
         preset=image.preset,
         sequence=version,
         time=time,
+        notify=image.notify,
         data={
             "id": image.image_id,
             "tenant_id": image.tenant_id,
@@ -153,20 +159,43 @@ def body_of(event: Event, *, source: str) -> str:
 
     `source` names the stack. It links to the API and has no URL of an object: that would be dead when a retry arrives.
     """
-    time = rfc3339(event.time)
+    return written_event(
+        event_id=event.event_id,
+        event_type=event.type,
+        source=source,
+        subject=event.image_id,
+        time=event.time,
+        # CloudEvents' extension of this name is a text.
+        extensions={"sequence": str(event.sequence), "sequencetype": "Integer"}
+        | ({} if event.notify is None else {"notify": event.notify}),
+        data=event.data,
+    )
+
+
+def written_event(
+    *,
+    event_id: str,
+    event_type: str,
+    source: str,
+    subject: str,
+    time: Milliseconds,
+    data: Mapping[str, Any],
+    extensions: Mapping[str, str] | None = None,
+) -> str:
+    """Any event in the form of `body_of`."""
+    written = rfc3339(time)
     return json.dumps(
         {
             "specversion": "1.0",
-            "id": event.event_id,
+            "id": event_id,
             "source": source,
-            "type": event.type.value,
-            "subject": event.image_id,
-            "time": time,
-            "timestamp": time,
-            "sequence": str(event.sequence),  # CloudEvents' extension of this name is a text
-            "sequencetype": "Integer",
+            "type": str(event_type),
+            "subject": subject,
+            "time": written,
+            "timestamp": written,
+            **(extensions or {}),
             "datacontenttype": "application/json",
-            "data": event.data,
+            "data": data,
         },
         separators=(",", ":"),
     )
@@ -183,6 +212,7 @@ class Heard:
     sequence: int
     time: Milliseconds
     data: Mapping[str, Any]
+    notify: str | None = None
 
 
 class UnreadableEvent(ValueError):
@@ -202,6 +232,7 @@ def read_event(body: str) -> Heard:
             sequence=int(_text(written["sequence"])),
             time=from_rfc3339(_text(written["time"])),
             data=data,
+            notify=None if "notify" not in written else _text(written["notify"]),
         )
     except (LookupError, TypeError, ValueError) as error:
         raise UnreadableEvent(f"not an event: {type(error).__name__}: {error}") from error

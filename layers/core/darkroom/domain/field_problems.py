@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from darkroom.domain.errors import Rejected
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic import ValidationError
     from pydantic_core import ErrorDetails
+
+_MOST_PROBLEMS = 16
+"""How many invalid fields are reported at once: 4 KB of JSON may have a thousand."""
+
+_PATH_CHARACTERS = 40
+"""How much of a field's path is told: a client may have invented it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +37,32 @@ class InvalidFields(Rejected):
     def __init__(self, code: str, message: str, problems: tuple[FieldProblem, ...]) -> None:
         super().__init__(code, f"{message} {'; '.join(map(str, problems))}.")
         self.problems = problems
+
+
+def problems_of(
+    error: ValidationError, *, known: Iterable[str], patterns: Mapping[str, str] | None = None
+) -> tuple[FieldProblem, ...]:
+    """What is wrong with a JSON document, its first problems: `body` names the whole, `known` are its fields, and
+    `patterns` says for a field what its text must be."""
+    problems = []
+    for details in findings(error):
+        path = ".".join(str(part) for part in details["loc"])
+        match details["type"]:
+            case "string_pattern_mismatch" if patterns is not None:
+                message = patterns[path]
+            case "extra_forbidden":
+                message = f"is not a known field. Known fields: {', '.join(known)}"
+            case _:
+                message = in_words(details)
+        problems.append(FieldProblem(field=path[:_PATH_CHARACTERS] or "body", message=message))
+    return tuple(problems)
+
+
+def findings(error: ValidationError) -> list[ErrorDetails]:
+    """What pydantic has found, the first of many. It also calls a list with invalid elements too short, which helps
+    nobody."""
+    every = error.errors(include_url=False)
+    return [details for details in every if details["type"] != "too_short" or len(every) == 1][:_MOST_PROBLEMS]
 
 
 def in_words(details: ErrorDetails) -> str:
@@ -51,6 +86,7 @@ _WORDS = {
     "model_type": "must be an object",
     "tuple_type": "must be a list",
     "too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
     "too_long": "has {actual_length}; at most {max_length} are allowed",
 }
 """Pydantic's error types in words for people who do not know Python

@@ -131,7 +131,8 @@ class Image:
     latest message reached the lane, None if it could not be sent. `not_before` is when the next attempt may begin,
     whichever message asks for it: after a failed attempt, when its backoff is over; during an attempt, when its
     lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
-    the latest ones. `preset` is None if the client sent its own recipe. A row with `deleted_at` is a tombstone: it
+    the latest ones. `preset` is None if the client sent its own recipe. `notify` is the only endpoint that hears of its
+    events, None if all may. A row with `deleted_at` is a tombstone: it
     says nothing about the picture, so `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. The
     table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL requires them.
     """
@@ -150,6 +151,7 @@ class Image:
     source: Source
     created_at: Milliseconds
     preset: str | None = None
+    notify: str | None = None
     process_at: Milliseconds | None = None
     expires_at: Milliseconds | None = None
     accepted_at: Milliseconds | None = None
@@ -201,7 +203,7 @@ whoever writes a row puts the true one there."""
 
 TOMBSTONE_FIELDS = frozenset(
     {
-        *("image_id", "tenant_id", "lane", "preset", "status", "run", "attempt", "schedule", "version"),
+        *("image_id", "tenant_id", "lane", "preset", "notify", "status", "run", "attempt", "schedule", "version"),
         *("created_at", "process_at", "expires_at", "accepted_at", "completed_at", "deleted_at", "forget_at"),
         *("earlier_ends", *VERSION_FIELDS),  # for events
         *("due_at", "rescues"),  # for the removal of its objects

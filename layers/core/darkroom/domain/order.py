@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from darkroom.domain.endpoint import is_endpoint_id
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import is_idempotency_key
 from darkroom.domain.image import Image
@@ -15,19 +16,32 @@ from darkroom.domain.written_recipes import recipe_from_json
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to make: a recipe, its preset (if any), and how the client asked for it."""
+    """What to make: a recipe, its preset (if any), and how the client asked for it. `notify` is the only endpoint that
+    is to hear of it; None if all may."""
 
     recipe: Recipe
     preset: str | None
     asked_for: str
+    notify: str | None = None
 
 
-def order_of(*, preset: str | None, variants: str | None, recipe: str | None) -> Order:
+def order_of(*, preset: str | None, variants: str | None, recipe: str | None, notify: str | None = None) -> Order:
     """The order that a request's parameters make: `variants` are names of the preset's variants, comma-separated;
-    `recipe` is the client's own recipe, in JSON, instead of a preset.
+    `recipe` is the client's own recipe, in JSON, instead of a preset; `notify` is an endpoint's id, which the operation
+    looks up.
 
-    Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`).
+    Raises Rejected (`conflicting_parameters`, `unknown_preset`, `unknown_variants`, `invalid_recipe`,
+    `unknown_notify`).
     """
+    order = _order_of(preset, variants, recipe)
+    if notify is None:
+        return order
+    if not is_endpoint_id(notify):
+        raise unknown_notify()
+    return replace(order, notify=notify, asked_for=f"{order.asked_for}\0notify:{notify}")
+
+
+def _order_of(preset: str | None, variants: str | None, recipe: str | None) -> Order:
     if recipe is not None:
         if preset is not None or variants is not None:
             raise Rejected(
@@ -75,6 +89,14 @@ def key_reused() -> Rejected:
     """The refusal of a key that was used for something else."""
     return Rejected(
         "idempotency_key_reused",
-        "This Idempotency-Key was used with another photo, preset, recipe or time, or in another kind of request. "
-        "Use a new key for a new upload.",
+        "This Idempotency-Key was used with another photo, preset, recipe, time or notify, or in another kind of "
+        "request. Use a new key for a new upload.",
+    )
+
+
+def unknown_notify() -> Rejected:
+    """The refusal of an order of which an endpoint is to hear that its tenant does not have."""
+    return Rejected(
+        "unknown_notify",
+        "notify is the id of one of your webhooks, and there is none with this id: GET /webhooks lists them.",
     )

@@ -1,4 +1,4 @@
-"""Where the API answers about an image: paths relative to its root."""
+"""Where the API answers about an image or a webhook: paths relative to its root."""
 
 
 def image_path(image_id: str) -> str:
@@ -14,3 +14,13 @@ def status_path(image_id: str) -> str:
 def variant_path(image_id: str, name: str) -> str:
     """The path of a variant."""
     return f"{image_path(image_id)}/variants/{name}"
+
+
+def webhook_path(endpoint_id: str) -> str:
+    """The path of a webhook."""
+    return f"/webhooks/{endpoint_id}"
+
+
+def deliveries_path(endpoint_id: str) -> str:
+    """The path of a webhook's deliveries."""
+    return f"{webhook_path(endpoint_id)}/deliveries"

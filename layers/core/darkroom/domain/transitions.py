@@ -94,6 +94,7 @@ def accept(
     now: Milliseconds,
     process_at: Milliseconds | None = None,
     expires_at: Milliseconds | None = None,
+    notify: str | None = None,
 ) -> Image:
     """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
     lane's first look after that."""
@@ -108,6 +109,7 @@ def accept(
         schedule=0,
         version=1,
         preset=preset,
+        notify=notify,
         recipe=recipe,
         fingerprint=fingerprint,
         correlation_id=correlation_id,

@@ -7,15 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from darkroom.domain.field_problems import FieldProblem, InvalidFields, in_words
+from darkroom.domain.field_problems import FieldProblem, InvalidFields, findings, in_words
 from darkroom.domain.recipes import COUNTED_AS, FIELD_PROBLEM, MAX_WORK_PIXELS, FocalPoint, Recipe, VariantSpec
 
 MAX_RECIPE_BYTES = 4096
 """The most JSON that a request may send as a recipe: sixteen variants fit, and so does the URL that carries them (API
 Gateway takes 10,240 bytes of request line and headers)."""
-
-_MOST_PROBLEMS = 16
-"""How many invalid fields are reported at once: 4 KB of JSON may have a thousand."""
 
 
 class InvalidRecipe(InvalidFields):
@@ -60,11 +57,8 @@ _GRAVITY_TAGS = frozenset({"compass point", "focal point"})
 
 
 def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
-    every = error.errors(include_url=False)
-    # Pydantic also calls a list with invalid elements too short: that helps nobody.
-    telling = [details for details in every if details["type"] != "too_short" or len(every) == 1][:_MOST_PROBLEMS]
     problems = []
-    for details in telling:
+    for details in findings(error):
         location, context = details["loc"], details.get("ctx", {})
         path = [str(part) for part in location if part not in _GRAVITY_TAGS]
         if details["type"] == FIELD_PROBLEM:

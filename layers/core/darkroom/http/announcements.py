@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE, Announcement
-from darkroom.domain.field_problems import FieldProblem, InvalidFields, in_words
+from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
 from darkroom.domain.order import order_of
 from darkroom.domain.recipes import WHOLE
 from darkroom.http.timetables import read_timetable
@@ -43,6 +43,7 @@ class _Written(BaseModel):
     process_at: str | None = None
     delay: str | None = None
     expires_at: str | None = None
+    notify: str | None = None
 
 
 def read_announcement(body: bytes) -> Announcement:
@@ -56,7 +57,7 @@ def read_announcement(body: bytes) -> Announcement:
     try:
         written = _Written.model_validate_json(body)
     except ValidationError as error:
-        raise InvalidUpload(_problems_of(error)) from error
+        raise InvalidUpload(problems_of(error, known=_FIELDS, patterns=_PATTERNS)) from error
     return Announcement(
         size_bytes=written.size_bytes,
         sha256=written.sha256.lower(),
@@ -65,6 +66,7 @@ def read_announcement(body: bytes) -> Announcement:
             preset=written.preset,
             variants=None if written.variants is None else ",".join(written.variants),
             recipe=None if written.recipe is None else json.dumps(written.recipe, separators=(",", ":")),
+            notify=written.notify,
         ),
         timetable=read_timetable(process_at=written.process_at, delay=written.delay, expires_at=written.expires_at),
     )
@@ -76,21 +78,3 @@ _PATTERNS = {
     "sha256": "must be the file's SHA-256 in 64 hexadecimal digits, as sha256sum prints it",
     "content_type": "must be a media type without parameters, as in image/jpeg",
 }
-
-
-def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
-    problems = []
-    for details in error.errors(include_url=False):
-        path = ".".join(str(part) for part in details["loc"])
-        match details["type"]:
-            case "string_pattern_mismatch":
-                message = _PATTERNS[path]
-            case "extra_forbidden":
-                message = f"is not a known field. Known fields: {', '.join(_FIELDS)}"
-            case _:
-                message = in_words(details)
-        problems.append(FieldProblem(field=path[:40] or "body", message=message))
-    return tuple(problems[:_MOST_PROBLEMS])
-
-
-_MOST_PROBLEMS = 16

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
-from darkroom.domain.errors import Rejected, Retryable, UnknownImage
+from darkroom.domain.errors import Rejected, Retryable, UnknownImage, UnknownWebhook
 from darkroom.domain.field_problems import InvalidFields
 from darkroom.http.callers import caller_of
 from darkroom.http.problems import FieldErrorDocument, Problem
@@ -63,6 +63,10 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
     def _unknown_image(_: UnknownImage) -> Response[str]:
         return respond(unknown_image)
 
+    @app.exception_handler(UnknownWebhook)
+    def _unknown_webhook(_: UnknownWebhook) -> Response[str]:
+        return respond(Problem("unknown_webhook", "There is no webhook with this id."))
+
     @app.exception_handler(Retryable)
     def _unavailable(error: Retryable) -> Response[str]:
         logger.warning("unavailable", extra={"cause": str(error)})
@@ -83,8 +87,8 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
         return respond(
             Problem(
                 "unavailable",
-                "This version of the service cannot read this image, which a newer version wrote. Nothing is lost. "
-                "Send the same request again later.",
+                "A newer version of the service wrote this, and this version cannot read it. Nothing is lost. Send the "
+                "same request again later.",
                 headers={"Retry-After": str(error.retry_after_seconds)},
             )
         )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from darkroom.domain.delivery import PING, Answer, Delivery, DeliveryAttempt, DeliveryStatus, new_delivery, record
+from darkroom.domain.endpoint import ROTATION_SECONDS, Endpoint, Secret
+from darkroom.domain.event import Event, EventType, body_of, events_of, written_event
 from darkroom.domain.image import Image, Source, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import SLOW
@@ -15,8 +18,11 @@ from darkroom.domain.transitions import (
     accept,
     await_upload,
     complete,
+    delete,
+    expire,
     reject,
 )
+from darkroom.domain.webhook_signature import secret_text
 from darkroom.http.documents import (
     FormDocument,
     ImageDocument,
@@ -27,11 +33,25 @@ from darkroom.http.documents import (
     listed_document,
     status_document,
 )
-from darkroom.http.headers import EXAMPLE_ID
+from darkroom.http.headers import EXAMPLE_ID, EXAMPLE_URL, EXAMPLE_WEBHOOK_ID
 from darkroom.http.list_queries import cursor_text
+from darkroom.http.webhooks import (
+    DeliveriesDocument,
+    DeliveryDocument,
+    NewWebhookDocument,
+    WebhookDocument,
+    WebhooksDocument,
+    delivery_document,
+    new_webhook_document,
+    webhook_document,
+)
 
 ACCEPTED_AT: Milliseconds = 1_795_251_600_000
 """2026-11-21T09:00:00Z."""
+
+_SOURCE = "/darkroom/darkroom-prod"
+
+_NEWEST = secret_text(bytes(range(32)))
 
 _SHA256 = "9f2c6b7e41d05a83c7be19f4402d6a58e3b0c1f7a94d2e6b85037cfa61d9e824"
 
@@ -57,7 +77,7 @@ def announced() -> Image:
 
 
 def _claimed() -> Image:
-    return replace(accepted(), status=Status.PROCESSING, attempt=1)
+    return replace(accepted(), status=Status.PROCESSING, attempt=1, version=2)
 
 
 def done() -> Image:
@@ -93,6 +113,78 @@ def failed() -> Image:
     return reject(_claimed(), code="truncated", message="The file ends before the picture does.", now=ACCEPTED_AT + 500)
 
 
+def webhook() -> Endpoint:
+    """A webhook that was made just now."""
+    return Endpoint(
+        tenant_id="default",
+        endpoint_id=EXAMPLE_WEBHOOK_ID,
+        url=EXAMPLE_URL,
+        events=(EventType.DONE, EventType.FAILED),
+        description="the shop",
+        created_at=ACCEPTED_AT,
+    )
+
+
+def failing_webhook() -> Endpoint:
+    """The same webhook when it does not answer."""
+    later = ACCEPTED_AT + 3_600_000
+    return replace(
+        webhook(), failures=3, failing_since=ACCEPTED_AT + 6_300, last_failure_at=later, rests_until=later + 1_800_000
+    )
+
+
+def _rotated() -> Endpoint:
+    replaced = Secret(generation=1, until=ACCEPTED_AT + ROTATION_SECONDS * 1000)
+    return replace(webhook(), secrets=(Secret(generation=2), replaced))
+
+
+def event_body(kind: str) -> str:
+    """What is sent to webhooks when an event of that type happens to the image."""
+    if kind == PING:
+        return written_event(
+            event_id="ping-5d0c1e7a99b3f248",
+            event_type=PING,
+            source=_SOURCE,
+            subject=EXAMPLE_WEBHOOK_ID,
+            time=ACCEPTED_AT,
+            data={"tenant_id": "default", "webhook_id": EXAMPLE_WEBHOOK_ID},
+        )
+    images = {
+        EventType.ACCEPTED: accepted(),
+        EventType.DONE: done(),
+        EventType.FAILED: failed(),
+        EventType.CANCELLED: delete(accepted(), now=ACCEPTED_AT + 900),
+        EventType.EXPIRED: expire(accepted(), now=ACCEPTED_AT + 900),
+        EventType.DELETED: delete(replace(done(), version=3), now=ACCEPTED_AT + 9_000),
+    }
+    return body_of(_latest_event(images[EventType(kind)]), source=_SOURCE)
+
+
+def _latest_event(image: Image) -> Event:
+    *_, event = events_of(image)
+    return event
+
+
+def _waiting() -> Delivery:
+    event = _latest_event(done())
+    return new_delivery(
+        endpoint_id=EXAMPLE_WEBHOOK_ID,
+        tenant_id="default",
+        event_id=event.event_id,
+        event_type=event.type,
+        time=event.time,
+        body=event_body(event.type),
+        now=event.time + 400,
+    )
+
+
+def _attempted(answer: Answer) -> Delivery:
+    waiting = _waiting()
+    first = DeliveryAttempt(number=1, started_at=waiting.created_at)
+    sending = replace(waiting, status=DeliveryStatus.SENDING, attempt=1, attempts=(first,))
+    return record(sending, answer, unit_random=0.5, now=waiting.created_at + answer.milliseconds)
+
+
 def _url_of(variant: Variant) -> str:
     return f"https://darkroom-outputs.s3.us-east-1.amazonaws.com/{variant.key}?X-Amz-Expires=900&X-Amz-Signature=0a1b2c"
 
@@ -115,4 +207,17 @@ def examples_of(kind: Any) -> dict[str, Any]:
     if kind is PageDocument:
         cursor = Cursor(created_at=ACCEPTED_AT, image_id=EXAMPLE_ID)
         return {"page": {"images": [listed_document(done())], "next": cursor_text(cursor)}}
+    if kind is WebhookDocument:
+        named = {"new": webhook(), "failing": failing_webhook(), "rotated": _rotated()}
+        return {name: webhook_document(endpoint, now=ACCEPTED_AT) for name, endpoint in named.items()}
+    if kind is NewWebhookDocument:
+        return {"new": new_webhook_document(webhook(), _NEWEST, now=ACCEPTED_AT)}
+    if kind is WebhooksDocument:
+        return {"one": {"webhooks": [webhook_document(webhook(), now=ACCEPTED_AT)]}, "none": {"webhooks": []}}
+    if kind is DeliveryDocument:
+        return {"waiting": delivery_document(_waiting())}
+    if kind is DeliveriesDocument:
+        answers = (Answer(milliseconds=84, status=204), Answer(milliseconds=31, status=500, body="Bad day."))
+        deliveries = [_attempted(answer) for answer in answers]
+        return {"page": {"deliveries": [*map(delivery_document, deliveries)], "next": deliveries[-1].delivery_id}}
     return {}

@@ -14,6 +14,12 @@ _POLICIES = "|".join(Policy)
 EXAMPLE_ID = "1kyvb60cwewgmgxx48pc1nwmdc"
 """The image in all examples."""
 
+EXAMPLE_WEBHOOK_ID = "we_01kyvb60cwewgmgx"
+"""The webhook in all examples."""
+
+EXAMPLE_URL = "https://shop.example.com/hooks/darkroom"
+"""Its URL."""
+
 
 @dataclass(frozen=True)
 class Header:
@@ -32,6 +38,9 @@ NO_SNIFFING = Header(
 )
 LOCATION_OF_STATUS = Header(
     "Location", str, "The image's status, relative to the API's root.", f"/images/{EXAMPLE_ID}/status"
+)
+LOCATION_OF_WEBHOOK = Header(
+    "Location", str, "The webhook, relative to the API's root.", f"/webhooks/{EXAMPLE_WEBHOOK_ID}"
 )
 LOCATION_OF_VARIANT = Header(
     "Location",

@@ -1,4 +1,4 @@
-"""Reads a request for a list of images, and the cursor that leads from page to page."""
+"""Reads a request for a list, and the cursor that leads from page to page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_list_query(*, limit: str | None = None, status: str | None = None, curs
     """Returns what a request's query asks for. Raises Rejected (`invalid_limit`, `unknown_status`,
     `invalid_cursor`)."""
     return ListQuery(
-        limit=DEFAULT_PAGE_IMAGES if limit is None else _limit(limit),
+        limit=DEFAULT_PAGE_IMAGES if limit is None else read_limit(limit, most=MAX_PAGE_IMAGES),
         statuses=None if status is None else frozenset(map(_status, status.split(","))),
         after=None if cursor is None else _cursor(cursor),
     )
@@ -37,10 +37,16 @@ def cursor_text(place: Cursor) -> str:
     return f"{place.created_at:012x}{place.image_id}"
 
 
-def _limit(text: str) -> int:
-    if not _LIMIT.fullmatch(text) or not 1 <= int(text) <= MAX_PAGE_IMAGES:
-        raise Rejected("invalid_limit", f"limit is a whole number from 1 to {MAX_PAGE_IMAGES}.")
+def read_limit(text: str, *, most: int) -> int:
+    """The size of a page that a request asks for. Raises Rejected (`invalid_limit`)."""
+    if not _LIMIT.fullmatch(text) or not 1 <= int(text) <= most:
+        raise Rejected("invalid_limit", f"limit is a whole number from 1 to {most}.")
     return int(text)
+
+
+def invalid_cursor() -> Rejected:
+    """The refusal of a text that is no place in a list."""
+    return Rejected("invalid_cursor", "cursor is the `next` of an earlier page, unchanged. Leave it out to start.")
 
 
 def _status(text: str) -> Status:
@@ -55,5 +61,5 @@ def _status(text: str) -> Status:
 def _cursor(text: str) -> Cursor:
     match = _CURSOR.fullmatch(text)
     if match is None:
-        raise Rejected("invalid_cursor", "cursor is the `next` of an earlier page, unchanged. Leave it out to start.")
+        raise invalid_cursor()
     return Cursor(created_at=int(match[1], 16), image_id=match[2])

@@ -1,19 +1,27 @@
-"""Makes openapi.json: the API in OpenAPI 3.1, from the table of routes, the problems and the documents' types."""
+"""Makes openapi.json: the API in OpenAPI 3.1, from the table of routes, the problems, the documents' types and the
+events."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, TypedDict
 
 from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from darkroom.domain.delivery import PING
+from darkroom.domain.event import MEANINGS
+from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from darkroom.http.documents import ImageDocument, StatusDocument, UploadDocument
-from darkroom.http.examples import examples_of
+from darkroom.http.examples import event_body, examples_of
 from darkroom.http.forms import FILE_PART, FORM_MEDIA_TYPE
-from darkroom.http.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, Header
+from darkroom.http.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAMPLE_ID, Header
+from darkroom.http.payloads import PAYLOADS
 from darkroom.http.problems import PROBLEMS, Problem, ProblemDocument, problem_document
 from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES, Answer, Body, Parameter, Route
+from darkroom.http.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
 
 type Json = dict[str, Any]
@@ -98,6 +106,7 @@ def document(access: Access) -> Json:
     paths: Json = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, access, components)
+    webhooks = {kind: {"post": _received(kind, components)} for kind in PAYLOADS}
     responses = {code: _refusal(PROBLEMS[code].status, (code,), components) for code in NOWHERE}
     return {
         "openapi": "3.1.0",
@@ -105,6 +114,7 @@ def document(access: Access) -> Json:
         "servers": [{"url": "/"}],
         "security": [{name: []} for name in _SECURITY[access]],
         "paths": paths,
+        "webhooks": webhooks,
         "components": {
             "responses": responses,
             "headers": components.headers,
@@ -166,6 +176,17 @@ class _Components:
         self.examples[code] = {"summary": kind.title, "value": _problem_example(code)}
         return {"$ref": f"#/components/schemas/{name}"}
 
+    def event(self, kind: str) -> Json:
+        """A reference to the schema of one type of event."""
+        name = "".join(word.capitalize() for word in kind.split(".")) + "Event"
+        envelope, data = PAYLOADS[kind]
+        self.schemas[name] = {
+            "allOf": [self.schema_of(envelope)],
+            "properties": {"type": {"const": kind}, "data": self.schema_of(data)},
+        }
+        self.examples[kind] = {"value": json.loads(event_body(kind))}
+        return {"$ref": f"#/components/schemas/{name}"}
+
     def header(self, header: Header, *, always: bool) -> Json:
         """One header of an answer."""
         described: Json = {
@@ -209,6 +230,58 @@ def _operation(route: Route, access: Access, components: _Components) -> Json:
     return operation
 
 
+_SENT_HEADERS = {
+    ID_HEADER: ("The event's id: the same in every attempt.", {"type": "string"}, f"{EXAMPLE_ID}-3"),
+    TIMESTAMP_HEADER: (
+        "When this attempt is made, in seconds since 1970. Refuse what is older than five minutes.",
+        {"type": "integer"},
+        1_795_251_602,
+    ),
+    SIGNATURE_HEADER: (
+        "`v1,` and the HMAC-SHA256 in Base64, with the webhook's secret, of id, timestamp and body, joined by full "
+        "stops. Several, separated by spaces, while an earlier secret signs too: one that fits is enough.",
+        {"type": "string", "pattern": "^v1,[A-Za-z0-9+/=]+( v1,[A-Za-z0-9+/=]+)*$"},
+        "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=",
+    ),
+}
+
+_MEANINGS: Mapping[str, str] = {str(kind): meaning for kind, meaning in MEANINGS.items()} | {
+    PING: "The webhook's owner tries it."
+}
+
+_EXPECTED_ANSWERS = {
+    "2XX": "You have it: answer within 15 seconds, and work afterwards.",
+    "410": "You want nothing any more: the webhook is disabled.",
+    "429": "Not so fast: `Retry-After` may delay the next attempt.",
+    "default": "Everything else, redirects included, is a failure: ten attempts are made, over three days.",
+}
+
+
+def _received(kind: str, components: _Components) -> Json:
+    """What the webhooks of a tenant receive when an event of that type happens."""
+    words = kind.split(".")
+    content = {"schema": components.event(kind), "examples": {"event": {"$ref": f"#/components/examples/{kind}"}}}
+    return {
+        "operationId": "receive" + "".join(word.capitalize() for word in words),
+        "summary": f"Receive {kind}",
+        "description": _MEANINGS[kind],
+        "security": [],
+        "parameters": [
+            {
+                "name": name,
+                "in": "header",
+                "required": True,
+                "description": description,
+                "schema": schema,
+                "example": example,
+            }
+            for name, (description, schema, example) in _SENT_HEADERS.items()
+        ],
+        "requestBody": {"required": True, "content": {"application/json": content}},
+        "responses": {status: {"description": description} for status, description in _EXPECTED_ANSWERS.items()},
+    }
+
+
 def _parameter(parameter: Parameter, components: _Components) -> Json:
     described: Json = {
         "name": parameter.name,
@@ -244,7 +317,7 @@ def _body(body: Body, components: _Components) -> Json:
         else:
             # The bytes themselves (https://spec.openapis.org/oas/v3.1.0#considerations-for-file-uploads).
             content[media_type] = {}
-    return {"description": body.description, "required": True, "content": content}
+    return {"description": body.description, "required": body.is_required, "content": content}
 
 
 def _answer(answer: Answer, of_route: tuple[Header, ...], components: _Components) -> Json:
@@ -257,11 +330,13 @@ def _answer(answer: Answer, of_route: tuple[Header, ...], components: _Component
         return described
     examples = components.examples_of(answer.kind)
     described["content"] = {"application/json": {"schema": components.schema_of(answer.kind), "examples": examples}}
-    if answer.kind in (StatusDocument, UploadDocument, ImageDocument):
+    of_image = answer.kind in (StatusDocument, UploadDocument, ImageDocument)
+    if of_image or answer.kind in (WebhookDocument, NewWebhookDocument):
         described["links"] = {
             route.name: {"operationId": route.name, "parameters": {"id": "$response.body#/id"}}
             for route in ROUTES
             if [parameter.name for parameter in route.parameters if parameter.place == "path"] == ["id"]
+            and route.is_about_webhooks != of_image
         }
     return described
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from darkroom.http.headers import (
     ACCEPT,
     ALLOW,
+    EXAMPLE_WEBHOOK_ID,
     RETRY_AFTER,
     RETRY_AFTER_WHILE_UNFINISHED,
     WWW_AUTHENTICATE,
@@ -71,6 +72,12 @@ _TABLE = (
         example_errors=({"field": "variants.0.width", "message": "must be at most 8192"},),
     ),
     ProblemType(
+        code="unknown_notify",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Unknown webhook to notify",
+        example="notify is the id of one of your webhooks, and there is none with this id: GET /webhooks lists them.",
+    ),
+    ProblemType(
         code="conflicting_parameters",
         status=HTTPStatus.BAD_REQUEST,
         title="Conflicting parameters",
@@ -115,6 +122,26 @@ _TABLE = (
         status=HTTPStatus.BAD_REQUEST,
         title="Invalid form",
         example="It has no part `file`. Send the photo as the one part `file`: curl -F file=@photo.jpg",
+    ),
+    ProblemType(
+        code="invalid_webhook",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid webhook",
+        example="The webhook is invalid. url: is missing.",
+        example_errors=({"field": "url", "message": "is missing"},),
+    ),
+    ProblemType(
+        code="invalid_url",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid URL",
+        example="The URL must begin with https://.",
+    ),
+    ProblemType(
+        code="invalid_since",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid since",
+        example="since is an instant in the past with its zone, as in RFC 3339, or how long ago that was, as an ISO "
+        '8601 duration: 2027-03-01T09:00:00+01:00, PT6H, P2D. It is "yesterday".',
     ),
     ProblemType(
         code="invalid_limit",
@@ -172,6 +199,12 @@ _TABLE = (
         example="The image has no such variant. It has: thumb, medium, large, webp.",
     ),
     ProblemType(
+        code="unknown_webhook",
+        status=HTTPStatus.NOT_FOUND,
+        title="Unknown webhook",
+        example="There is no webhook with this id.",
+    ),
+    ProblemType(
         code="unknown_path", status=HTTPStatus.NOT_FOUND, title="Unknown path", example="There is nothing at this path."
     ),
     ProblemType(
@@ -193,6 +226,34 @@ _TABLE = (
         title="The variant is not ready",
         example="The image is pending. See /images/{id}/status for why, or ask again when it is done.",
         headers=(RETRY_AFTER_WHILE_UNFINISHED,),
+    ),
+    ProblemType(
+        code="webhook_exists",
+        status=HTTPStatus.CONFLICT,
+        title="A webhook has this URL",
+        example=f"The webhook {EXAMPLE_WEBHOOK_ID} has this URL already: change it with PATCH, or rotate its secret if "
+        "you have lost it.",
+    ),
+    ProblemType(
+        code="too_many_webhooks",
+        status=HTTPStatus.CONFLICT,
+        title="Too many webhooks",
+        example="There are 10 webhooks already, as many as may be. Delete one that is no longer needed, or let one "
+        "receive more types of events.",
+    ),
+    ProblemType(
+        code="too_many_secrets",
+        status=HTTPStatus.CONFLICT,
+        title="Too many secrets",
+        example="5 secrets of this webhook sign at present, each for a day after it was replaced. Try again in 90 "
+        "minutes.",
+    ),
+    ProblemType(
+        code="webhook_disabled",
+        status=HTTPStatus.CONFLICT,
+        title="The webhook is disabled",
+        example="This webhook is disabled, and nothing is sent to it. Enable it with PATCH and "
+        '{"enabled": true} first.',
     ),
     ProblemType(
         code="image_deleted",
@@ -223,7 +284,7 @@ _TABLE = (
         code="idempotency_key_reused",
         status=HTTPStatus.UNPROCESSABLE_CONTENT,
         title="Idempotency-Key reused",
-        example="This Idempotency-Key was used with another photo, preset or recipe. Use a new key.",
+        example="This Idempotency-Key was used with another photo, preset, recipe, time or notify. Use a new key.",
     ),
     ProblemType(
         code="too_many_requests",

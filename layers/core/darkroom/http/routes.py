@@ -13,6 +13,8 @@ from pydantic import ConfigDict, Field
 
 from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE
 from darkroom.domain.api_keys import Scope
+from darkroom.domain.delivery import DELIVERY_ID_PATTERN, MAX_PAGE_DELIVERIES, DeliveryStatus
+from darkroom.domain.endpoint import MAX_ENDPOINTS
 from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
@@ -28,8 +30,11 @@ from darkroom.http.headers import (
     ALLOWANCE_HEADERS,
     ENTITY_TAG,
     EXAMPLE_ID,
+    EXAMPLE_URL,
+    EXAMPLE_WEBHOOK_ID,
     LOCATION_OF_STATUS,
     LOCATION_OF_VARIANT,
+    LOCATION_OF_WEBHOOK,
     REPLAYED,
     RETRY_AFTER,
     RETRY_AFTER_WHILE_UNFINISHED,
@@ -37,6 +42,20 @@ from darkroom.http.headers import (
 )
 from darkroom.http.list_queries import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES
 from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, MAX_RESCHEDULE_BYTES
+from darkroom.http.webhooks import (
+    DEFAULT_PAGE_DELIVERIES,
+    MAX_RECOVERY_BYTES,
+    MAX_WEBHOOK_BYTES,
+    DeliveriesDocument,
+    DeliveryDocument,
+    NewWebhook,
+    NewWebhookDocument,
+    Recovery,
+    WebhookChange,
+    WebhookDocument,
+    WebhookId,
+    WebhooksDocument,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +78,7 @@ class Body:
     description: str
     media_types: tuple[str, ...]
     kind: Any = None
+    is_required: bool = True
     examples: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -91,9 +111,16 @@ class Route:
     """Whether it answers everybody, without a credential."""
 
     @property
+    def is_about_webhooks(self) -> bool:
+        """Whether it is about webhooks, and not about images."""
+        return self.path.startswith("/webhooks")
+
+    @property
     def rule(self) -> str:
-        """The path in Powertools' syntax. The handler's argument is `image_id`, because `id` is a Python builtin."""
-        return self.path.replace("{id}", "<image_id>").replace("{", "<").replace("}", ">")
+        """The path in Powertools' syntax. The handler's argument is `image_id` or `webhook_id`, because `id` is a
+        Python builtin."""
+        name = "<webhook_id>" if self.is_about_webhooks else "<image_id>"
+        return self.path.replace("{id}", name).replace("{", "<").replace("}", ">")
 
     @property
     def headers(self) -> tuple[Header, ...]:
@@ -103,6 +130,8 @@ class Route:
     @property
     def scope(self) -> Scope:
         """What a key must have been made for to send it."""
+        if self.is_about_webhooks:
+            return Scope.WEBHOOKS_READ if self.method == "GET" else Scope.WEBHOOKS_WRITE
         return Scope.IMAGES_READ if self.method == "GET" else Scope.IMAGES_WRITE
 
     @property
@@ -115,6 +144,9 @@ EVERYWHERE = ("internal", "unknown_parameter")
 """Problems that every route may have."""
 
 _ID = Parameter(name="id", place="path", kind=ImageId, description="The image's id.", example=EXAMPLE_ID)
+_WEBHOOK_ID = Parameter(
+    name="id", place="path", kind=WebhookId, description="The webhook's id.", example=EXAMPLE_WEBHOOK_ID
+)
 
 
 def _one_of(words: Iterable[str]) -> Any:
@@ -182,6 +214,7 @@ class Announcement(TypedDict):
     process_at: NotRequired[_Instant | None]
     delay: NotRequired[_Duration | None]
     expires_at: NotRequired[_Instant | None]
+    notify: NotRequired[WebhookId | None]
 
 
 _IN_SCHEDULE = f"at most {MAX_DELAY_SECONDS // 86_400} days ahead"
@@ -194,6 +227,7 @@ _OF_EVERY_ORDER = (
     "invalid_process_at",
     "invalid_delay",
     "invalid_expires_at",
+    "unknown_notify",
     "invalid_idempotency_key",
     "idempotency_key_reused",
     "image_deleted",
@@ -266,6 +300,14 @@ POST_IMAGE = Route(
             kind=_Instant,
             description="An image that no worker has begun by then becomes `expired`.",
             example="2027-03-02T09:00:00Z",
+        ),
+        Parameter(
+            name="notify",
+            place="query",
+            kind=WebhookId,
+            description="The only webhook that gets the events of this image, of the types that it asks for; without "
+            "it, all do.",
+            example=EXAMPLE_WEBHOOK_ID,
         ),
         _IDEMPOTENCY_KEY,
     ),
@@ -486,6 +528,195 @@ DELETE_IMAGE = Route(
     is_rate_limited=True,
 )
 
+_JSON = ("application/json",)
+_OF_A_WEBHOOK = ("unknown_webhook", "unknown_path", "too_many_requests", "unavailable")
+"""The problems of every request about one webhook."""
+
+_IN_JSON = ("unreadable_body", "unsupported_media_type")
+"""The problems of every request that sends JSON."""
+
+POST_WEBHOOK = Route(
+    method="POST",
+    path="/webhooks",
+    name="postWebhook",
+    summary="Make a webhook",
+    description=(
+        f"Has events delivered to a URL, at most {MAX_ENDPOINTS} for a tenant. Each is signed with the secret in the "
+        "answer, as Standard Webhooks says. `webhooks` in this document describes what is sent."
+    ),
+    body=Body(
+        description=f"The webhook, in at most {MAX_WEBHOOK_BYTES} bytes.",
+        media_types=_JSON,
+        kind=NewWebhook,
+        examples={"some": {"url": EXAMPLE_URL, "events": ["image.done", "image.failed"], "description": "the shop"}},
+    ),
+    answers=(
+        Answer(
+            status=HTTPStatus.CREATED,
+            description="The webhook, with its secret, which no other answer shows.",
+            kind=NewWebhookDocument,
+            headers=(LOCATION_OF_WEBHOOK,),
+        ),
+    ),
+    problems=(
+        *_IN_JSON,
+        "invalid_webhook",
+        "invalid_url",
+        "webhook_exists",
+        "too_many_webhooks",
+        "too_many_requests",
+        "unavailable",
+    ),
+    is_rate_limited=True,
+)
+
+LIST_WEBHOOKS = Route(
+    method="GET",
+    path="/webhooks",
+    name="listWebhooks",
+    summary="List webhooks",
+    description="All webhooks, the oldest first.",
+    answers=(Answer(status=HTTPStatus.OK, description="All of them.", kind=WebhooksDocument),),
+    problems=("too_many_requests", "unavailable"),
+    is_rate_limited=True,
+)
+
+GET_WEBHOOK = Route(
+    method="GET",
+    path="/webhooks/{id}",
+    name="getWebhook",
+    summary="Read a webhook",
+    description="Whether it is enabled, fails or rests, and since when.",
+    parameters=(_WEBHOOK_ID,),
+    answers=(Answer(status=HTTPStatus.OK, description="The webhook as it is now.", kind=WebhookDocument),),
+    problems=_OF_A_WEBHOOK,
+    is_rate_limited=True,
+)
+
+PATCH_WEBHOOK = Route(
+    method="PATCH",
+    path="/webhooks/{id}",
+    name="changeWebhook",
+    summary="Change a webhook",
+    description="Changes its URL, its events or its description, or disables or enables it. Its secret stays.",
+    parameters=(_WEBHOOK_ID,),
+    body=Body(
+        description=f"The change, in at most {MAX_WEBHOOK_BYTES} bytes.",
+        media_types=_JSON,
+        kind=WebhookChange,
+        examples={"events": {"events": ["image.*"]}, "enable": {"enabled": True}},
+    ),
+    answers=(Answer(status=HTTPStatus.OK, description="The webhook after the change.", kind=WebhookDocument),),
+    problems=(*_IN_JSON, "invalid_webhook", "invalid_url", "webhook_exists", *_OF_A_WEBHOOK),
+    is_rate_limited=True,
+)
+
+DELETE_WEBHOOK = Route(
+    method="DELETE",
+    path="/webhooks/{id}",
+    name="deleteWebhook",
+    summary="Delete a webhook",
+    description="Nothing is sent to it any more, besides what is on its way at this moment.",
+    parameters=(_WEBHOOK_ID,),
+    answers=(Answer(status=HTTPStatus.NO_CONTENT, description="Deleted."),),
+    problems=_OF_A_WEBHOOK,
+    is_rate_limited=True,
+)
+
+ROTATE_SECRET = Route(
+    method="POST",
+    path="/webhooks/{id}/rotate",
+    name="rotateSecret",
+    summary="Replace a webhook's secret",
+    description="Makes a new secret, with which everything is signed from now on. For a day, those before it sign too.",
+    parameters=(_WEBHOOK_ID,),
+    answers=(
+        Answer(
+            status=HTTPStatus.OK,
+            description="The webhook, with its new secret, which no other answer shows.",
+            kind=NewWebhookDocument,
+        ),
+    ),
+    problems=("too_many_secrets", *_OF_A_WEBHOOK),
+    is_rate_limited=True,
+)
+
+PING_WEBHOOK = Route(
+    method="POST",
+    path="/webhooks/{id}/ping",
+    name="pingWebhook",
+    summary="Try a webhook",
+    description=(
+        "Sends an event `webhook.ping`, at once even to a webhook that rests. Its deliveries show what came of it."
+    ),
+    parameters=(_WEBHOOK_ID,),
+    answers=(Answer(status=HTTPStatus.ACCEPTED, description="The delivery that was begun.", kind=DeliveryDocument),),
+    problems=("webhook_disabled", *_OF_A_WEBHOOK),
+    is_rate_limited=True,
+)
+
+RECOVER_WEBHOOK = Route(
+    method="POST",
+    path="/webhooks/{id}/recover",
+    name="recoverWebhook",
+    summary="Try failed deliveries again",
+    description=(
+        "Enables the webhook, and tries again what was not delivered, slowly at first; what was delivered is not sent "
+        "again. Deliveries are kept for 30 days."
+    ),
+    parameters=(_WEBHOOK_ID,),
+    body=Body(
+        description=f"Since when, in at most {MAX_RECOVERY_BYTES} bytes.",
+        media_types=_JSON,
+        kind=Recovery,
+        is_required=False,
+        examples={"instant": {"since": "2026-11-20T09:00:00Z"}, "duration": {"since": "P2D"}},
+    ),
+    answers=(
+        Answer(status=HTTPStatus.ACCEPTED, description="The webhook, whose recovery has begun.", kind=WebhookDocument),
+    ),
+    problems=(*_IN_JSON, "invalid_since", *_OF_A_WEBHOOK),
+    is_rate_limited=True,
+)
+
+LIST_DELIVERIES = Route(
+    method="GET",
+    path="/webhooks/{id}/deliveries",
+    name="listDeliveries",
+    summary="List a webhook's deliveries",
+    description=(
+        "What was sent or waits, the newest event first, each with its latest attempts; for 30 days. A page may have "
+        "fewer deliveries than `limit`, even none, without being the last: only `next` says so."
+    ),
+    parameters=(
+        _WEBHOOK_ID,
+        Parameter(
+            name="limit",
+            place="query",
+            kind=Annotated[int, Field(ge=1, le=MAX_PAGE_DELIVERIES)],
+            description=f"The most deliveries of a page; {DEFAULT_PAGE_DELIVERIES} by default.",
+            example=20,
+        ),
+        Parameter(
+            name="status",
+            place="query",
+            kind=_one_of(DeliveryStatus),
+            description="Only deliveries with this status.",
+            example="failed",
+        ),
+        Parameter(
+            name="cursor",
+            place="query",
+            kind=Annotated[str, Field(pattern=f"^{DELIVERY_ID_PATTERN}$")],
+            description="The `next` of the previous page.",
+            example=f"01795251601300-{EXAMPLE_ID}-3",
+        ),
+    ),
+    answers=(Answer(status=HTTPStatus.OK, description="A page of the list.", kind=DeliveriesDocument),),
+    problems=("invalid_limit", "unknown_status", "invalid_cursor", *_OF_A_WEBHOOK),
+    is_rate_limited=True,
+)
+
 GET_OPENAPI = Route(
     method="GET",
     path="/openapi.json",
@@ -512,6 +743,15 @@ ROUTES = (
     GET_VARIANT,
     PATCH_IMAGE,
     DELETE_IMAGE,
+    POST_WEBHOOK,
+    LIST_WEBHOOKS,
+    GET_WEBHOOK,
+    PATCH_WEBHOOK,
+    DELETE_WEBHOOK,
+    ROTATE_SECRET,
+    PING_WEBHOOK,
+    RECOVER_WEBHOOK,
+    LIST_DELIVERIES,
     GET_OPENAPI,
 )
 """Every route of the API, in the order in which a client meets them."""

@@ -70,6 +70,22 @@ def read_reschedule(body: bytes) -> Timetable:
     return read_timetable(**words)
 
 
+def read_since(text: str, *, now: Milliseconds) -> Milliseconds:
+    """Returns the instant that a text names, or that is as long ago as it says. Raises Rejected (`invalid_since`) for
+    anything else, and for an instant that is yet to come."""
+    try:
+        since = now - _duration(text) if text.startswith("P") else _instant("since", text)
+    except Rejected:
+        since = now + 1
+    if since > now:
+        raise Rejected(
+            "invalid_since",
+            "since is an instant in the past with its zone, as in RFC 3339, or how long ago that was, as an ISO 8601 "
+            f'duration: 2027-03-01T09:00:00+01:00, PT6H, P2D. It is "{text[:40]}".',
+        )
+    return since
+
+
 def _instant(name: str, text: str) -> Milliseconds:
     code = f"invalid_{name}"
     problem = Rejected(

@@ -10,13 +10,13 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.lanes import lane_for
-from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of
+from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of, unknown_notify
 from darkroom.domain.schedule import appoint
 from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import UPLOAD_SECONDS, accept, await_upload, renew_upload
 from darkroom.operations.enqueue import DUE_FENCE
 from darkroom.operations.load_shedder import LoadShedder
-from darkroom.ports import Clock, Fenced, Images, Randomness, UploadForm, Uploads
+from darkroom.ports import Clock, Endpoints, Fenced, Images, Randomness, UploadForm, Uploads
 
 _TRIES = 5
 """The sweeper or the upload itself may come between reading the row and writing it; not five times in a row."""
@@ -48,6 +48,7 @@ class Ports:
     """What an announcement needs, and the largest file that may be announced."""
 
     images: Images
+    endpoints: Endpoints
     uploads: Uploads
     load_shedder: LoadShedder
     clock: Clock
@@ -59,7 +60,7 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
     """Writes the row of an image that awaits its upload, and makes the form.
 
     The row comes first: no upload can come before its image is known. A repeated request with the same key gets a fresh
-    form and the full time again. Raises Rejected (`upload_too_large`, `invalid_idempotency_key`,
+    form and the full time again. Raises Rejected (`upload_too_large`, `unknown_notify`, `invalid_idempotency_key`,
     `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
     too much work, unless it repeats an earlier announcement with its key, and Retryable if the table cannot answer. An
     announced upload is always let in when it comes.
@@ -83,6 +84,9 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
 
     now = ports.clock()
     appointment = appoint(announcement.timetable, now=now)
+    notify = announcement.order.notify
+    if notify is not None and ports.endpoints.get(announced.tenant_id, notify) is None:
+        raise unknown_notify()
     lane = lane_for(announced.tier).name
     ports.load_shedder.require_capacity(lane, announced.tier, process_at=appointment.process_at)
     row = await_upload(
@@ -103,6 +107,7 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
             now=now,
             process_at=appointment.process_at,
             expires_at=appointment.expires_at,
+            notify=notify,
         ),
         now=now,
     )

@@ -3,7 +3,7 @@
 1. It is suspended (`change_tenant`).
 2. Each of its images becomes a tombstone (`image_ids`, `delete_image`): once at once, and once again when no request is
    authorized any more, because the gateway believes for some time what the authorizer answered before the suspension.
-3. Its keys and its own row are removed (`forget_tenant`).
+3. Its webhooks with their deliveries, its keys and its own row are removed (`forget_tenant`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor
-from darkroom.ports import Images, Tenants, UnreadableRow
+from darkroom.ports import Deliveries, Endpoints, Images, Tenants, UnreadableRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,8 @@ class Ports:
 
     tenants: Tenants
     images: Images
+    endpoints: Endpoints
+    deliveries: Deliveries
 
 
 def image_ids(ports: Ports, tenant_id: str) -> Iterator[str]:
@@ -44,7 +46,12 @@ def keys_of(ports: Ports, tenant_id: str) -> list[ApiKey]:
 
 
 def forget_tenant(ports: Ports, tenant_id: str) -> int:
-    """Removes the tenant's keys and then its own row; returns how many keys there were. Raises Retryable."""
+    """Removes the tenant's webhooks with their deliveries, its keys and then its own row; returns how many keys there
+    were. It reads all deliveries of the stack. Raises Retryable."""
+    for endpoint in ports.endpoints.of_tenant(tenant_id):
+        ports.endpoints.remove(endpoint)
+    for endpoint_id in ports.deliveries.endpoints_of(tenant_id):  # those of removed endpoints, too
+        ports.deliveries.remove_all(endpoint_id)
     keys = keys_of(ports, tenant_id)
     for key in keys:
         ports.tenants.remove_key(key.key_id)

@@ -11,13 +11,20 @@ from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
-from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of, key_reused, order_of
+from darkroom.domain.order import (
+    check_idempotency_key,
+    check_repeats,
+    fingerprint_of,
+    key_reused,
+    order_of,
+    unknown_notify,
+)
 from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
 from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import accept
 from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
 from darkroom.operations.load_shedder import LoadShedder
-from darkroom.ports import Originals, Randomness
+from darkroom.ports import Endpoints, Originals, Randomness
 
 if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
@@ -31,7 +38,7 @@ class Upload:
     """What a client sent, and who sent it: the tenant's tier decides the lane.
 
     `variants` are names of the preset's variants, comma-separated; `recipe` is the client's own recipe, in JSON,
-    instead of a preset.
+    instead of a preset; `notify` is the id of the one endpoint that is to hear of the image.
     """
 
     body: bytes
@@ -41,6 +48,7 @@ class Upload:
     preset: str | None = None
     variants: str | None = None
     recipe: str | None = None
+    notify: str | None = None
     idempotency_key: str | None = None
     timetable: Timetable = AT_ONCE
 
@@ -58,6 +66,7 @@ class Ports(EnqueueInTimePorts):
     """What an upload needs besides the ports of sending its message, and which formats are accepted."""
 
     originals: Originals
+    endpoints: Endpoints
     load_shedder: LoadShedder
     randomness: Randomness
     input_formats: frozenset[InputFormat]
@@ -67,14 +76,14 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
     """Stores the upload, writes its row and sends its message.
 
     Raises Rejected for an upload that can never be accepted (`empty_upload`, `upload_too_large`, `unsupported_format`,
-    `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `invalid_idempotency_key`,
-    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
-    too much work, unless it repeats an earlier upload with its key, and Retryable if the store or the table cannot
-    answer: then nothing was promised. A queue that cannot answer is no error: the row is due, and the sweeper sends the
-    message.
+    `unknown_preset`, `unknown_variants`, `invalid_recipe`, `conflicting_parameters`, `unknown_notify`,
+    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway
+    (`overloaded`) while its lane has too much work, unless it repeats an earlier upload with its key, and Retryable if
+    the store or the table cannot answer: then nothing was promised. A queue that cannot answer is no error: the row is
+    due, and the sweeper sends the message.
     """
     check_idempotency_key(upload.idempotency_key)
-    order = order_of(preset=upload.preset, variants=upload.variants, recipe=upload.recipe)
+    order = order_of(preset=upload.preset, variants=upload.variants, recipe=upload.recipe, notify=upload.notify)
     media_type = _media_type(upload.body, ports.input_formats)
     sha256 = hashlib.sha256(upload.body).hexdigest()
     fingerprint = fingerprint_of(sha256, order.asked_for + upload.timetable.asked_for)
@@ -90,6 +99,8 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
     now = ports.clock()
     # After looking for an earlier request: a time that was in the future then may have passed since.
     appointment = appoint(upload.timetable, now=now)
+    if order.notify is not None and ports.endpoints.get(upload.tenant_id, order.notify) is None:
+        raise unknown_notify()
     lane = lane_for(upload.tier).name
     ports.load_shedder.require_capacity(lane, upload.tier, process_at=appointment.process_at)
     original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
@@ -110,6 +121,7 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
         now=now,
         process_at=appointment.process_at,
         expires_at=appointment.expires_at,
+        notify=order.notify,
     )
     image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from darkroom.aws import circuits, clients
+from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OutputsBucket
 from darkroom.aws.uploads import UploadsBucket
@@ -18,6 +19,7 @@ def wire() -> tuple[Ports, Edge]:
     dynamodb, s3 = clients.dynamodb_client(), clients.s3_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
+        endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         load_shedder=load_shedder_of(settings, dynamodb, clients.sqs_client()),
         clock=clock,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from darkroom.aws import circuits, clients
+from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
@@ -18,6 +19,7 @@ def wire() -> tuple[Ports, Edge]:
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
+        endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
         lanes=LaneQueues(sqs, settings.queue_urls),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),

@@ -20,6 +20,7 @@ from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
 from proof.fakes import FakeImages
 from proof.fakes.rows import accepted_image
 from proof.fakes.tenants import FakeTenants
+from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.unit.console.conftest import Run
 
 
@@ -32,6 +33,8 @@ class FakeStack:
     name: str = "shop"
     options: str = " --stack shop --region eu-west-1"
     images: FakeImages = field(default_factory=FakeImages)
+    endpoints: FakeEndpoints = field(default_factory=FakeEndpoints)
+    deliveries: FakeDeliveries = field(default_factory=FakeDeliveries)
     now: int = 1_795_251_600_000
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 

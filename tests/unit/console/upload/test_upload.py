@@ -96,6 +96,14 @@ def test_a_time_is_sent_in_the_callers_words(run: Run, api: FakeApi) -> None:
     assert api.posts[1].query == {"preset": ["tiny"], "delay": ["P2D"]}
 
 
+def test_the_webhook_to_notify_is_sent_and_makes_another_image(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    for options in ((), ("--notify", "we_01kyvb60cwewgmgx")):
+        assert run("upload", "a.jpg", "--idempotency-key-from", "content", *options).exit_code == 0
+    assert [post.query for post in api.posts] == [{}, {"notify": ["we_01kyvb60cwewgmgx"]}]
+    assert len({post.headers["idempotency-key"] for post in api.posts}) == 2
+
+
 def test_the_same_photo_for_another_time_is_another_image(run: Run, api: FakeApi) -> None:
     photos("a.jpg")
     for options in ((), ("--delay", "P2D"), ("--delay", "P3D"), ("--delay", "P2D")):

@@ -1,0 +1,63 @@
+"""Delivers webhooks: each message of a batch in a thread of its own, because a delivery is a wait."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from darkroom.domain.delivery import Answer, read_delivery_message
+from darkroom.domain.errors import Retryable
+from darkroom.event_source import Record, come_back, read_records
+from darkroom.operations.deliver_event import Delivered, deliver_event
+from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.wiring.deliver_event import wire
+from darkroom.wiring.runtime import at_once, within
+
+ports = wire()
+
+LAST_WORDS_SECONDS = 1.0
+"""The part of the function's time that the last AWS call leaves for the answer and the logs."""
+
+
+def attempt(record: Record) -> Delivered | Exception:
+    """What the message came to, or what went wrong."""
+    try:
+        # The receipt is another each time that the message comes; a row holds some of them, so they are kept short.
+        receipt = hashlib.sha256(record.receipt_handle.encode()).hexdigest()[:32]
+        return deliver_event(ports, read_delivery_message(record.body), claimed_by=receipt)
+    except Exception as error:  # whatever it is, it is this message's, and no reason to fail any other
+        return error
+
+
+@entry_point()
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    records = read_records(event)
+    with within(context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
+        results = at_once([partial(attempt, record) for record in records])
+    failed = []
+    answers: list[Answer] = []
+    for record, result in zip(records, results, strict=True):
+        message = {"message_id": record.message_id, "delivery": record.body}
+        if isinstance(result, Delivered):
+            tell(result, message)
+            answers += [] if result.answer is None else [result.answer]
+        elif isinstance(result, Retryable):
+            # Its row is due, and the sweeper sends another message: this one would only come back later than that.
+            logger.warning("a delivery was postponed", extra={**message, "cause": str(result)})
+        else:
+            logger.error("a delivery failed here", exc_info=result, extra=message)
+            failed.append(record)
+    metrics.add_metric("DeliveriesSent", MetricUnit.Count, len(answers))
+    metrics.add_metric("DeliveriesFailed", MetricUnit.Count, sum(not answer.is_success for answer in answers))
+    return come_back(failed)
+
+
+def tell(delivered: Delivered, message: dict[str, str]) -> None:
+    """Logs one delivery."""
+    answer = delivered.answer
+    details = {} if answer is None else {"status": answer.status, "ms": answer.milliseconds, "error": answer.error}
+    logger.info("delivery", extra={**message, "outcome": delivered.outcome, **details})

@@ -1,0 +1,132 @@
+"""The Deliveries table: one item for each event and endpoint, by the time of the event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from darkroom.aws.errors import pages_of, retryable
+from darkroom.aws.versioned_rows import Item, VersionedRows
+from darkroom.domain.delivery import KEPT_SECONDS, LOOKS, Delivery, DeliveryStatus
+from darkroom.domain.instants import Milliseconds
+from darkroom.ports import DeliveryPage, DueDelivery, UnreadableRow
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DUE_INDEX = "due"
+
+
+class DeliveriesTable:
+    """Implements the `Deliveries` port with one DynamoDB table and its index of deliveries that are due."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._rows = VersionedRows(client, table_name, Delivery, "delivery")
+
+    def get(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
+        item = self._rows.get(_key(endpoint_id, delivery_id))
+        return None if item is None else self._rows.row_of(item)
+
+    def create(self, delivery: Delivery) -> Delivery:
+        forget_at = delivery.created_at // 1000 + KEPT_SECONDS  # TTL counts in seconds
+        item = self._rows.item_of(delivery) | {"forget_at": {"N": str(forget_at)}}
+        return self._rows.row_of(self._rows.put_if_absent(_key(delivery.endpoint_id, delivery.delivery_id), item))
+
+    def change(self, before: Delivery, after: Delivery) -> Delivery:
+        return self._rows.change(_key(before.endpoint_id, before.delivery_id), before, after)
+
+    def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
+        with retryable("reading the due index of deliveries"):
+            answer = self._client.query(
+                TableName=self._table_name,
+                IndexName=DUE_INDEX,
+                KeyConditionExpression="endpoint_id = :endpoint",
+                ExpressionAttributeValues={":endpoint": {"S": endpoint_id}},
+                Limit=limit,
+            )
+        return [DueDelivery(int(item["due_at"]["N"]), item["delivery_id"]["S"]) for item in answer["Items"]]
+
+    def page(
+        self,
+        endpoint_id: str,
+        *,
+        limit: int,
+        after: str | None = None,
+        since: Milliseconds = 0,
+        statuses: Sequence[DeliveryStatus] = (),
+        newest_first: bool = True,
+    ) -> DeliveryPage:
+        found: list[Delivery | UnreadableRow] = []
+        place = after
+        for _ in range(LOOKS):
+            beginning: Any = {} if place is None else {"ExclusiveStartKey": _key(endpoint_id, place)}
+            wanted: Any = {}
+            values = {":endpoint": {"S": endpoint_id}, ":since": {"S": f"{since:014}"}}
+            if statuses:
+                names = {f":status_{number}": status.value for number, status in enumerate(statuses)}
+                wanted = {
+                    "FilterExpression": f"#status IN ({', '.join(names)})",
+                    "ExpressionAttributeNames": {"#status": "status"},
+                }
+                values |= {name: {"S": value} for name, value in names.items()}
+            with retryable("reading the deliveries"):
+                answer = self._client.query(
+                    TableName=self._table_name,
+                    KeyConditionExpression="endpoint_id = :endpoint AND delivery_id >= :since",
+                    ExpressionAttributeValues=values,
+                    ScanIndexForward=not newest_first,
+                    Limit=limit,  # counted before the filter
+                    **wanted,
+                    **beginning,
+                )
+            for item in answer["Items"]:
+                place = item["delivery_id"]["S"]
+                found.append(self._readable(item))
+                if len(found) == limit:
+                    return DeliveryPage(deliveries=tuple(found), next=place)
+            if "LastEvaluatedKey" not in answer:
+                return DeliveryPage(deliveries=tuple(found), next=None)
+            place = answer["LastEvaluatedKey"]["delivery_id"]["S"]
+        return DeliveryPage(deliveries=tuple(found), next=place)
+
+    def remove_all(self, endpoint_id: str) -> int:
+        removed = 0
+        pages: Any = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            KeyConditionExpression="endpoint_id = :endpoint",
+            ExpressionAttributeValues={":endpoint": {"S": endpoint_id}},
+            ProjectionExpression="endpoint_id, delivery_id",
+        )
+        for page in pages_of(pages, "reading the deliveries"):
+            for item in page["Items"]:
+                with retryable("removing a delivery"):
+                    self._client.delete_item(TableName=self._table_name, Key=item)
+                removed += 1
+        return removed
+
+    def endpoints_of(self, tenant_id: str) -> Iterator[str]:
+        pages: Any = self._client.get_paginator("scan").paginate(
+            TableName=self._table_name,
+            FilterExpression="tenant_id = :tenant",
+            ExpressionAttributeValues={":tenant": {"S": tenant_id}},
+            ProjectionExpression="endpoint_id",
+        )
+        known: set[str] = set()
+        for page in pages_of(pages, "reading all deliveries"):
+            for item in page["Items"]:
+                endpoint_id = item["endpoint_id"]["S"]
+                if endpoint_id not in known:
+                    known.add(endpoint_id)
+                    yield endpoint_id
+
+    def _readable(self, item: Item) -> Delivery | UnreadableRow:
+        try:
+            return self._rows.row_of(item)
+        except UnreadableRow as error:
+            return error
+
+
+def _key(endpoint_id: str, delivery_id: str) -> Item:
+    return {"endpoint_id": {"S": endpoint_id}, "delivery_id": {"S": delivery_id}}

@@ -1,0 +1,105 @@
+"""The Endpoints table: at most ten items for each tenant, one for each of its places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from darkroom.aws.errors import code_of, pages_of, retryable
+from darkroom.aws.versioned_rows import Item, VersionedRows
+from darkroom.domain.endpoint import Endpoint, place_of
+from darkroom.domain.instants import Milliseconds
+from darkroom.ports import DueEndpoint, Fenced
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+DUE_INDEX = "due"
+
+
+class EndpointsTable:
+    """Implements the `Endpoints` port with one DynamoDB table and its index of endpoints that are due."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._rows = VersionedRows(client, table_name, Endpoint, "endpoint")
+
+    def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+        item = self._rows.get(_key(tenant_id, endpoint_id))
+        # The place may have been given to another endpoint since.
+        return self._rows.row_of(item) if item is not None and item["endpoint_id"]["S"] == endpoint_id else None
+
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
+        with retryable("reading the endpoints of a tenant"):
+            answer = self._client.query(
+                TableName=self._table_name,
+                KeyConditionExpression="tenant_id = :tenant",
+                ExpressionAttributeValues={":tenant": {"S": tenant_id}},
+                ConsistentRead=True,
+            )
+        # Ten rows of a few KB are one page.
+        return [self._rows.row_of(item) for item in answer["Items"]]
+
+    def create(self, endpoint: Endpoint) -> bool:
+        key = _key(endpoint.tenant_id, endpoint.endpoint_id)
+        item = {**self._rows.item_of(endpoint), "due_shard": {"S": endpoint.due_shard}}
+        kept = self._rows.put_if_absent(key, item)
+        return bool(kept["endpoint_id"]["S"] == endpoint.endpoint_id)
+
+    def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
+        try:
+            key = _key(before.tenant_id, before.endpoint_id)
+            return self._rows.change(key, before, after, fence=("version", "endpoint_id"))
+        except Fenced as error:
+            is_same = error.current is not None and error.current.endpoint_id == before.endpoint_id
+            raise (error if is_same else Fenced(None)) from error
+
+    def remove(self, endpoint: Endpoint) -> None:
+        try:
+            with retryable("removing the endpoint"):
+                self._client.delete_item(
+                    TableName=self._table_name,
+                    Key=_key(endpoint.tenant_id, endpoint.endpoint_id),
+                    ConditionExpression="endpoint_id = :id",
+                    ExpressionAttributeValues={":id": {"S": endpoint.endpoint_id}},
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":  # it is gone, or another has its place
+                raise
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[DueEndpoint]:
+        pages: Any = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            IndexName=DUE_INDEX,
+            KeyConditionExpression="due_shard = :shard AND due_at <= :now",
+            ExpressionAttributeValues={":shard": {"S": shard}, ":now": {"N": str(now)}},
+            PaginationConfig={"MaxItems": limit},
+        )
+        for page in pages_of(pages, "reading the due index of endpoints"):
+            for item in page["Items"]:
+                yield DueEndpoint(int(item["due_at"]["N"]), item["tenant_id"]["S"], item["endpoint_id"]["S"])
+
+    def postpone(self, due: DueEndpoint, until: Milliseconds) -> None:
+        try:
+            with retryable("postponing a look at an endpoint"):
+                self._client.update_item(
+                    TableName=self._table_name,
+                    Key=_key(due.tenant_id, due.endpoint_id),
+                    UpdateExpression="SET due_at = :until",
+                    ConditionExpression="due_at = :due_at AND endpoint_id = :id",
+                    ExpressionAttributeValues={
+                        ":until": {"N": str(until)},
+                        ":due_at": {"N": str(due.due_at)},
+                        ":id": {"S": due.endpoint_id},
+                    },
+                )
+        except ClientError as error:
+            if code_of(error) != "ConditionalCheckFailedException":  # somebody has moved it
+                raise
+
+
+def _key(tenant_id: str, endpoint_id: str) -> Item:
+    return {"tenant_id": {"S": tenant_id}, "place": {"N": str(place_of(endpoint_id))}}

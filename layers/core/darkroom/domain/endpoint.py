@@ -1,0 +1,402 @@
+"""Endpoints: the URLs to which a tenant has its events delivered, and what may be sent to each at a time.
+
+An endpoint's row decides for all its deliveries: while it is disabled, rests, or is busy, none of them has to be
+touched, however many wait. Every function here is pure: it takes a row and gives the next one.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from darkroom.domain.base32 import ALPHABET, DIGIT, digits_of
+from darkroom.domain.instants import Milliseconds
+
+MAX_ENDPOINTS = 10
+"""The most endpoints of a tenant. Each has a place of its own, from 0 to 9, so that nobody has to count."""
+
+MAX_DESCRIPTION_CHARACTERS = 200
+
+_RANDOM_DIGITS = 15  # 75 bits: nobody guesses an id, and no two are equal
+_PREFIX = "we_"
+
+ENDPOINT_ID_PATTERN = rf"{_PREFIX}[0-9]{DIGIT}{{{_RANDOM_DIGITS}}}"
+"""The pattern of every endpoint's id. Its first digit is the endpoint's place."""
+
+_ENDPOINT_ID = re.compile(ENDPOINT_ID_PATTERN)
+
+RANDOM_BYTES = 10
+"""How many random bytes an id is made from."""
+
+DUE_SHARDS = 4
+"""Partitions of the endpoints' due index."""
+
+SECOND, HOUR = 1000, 3_600_000
+
+MAX_FLIGHTS = 4
+"""The most deliveries that are on their way to one endpoint at a time."""
+
+RAMP_SUCCESSES = 10
+"""After a recovery, one delivery is on its way at a time, and one more after each so many successes."""
+
+FLIGHT_SECONDS = 60
+"""How long a delivery on its way counts if nothing is heard of it: longer than the function that sends it can last."""
+
+FAILURES_TO_REST = 3
+"""After so many failures in a row, an endpoint rests: only one delivery tries it, at the times of its own retries."""
+
+WARN_SECONDS = 24 * 3600
+"""After how long in which everything failed an endpoint's owner is warned."""
+
+DISABLE_SECONDS = 5 * 24 * 3600
+"""After how long in which everything failed an endpoint is disabled, as Svix does
+(https://docs.svix.com/retries)."""
+
+ROTATION_SECONDS = 24 * 3600
+"""How long a replaced secret goes on signing."""
+
+MAX_SECRETS = 5
+"""How many secrets sign at a time: a signature for each is in one header."""
+
+LOOK_SECONDS = 60
+"""How often the sweeper looks at an endpoint with deliveries that are due."""
+
+SUSPENDED_SECONDS = 600
+"""How often it looks at one whose tenant is suspended."""
+
+QUIET_SECONDS = 3600
+"""How often it looks at one with nothing to deliver: the bound on how long a delivery can lie that nobody announced."""
+
+LAG_SECONDS = 10
+"""A look that comes sooner after a write may not see it: the index that lists deliveries is seconds behind."""
+
+RECOVERED_FIRST, RECOVERED_MOST = 100, 1600
+"""How many failed deliveries the first look after a recovery opens again; each further one opens twice as many, up to
+the second number."""
+
+
+class EndpointState(StrEnum):
+    """Whether deliveries are sent. Those of a disabled endpoint are kept for 30 days."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+
+
+class DisabledBy(StrEnum):
+    """Why an endpoint is disabled."""
+
+    CLIENT = "client"
+    """Its owner did it."""
+
+    GONE = "gone"
+    """It answered 410 (Gone)."""
+
+    FAILING = "failing"
+    """For five days, everything failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Secret:
+    """One of an endpoint's secrets: it is derived from its `generation` and stored nowhere. A replaced one signs until
+    `until`."""
+
+    generation: int
+    until: Milliseconds | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flight:
+    """A delivery on its way by the receipt `claimed_by`, or one that was called and has its place kept if that is None;
+    after `until` nothing was heard of it."""
+
+    delivery_id: str
+    until: Milliseconds
+    claimed_by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """Failed deliveries of events since `since` are opened again, page by page: those after `after` are left, and
+    `pages` are done."""
+
+    since: Milliseconds
+    after: str | None = None
+    pages: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """An endpoint's row. `version` counts its writes; a write is allowed on the version that it was decided on.
+
+    `events` are the patterns of the types that it gets. `failures` counts those in a row, since `failing_since`. With
+    `rests_until` it rests: then only the delivery `probe` may try it (any, if None). `successes` are those since it was
+    made, enabled or recovered, as far as they matter for how much may be sent to it. At `crowded_at` a
+    delivery had to wait for its turn: since then each that ends calls the next. At `due_at` the sweeper looks at it; at
+    `woken_at` something was written that a look at that time may not have seen.
+    """
+
+    tenant_id: str
+    endpoint_id: str
+    url: str
+    events: tuple[str, ...]
+    created_at: Milliseconds
+    version: int = 1
+    description: str | None = None
+    state: EndpointState = EndpointState.ENABLED
+    disabled_by: DisabledBy | None = None
+    disabled_at: Milliseconds | None = None
+    secrets: tuple[Secret, ...] = (Secret(generation=1),)
+    failures: int = 0
+    failing_since: Milliseconds | None = None
+    warned_at: Milliseconds | None = None
+    last_success_at: Milliseconds | None = None
+    last_failure_at: Milliseconds | None = None
+    rests_until: Milliseconds | None = None
+    probe: str | None = None
+    successes: int = RAMP_SUCCESSES * MAX_FLIGHTS
+    flights: tuple[Flight, ...] = ()
+    crowded_at: Milliseconds | None = None
+    recovery: Recovery | None = None
+    due_at: Milliseconds | None = None
+    woken_at: Milliseconds | None = None
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether anything may be sent to it."""
+        return self.state is EndpointState.ENABLED
+
+    @property
+    def limit(self) -> int:
+        """How many deliveries may be on their way to it at a time."""
+        return 1 if self.rests_until is not None else min(MAX_FLIGHTS, 1 + self.successes // RAMP_SUCCESSES)
+
+    @property
+    def due_shard(self) -> str:
+        """Its partition of the due index."""
+        return due_shard_of(self.endpoint_id)
+
+
+def due_shard_of(endpoint_id: str) -> str:
+    """An endpoint's partition of the due index."""
+    return DUE_SHARD_NAMES[zlib.crc32(endpoint_id.encode()) % DUE_SHARDS]
+
+
+DUE_SHARD_NAMES = tuple(f"{number:02}" for number in range(DUE_SHARDS))
+
+
+def is_endpoint_id(text: str) -> bool:
+    """Whether `text` has the form of an endpoint's id."""
+    return _ENDPOINT_ID.fullmatch(text) is not None
+
+
+def endpoint_id_from(place: int, random_bits: bytes) -> str:
+    """The id of an endpoint in that place, from 10 random bytes. Raises ValueError for any other number of them, and
+    for a place that there is not."""
+    if len(random_bits) != RANDOM_BYTES or not 0 <= place < MAX_ENDPOINTS:
+        raise ValueError(f"an endpoint's id is made from a place below {MAX_ENDPOINTS} and {RANDOM_BYTES} bytes")
+    return f"{_PREFIX}{ALPHABET[place]}{digits_of(int.from_bytes(random_bits), _RANDOM_DIGITS)}"
+
+
+def place_of(endpoint_id: str) -> int:
+    """The place, from 0 to 9, that an endpoint's id names."""
+    return int(endpoint_id[len(_PREFIX)])
+
+
+def matches(patterns: tuple[str, ...], event_type: str) -> bool:
+    """Whether one of the patterns is this type: `*`, a type, or the beginning of types as in `image.*`."""
+    return any(
+        pattern in ("*", event_type) or (pattern.endswith(".*") and event_type.startswith(pattern[:-1]))
+        for pattern in patterns
+    )
+
+
+# ── What its owner may do ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def enable(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
+    """The row, enabled: what waited is sent, slowly at first. An enabled one that rests is tried at once."""
+    if endpoint.is_enabled and endpoint.rests_until is None:
+        return endpoint
+    return replace(
+        endpoint,
+        state=EndpointState.ENABLED,
+        disabled_by=None,
+        disabled_at=None,
+        failures=0,
+        failing_since=None,
+        warned_at=None,
+        rests_until=None,
+        probe=None,
+        successes=0,
+        crowded_at=now,
+        due_at=now,
+    )
+
+
+def disable(endpoint: Endpoint, by: DisabledBy, *, now: Milliseconds) -> Endpoint:
+    """The row, disabled; one that is disabled already is left as it is."""
+    if not endpoint.is_enabled:
+        return endpoint
+    return replace(endpoint, state=EndpointState.DISABLED, disabled_by=by, disabled_at=now, recovery=None, due_at=None)
+
+
+def recover(endpoint: Endpoint, *, since: Milliseconds, now: Milliseconds) -> Endpoint:
+    """The row, enabled, whose failed deliveries of events since then are opened again by the sweeper."""
+    return replace(enable(endpoint, now=now), successes=0, recovery=Recovery(since=since), due_at=now)
+
+
+def rotate(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint | None:
+    """The row with a new secret; those before it go on signing for a day. None if too many sign already."""
+    signing = signing_secrets(endpoint, now=now)
+    if len(signing) >= MAX_SECRETS:
+        return None
+    until = now + ROTATION_SECONDS * SECOND
+    replaced = tuple(secret if secret.until is not None else replace(secret, until=until) for secret in signing)
+    return replace(endpoint, secrets=(Secret(generation=signing[0].generation + 1), *replaced))
+
+
+def signing_secrets(endpoint: Endpoint, *, now: Milliseconds) -> tuple[Secret, ...]:
+    """The secrets that sign now, the newest first."""
+    return tuple(secret for secret in endpoint.secrets if secret.until is None or secret.until > now)
+
+
+# ── What may be sent to it now ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class NotNow(StrEnum):
+    """Why a delivery cannot be sent now; it waits in its row."""
+
+    DISABLED = "disabled"
+    RESTING = "resting"
+    BUSY = "busy"
+
+
+def take_off(endpoint: Endpoint, delivery_id: str, *, claimed_by: str, now: Milliseconds) -> Endpoint | NotNow:
+    """The row with the delivery on its way, or why it has to wait."""
+    if not endpoint.is_enabled:
+        return NotNow.DISABLED
+    if endpoint.rests_until is not None:
+        # The delivery's own row says when it may try again: here only whether it is the one that tries.
+        is_probe = endpoint.probe == delivery_id or (endpoint.probe is None and endpoint.rests_until <= now)
+        if not is_probe:
+            return NotNow.RESTING
+    flights = in_flight(release(endpoint, delivery_id), now=now)
+    if len(flights) >= endpoint.limit or any(flight.delivery_id == delivery_id for flight in flights):
+        return NotNow.BUSY
+    # With the receipt, two messages of a delivery never write the same row. Otherwise the second would take the first
+    # one's write for its own whose answer was lost, and then end that one's flight.
+    flight = Flight(delivery_id=delivery_id, claimed_by=claimed_by, until=now + FLIGHT_SECONDS * SECOND)
+    return replace(endpoint, flights=(*flights, flight))
+
+
+def call(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpoint:
+    """The row with a place kept for that delivery, which waits for its turn; unchanged if there is none. So what is
+    called is never more than there is room for, however many call."""
+    flights = in_flight(endpoint, now=now)
+    if len(flights) >= endpoint.limit or any(flight.delivery_id == delivery_id for flight in flights):
+        return endpoint
+    kept = Flight(delivery_id=delivery_id, until=now + FLIGHT_SECONDS * SECOND)
+    return replace(endpoint, flights=(*flights, kept))
+
+
+def release(endpoint: Endpoint, delivery_id: str) -> Endpoint:
+    """The row without the place that was kept for that delivery."""
+    flights = tuple(one for one in endpoint.flights if one.delivery_id != delivery_id or one.claimed_by is not None)
+    return replace(endpoint, flights=flights)
+
+
+def in_flight(endpoint: Endpoint, *, now: Milliseconds) -> tuple[Flight, ...]:
+    """The deliveries on their way and those that were called, without those that were lost there."""
+    return tuple(flight for flight in endpoint.flights if flight.until > now)
+
+
+def crowd(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
+    """The row after a delivery had to wait for its turn: each that ends calls the next. It changes once a second."""
+    has_changed = endpoint.crowded_at is not None and 0 <= now - endpoint.crowded_at < SECOND
+    return endpoint if has_changed else replace(endpoint, crowded_at=now)
+
+
+def uncrowd(endpoint: Endpoint) -> Endpoint:
+    """The row when no delivery waits for its turn."""
+    return replace(endpoint, crowded_at=None)
+
+
+def land(endpoint: Endpoint, delivery_id: str) -> Endpoint:
+    """The row without that delivery on its way, of which nothing was learnt."""
+    flights = tuple(flight for flight in endpoint.flights if flight.delivery_id != delivery_id)
+    return replace(endpoint, flights=flights)
+
+
+def succeed(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpoint:
+    """The row after that delivery has arrived: it fails no longer. One that has rested is filled slowly."""
+    has_rested = endpoint.rests_until is not None
+    return replace(
+        land(endpoint, delivery_id),
+        failures=0,
+        failing_since=None,
+        warned_at=None,
+        rests_until=None,
+        probe=None,
+        last_success_at=now,
+        successes=1 if has_rested else min(endpoint.successes + 1, RAMP_SUCCESSES * MAX_FLIGHTS),
+        crowded_at=now if has_rested else endpoint.crowded_at,
+        due_at=now if has_rested and endpoint.is_enabled else endpoint.due_at,
+    )
+
+
+def fail(
+    endpoint: Endpoint, delivery_id: str, *, retry_at: Milliseconds | None, is_gone: bool, now: Milliseconds
+) -> Endpoint:
+    """The row after that delivery has failed, which will be tried again at `retry_at` (None: never)."""
+    since = now if endpoint.failing_since is None else endpoint.failing_since
+    failed = replace(
+        land(endpoint, delivery_id), failures=endpoint.failures + 1, failing_since=since, last_failure_at=now
+    )
+    if is_gone:
+        return disable(failed, DisabledBy.GONE, now=now)
+    if now - since >= DISABLE_SECONDS * SECOND:
+        return disable(failed, DisabledBy.FAILING, now=now)
+    if now - since >= WARN_SECONDS * SECOND and failed.warned_at is None:
+        failed = replace(failed, warned_at=now)
+    if failed.failures >= FAILURES_TO_REST:
+        failed = _rest(failed, delivery_id, retry_at, now)
+    return wake(failed, now if retry_at is None else retry_at, now=now)
+
+
+def _rest(endpoint: Endpoint, delivery_id: str, retry_at: Milliseconds | None, now: Milliseconds) -> Endpoint:
+    if endpoint.probe is not None and endpoint.probe < delivery_id:  # ids begin with the time of their event
+        return endpoint
+    if retry_at is None:  # it was the last attempt of the one that tried: another takes its place
+        return replace(endpoint, rests_until=now, probe=None)
+    return replace(endpoint, rests_until=retry_at, probe=delivery_id)
+
+
+# ── When the sweeper looks at it ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def wake(endpoint: Endpoint, at: Milliseconds, *, now: Milliseconds) -> Endpoint:
+    """The row, at which the sweeper looks at `at` or earlier, and after now; a disabled one is not looked at.
+
+    A look that is due may be going on, and may not have seen what this one is for. It is not moved, or it would never
+    come while there is always something new; but the row changes, so that the look is decided again. It changes once a
+    second: many events at a time would only keep each other from writing.
+    """
+    if not endpoint.is_enabled:
+        return endpoint
+    if endpoint.due_at is not None and endpoint.due_at <= at:
+        is_far = now + LAG_SECONDS * SECOND < endpoint.due_at
+        has_changed = endpoint.woken_at is not None and 0 <= now - endpoint.woken_at < SECOND
+        if is_far or has_changed:
+            return endpoint
+        at = endpoint.due_at
+    return replace(endpoint, due_at=at, woken_at=now)
+
+
+def next_look(endpoint: Endpoint, due: Sequence[Milliseconds], *, now: Milliseconds) -> Milliseconds:
+    """When the sweeper looks at it again, after a look that has listed deliveries due at these times."""
+    if any(at <= now for at in due) or (endpoint.woken_at or 0) > now - LAG_SECONDS * SECOND:
+        return now + LOOK_SECONDS * SECOND
+    return min([now + QUIET_SECONDS * SECOND, *due])

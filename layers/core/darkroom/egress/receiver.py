@@ -1,0 +1,53 @@
+"""Posts webhooks to the URLs of endpoints, and says what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+
+from darkroom.domain.delivery import Answer
+from darkroom.domain.instants import Milliseconds
+from darkroom.egress.connection import Resolve, system_addresses
+from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
+from darkroom.egress.request import send
+from darkroom.egress.urls import PUBLIC_ONLY, Policy, read_url
+
+
+class HttpReceiver:
+    """Implements the `Receiver` port. `clock` is for receivers that say by the calendar when to try again."""
+
+    def __init__(
+        self, policy: Policy = PUBLIC_ONLY, *, clock: Callable[[], Milliseconds], resolve: Resolve = system_addresses
+    ) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._resolve = resolve
+
+    def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        try:
+            # Read again each time: what is allowed may have changed since the URL was registered.
+            response = send("POST", read_url(url, self._policy), headers=headers, body=body, resolve=self._resolve)
+        except UrlRefused as error:
+            return Answer(milliseconds=0, error=f"{error.code}: {error.message}")
+        except RequestFailed as error:
+            return Answer(milliseconds=error.milliseconds, error=str(error), was_too_slow=error.kind is Kind.TIMEOUT)
+        return Answer(
+            milliseconds=response.milliseconds,
+            status=response.status,
+            # A text for people; whatever bytes came, a row can hold it.
+            body=response.body.decode("utf-8", errors="replace").replace("\0", "\ufffd"),
+            retry_after_seconds=self._seconds_until(response.headers.get("retry-after")),
+        )
+
+    def _seconds_until(self, retry_after: str | None) -> int | None:
+        """What a Retry-After says (RFC 9110, section 10.2.3): seconds, or a date; None for anything else."""
+        if retry_after is None:
+            return None
+        text = retry_after.strip()
+        if text.isascii() and text.isdigit():
+            return int(text[:9])
+        try:
+            instant = parsedate_to_datetime(text)
+            return max(0, round(instant.timestamp() - self._clock() / 1000))
+        except (ValueError, TypeError, OverflowError):
+            return None

@@ -1,0 +1,113 @@
+"""What is sent to webhooks, for openapi.json: each type of event as it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from pydantic import Field
+
+from darkroom.domain.delivery import PING
+from darkroom.domain.event import EventType
+from darkroom.domain.lanes import LANES
+from darkroom.http.documents import Count, ImageId, Instant, LinksDocument, Path
+from darkroom.http.webhooks import WebhookId
+
+_FORGOTTEN = "Absent in an event that is published again after the row has forgotten it."
+
+
+class Event(TypedDict):
+    """A CloudEvents 1.0 event that is also a payload of Standard Webhooks."""
+
+    specversion: Literal["1.0"]
+    id: Annotated[str, Field(description="The same whenever it is sent: remember the ids that you have handled.")]
+    source: Annotated[str, Field(description="The stack.")]
+    subject: Annotated[str, Field(description="The id of what it is about.")]
+    time: Annotated[Instant, Field(description="When it happened.")]
+    timestamp: Instant
+    datacontenttype: Literal["application/json"]
+    type: Annotated[str, Field(description="What happened. There may be more types in later versions: ignore those.")]
+    data: Annotated[dict[str, Any], Field(description="What is told of it, perhaps with more in later versions.")]
+
+
+class ImageEvent(Event):
+    """An event of an image."""
+
+    sequence: Annotated[
+        str,
+        Field(pattern="^[0-9]+$", description="A number. Of two events of an image, the one with the higher is newer."),
+    ]
+    sequencetype: Literal["Integer"]
+    notify: NotRequired[Annotated[WebhookId, Field(description="The only webhook that gets the image's events.")]]
+
+
+class _ImageData(TypedDict):
+    """What every event of an image tells of it."""
+
+    id: ImageId
+    tenant_id: str
+    lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
+    preset: str | None
+    run: Annotated[int, Field(ge=1)]
+    links: LinksDocument
+
+
+class AcceptedData(_ImageData):
+    """An image that was accepted."""
+
+    bytes: NotRequired[Annotated[Count, Field(description=f"Of the original. {_FORGOTTEN}")]]
+    media_type: NotRequired[str]
+    process_at: NotRequired[Instant | None]
+
+
+class SentVariant(TypedDict):
+    """A finished output."""
+
+    name: str
+    width: Annotated[int, Field(ge=1)]
+    height: Annotated[int, Field(ge=1)]
+    format: str
+    bytes: Count
+    url: Annotated[Path, Field(description="Redirects to the variant; relative to the API's root.")]
+
+
+class DoneData(_ImageData):
+    """An image that was developed."""
+
+    variants: NotRequired[Annotated[list[SentVariant], Field(description=_FORGOTTEN)]]
+
+
+class SentError(TypedDict):
+    """Why an image has no variants."""
+
+    code: Annotated[str, Field(description="Stable: branch on it.")]
+    message: Annotated[str, Field(description="For people.")]
+
+
+class EndedData(_ImageData):
+    """An image that failed or expired."""
+
+    error: NotRequired[Annotated[SentError, Field(description=_FORGOTTEN)]]
+
+
+class PlainData(_ImageData):
+    """An image that was withdrawn."""
+
+
+class PingData(TypedDict):
+    """The webhook that is tried."""
+
+    tenant_id: str
+    webhook_id: WebhookId
+
+
+PAYLOADS: Mapping[str, tuple[type, type]] = {
+    EventType.ACCEPTED: (ImageEvent, AcceptedData),
+    EventType.DONE: (ImageEvent, DoneData),
+    EventType.FAILED: (ImageEvent, EndedData),
+    EventType.CANCELLED: (ImageEvent, PlainData),
+    EventType.EXPIRED: (ImageEvent, EndedData),
+    EventType.DELETED: (ImageEvent, PlainData),
+    PING: (Event, PingData),
+}
+"""What is sent for each type: the event, and its `data`."""

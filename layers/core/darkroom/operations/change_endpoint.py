@@ -1,0 +1,37 @@
+"""Changes an endpoint's row by a decision that is made again if another write comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from darkroom.domain.endpoint import Endpoint, wake
+from darkroom.domain.errors import Retryable
+from darkroom.domain.instants import Milliseconds
+from darkroom.ports import Clock, Endpoints, Fenced
+
+TRIES = 8
+"""How often a decision is made. Four deliveries at most change a row at a time, and those who look at it."""
+
+
+def change_endpoint(
+    endpoints: Endpoints, endpoint: Endpoint, decide: Callable[[Endpoint], Endpoint]
+) -> Endpoint | None:
+    """The row after `decide` has decided on its current version, first on `endpoint`; None if the endpoint is gone. A
+    decision that changes nothing is not written. Raises Retryable."""
+    current: Endpoint | None = endpoint
+    for _ in range(TRIES):
+        if current is None:
+            return None
+        after = decide(current)
+        if after == current:
+            return current
+        try:
+            return endpoints.change(current, after)
+        except Fenced as error:
+            current = error.current
+    raise Retryable("the endpoint's row changes too often")
+
+
+def watch(endpoints: Endpoints, endpoint: Endpoint, at: Milliseconds, clock: Clock) -> None:
+    """Makes sure that the sweeper looks at the endpoint at `at` or earlier. Raises Retryable."""
+    change_endpoint(endpoints, endpoint, lambda row: wake(row, at, now=clock()))

@@ -1,0 +1,246 @@
+"""Sends one delivery to its endpoint, and has the next one tried if others wait for their turn."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from darkroom.domain.delivery import (
+    MESSAGE_SECONDS,
+    Answer,
+    Delivery,
+    DeliveryMessage,
+    DeliveryStatus,
+    claim,
+    message_for,
+    record,
+)
+from darkroom.domain.endpoint import (
+    LAG_SECONDS,
+    SECOND,
+    Endpoint,
+    NotNow,
+    call,
+    crowd,
+    fail,
+    in_flight,
+    land,
+    release,
+    signing_secrets,
+    succeed,
+    take_off,
+    uncrowd,
+)
+from darkroom.domain.errors import Retryable
+from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
+from darkroom.operations.change_endpoint import change_endpoint, watch
+from darkroom.operations.enqueue import seconds_until
+from darkroom.ports import (
+    Clock,
+    Deliveries,
+    DeliveryQueue,
+    Endpoints,
+    Fenced,
+    IsSuspended,
+    Jitter,
+    Receiver,
+    Secret,
+)
+
+NEXT_LISTED, NEXT_READ = 40, 8
+"""From how many of the deliveries that wait for their turn the next are chosen (as many as half a read unit lists),
+and how many of these are read to find some that still wait."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What delivering needs."""
+
+    endpoints: Endpoints
+    deliveries: Deliveries
+    delivery_queue: DeliveryQueue
+    receiver: Receiver
+    master_secret: Secret
+    is_suspended: IsSuspended
+    clock: Clock
+    jitter: Jitter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivered:
+    """What a message came to: `delivered` or `failed` (an attempt that was made, with its `answer`), `gave_up` (no
+    attempt is left), or the reason why there was nothing to do now."""
+
+    outcome: str
+    answer: Answer | None = None
+    endpoint: Endpoint | None = None
+
+
+def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) -> Delivered:
+    """Tries the delivery that the message names, if its row and its endpoint's allow it now; otherwise it waits in its
+    row, and nothing of it is lost. `claimed_by` names this one receipt of the message. Raises Retryable."""
+    endpoint = ports.endpoints.get(message.tenant_id, message.endpoint_id)
+    if endpoint is None:
+        return Delivered(outcome="endpoint_gone")
+    if ports.is_suspended(message.tenant_id):
+        return Delivered(outcome="suspended")
+    delivery = ports.deliveries.get(message.endpoint_id, message.delivery_id)
+    if delivery is None:
+        return Delivered(outcome="gone")
+    claimed = claim(delivery, claimed_by=claimed_by, now=ports.clock())
+    if isinstance(claimed, str):
+        if delivery.due_at is not None:  # perhaps a worker died before it could say when the sweeper should look
+            watch(ports.endpoints, endpoint, delivery.due_at, ports.clock)
+        _call_next(ports, endpoint, message)
+        return Delivered(outcome=claimed)
+    now = ports.clock()
+    if claimed.status is DeliveryStatus.FAILED:
+        with suppress(Fenced):
+            ports.deliveries.change(delivery, claimed)
+        change_endpoint(
+            ports.endpoints,
+            endpoint,
+            lambda row: fail(row, delivery.delivery_id, retry_at=None, is_gone=False, now=now),
+        )
+        return Delivered(outcome="gave_up")
+    master = ports.master_secret.current().text.encode()  # before anything is claimed: without it nothing can be sent
+    flying = _take_off(ports, endpoint, delivery.delivery_id, claimed_by)
+    if isinstance(flying, NotNow):
+        return Delivered(outcome=flying.value)
+    if flying is None:
+        return Delivered(outcome="endpoint_gone")
+    try:
+        sending = ports.deliveries.change(delivery, claimed)
+    except Fenced:
+        change_endpoint(ports.endpoints, flying, lambda row: land(row, delivery.delivery_id))
+        return Delivered(outcome="leased")
+    answer = ports.receiver.post(
+        flying.url, headers=_headers(flying, sending, master, ports.clock()), body=_bytes(sending)
+    )
+    return _hear(ports, flying, sending, answer)
+
+
+def _bytes(delivery: Delivery) -> bytes:
+    return delivery.body.encode()
+
+
+def _headers(endpoint: Endpoint, delivery: Delivery, master: bytes, now: int) -> dict[str, str]:
+    secrets = [
+        secret_of(master, tenant_id=endpoint.tenant_id, endpoint_id=endpoint.endpoint_id, generation=secret.generation)
+        for secret in signing_secrets(endpoint, now=now)
+    ]
+    timestamp = now // 1000
+    signature = sign(secrets, message_id=delivery.event_id, timestamp=timestamp, body=_bytes(delivery))
+    return {
+        "Content-Type": "application/json",
+        ID_HEADER: delivery.event_id,
+        TIMESTAMP_HEADER: str(timestamp),
+        SIGNATURE_HEADER: signature,
+    }
+
+
+def _take_off(ports: Ports, endpoint: Endpoint, delivery_id: str, claimed_by: str) -> Endpoint | NotNow | None:
+    """The endpoint's row with the delivery on its way, why that cannot be now, or None if the endpoint is gone."""
+    refusal: NotNow | None = None
+
+    def decide(row: Endpoint) -> Endpoint:
+        nonlocal refusal
+        flying = take_off(row, delivery_id, claimed_by=claimed_by, now=ports.clock())
+        refusal = flying if isinstance(flying, NotNow) else None
+        if isinstance(flying, Endpoint):
+            return flying
+        unkept = release(row, delivery_id)
+        # Written on the row that has no room: one of those on their way ends after this, and calls the next.
+        return crowd(unkept, now=ports.clock()) if flying is NotNow.BUSY else unkept
+
+    changed = change_endpoint(ports.endpoints, endpoint, decide)
+    return changed if refusal is None or changed is None else refusal
+
+
+def _hear(ports: Ports, endpoint: Endpoint, sending: Delivery, answer: Answer) -> Delivered:
+    """Records what came of the attempt: in the delivery's row first, because that one decides whether it is sent
+    again."""
+    now = ports.clock()
+    after = record(sending, answer, unit_random=ports.jitter(), now=now)
+    try:
+        recorded = ports.deliveries.change(sending, after)
+    except Fenced:  # it took so long that another worker has it
+        recorded = None
+    delivery_id = sending.delivery_id
+    if answer.is_success:
+        current = change_endpoint(ports.endpoints, endpoint, lambda row: succeed(row, delivery_id, now=now))
+    else:
+        retry_at = after.due_at
+        current = change_endpoint(
+            ports.endpoints,
+            endpoint,
+            lambda row: fail(row, delivery_id, retry_at=retry_at, is_gone=answer.is_gone, now=now),
+        )
+    if recorded is not None and recorded.due_at is not None and current is not None and current.is_enabled:
+        _send_if_soon(ports, recorded)
+    if current is not None:
+        _call_next(ports, current, message_for(sending))
+    outcome = "delivered" if answer.is_success else "gave_up" if after.due_at is None else "failed"
+    return Delivered(outcome=outcome, answer=answer, endpoint=current)
+
+
+def _send_if_soon(ports: Ports, delivery: Delivery) -> None:
+    delay_seconds = seconds_until(delivery.due_at, ports.clock())
+    if delay_seconds <= MESSAGE_SECONDS:
+        with suppress(Retryable):  # then the sweeper sends it
+            ports.delivery_queue.send(message_for(delivery), delay_seconds=delay_seconds)
+
+
+def _call_next(ports: Ports, endpoint: Endpoint, message: DeliveryMessage) -> None:
+    """Sends messages for deliveries that wait for their turn, as far as there is room. It saves time, and the sweeper
+    would do it too: so a failure is none of the delivery that has ended, which `message` names."""
+    if endpoint.crowded_at is None or not endpoint.is_enabled or endpoint.rests_until is not None:
+        return
+    now = ports.clock()
+    flying = {flight.delivery_id for flight in in_flight(endpoint, now=now)}
+    room = endpoint.limit - len(flying)
+    if room <= 0:
+        return
+    with suppress(Retryable, Fenced):
+        listed = ports.deliveries.due(endpoint.endpoint_id, NEXT_LISTED)
+        due = [one.delivery_id for one in listed if one.due_at <= now and one.delivery_id not in flying]
+        waiting = _some_that_wait(ports, endpoint, due, room)
+        if waiting:
+            for delivery_id in _called(ports, endpoint, waiting):
+                ports.delivery_queue.send(message.model_copy(update={"delivery_id": delivery_id}))
+        elif not flying:
+            # No other looks again, and the index may not show yet who had to wait, or still show who has ended.
+            seconds = (now - endpoint.crowded_at) // SECOND
+            if due or seconds < LAG_SECONDS:
+                ports.delivery_queue.send(message, delay_seconds=min(max(1, seconds), LAG_SECONDS))
+            else:
+                ports.endpoints.change(endpoint, uncrowd(endpoint))
+
+
+def _some_that_wait(ports: Ports, endpoint: Endpoint, due: list[str], most: int) -> list[str]:
+    """Up to `most` of these deliveries: the index is late, and many of those that it lists first have just ended."""
+    left, waiting = list(due), list[str]()
+    for _ in range(NEXT_READ):
+        if not left or len(waiting) >= most:
+            break
+        delivery_id = left.pop(int(ports.jitter() * len(left)))
+        delivery = ports.deliveries.get(endpoint.endpoint_id, delivery_id)
+        if delivery is not None and delivery.due_at is not None and delivery.due_at <= ports.clock():
+            waiting.append(delivery_id)
+    return waiting
+
+
+def _called(ports: Ports, endpoint: Endpoint, waiting: list[str]) -> list[str]:
+    """Keeps places for these deliveries, as far as there is room; returns for which."""
+    called: list[str] = []
+
+    def decide(row: Endpoint) -> Endpoint:
+        after = row
+        if row.is_enabled and row.rests_until is None:
+            for delivery_id in waiting:
+                after = call(after, delivery_id, now=ports.clock())
+        called[:] = [flight.delivery_id for flight in after.flights if flight not in row.flights]
+        return after
+
+    change_endpoint(ports.endpoints, endpoint, decide)
+    return called

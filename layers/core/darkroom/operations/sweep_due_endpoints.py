@@ -1,0 +1,203 @@
+"""Looks at every endpoint that is due: deliveries whose time has come, or whose messages were lost, are sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from darkroom.domain.delivery import DeliveryMessage, DeliveryStatus, reopen
+from darkroom.domain.endpoint import (
+    DUE_SHARD_NAMES,
+    LOOK_SECONDS,
+    RECOVERED_FIRST,
+    RECOVERED_MOST,
+    SECOND,
+    SUSPENDED_SECONDS,
+    Endpoint,
+    next_look,
+)
+from darkroom.domain.errors import Retryable
+from darkroom.domain.instants import Milliseconds
+from darkroom.operations.change_endpoint import TRIES
+from darkroom.ports import (
+    Clock,
+    Deliveries,
+    DeliveryQueue,
+    DueEndpoint,
+    Endpoints,
+    Fenced,
+    IsSuspended,
+    UnreadableRow,
+)
+
+SHARD_LIMIT = 500
+"""The most endpoints of a shard that one sweep looks at; the oldest come first, and the next sweep continues."""
+
+LISTED = 8
+"""How many deliveries of an endpoint one look lists. It sends as many as may be on their way at a time; each of these
+calls the next."""
+
+POSTPONED_SECONDS = 600
+"""How long an endpoint is postponed that cannot be looked at because its row is unreadable or hits a bug."""
+
+
+@dataclass(kw_only=True)
+class Sweep:
+    """What one sweep of endpoints did, by outcome: `sent`, `quiet`, `resting`, `suspended`, `unsent` or the reason why
+    there was nothing to do; `recovered` counts failed deliveries that were opened again. `errors` holds unexpected
+    errors by endpoint, `unlisted`, by shard, why the due index could not be listed. `complete` is False if time ran
+    out."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    recovered: int = 0
+    unreadable: list[UnreadableRow] = field(default_factory=list)
+    errors: dict[str, Exception] = field(default_factory=dict)
+    unlisted: dict[str, Exception] = field(default_factory=dict)
+    complete: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What a sweep of endpoints needs."""
+
+    endpoints: Endpoints
+    deliveries: Deliveries
+    delivery_queue: DeliveryQueue
+    is_suspended: IsSuspended
+    clock: Clock
+
+
+def sweep_due_endpoints(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
+    """Looks at what is due in every shard until done or `out_of_time`. An endpoint that cannot be served now stays due;
+    one that is unreadable or hits a bug is looked at again later and does not stop the others."""
+    sweep = Sweep()
+    for shard in DUE_SHARD_NAMES:
+        try:
+            listed = list(ports.endpoints.due(shard, ports.clock(), SHARD_LIMIT))
+        except Exception as error:
+            sweep.unlisted[shard] = error
+            continue
+        for due in listed:
+            if out_of_time():
+                sweep.complete = False
+                return sweep
+            _look_safely(ports, sweep, due)
+    return sweep
+
+
+def _look_safely(ports: Ports, sweep: Sweep, due: DueEndpoint) -> None:
+    try:
+        outcome = _look_at(ports, sweep, due)
+    except UnreadableRow as error:
+        outcome = "unreadable"
+        sweep.unreadable.append(error)
+    except Retryable:
+        outcome = "unreachable"
+    except Exception as error:  # an endpoint that trips a bug must not keep the sweeper from all the others
+        outcome = "error"
+        sweep.errors[due.endpoint_id] = error
+    sweep.outcomes[outcome] += 1
+    if outcome in ("unreadable", "error"):
+        with suppress(Exception):  # the next sweep meets it again
+            ports.endpoints.postpone(due, ports.clock() + POSTPONED_SECONDS * SECOND)
+
+
+def _look_at(ports: Ports, sweep: Sweep, due: DueEndpoint) -> str:
+    # The index is eventually consistent, so a sweep acts only on the row that it has read, and only if the row is
+    # unchanged when it is written: of two concurrent sweeps one continues. A busy endpoint changes all the time.
+    for _ in range(TRIES):
+        endpoint = ports.endpoints.get(due.tenant_id, due.endpoint_id)
+        now = ports.clock()
+        if endpoint is None or endpoint.due_at is None or endpoint.due_at > now:
+            return "not_due"
+        try:
+            return _decide(ports, sweep, endpoint, now)
+        except Fenced:
+            continue
+    return "fenced"
+
+
+def _decide(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -> str:
+    if ports.is_suspended(endpoint.tenant_id):
+        ports.endpoints.change(endpoint, replace(endpoint, due_at=now + SUSPENDED_SECONDS * SECOND))
+        return "suspended"
+    if endpoint.recovery is not None:
+        endpoint = _recover(ports, sweep, endpoint, now)
+    if endpoint.rests_until is not None:
+        return _let_one_try(ports, endpoint, now)
+    listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
+    ready = [one.delivery_id for one in listed if one.due_at <= now]
+    looked_at = replace(
+        endpoint,
+        due_at=next_look(endpoint, [one.due_at for one in listed], now=now),
+        crowded_at=now if len(ready) > endpoint.limit else endpoint.crowded_at,
+    )
+    if endpoint.recovery is not None:
+        looked_at = replace(looked_at, due_at=now + LOOK_SECONDS * SECOND)
+    # Written before anything is sent: what is not sent then is sent by the next look.
+    ports.endpoints.change(endpoint, looked_at)
+    if not ready:
+        return "quiet"
+    return _send(ports, endpoint, ready[: endpoint.limit])
+
+
+def _let_one_try(ports: Ports, endpoint: Endpoint, now: Milliseconds) -> str:
+    """An endpoint rests: the delivery that is to try it is sent once its time has come, and nothing else."""
+    if endpoint.rests_until is not None and endpoint.rests_until > now:
+        ports.endpoints.change(endpoint, replace(endpoint, due_at=endpoint.rests_until))
+        return "resting"
+    listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
+    probe = endpoint.probe
+    if probe is not None:
+        delivery = ports.deliveries.get(endpoint.endpoint_id, probe)
+        if delivery is None or delivery.due_at is None:  # it has ended or is gone: another takes its place
+            probe = None
+    if probe is None:
+        probe = min((one.delivery_id for one in listed if one.due_at <= now), default=None)
+    if probe is None:
+        due_at = next_look(endpoint, [one.due_at for one in listed], now=now)
+        ports.endpoints.change(endpoint, replace(endpoint, probe=None, due_at=due_at))
+        return "quiet"
+    ports.endpoints.change(endpoint, replace(endpoint, probe=probe, due_at=now + LOOK_SECONDS * SECOND))
+    return _send(ports, endpoint, [probe])
+
+
+def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -> Endpoint:
+    """Opens some of its failed deliveries again, and ends the waits of others, more each time; returns the endpoint's
+    row as written."""
+    recovery = endpoint.recovery
+    if recovery is None:
+        return endpoint
+    page = ports.deliveries.page(
+        endpoint.endpoint_id,
+        limit=min(RECOVERED_FIRST * 2 ** min(recovery.pages, 10), RECOVERED_MOST),
+        after=recovery.after,
+        since=recovery.since,
+        statuses=(DeliveryStatus.FAILED, DeliveryStatus.WAITING),
+        newest_first=False,
+    )
+    for delivery in page.deliveries:
+        if isinstance(delivery, UnreadableRow):
+            sweep.unreadable.append(delivery)
+            continue
+        opened = reopen(delivery, now=now)
+        if opened == delivery:  # it is due anyway
+            continue
+        with suppress(Fenced):  # it has just ended, or another sweep has opened it
+            ports.deliveries.change(delivery, opened)
+            sweep.recovered += 1
+    after = None if page.next is None else replace(recovery, after=page.next, pages=recovery.pages + 1)
+    return ports.endpoints.change(endpoint, replace(endpoint, recovery=after))
+
+
+def _send(ports: Ports, endpoint: Endpoint, delivery_ids: list[str]) -> str:
+    try:
+        for delivery_id in delivery_ids:
+            ports.delivery_queue.send(
+                DeliveryMessage(tenant_id=endpoint.tenant_id, endpoint_id=endpoint.endpoint_id, delivery_id=delivery_id)
+            )
+    except Retryable:
+        return "unsent"
+    return "sent"

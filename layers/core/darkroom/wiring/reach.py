@@ -1,0 +1,11 @@
+"""Where webhooks may be delivered, by a function's settings."""
+
+from __future__ import annotations
+
+from darkroom.egress import Policy
+from darkroom.settings import ReachSettings
+
+
+def policy_of(settings: ReachSettings) -> Policy:
+    """What the deployment allows."""
+    return Policy(ports=settings.webhook_ports, allows_loopback=settings.webhook_hosts == "loopback")

@@ -1,0 +1,26 @@
+"""The wiring of `sweep_due_endpoints`."""
+
+from __future__ import annotations
+
+from darkroom.aws import clients
+from darkroom.aws.deliveries_table import DeliveriesTable
+from darkroom.aws.delivery_queue import SqsDeliveryQueue
+from darkroom.aws.endpoints_table import EndpointsTable
+from darkroom.aws.suspensions import Suspensions
+from darkroom.aws.tenants_table import TenantsTable
+from darkroom.operations.sweep_due_endpoints import Ports
+from darkroom.settings import SweepDueImagesSettings
+from darkroom.wiring.runtime import clock
+
+
+def wire() -> Ports:
+    """The ports of `sweep_due_endpoints`, from the environment of the function that sweeps images, too."""
+    settings = SweepDueImagesSettings.read()
+    dynamodb = clients.dynamodb_client()
+    return Ports(
+        endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
+        deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
+        delivery_queue=SqsDeliveryQueue(clients.sqs_client(), settings.delivery_queue_url),
+        is_suspended=Suspensions(TenantsTable(dynamodb, settings.tenants_table), clock),
+        clock=clock,
+    )

@@ -1,0 +1,145 @@
+"""Endpoints, deliveries, their queue and their receivers in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
+from darkroom.domain.endpoint import Endpoint, due_shard_of, place_of
+from darkroom.domain.instants import Milliseconds
+from darkroom.ports import DeliveryPage, DueDelivery, DueEndpoint, Fenced
+
+
+@dataclass
+class FakeEndpoints:
+    """The `Endpoints` port: rows by tenant and place."""
+
+    rows: dict[tuple[str, int], Endpoint] = field(default_factory=dict)
+
+    def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+        row = self.rows.get((tenant_id, place_of(endpoint_id)))
+        return row if row is not None and row.endpoint_id == endpoint_id else None
+
+    def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
+        return [row for (tenant, _), row in sorted(self.rows.items()) if tenant == tenant_id]
+
+    def create(self, endpoint: Endpoint) -> bool:
+        kept = self.rows.setdefault((endpoint.tenant_id, place_of(endpoint.endpoint_id)), endpoint)
+        return kept.endpoint_id == endpoint.endpoint_id
+
+    def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
+        current = self.get(before.tenant_id, before.endpoint_id)
+        written = replace(after, version=before.version + 1)
+        if current == written:  # this write's own first attempt, whose answer was lost
+            return written
+        if current is None or current.version != before.version:
+            raise Fenced(current)
+        self.rows[before.tenant_id, place_of(before.endpoint_id)] = written
+        return written
+
+    def remove(self, endpoint: Endpoint) -> None:
+        if self.get(endpoint.tenant_id, endpoint.endpoint_id) is not None:
+            del self.rows[endpoint.tenant_id, place_of(endpoint.endpoint_id)]
+
+    def due(self, shard: str, now: Milliseconds, limit: int) -> Iterator[DueEndpoint]:
+        listed = [
+            DueEndpoint(row.due_at, row.tenant_id, row.endpoint_id)
+            for row in self.rows.values()
+            if row.due_at is not None and row.due_at <= now and due_shard_of(row.endpoint_id) == shard
+        ]
+        yield from sorted(listed)[:limit]
+
+    def postpone(self, due: DueEndpoint, until: Milliseconds) -> None:
+        row = self.get(due.tenant_id, due.endpoint_id)
+        if row is not None and row.due_at == due.due_at:
+            self.rows[due.tenant_id, place_of(due.endpoint_id)] = replace(row, due_at=until)
+
+
+@dataclass
+class FakeDeliveries:
+    """The `Deliveries` port: rows by endpoint and id."""
+
+    rows: dict[str, dict[str, Delivery]] = field(default_factory=dict)
+
+    def get(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
+        return self.rows.get(endpoint_id, {}).get(delivery_id)
+
+    def create(self, delivery: Delivery) -> Delivery:
+        return self.rows.setdefault(delivery.endpoint_id, {}).setdefault(delivery.delivery_id, delivery)
+
+    def change(self, before: Delivery, after: Delivery) -> Delivery:
+        current = self.get(before.endpoint_id, before.delivery_id)
+        written = replace(after, version=before.version + 1)
+        if current == written:
+            return written
+        if current is None or current.version != before.version:
+            raise Fenced(current)
+        self.rows[before.endpoint_id][before.delivery_id] = written
+        return written
+
+    def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
+        rows = self.rows.get(endpoint_id, {}).values()
+        listed = [DueDelivery(row.due_at, row.delivery_id) for row in rows if row.due_at is not None]
+        return sorted(listed)[:limit]
+
+    def page(
+        self,
+        endpoint_id: str,
+        *,
+        limit: int,
+        after: str | None = None,
+        since: Milliseconds = 0,
+        statuses: Sequence[DeliveryStatus] = (),
+        newest_first: bool = True,
+    ) -> DeliveryPage:
+        ids = sorted(self.rows.get(endpoint_id, {}), reverse=newest_first)
+        if after is not None:
+            ids = [one for one in ids if (one < after if newest_first else one > after)]
+        rows = [self.rows[endpoint_id][one] for one in ids if one >= f"{since:014}"]
+        wanted = [row for row in rows if not statuses or row.status in statuses]
+        more = wanted[limit - 1].delivery_id if len(wanted) >= limit else None
+        return DeliveryPage(deliveries=tuple(wanted[:limit]), next=more)
+
+    def remove_all(self, endpoint_id: str) -> int:
+        return len(self.rows.pop(endpoint_id, {}))
+
+    def endpoints_of(self, tenant_id: str) -> Iterator[str]:
+        for endpoint_id, rows in self.rows.items():
+            if any(row.tenant_id == tenant_id for row in rows.values()):
+                yield endpoint_id
+
+
+@dataclass
+class FakeDeliveryQueue:
+    """The `DeliveryQueue` port: the messages that were sent, each with its delay in seconds, in their order."""
+
+    sent: list[tuple[DeliveryMessage, int]] = field(default_factory=list)
+
+    def send(self, message: DeliveryMessage, *, delay_seconds: int = 0) -> None:
+        self.sent.append((message, delay_seconds))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a receiver got."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+OK = Answer(milliseconds=5, status=200, body="ok")
+
+
+@dataclass
+class FakeReceiver:
+    """The `Receiver` port: notes what it gets, and answers as `behaves` says."""
+
+    behaves: Callable[[Request], Answer] = lambda _: OK
+    requests: list[Request] = field(default_factory=list)
+
+    def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        request = Request(url, dict(headers), body)
+        self.requests.append(request)
+        return self.behaves(request)

@@ -1,0 +1,144 @@
+"""Webhooks in memory: the real operations over the fakes, with a clock that only tests move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
+
+from darkroom.domain.delivery import Delivery, DeliveryMessage
+from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.event import Event, EventType, body_of
+from darkroom.operations import manage_webhooks
+from darkroom.operations.create_deliveries import Created, create_deliveries
+from darkroom.operations.create_deliveries import Ports as CreatePorts
+from darkroom.operations.deliver_event import Delivered, deliver_event
+from darkroom.operations.deliver_event import Ports as DeliverPorts
+from darkroom.operations.sweep_due_endpoints import Ports as SweepPorts
+from darkroom.operations.sweep_due_endpoints import Sweep, sweep_due_endpoints
+from proof.fakes.secrets import FakeSecret
+from proof.fakes.webhooks import FakeDeliveries, FakeDeliveryQueue, FakeEndpoints, FakeReceiver
+
+TENANT = "acme"
+
+
+def event(number: int = 1, kind: EventType = EventType.DONE, **stated: Any) -> Event:
+    """An event of the tenant, of its image of that number."""
+    image_id = f"{number:026d}"
+    usual: dict[str, Any] = {
+        "type": kind,
+        "image_id": image_id,
+        "tenant_id": TENANT,
+        "lane": "fast",
+        "preset": "standard",
+        "sequence": 3,
+        "time": 1_795_251_600_000 + number,
+        "data": {"id": image_id, "tenant_id": stated.get("tenant_id", TENANT)},
+    }
+    return Event(**usual | stated)
+
+
+@dataclass
+class WebhooksWorld:
+    """The stores, a clock in milliseconds, and the operations wired to them. A test may replace any store."""
+
+    endpoints: Any = field(default_factory=FakeEndpoints)
+    deliveries: Any = field(default_factory=FakeDeliveries)
+    delivery_queue: Any = field(default_factory=FakeDeliveryQueue)
+    receiver: Any = field(default_factory=FakeReceiver)
+    master_secret: Any = field(default_factory=FakeSecret)
+    suspended: set[str] = field(default_factory=set)
+    check_url: Callable[[str], None] = lambda _: None
+    source: str = "/darkroom/test"
+    random: Callable[[], float] = lambda: 0.5
+    now: int = 1_795_251_700_000
+    receipts: int = 0
+
+    def clock(self) -> int:
+        return self.now
+
+    def jitter(self) -> float:
+        return self.random()
+
+    def is_suspended(self, tenant_id: str) -> bool:
+        return tenant_id in self.suspended
+
+    def randomness(self, size: int) -> bytes:
+        self.receipts += 1
+        return self.receipts.to_bytes(size)
+
+    def advance(self, seconds: float) -> None:
+        self.now += round(seconds * 1000)
+
+    def ports[P](self, kind: type[P]) -> P:
+        """The `Ports` of an operation: each is the attribute of the same name."""
+        return kind(**{each.name: getattr(self, each.name) for each in fields(cast(Any, kind))})
+
+    def manage(self) -> manage_webhooks.Ports:
+        """The ports of what a tenant may do with its endpoints."""
+        return self.ports(manage_webhooks.Ports)
+
+    def add(self, url: str = "https://hooks.example.com/", *, events: tuple[str, ...] = ("*",)) -> Endpoint:
+        """A new endpoint of the tenant."""
+        return manage_webhooks.create_webhook(self.manage(), TENANT, url=url, events=events, description=None)[0]
+
+    def tell(self, *events: Event) -> Created:
+        """What the consumer does when it hears of these events."""
+        bodies = [body_of(one, source=self.source) for one in events]
+        return create_deliveries(self.ports(CreatePorts), bodies)
+
+    def deliver(self, message: DeliveryMessage) -> Delivered:
+        self.receipts += 1
+        return deliver_event(self.ports(DeliverPorts), message, claimed_by=f"receipt {self.receipts}")
+
+    def sweep(self) -> Sweep:
+        return sweep_due_endpoints(self.ports(SweepPorts), out_of_time=lambda: False)
+
+    def take(self) -> list[DeliveryMessage]:
+        """The messages that were sent without a delay since, which are then gone from the queue."""
+        sent, self.delivery_queue.sent = self.delivery_queue.sent, []
+        self.delivery_queue.sent = [(message, delay) for message, delay in sent if delay > 0]
+        return [message for message, delay in sent if delay == 0]
+
+    def run(self) -> list[str]:
+        """Delivers until the queue has nothing that shows now; returns the outcomes."""
+        outcomes: list[str] = []
+        while messages := self.take():
+            outcomes += [self.deliver(message).outcome for message in messages]
+        return outcomes
+
+    def run_for(self, seconds: float) -> list[str]:
+        """Lets time pass: delayed messages show at their time, and the sweeper looks every minute."""
+        outcomes: list[str] = []
+        delayed: list[tuple[int, DeliveryMessage]] = []
+        ends_at = self.now + round(seconds * 1000)
+        next_sweep = self.now + 60_000
+        while True:
+            for message, delay in self.delivery_queue.sent:
+                delayed.append((self.now + delay * 1000, message))
+            self.delivery_queue.sent = []
+            delayed.sort(key=lambda one: one[0])
+            at = min([next_sweep, *(one[0] for one in delayed[:1])])
+            if at > ends_at:
+                self.now = ends_at
+                self.delivery_queue.sent = [
+                    (message, max(1, (shows_at - ends_at) // 1000)) for shows_at, message in delayed
+                ]
+                return outcomes
+            self.now = max(self.now, at)
+            if at == next_sweep:
+                next_sweep += 60_000
+                self.sweep()
+            while delayed and delayed[0][0] <= self.now:
+                outcomes.append(self.deliver(delayed.pop(0)[1]).outcome)
+
+    def endpoint(self, endpoint: Endpoint) -> Endpoint:
+        """Its current row."""
+        row: Endpoint = self.endpoints.get(endpoint.tenant_id, endpoint.endpoint_id)
+        assert row is not None
+        return row
+
+    def rows(self, endpoint: Endpoint) -> list[Delivery]:
+        """Its deliveries, the oldest event first."""
+        page = self.deliveries.page(endpoint.endpoint_id, limit=100_000, newest_first=False)
+        return list(page.deliveries)

@@ -1,0 +1,132 @@
+"""The real handler of webhooks over AWS by moto, and what becomes of an image that names one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.contract.functions import call, http_event, received, written
+from tests.contract.test_handlers import PHOTO, Functions, document, functions, problem
+
+__all__ = ["functions"]
+
+URL = "https://hooks.example.com/darkroom"
+
+
+def asked(functions: Functions, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    """The answer to a request about webhooks."""
+    path, _, query = path.partition("?")
+    content = None if body is None else json.dumps(body).encode()
+    return call(functions.manage_webhooks, http_event(method, path, body=content, query=query))
+
+
+def made(functions: Functions, url: str = URL) -> str:
+    """The id of a new webhook."""
+    answer = asked(functions, "POST", "/webhooks", {"url": url})
+    assert answer["statusCode"] == 201
+    webhook_id: str = document(answer)["id"]
+    return webhook_id
+
+
+def published(functions: Functions) -> None:
+    """Has every event of the images' rows become deliveries."""
+    call(functions.publish_events, {"Records": written(functions.aws.images_table)})
+    assert call(functions.create_deliveries, received(functions.aws.webhooks_queue_url)) == {"batchItemFailures": []}
+
+
+def test_a_webhook_is_made_changed_tried_and_deleted(functions: Functions) -> None:
+    path = f"/webhooks/{made(functions)}"
+    changed = asked(functions, "PATCH", path, {"events": ["image.done"], "description": "the shop"})
+    assert changed["statusCode"] == 200
+    assert document(asked(functions, "GET", path)) == document(changed)
+    assert document(asked(functions, "GET", "/webhooks"))["webhooks"] == [document(changed)]
+    assert document(asked(functions, "POST", f"{path}/rotate"))["earlier_secrets_until"] is not None
+    assert asked(functions, "POST", f"{path}/recover", {"since": "P1D"})["statusCode"] == 202
+    pinged = document(asked(functions, "POST", f"{path}/ping"))
+    assert document(asked(functions, "GET", f"{path}/deliveries"))["deliveries"] == [pinged]
+    (record,) = received(functions.aws.delivery_queue_url)["Records"]
+    assert json.loads(record["body"])["delivery_id"] == pinged["id"]
+    assert record["attributes"]["MessageGroupId"] == path.rpartition("/")[2]
+    assert asked(functions, "DELETE", path)["statusCode"] == 204
+    problem(asked(functions, "GET", path), 404, "unknown_webhook")
+
+
+def test_deliveries_are_listed_page_by_page(functions: Functions) -> None:
+    path = f"/webhooks/{made(functions)}"
+    pinged = {document(asked(functions, "POST", f"{path}/ping"))["id"] for _ in range(5)}
+    listed: list[str] = []
+    place: str | None = ""
+    while place is not None:
+        page = document(asked(functions, "GET", f"{path}/deliveries?status=waiting&limit=2{place}"))
+        assert len(page["deliveries"]) <= 2
+        listed += [delivery["id"] for delivery in page["deliveries"]]
+        place = None if page["next"] is None else f"&cursor={page['next']}"
+    assert (len(listed), set(listed)) == (5, pinged)
+    assert listed == sorted(listed, reverse=True)
+    assert document(asked(functions, "GET", f"{path}/deliveries?status=failed")) == {"deliveries": [], "next": None}
+
+
+def test_an_image_that_names_a_webhook_is_heard_of_there_alone(functions: Functions) -> None:
+    named, other = made(functions), made(functions, f"{URL}/2")
+    assert functions.post(query={"notify": named})["statusCode"] == 202
+    announced = json.dumps({"bytes": len(PHOTO), "sha256": "ab" * 32, "notify": other}).encode()
+    image_id = document(call(functions.begin_upload, http_event("POST", "/uploads", body=announced)))["id"]
+    call(functions.delete_image, http_event("DELETE", f"/images/{image_id}"))
+    published(functions)
+    assert {name: types_of(functions, name) for name in (named, other)} == {
+        named: ["image.accepted"],
+        other: ["image.cancelled"],
+    }
+
+
+def types_of(functions: Functions, webhook_id: str) -> list[str]:
+    """The types of a webhook's deliveries."""
+    listed = document(asked(functions, "GET", f"/webhooks/{webhook_id}/deliveries"))["deliveries"]
+    return [delivery["type"] for delivery in listed]
+
+
+def test_a_repeated_upload_needs_no_webhook_any_more_and_another_notify_is_another_request(
+    functions: Functions,
+) -> None:
+    webhook_id = made(functions)
+    first = functions.post(query={"notify": webhook_id}, idempotency_key="order-17")
+    asked(functions, "DELETE", f"/webhooks/{webhook_id}")
+    again = functions.post(query={"notify": webhook_id}, idempotency_key="order-17")
+    assert (again["statusCode"], document(again)["id"]) == (202, document(first)["id"])
+    problem(functions.post(idempotency_key="order-17"), 422, "idempotency_key_reused")
+    problem(functions.post(query={"notify": webhook_id}, idempotency_key="order-18"), 400, "unknown_notify")
+
+
+@pytest.mark.parametrize(("attribute", "value"), [("state", {"S": "paused"}), ("secrets", {"S": "x"})])
+def test_a_webhook_that_a_newer_version_wrote_is_unavailable_and_left_alone(
+    functions: Functions, attribute: str, value: dict[str, str]
+) -> None:
+    webhook_id = made(functions)
+    table, dynamodb = functions.aws.endpoints_table, boto3.client("dynamodb")
+    (item,) = dynamodb.scan(TableName=table)["Items"]
+    dynamodb.put_item(TableName=table, Item={**item, attribute: value})
+    for method, path, body in (("GET", "", None), ("PATCH", "", {"enabled": False}), ("POST", "/ping", None)):
+        told = asked(functions, method, f"/webhooks/{webhook_id}{path}", body)
+        problem(told, 503, "unavailable")
+        assert told["headers"]["Retry-After"] == "60"
+    problem(asked(functions, "GET", "/webhooks"), 503, "unavailable")
+    problem(functions.post(query={"notify": webhook_id}), 503, "unavailable")
+    assert dynamodb.scan(TableName=table)["Items"] == [{**item, attribute: value}]
+
+
+def test_a_delivery_that_a_newer_version_wrote_is_left_out(functions: Functions) -> None:
+    path = f"/webhooks/{made(functions)}"
+    pinged = [document(asked(functions, "POST", f"{path}/ping"))["id"] for _ in range(2)]
+    dynamodb = boto3.client("dynamodb")
+    dynamodb.update_item(
+        TableName=functions.aws.deliveries_table,
+        Key={"endpoint_id": {"S": path.rpartition("/")[2]}, "delivery_id": {"S": pinged[0]}},
+        UpdateExpression="SET #status = :newer",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={":newer": {"S": "parked"}},
+    )
+    listed = document(asked(functions, "GET", f"{path}/deliveries"))["deliveries"]
+    assert [delivery["id"] for delivery in listed] == pinged[1:]

@@ -1,0 +1,278 @@
+"""Endpoints, deliveries and their queue: the fakes and the tables of AWS alike."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+
+from darkroom.aws.deliveries_table import DeliveriesTable
+from darkroom.aws.delivery_queue import SqsDeliveryQueue
+from darkroom.aws.endpoints_table import EndpointsTable
+from darkroom.aws.suspensions import Suspensions
+from darkroom.aws.tenants_table import TenantsTable
+from darkroom.domain.delivery import (
+    KEPT_SECONDS,
+    Answer,
+    Delivery,
+    DeliveryStatus,
+    claim,
+    message_for,
+    new_delivery,
+    read_delivery_message,
+    record,
+)
+from darkroom.domain.endpoint import Endpoint, Flight, Recovery, Secret, endpoint_id_from
+from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
+from darkroom.ports import Deliveries, DueDelivery, DueEndpoint, Endpoints, Fenced, UnreadableRow
+from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from tests.contract.conftest import Aws
+
+NOW = 1_795_251_600_000
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+
+def endpoint(place: int = 0, *, tenant_id: str = "acme", number: int = 1, **stated: Any) -> Endpoint:
+    usual: dict[str, Any] = {"url": "https://hooks.example.com/", "events": ("image.*",), "created_at": NOW}
+    return Endpoint(tenant_id=tenant_id, endpoint_id=endpoint_id_from(place, number.to_bytes(10)), **usual | stated)
+
+
+def delivery(number: int = 1, *, to: Endpoint | None = None, **stated: Any) -> Delivery:
+    target = to or endpoint()
+    row = new_delivery(
+        endpoint_id=target.endpoint_id,
+        tenant_id=target.tenant_id,
+        event_id=f"{number:026d}-3",
+        event_type="image.done",
+        time=NOW + number,
+        body='{"a":"é"}',
+        now=NOW + number,
+    )
+    return replace(row, **stated)
+
+
+@pytest.fixture
+def stores(kind: str, aws: Aws) -> tuple[Endpoints, Deliveries]:
+    if kind == "fake":
+        return FakeEndpoints(), FakeDeliveries()
+    client = boto3.client("dynamodb")
+    return EndpointsTable(client, aws.endpoints_table), DeliveriesTable(client, aws.deliveries_table)
+
+
+FULL = endpoint(
+    description="é",
+    secrets=(Secret(generation=2), Secret(generation=1, until=NOW + 5)),
+    failures=2,
+    failing_since=NOW,
+    rests_until=NOW + 9,
+    probe="p",
+    successes=0,
+    flights=(Flight(delivery_id="d", claimed_by="r", until=NOW + 60_000),),
+    crowded_at=NOW,
+    recovery=Recovery(since=1, after="x", pages=3),
+    due_at=NOW,
+)
+
+
+@BOTH
+def test_an_endpoint_is_read_as_it_was_written(stores: tuple[Endpoints, Deliveries]) -> None:
+    endpoints, _ = stores
+    assert endpoints.create(FULL)
+    assert endpoints.get("acme", FULL.endpoint_id) == FULL
+    assert list(endpoints.of_tenant("acme")) == [FULL]
+    changed = endpoints.change(FULL, replace(FULL, recovery=None, flights=(), due_at=None, crowded_at=None))
+    assert changed == endpoints.get("acme", FULL.endpoint_id)
+    assert (changed.version, changed.recovery, changed.due_at) == (2, None, None)
+
+
+@BOTH
+def test_a_place_has_one_endpoint(stores: tuple[Endpoints, Deliveries]) -> None:
+    endpoints, _ = stores
+    first, second = endpoint(3, number=1), endpoint(3, number=2)
+    assert endpoints.create(first)
+    assert endpoints.create(first), "its own, whose answer was lost"
+    assert not endpoints.create(second)
+    assert endpoints.get("acme", second.endpoint_id) is None
+    assert endpoints.create(replace(second, tenant_id="other"))
+
+
+@BOTH
+def test_an_endpoint_that_lost_its_place_is_gone_for_everybody(stores: tuple[Endpoints, Deliveries]) -> None:
+    endpoints, _ = stores
+    first, second = endpoint(3, number=1), endpoint(3, number=2)
+    endpoints.create(first)
+    endpoints.remove(first)
+    endpoints.remove(first)
+    endpoints.create(second)
+    endpoints.remove(first)
+    assert endpoints.get("acme", second.endpoint_id) == second
+    with pytest.raises(Fenced) as caught:
+        endpoints.change(first, replace(first, url="https://elsewhere.example.com/"))
+    assert caught.value.current is None
+    assert endpoints.get("acme", second.endpoint_id) == second
+
+
+@BOTH
+def test_of_two_writes_of_an_endpoint_one_wins(stores: tuple[Endpoints, Deliveries]) -> None:
+    endpoints, _ = stores
+    endpoints.create(row := endpoint())
+    won = endpoints.change(row, replace(row, failures=1))
+    with pytest.raises(Fenced) as caught:
+        endpoints.change(row, replace(row, failures=2))
+    assert caught.value.current == won
+    assert endpoints.change(row, replace(row, failures=1)) == won, "the same write, whose answer was lost"
+
+
+@BOTH
+def test_a_write_does_not_bring_a_removed_endpoint_back(stores: tuple[Endpoints, Deliveries]) -> None:
+    endpoints, _ = stores
+    endpoints.create(row := endpoint())
+    endpoints.remove(row)
+    with pytest.raises(Fenced):
+        endpoints.change(row, replace(row, failures=1))
+    assert endpoints.get("acme", row.endpoint_id) is None
+
+
+@BOTH
+def test_due_endpoints_are_listed_by_shard_and_time(stores: tuple[Endpoints, Deliveries]) -> None:
+    endpoints, _ = stores
+    rows = [endpoint(place, due_at=NOW - place) for place in range(6)] + [endpoint(7, due_at=NOW + 1), endpoint(8)]
+    for row in rows:
+        endpoints.create(row)
+    listed = [due for shard in ("00", "01", "02", "03") for due in endpoints.due(shard, NOW, 50)]
+    assert sorted(listed) == sorted(DueEndpoint(NOW - place, "acme", rows[place].endpoint_id) for place in range(6))
+    (due,) = [one for one in listed if one.endpoint_id == rows[0].endpoint_id]
+    endpoints.postpone(due, NOW + 5)
+    endpoints.postpone(due, NOW + 9)
+    moved = endpoints.get("acme", due.endpoint_id)
+    assert moved is not None
+    assert moved.due_at == NOW + 5
+
+
+@BOTH
+def test_a_delivery_is_read_as_it_was_written(stores: tuple[Endpoints, Deliveries]) -> None:
+    _, deliveries = stores
+    row = delivery()
+    assert deliveries.create(row) == row
+    claimed = claim(row, claimed_by="me", now=NOW + 50)
+    assert isinstance(claimed, Delivery)
+    sending = deliveries.change(row, claimed)
+    answered = Answer(milliseconds=3, status=500, body="no")
+    failed = deliveries.change(sending, record(sending, answered, unit_random=0.5, now=NOW + 60))
+    assert deliveries.get(row.endpoint_id, row.delivery_id) == failed
+    assert (failed.status, failed.attempts[0].response, failed.claimed_by) == (DeliveryStatus.WAITING, "no", None)
+    assert deliveries.create(row) == failed, "the event came again"
+
+
+@BOTH
+def test_of_two_claims_of_a_delivery_one_wins(stores: tuple[Endpoints, Deliveries]) -> None:
+    _, deliveries = stores
+    row = deliveries.create(delivery())
+    mine, other = (claim(row, claimed_by=name, now=NOW + 50) for name in ("me", "another"))
+    assert isinstance(mine, Delivery)
+    assert isinstance(other, Delivery)
+    won = deliveries.change(row, mine)
+    with pytest.raises(Fenced):
+        deliveries.change(row, other)
+    assert deliveries.change(row, mine) == won, "the same claim, whose answer was lost"
+
+
+@BOTH
+def test_due_deliveries_are_those_that_have_not_ended(stores: tuple[Endpoints, Deliveries]) -> None:
+    _, deliveries = stores
+    waits = [NOW + 500, NOW - 7, NOW + 900]
+    for number, due_at in enumerate(waits):
+        deliveries.create(delivery(number, due_at=due_at))
+    deliveries.create(delivery(8, due_at=None, status=DeliveryStatus.DELIVERED))
+    deliveries.create(delivery(9, to=endpoint(1), due_at=NOW - 99))
+    assert list(deliveries.due(endpoint().endpoint_id, 2)) == [
+        DueDelivery(NOW - 7, delivery(1).delivery_id),
+        DueDelivery(NOW + 500, delivery(0).delivery_id),
+    ]
+
+
+@BOTH
+def test_deliveries_are_paged_by_the_time_of_their_events(stores: tuple[Endpoints, Deliveries]) -> None:
+    _, deliveries = stores
+    rows = [delivery(number) for number in range(7)]
+    rows[2] = replace(rows[2], status=DeliveryStatus.FAILED)
+    rows[5] = replace(rows[5], status=DeliveryStatus.DELIVERED)
+    for row in rows:
+        deliveries.create(row)
+    endpoint_id = rows[0].endpoint_id
+    newest = deliveries.page(endpoint_id, limit=4)
+    assert list(newest.deliveries) == rows[:2:-1]
+    assert list(deliveries.page(endpoint_id, limit=4, after=newest.next).deliveries) == rows[2::-1]
+    oldest = deliveries.page(endpoint_id, limit=50, since=NOW + 3, newest_first=False)
+    assert (list(oldest.deliveries), oldest.next) == (rows[3:], None)
+    some = deliveries.page(endpoint_id, limit=50, statuses=(DeliveryStatus.FAILED, DeliveryStatus.DELIVERED))
+    assert list(some.deliveries) == [rows[5], rows[2]]
+
+
+@BOTH
+def test_all_deliveries_of_a_tenant_can_be_found_and_removed(stores: tuple[Endpoints, Deliveries]) -> None:
+    _, deliveries = stores
+    for number in range(3):
+        deliveries.create(delivery(number))
+    deliveries.create(delivery(1, to=endpoint(1)))
+    deliveries.create(delivery(1, to=endpoint(2, tenant_id="other")))
+    mine = sorted(deliveries.endpoints_of("acme"))
+    assert mine == sorted([endpoint().endpoint_id, endpoint(1).endpoint_id])
+    assert sum(deliveries.remove_all(endpoint_id) for endpoint_id in mine) == 4
+    assert list(deliveries.endpoints_of("acme")) == []
+    assert list(deliveries.endpoints_of("other")) == [endpoint(2).endpoint_id]
+
+
+def test_a_delivery_is_forgotten_after_thirty_days(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    DeliveriesTable(client, aws.deliveries_table).create(delivery())
+    (item,) = client.scan(TableName=aws.deliveries_table)["Items"]
+    assert int(item["forget_at"]["N"]) == (NOW + 1) // 1000 + KEPT_SECONDS
+
+
+def test_what_a_later_version_wrote_is_kept_or_refused(aws: Aws) -> None:
+    client = boto3.client("dynamodb")
+    endpoints = EndpointsTable(client, aws.endpoints_table)
+    endpoints.create(row := endpoint())
+    key: Any = {"tenant_id": {"S": "acme"}, "place": {"N": "0"}}
+
+    def write(name: str, value: str) -> None:
+        client.update_item(
+            TableName=aws.endpoints_table,
+            Key=key,
+            UpdateExpression="SET #name = :value",
+            ExpressionAttributeNames={"#name": name},
+            ExpressionAttributeValues={":value": {"S": value}},
+        )
+
+    write("mood", "sunny")
+    endpoints.change(row, replace(row, failures=1))
+    assert client.get_item(TableName=aws.endpoints_table, Key=key)["Item"]["mood"] == {"S": "sunny"}
+    write("state", "hibernating")
+    with pytest.raises(UnreadableRow):
+        endpoints.get("acme", row.endpoint_id)
+
+
+def test_a_message_is_a_reference_in_its_endpoints_group(aws: Aws) -> None:
+    client = boto3.client("sqs")
+    SqsDeliveryQueue(client, aws.delivery_queue_url).send(message_for(delivery()))
+    (sent,) = client.receive_message(QueueUrl=aws.delivery_queue_url, AttributeNames=["All"])["Messages"]
+    assert read_delivery_message(sent["Body"]) == message_for(delivery())
+    assert "body" not in json.loads(sent["Body"])
+    assert sent["Attributes"]["MessageGroupId"] == delivery().endpoint_id
+
+
+def test_a_suspension_is_heard_of_within_a_minute(aws: Aws) -> None:
+    tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
+    tenant = tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
+    now = [NOW]
+    is_suspended = Suspensions(tenants, lambda: now[0])
+    assert not is_suspended("acme")
+    assert not is_suspended("a subject of an identity provider")
+    tenants.change_tenant(tenant, replace(tenant, state=TenantState.SUSPENDED))
+    assert not is_suspended("acme"), "as the gateway remembers it"
+    now[0] += AUTHORIZER_CACHE_SECONDS * 1000
+    assert is_suspended("acme")

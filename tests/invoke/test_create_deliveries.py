@@ -1,0 +1,30 @@
+"""`sam local invoke` of create_deliveries."""
+
+import json
+from pathlib import Path
+
+from darkroom.domain.delivery import Delivery
+from darkroom.domain.endpoint import Endpoint, endpoint_id_from
+from tests.invoke.deployed_stack import DeployedStack, sample_event
+
+
+def test_an_event_is_noted_once_for_an_endpoint(stack: DeployedStack, tmp_path: Path) -> None:
+    event = sample_event("create_deliveries")
+    told = json.loads(event["Records"][0]["body"])
+    endpoint = Endpoint(
+        tenant_id=told["data"]["tenant_id"],
+        endpoint_id=endpoint_id_from(0, bytes(10)),
+        url="http://127.0.0.1:9/",
+        events=("*",),
+        created_at=1,
+    )
+    stack.endpoints.create(endpoint)
+
+    for _ in range(2):
+        assert stack.invoke("create_deliveries", event, tmp_path) == {"batchItemFailures": []}
+
+    (delivery,) = stack.deliveries.page(endpoint.endpoint_id, limit=10).deliveries
+    assert isinstance(delivery, Delivery)
+    assert (delivery.event_id, delivery.body) == (told["id"], event["Records"][0]["body"])
+    stack.endpoints.remove(endpoint)
+    stack.deliveries.remove_all(endpoint.endpoint_id)

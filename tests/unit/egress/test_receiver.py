@@ -1,0 +1,84 @@
+"""Webhooks posted to real servers on loopback, and what is told of their answers."""
+
+from __future__ import annotations
+
+import socket
+from email.utils import formatdate
+
+import pytest
+
+from darkroom.domain.delivery import Answer
+from darkroom.egress import Policy
+from darkroom.egress.receiver import HttpReceiver
+from tests.unit.egress.servers import Behaviour, Server, answering, serving
+
+NOW = 1_795_251_600_000
+LOCAL = Policy(allows_loopback=True)
+
+
+def posted(behaviour: Behaviour, *, body: bytes = b"{}") -> Answer:
+    with serving(behaviour) as server:
+        receiver = HttpReceiver(LOCAL, clock=lambda: NOW)
+        return receiver.post(f"http://127.0.0.1:{server.port}/in", headers={"webhook-id": "1"}, body=body)
+
+
+def test_a_request_is_posted_with_its_headers_and_its_response_told() -> None:
+    with serving(answering(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nthank")) as server:
+        receiver = HttpReceiver(LOCAL, clock=lambda: NOW)
+        answer = receiver.post(f"http://127.0.0.1:{server.port}/in", headers={"webhook-id": "1"}, body=b'{"a":1}')
+    assert (answer.status, answer.body, answer.is_success, answer.error) == (202, "thank", True, None)
+    head, _, body = server.received.partition(b"\r\n\r\n")
+    assert body == b'{"a":1}'
+    assert b"webhook-id: 1" in head.split(b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("120", 120),
+        ("0", 0),
+        (formatdate(NOW / 1000 + 90, usegmt=True), 90),
+        (formatdate(NOW / 1000 - 90, usegmt=True), 0),
+        ("soon", None),
+        ("-5", None),
+        ("9" * 40, 999_999_999),
+        ("Mon, 99 Foo 2026 99:99:99 GMT", None),
+    ],
+)
+def test_what_a_receiver_asks_for_is_understood_or_ignored(written: str, seconds: int | None) -> None:
+    told = f"HTTP/1.1 503 Busy\r\nRetry-After: {written}\r\nContent-Length: 0\r\n\r\n".encode()
+    assert posted(answering(told)).retry_after_seconds == seconds
+
+
+def test_whatever_bytes_come_are_a_text_that_a_row_can_hold() -> None:
+    answer = posted(answering(b"HTTP/1.1 500 No\r\nContent-Length: 6\r\n\r\n\xff\0\xc3\xa9\xe2\x82"))
+    assert answer.body == "��é�"
+
+
+def test_a_redirect_is_told_and_not_followed() -> None:
+    to_metadata = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"
+    answer = posted(answering(to_metadata))
+    assert (answer.status, answer.is_success) == (302, False)
+
+
+def test_a_connection_that_ends_is_an_error_and_no_status() -> None:
+    def hang_up(connection: socket.socket, server: Server) -> None:
+        server.hear(connection)
+
+    answer = posted(hang_up)
+    assert answer.status is None
+    assert (answer.error or "").startswith("reset: ")
+    assert not answer.was_too_slow
+
+
+def test_nothing_is_sent_to_an_address_that_is_not_allowed() -> None:
+    with serving(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as server:
+        answer = HttpReceiver(clock=lambda: NOW).post(f"http://127.0.0.1:{server.port}/", headers={}, body=b"{}")
+    assert server.connections == 0
+    assert (answer.error or "").startswith("invalid_url: ")
+
+
+def test_a_name_that_leads_inside_is_not_connected_to() -> None:
+    receiver = HttpReceiver(clock=lambda: NOW, resolve=lambda _: ["93.184.215.14", "169.254.169.254"])
+    answer = receiver.post("https://hooks.example/", headers={}, body=b"{}")
+    assert (answer.error or "").startswith("refused_address: ")

@@ -1,0 +1,79 @@
+"""What openapi.json says of what is sent to webhooks: each event as it really is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from darkroom.domain.delivery import PING
+from darkroom.domain.event import Event, EventType, body_of, event_of, events_of
+from darkroom.domain.image import Image
+from darkroom.domain.transitions import complete, delete, expire, redo, reject
+from darkroom.http.payloads import PAYLOADS
+from darkroom.operations.manage_webhooks import ping_webhook
+from proof.fakes.webhooks_world import TENANT, WebhooksWorld
+from tests.conformity import described, misfits
+from tests.unit.test_event import NOW, VARIANT, accepted, claimed, done
+
+
+def every_event() -> Iterator[Event]:
+    """Each type as it is published first, and again after the row has forgotten its details."""
+    failed = reject(claimed(accepted()), code="truncated", message="It ends early.", now=NOW)
+    ends: tuple[tuple[Image | None, Image], ...] = (
+        (None, accepted()),
+        (None, accepted(notify="we_0000000000000000", preset=None, process_at=NOW + 1)),
+        (claimed(accepted()), done(claimed(accepted()))),
+        (claimed(accepted()), complete(claimed(accepted()), (VARIANT, VARIANT), notices=("n",), now=NOW)),
+        (claimed(accepted()), failed),
+        (accepted(), expire(accepted(), now=NOW)),
+        (accepted(), delete(accepted(), now=NOW)),
+        (done(claimed(accepted())), delete(done(claimed(accepted())), now=NOW)),
+    )
+    for before, after in ends:
+        event = event_of(before, after)
+        assert event is not None
+        yield event
+        yield from events_of(after)
+    yield from events_of(redo(done(claimed(accepted())), now=NOW))
+
+
+def schema_of(kind: str) -> Any:
+    return described()["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]["schema"]
+
+
+def test_every_type_is_described_and_its_events_are_as_described() -> None:
+    assert described()["webhooks"].keys() == PAYLOADS.keys() == {*EventType, PING}
+    checked = set()
+    for event in every_event():
+        assert not misfits(json.loads(body_of(event, source="/darkroom/test")), schema_of(event.type)), event.type
+        checked.add(event.type)
+    assert checked == {*EventType}
+
+
+def test_a_ping_is_as_described() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    delivery = ping_webhook(world.manage(), TENANT, endpoint.endpoint_id)
+    assert not misfits(json.loads(delivery.body), schema_of(PING))
+
+
+@pytest.mark.parametrize("kind", sorted(PAYLOADS))
+def test_an_event_is_not_taken_for_one_of_another_type(kind: str) -> None:
+    example = described()["components"]["examples"][kind]["value"]
+    assert [other for other in PAYLOADS if not misfits(example, schema_of(other))] == [kind]
+
+
+@pytest.mark.parametrize("kind", sorted(PAYLOADS))
+def test_a_receiver_is_told_the_headers_and_what_to_answer(kind: str) -> None:
+    told = described()["webhooks"][kind]["post"]
+    assert [header["name"] for header in told["parameters"]] == [
+        "webhook-id",
+        "webhook-timestamp",
+        "webhook-signature",
+    ]
+    assert all(not misfits(header["example"], header["schema"]) for header in told["parameters"])
+    assert told["responses"].keys() == {"2XX", "410", "429", "default"}
+    assert told["security"] == []

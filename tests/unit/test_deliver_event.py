@@ -1,0 +1,739 @@
+"""Delivering events to endpoints: from the event to the receiver's answer."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import pytest
+
+from darkroom.domain.delivery import (
+    JITTER,
+    MAX_ATTEMPTS,
+    RETRY_SECONDS,
+    Answer,
+    Delivery,
+    DeliveryMessage,
+    DeliveryStatus,
+    message_for,
+)
+from darkroom.domain.endpoint import (
+    DISABLE_SECONDS,
+    FAILURES_TO_REST,
+    MAX_FLIGHTS,
+    RAMP_SUCCESSES,
+    ROTATION_SECONDS,
+    WARN_SECONDS,
+    DisabledBy,
+    Endpoint,
+    EndpointState,
+    in_flight,
+)
+from darkroom.domain.errors import Retryable
+from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
+from darkroom.operations.manage_webhooks import (
+    Change,
+    change_webhook,
+    ping_webhook,
+    recover_webhook,
+    remove_webhook,
+    rotate_secret,
+)
+from darkroom.ports import DueDelivery, Fenced
+from proof.fakes.webhooks import OK, FakeDeliveries, FakeEndpoints, Request
+from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+
+DOWN = Answer(milliseconds=9, status=500, body="no")
+HOUR = 3600
+
+
+def fails(_: Request) -> Answer:
+    return DOWN
+
+
+def signatures(request: Request) -> list[str]:
+    return request.headers[SIGNATURE_HEADER].split(" ")
+
+
+def expected_signature(secret: str, request: Request) -> str:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{request.headers[ID_HEADER]}.{request.headers[TIMESTAMP_HEADER]}.".encode() + request.body
+    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+
+
+def test_an_event_goes_to_each_endpoint_that_wants_its_type() -> None:
+    world = WebhooksWorld()
+    world.add("https://a.example.com/", events=("image.done",))
+    world.add("https://b.example.com/", events=("image.*",))
+    world.add("https://c.example.com/", events=("image.failed", "webhook.*"))
+    assert world.tell(event()).deliveries == 2
+    assert world.run() == ["delivered", "delivered"]
+    assert sorted(request.url for request in world.receiver.requests) == [
+        "https://a.example.com/",
+        "https://b.example.com/",
+    ]
+
+
+def test_a_request_has_the_events_id_bytes_and_a_signature() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    _, secret = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
+    world.tell(event())
+    world.run()
+    (request,) = world.receiver.requests
+    assert request.headers[ID_HEADER] == event().event_id == json.loads(request.body)["id"]
+    assert request.headers[TIMESTAMP_HEADER] == str(world.now // 1000)
+    assert request.headers["Content-Type"] == "application/json"
+    assert signatures(request)[0] == expected_signature(secret, request)
+
+
+def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    _, first = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
+    world.advance(ROTATION_SECONDS)
+    _, second = rotate_secret(world.manage(), TENANT, endpoint.endpoint_id)
+    world.tell(event(1))
+    world.run()
+    world.advance(ROTATION_SECONDS)
+    world.tell(event(2))
+    world.run()
+    during, after = world.receiver.requests
+    assert signatures(during) == [expected_signature(second, during), expected_signature(first, during)]
+    assert signatures(after) == [expected_signature(second, after)]
+
+
+def test_an_event_that_comes_twice_is_delivered_once() -> None:
+    world = WebhooksWorld()
+    world.add()
+    world.tell(event(), event())
+    world.tell(event())
+    assert sorted(world.run()) == ["delivered", "ended", "ended"] or len(world.receiver.requests) == 1
+    world.tell(event())
+    world.run()
+    assert len(world.receiver.requests) == 1
+
+
+def test_an_event_that_cannot_be_noted_fails_alone() -> None:
+    world = WebhooksWorld()
+    world.add()
+    create = world.deliveries.create
+
+    def flaky(delivery: Delivery) -> Delivery:
+        if delivery.event_id == event(2).event_id:
+            raise Retryable("throttled")
+        result: Delivery = create(delivery)
+        return result
+
+    world.deliveries.create = flaky
+    created = world.tell(event(1), event(2), event(3))
+    assert (created.deliveries, list(created.failures)) == (2, [1])
+
+
+def test_an_event_for_one_endpoint_goes_to_no_other() -> None:
+    world = WebhooksWorld()
+    world.add("https://a.example.com/")
+    chosen = world.add("https://b.example.com/")
+    world.tell(event(notify=chosen.endpoint_id))
+    world.run()
+    assert [request.url for request in world.receiver.requests] == ["https://b.example.com/"]
+
+
+def test_another_tenants_endpoint_hears_nothing() -> None:
+    world = WebhooksWorld()
+    world.add()
+    assert world.tell(event(tenant_id="other")).deliveries == 0
+
+
+def test_a_failed_delivery_is_tried_ten_times_at_its_times() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(event())
+    world.run()
+    world.run_for(80 * HOUR)
+    (row,) = world.rows(endpoint)
+    assert row.status is DeliveryStatus.FAILED
+    assert [attempt.number for attempt in row.attempts] == list(range(1, MAX_ATTEMPTS + 1))
+    started = [attempt.started_at for attempt in row.attempts]
+    waits = [(later - earlier) / 1000 for earlier, later in pairwise(started)]
+    for wait, usual in zip(waits, RETRY_SECONDS, strict=True):
+        assert usual * (1 - JITTER) <= wait <= usual * (1 + JITTER) + 61, (wait, usual)
+
+
+@pytest.mark.parametrize("unit_random", [0.0, 0.999])
+def test_waits_differ_by_a_fifth_at_most(unit_random: float) -> None:
+    world = WebhooksWorld(random=lambda: unit_random)
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(event())
+    world.run()
+    (row,) = world.rows(endpoint)
+    assert row.due_at is not None
+    wait = (row.due_at - world.now) / 1000
+    assert wait == pytest.approx(RETRY_SECONDS[0] * (1 - JITTER + 2 * JITTER * unit_random), abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("answer", "wait"),
+    [
+        (Answer(milliseconds=1, status=503, retry_after_seconds=60), 60),
+        (Answer(milliseconds=1, status=503, retry_after_seconds=100_000), RETRY_SECONDS[1]),
+        (Answer(milliseconds=1, status=503, retry_after_seconds=1), RETRY_SECONDS[0]),
+        (Answer(milliseconds=1, status=429), 60),
+        (Answer(milliseconds=15_000, error="timeout", was_too_slow=True), 60),
+    ],
+)
+def test_a_receiver_that_needs_a_pause_gets_one(answer: Answer, wait: int) -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = lambda _: answer
+    world.tell(event())
+    world.run()
+    (row,) = world.rows(endpoint)
+    assert row.due_at == world.now + wait * 1000
+
+
+def test_a_redirect_is_a_failure() -> None:
+    world = WebhooksWorld()
+    world.add()
+    world.receiver.behaves = lambda _: Answer(milliseconds=1, status=302)
+    world.tell(event())
+    assert world.run() == ["failed"]
+
+
+def test_an_attempt_is_described_with_the_beginning_of_its_response() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = lambda _: Answer(milliseconds=7, status=500, body="x" * 5000)
+    world.tell(event())
+    world.run()
+    (attempt,) = world.rows(endpoint)[0].attempts
+    assert (attempt.status, attempt.milliseconds, attempt.response) == (500, 7, "x" * 1024)
+
+
+def test_at_most_four_deliveries_are_on_their_way_to_an_endpoint() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    most = 0
+
+    def receive(_: Request) -> Answer:
+        nonlocal most
+        flying = len(in_flight(world.endpoint(endpoint), now=world.now))
+        most = max(most, flying)
+        while messages:  # the others arrive while this one is on its way
+            world.deliver(messages.pop())
+        return OK
+
+    world.receiver.behaves = receive
+    world.tell(*(event(number) for number in range(30)))
+    messages = world.take()
+    world.deliver(messages.pop())
+    world.run()
+    assert most == MAX_FLIGHTS
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert len(world.receiver.requests) == 30
+
+
+def test_what_found_no_room_is_called_when_there_is_some() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    row = world.endpoint(endpoint)
+    world.tell(*(event(number) for number in range(6)))
+    messages = world.take()
+    held: list[Request] = []
+
+    def hold(request: Request) -> Answer:
+        held.append(request)
+        if len(held) <= MAX_FLIGHTS - 1:
+            world.deliver(messages[len(held)])
+        elif len(held) == MAX_FLIGHTS:
+            assert [world.deliver(message).outcome for message in messages[MAX_FLIGHTS:]] == ["busy", "busy"]
+        return OK
+
+    world.receiver.behaves = hold
+    world.deliver(messages[0])
+    assert len(held) == MAX_FLIGHTS
+    world.run()  # nobody but those that ended has sent these
+    assert len(world.receiver.requests) == 6
+    world.run_for(60)
+    assert world.endpoint(row).crowded_at is None
+
+
+@dataclass
+class SlowEndpoints(FakeEndpoints):
+    """Gives the next reader the row of before: it has read then, and only now goes on."""
+
+    before: Endpoint | None = None
+
+    def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+        before, self.before = self.before, None
+        return before or super().get(tenant_id, endpoint_id)
+
+
+@dataclass
+class SlowDeliveries(FakeDeliveries):
+    """The same for deliveries."""
+
+    before: Delivery | None = None
+
+    def get(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
+        before, self.before = self.before, None
+        return before or super().get(endpoint_id, delivery_id)
+
+
+@dataclass
+class LateIndex(FakeDeliveries):
+    """Its index of due times shows a write so many seconds later."""
+
+    world: WebhooksWorld = field(default_factory=WebhooksWorld)
+    seconds: float = 3
+    writes: list[tuple[int, DueDelivery, bool]] = field(default_factory=list)
+
+    def create(self, delivery: Delivery) -> Delivery:
+        kept = super().create(delivery)
+        self._write(kept, is_there=True)
+        return kept
+
+    def change(self, before: Delivery, after: Delivery) -> Delivery:
+        written = super().change(before, after)
+        self._write(before, is_there=False)
+        self._write(written, is_there=True)
+        return written
+
+    def _write(self, row: Delivery, *, is_there: bool) -> None:
+        if row.due_at is not None:
+            self.writes.append((self.world.now, DueDelivery(row.due_at, row.delivery_id), is_there))
+
+    def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
+        shown: set[DueDelivery] = set()
+        for at, entry, is_there in self.writes:
+            if at <= self.world.now - self.seconds * 1000:
+                (shown.add if is_there else shown.discard)(entry)
+        return sorted(shown)[:limit]
+
+
+def world_with_a_late_index() -> WebhooksWorld:
+    world = WebhooksWorld()
+    world.deliveries = LateIndex(world=world)
+    return world
+
+
+def fill(world: WebhooksWorld, messages: list[DeliveryMessage]) -> list[str]:
+    """Delivers four at the same time, and lets the others arrive meanwhile; returns what came of these."""
+    outcomes: list[str] = []
+    begun = 0
+
+    def receive(_: Request) -> Answer:
+        nonlocal begun
+        begun += 1
+        if begun < MAX_FLIGHTS:
+            world.deliver(messages[begun])
+        elif begun == MAX_FLIGHTS:
+            outcomes.extend(world.deliver(message).outcome for message in messages[MAX_FLIGHTS:])
+        return OK
+
+    world.receiver.behaves = receive
+    world.deliver(messages[0])
+    return outcomes
+
+
+def test_what_found_no_room_is_called_even_if_the_index_is_seconds_behind() -> None:
+    world = world_with_a_late_index()
+    endpoint = world.add()
+    world.tell(*(event(number) for number in range(12)))
+    assert fill(world, world.take()) == ["busy"] * 8
+    world.run_for(8)
+    assert len(world.receiver.requests) == 12
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    world.run_for(40)
+    assert world.endpoint(endpoint).crowded_at is None, "before the sweeper has looked"
+    assert world.delivery_queue.sent == []
+
+
+def test_what_has_just_ended_is_not_called_because_the_index_still_lists_it() -> None:
+    world = world_with_a_late_index()
+    world.add()
+    world.tell(*(event(number) for number in range(6)))
+    messages = world.take()
+    world.advance(5)
+    assert fill(world, messages) == ["busy"] * 2
+    assert world.run() == ["delivered"] * 2
+
+
+def test_however_many_call_no_more_are_called_than_there_is_room_for() -> None:
+    world = WebhooksWorld(endpoints=SlowEndpoints())
+    endpoint = world.add()
+    world.tell(*(event(number) for number in range(40)))
+    messages = world.take()
+    assert set(fill(world, messages[:6])) == {"busy"}
+    assert len(world.take()) == MAX_FLIGHTS, "called by those that ended"
+    for _ in range(5):  # duplicates of the first message
+        world.endpoints.before = replace(world.endpoint(endpoint), flights=(), version=1)
+        assert world.deliver(messages[0]).outcome == "ended"
+    assert world.take() == []
+    assert world.deliver(messages[-1]).outcome == "busy", "the places are kept"
+    assert len(in_flight(world.endpoint(endpoint), now=world.now)) == MAX_FLIGHTS
+
+
+def test_a_place_is_kept_for_a_minute_if_the_message_is_lost() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(*(event(number) for number in range(9)))
+    fill(world, world.take())
+    world.take()
+    world.run_for(3 * 60)
+    assert {row.status for row in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+
+
+def test_a_called_delivery_that_may_not_go_any_more_gives_its_place_back() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(*(event(number) for number in range(6)))
+    fill(world, world.take())
+    called = world.take()
+    assert len(called) == 2
+    row = world.endpoint(endpoint)
+    world.endpoints.change(row, replace(row, rests_until=world.now + 60_000))
+    assert [world.deliver(message).outcome for message in called] == ["resting"] * 2
+    assert world.endpoint(endpoint).flights == ()
+
+
+def test_an_endpoint_that_fails_rests_and_one_delivery_tries_it() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(10)))
+    outcomes = world.run()
+    assert outcomes.count("failed") == FAILURES_TO_REST
+    assert outcomes.count("resting") == 10 - FAILURES_TO_REST
+    row = world.endpoint(endpoint)
+    assert row.probe == world.rows(endpoint)[FAILURES_TO_REST - 1].delivery_id
+    before = len(world.receiver.requests)
+    world.run_for(4 * 60)
+    assert len(world.receiver.requests) == before + 1, "after five seconds, the one that tries"
+    world.receiver.behaves = lambda _: OK
+    world.run_for(10 * 60)
+    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert world.endpoint(endpoint).rests_until is None
+
+
+def test_after_a_rest_an_endpoint_is_filled_slowly() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(60)))
+    world.run()
+    flying: list[int] = []
+
+    def receive(_: Request) -> Answer:
+        flying.append(len(in_flight(world.endpoint(endpoint), now=world.now)))
+        for message in world.take():
+            world.deliver(message)
+        return OK
+
+    world.receiver.behaves = receive
+    world.run_for(20 * 60)
+    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert max(flying[:RAMP_SUCCESSES]) == 1
+    assert max(flying) > 1
+
+
+def test_an_endpoint_in_which_everything_fails_is_noted_after_a_day_and_disabled_after_five() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(event(1), event(2))
+    world.run()
+    world.run_for(WARN_SECONDS - HOUR)
+    assert world.endpoint(endpoint).warned_at is None
+    world.run_for(30 * HOUR)
+    assert world.endpoint(endpoint).warned_at is not None
+    world.run_for(DISABLE_SECONDS)
+    row = world.endpoint(endpoint)
+    assert (row.state, row.disabled_by) == (EndpointState.DISABLED, DisabledBy.FAILING)
+    assert row.failing_since is not None
+    assert row.disabled_at is not None
+    assert row.disabled_at - row.failing_since >= DISABLE_SECONDS * 1000
+
+
+def test_410_disables_an_endpoint() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = lambda _: Answer(milliseconds=1, status=410)
+    world.tell(event(1), event(2))
+    assert world.run() == ["failed", "disabled"]
+    assert world.endpoint(endpoint).disabled_by is DisabledBy.GONE
+
+
+def test_nothing_is_sent_to_a_disabled_endpoint_and_nothing_is_lost() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=False))
+    world.tell(*(event(number) for number in range(40)))
+    world.run()
+    world.run_for(3 * HOUR)
+    assert world.receiver.requests == []
+    change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=True))
+    world.run_for(10 * 60)
+    assert len(world.receiver.requests) == 40
+    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+
+
+def test_recovery_tries_what_has_failed_again() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(event(1), event(2))
+    world.run()
+    world.run_for(90 * HOUR)
+    assert world.rows(endpoint)[0].status is DeliveryStatus.FAILED
+    world.receiver.behaves = lambda _: OK
+    recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=event(2).time)
+    world.run_for(HOUR)
+    statuses = [one.status for one in world.rows(endpoint)]
+    assert statuses == [DeliveryStatus.FAILED, DeliveryStatus.DELIVERED]
+    recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=0)
+    world.run_for(HOUR)
+    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+    assert world.endpoint(endpoint).recovery is None
+
+
+def test_a_large_recovery_goes_page_by_page() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(*(event(number) for number in range(350)))
+    rows = world.deliveries.rows[endpoint.endpoint_id]
+    for delivery_id, row in rows.items():
+        rows[delivery_id] = replace(row, status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
+    world.take()
+    recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=0)
+    assert world.sweep().recovered == 100
+    world.run()
+    world.advance(61)
+    assert world.sweep().recovered == 200
+    world.run_for(HOUR)
+    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+
+
+def test_a_ping_reaches_an_endpoint_that_rests_and_ends_its_rest() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add(events=("image.*",))
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(5)))
+    world.run()
+    assert world.endpoint(endpoint).rests_until is not None
+    world.receiver.behaves = lambda _: OK
+    ping_webhook(world.manage(), TENANT, endpoint.endpoint_id)
+    assert world.run()[0] == "delivered"
+    world.run_for(10 * 60)
+    assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
+
+
+def test_a_suspended_tenants_deliveries_wait() -> None:
+    world = WebhooksWorld(suspended={TENANT})
+    endpoint = world.add()
+    world.tell(event())
+    assert world.run() == ["suspended"]
+    world.run_for(2 * HOUR)
+    assert world.receiver.requests == []
+    world.suspended.clear()
+    world.run_for(15 * 60)
+    assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
+
+
+def test_a_removed_endpoint_gets_nothing() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    remove_webhook(world.manage(), TENANT, endpoint.endpoint_id)
+    assert world.run() == ["endpoint_gone"]
+    assert world.receiver.requests == []
+
+
+def test_an_endpoint_may_be_removed_while_a_delivery_is_on_its_way() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+
+    def remove(_: Request) -> Answer:
+        remove_webhook(world.manage(), TENANT, endpoint.endpoint_id)
+        return OK
+
+    world.receiver.behaves = remove
+    world.tell(event())
+    assert world.run() == ["delivered"]
+
+
+def test_a_lost_message_is_sent_again_by_the_sweeper() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    world.delivery_queue.sent.clear()
+    world.run_for(3 * 60)
+    assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
+
+
+def test_a_worker_that_died_costs_one_attempt() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+
+    def die(_: Request) -> Answer:
+        raise MemoryError
+
+    world.receiver.behaves = die
+    world.tell(event())
+    (message,) = world.take()
+    with pytest.raises(MemoryError):
+        world.deliver(message)
+    assert world.deliver(message).outcome == "leased"
+    world.receiver.behaves = lambda _: OK
+    world.run_for(3 * 60)
+    (row,) = world.rows(endpoint)
+    assert (row.status, [attempt.status for attempt in row.attempts]) == (DeliveryStatus.DELIVERED, [None, 200])
+    assert in_flight(world.endpoint(endpoint), now=world.now) == ()
+
+
+def test_workers_that_die_in_every_attempt_end_it() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+
+    def die(_: Request) -> Answer:
+        raise MemoryError
+
+    world.receiver.behaves = die
+    world.tell(event())
+    for _ in range(MAX_ATTEMPTS):
+        with pytest.raises(MemoryError):
+            world.deliver(message_for(world.rows(endpoint)[0]))
+        world.advance(61)
+    assert world.deliver(message_for(world.rows(endpoint)[0])).outcome == "gave_up"
+    assert world.rows(endpoint)[0].status is DeliveryStatus.FAILED
+
+
+class SlowFirst(FakeDeliveries):
+    """Lets another worker in before a claim is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_change: Callable[[], None] = lambda: None
+
+    def change(self, before: Delivery, after: Delivery) -> Delivery:
+        let_in, self.before_change = self.before_change, lambda: None
+        let_in()
+        return super().change(before, after)
+
+
+def test_of_two_workers_with_one_delivery_one_sends_it() -> None:
+    deliveries = SlowFirst()
+    world = WebhooksWorld(deliveries=deliveries)
+    endpoint = world.add()
+    world.tell(event())
+    (message,) = world.take()
+
+    def other() -> None:
+        row = world.deliveries.get(endpoint.endpoint_id, message.delivery_id)
+        FakeDeliveries.change(deliveries, row, replace(row, claimed_by="another", status=DeliveryStatus.SENDING))
+
+    deliveries.before_change = other
+    assert world.deliver(message).outcome == "leased"
+    assert world.receiver.requests == []
+    assert world.endpoint(endpoint).flights == ()
+
+
+def test_of_two_messages_of_one_delivery_in_one_millisecond_neither_ends_the_others_way() -> None:
+    world = WebhooksWorld(endpoints=SlowEndpoints(), deliveries=SlowDeliveries())
+    endpoint = world.add()
+    world.tell(event())
+    (message,) = world.take()
+    rows = world.endpoint(endpoint), world.rows(endpoint)[0]
+
+    def receive(_: Request) -> Answer:
+        flights = world.endpoint(endpoint).flights
+        world.endpoints.before, world.deliveries.before = rows
+        assert world.deliver(message).outcome == "busy"
+        assert world.endpoint(endpoint).flights == flights
+        return OK
+
+    world.receiver.behaves = receive
+    assert world.deliver(message).outcome == "delivered"
+    assert len(world.receiver.requests) == 1
+
+
+def test_without_the_master_secret_nothing_is_claimed() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    world.master_secret.is_down = True
+    (message,) = world.take()
+    with pytest.raises(Retryable):
+        world.deliver(message)
+    (row,) = world.rows(endpoint)
+    assert (row.attempt, world.endpoint(endpoint).flights) == (0, ())
+
+
+class Contended(FakeEndpoints):
+    """Always lets another write come first."""
+
+    def change(self, before, after):  # type: ignore[no-untyped-def]
+        raise Fenced(before)
+
+
+def test_an_endpoint_that_changes_all_the_time_is_tried_again_later() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    (message,) = world.take()
+    busy = Contended(rows=world.endpoints.rows)
+    world.endpoints = busy
+    with pytest.raises(Retryable):
+        world.deliver(message)
+    assert world.rows(endpoint)[0].attempt == 0
+
+
+def test_a_stream_of_new_deliveries_does_not_put_the_sweeper_off() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event(0))
+    world.delivery_queue.sent.clear()  # its message is lost
+    looked = 0
+    for number in range(1, 200):
+        world.advance(1)
+        world.tell(event(number))
+        world.delivery_queue.sent.clear()
+        if number % 60 == 0:
+            looked += world.sweep().outcomes["sent"]
+            world.run()
+    assert looked == 3
+    assert world.rows(endpoint)[0].status is DeliveryStatus.DELIVERED
+
+
+def test_many_events_at_a_time_write_their_endpoints_row_once_a_second() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event(0))
+    world.advance(59)  # a look is near, and could miss what comes now
+    before = world.endpoint(endpoint).version
+    for number in range(1, 100):
+        world.tell(event(number))
+        world.now += 10
+    assert world.endpoint(endpoint).version == before + 1
+    world.tell(event(100))
+    assert world.endpoint(endpoint).version == before + 1
+    world.now += 10
+    world.tell(event(101))
+    assert world.endpoint(endpoint).version == before + 2
+    world.advance(1)
+    world.sweep()
+    assert world.endpoint(endpoint).due_at == world.now + 60_000, "what has come just before is looked for again"
+
+
+def test_a_message_for_what_is_gone_does_nothing() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    message = DeliveryMessage(tenant_id=TENANT, endpoint_id=endpoint.endpoint_id, delivery_id="none")
+    assert world.deliver(message).outcome == "gone"

@@ -1,0 +1,620 @@
+"""What a tenant may do with its webhooks: requests through the real router, over the fakes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
+
+import pytest
+import time_machine
+from standardwebhooks import Webhook
+
+from checks.report import ROOT
+from darkroom.domain.delivery import (
+    KEPT_SECONDS,
+    MAX_PAGE_DELIVERIES,
+    REMEMBERED_ATTEMPTS,
+    RESPONSE_CHARACTERS,
+    Answer,
+    Delivery,
+    DeliveryAttempt,
+    DeliveryStatus,
+    claim,
+)
+from darkroom.domain.endpoint import MAX_ENDPOINTS, MAX_SECRETS, ROTATION_SECONDS, DisabledBy, disable
+from darkroom.domain.event import PATTERNS, EventType
+from darkroom.domain.instants import rfc3339
+from darkroom.domain.tenants import Allowance, Caller, Tier, context_of
+from darkroom.egress import Policy, read_url
+from darkroom.http.webhooks import MAX_WEBHOOK_BYTES
+from darkroom.operations.take_token import Ports as RateLimitPorts
+from darkroom.ports import DeliveryPage, UnreadableRow
+from darkroom.wiring import manage_webhooks
+from proof.fakes.load_shedding import FakeTokenBuckets
+from proof.fakes.webhooks import Request
+from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from tests.conformity import assert_described
+
+URL = "https://hooks.example.com/darkroom"
+UNKNOWN = "we_0000000000000000"
+DAY = 24 * 3600
+
+
+class Told(NamedTuple):
+    """An answer of the API."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+class Api:
+    """The function behind the API: `world` has its stores."""
+
+    def __init__(self, world: WebhooksWorld) -> None:
+        self.world = world
+        spec = importlib.util.spec_from_file_location("app", ROOT / "functions" / "manage_webhooks" / "app.py")
+        assert spec is not None and spec.loader is not None
+        self.module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.module)
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        tenant: str = TENANT,
+        scopes: frozenset[str] | None = None,
+        content_type: str = "application/json",
+    ) -> Told:
+        path, _, query = path.partition("?")
+        allowance = Allowance(requests_per_second=1_000, burst=10_000)
+        caller = Caller(tenant_id=tenant, tier=Tier.FREE, allowance=allowance, key_id="k", scopes=scopes)
+        sent = {
+            "version": "2.0",
+            "rawPath": path,
+            "headers": {"content-type": content_type},
+            "queryStringParameters": {name: values[-1] for name, values in parse_qs(query, True).items()},
+            "requestContext": {
+                "http": {"method": method, "path": path},
+                "requestId": "request-1",
+                "stage": "$default",
+                "authorizer": {"lambda": context_of(caller)},
+            },
+            "body": body if body is None or isinstance(body, str) else json.dumps(body),
+        }
+        context = SimpleNamespace(
+            function_name="f", memory_limit_in_mb=512, invoked_function_arn="arn", aws_request_id="invocation-1"
+        )
+        answer = self.module.handler(sent, context)
+        assert_described(
+            method,
+            path,
+            access="keys",
+            status=answer["statusCode"],
+            headers=answer["headers"],
+            body=answer.get("body"),
+        )
+        content = answer.get("body")
+        return Told(answer["statusCode"], answer["headers"], json.loads(content) if content else None)
+
+    def make(self, url: str = URL, **more: Any) -> Any:
+        made = self("POST", "/webhooks", {"url": url, **more})
+        assert made.status == 201, made.body
+        return made.body
+
+    def refusal(self, method: str, path: str, body: Any = None, **more: Any) -> tuple[int, str]:
+        told = self(method, path, body, **more)
+        return told.status, told.body["code"]
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Api:
+    policy = Policy()
+
+    def check_url(url: str) -> None:
+        read_url(url, policy)
+
+    world = WebhooksWorld(check_url=check_url)
+    rate_limit = RateLimitPorts(token_buckets=FakeTokenBuckets(), clock=world.clock)
+    monkeypatch.setenv("ACCESS", "keys")
+    monkeypatch.setattr(manage_webhooks, "wire", lambda: (world.manage(), rate_limit))
+    return Api(world)
+
+
+# ── Making and reading ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_webhook_is_made_and_its_secret_is_shown_once(api: Api) -> None:
+    made = api("POST", "/webhooks", {"url": URL, "events": ["image.done", "image.*"], "description": "the shop"})
+    assert made.status == 201
+    secret = made.body.pop("secret")
+    path = f"/webhooks/{made.body['id']}"
+    assert made.headers["Location"] == path
+    assert made.headers["Cache-Control"] == "no-store"
+    assert made.body == {
+        "id": made.body["id"],
+        "url": URL,
+        "events": ["image.done", "image.*"],
+        "description": "the shop",
+        "enabled": True,
+        "disabled_by": None,
+        "disabled_at": None,
+        "failing_since": None,
+        "warned_at": None,
+        "last_success_at": None,
+        "last_failure_at": None,
+        "rests_until": None,
+        "recovering_since": None,
+        "earlier_secrets_until": None,
+        "created_at": rfc3339(api.world.now),
+        "links": {"self": path, "deliveries": f"{path}/deliveries"},
+    }
+    read = api("GET", path)
+    assert (read.status, read.body) == (200, made.body)
+    assert secret not in json.dumps([api("GET", "/webhooks").body, api("PATCH", path, {"enabled": False}).body])
+
+
+def test_its_secret_verifies_what_is_sent_to_it(api: Api) -> None:
+    made = api.make()
+    api.world.tell(event())
+    api.world.run()
+    (sent,) = api.world.receiver.requests
+    with time_machine.travel(api.world.now / 1000, tick=False):
+        assert Webhook(made["secret"]).verify(sent.body, dict(sent.headers))
+
+
+def test_a_webhook_gets_everything_unless_it_says_what_and_each_pattern_counts_once(api: Api) -> None:
+    assert api.make()["events"] == ["*"]
+    again = ["image.done", "*", "image.done"]
+    assert api.make(f"{URL}/2", events=again, description="")["events"] == ["image.done", "*"]
+    assert api("GET", "/webhooks").body["webhooks"][1]["description"] is None
+
+
+def test_all_webhooks_of_the_tenant_are_listed_the_oldest_first_and_nobody_elses(api: Api) -> None:
+    assert api("GET", "/webhooks").body == {"webhooks": []}
+    first = api.make()["id"]
+    api.world.advance(1)
+    second = api.make(f"{URL}/2")["id"]
+    api("DELETE", f"/webhooks/{first}")
+    api.world.advance(1)
+    third = api.make(f"{URL}/3")["id"]  # in the first one's place
+    assert [one["id"] for one in api("GET", "/webhooks").body["webhooks"]] == [second, third]
+    assert api("GET", "/webhooks", tenant="globex").body == {"webhooks": []}
+
+
+EACH: tuple[tuple[str, str, Any], ...] = (
+    ("GET", "", None),
+    ("PATCH", "", {"enabled": True}),
+    ("DELETE", "", None),
+    ("POST", "/rotate", None),
+    ("POST", "/ping", None),
+    ("POST", "/recover", None),
+    ("GET", "/deliveries", None),
+)
+
+
+@pytest.mark.parametrize(("method", "path", "body"), EACH)
+def test_what_is_not_there_is_unknown_and_so_is_anothers(api: Api, method: str, path: str, body: Any) -> None:
+    gone, there = api.make()["id"], api.make(f"{URL}/2")["id"]
+    api("DELETE", f"/webhooks/{gone}")
+    before = dict(api.world.endpoints.rows)
+    for webhook_id in (UNKNOWN, gone, "we_", "we_x", there[:-1], f"{there}0", "default", "1"):
+        assert api.refusal(method, f"/webhooks/{webhook_id}{path}", body) == (404, "unknown_webhook"), webhook_id
+    assert api.refusal(method, f"/webhooks/{there}{path}", body, tenant="globex") == (404, "unknown_webhook")
+    assert api.world.endpoints.rows == before
+    assert api.world.delivery_queue.sent == []
+
+
+# ── What is refused ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+BAD: tuple[tuple[Any, str], ...] = (
+    ("", "body"),
+    ("{", "body"),
+    ("[]", "body"),
+    ('"\\ud800"', "body"),
+    ({"url": URL, "description": "x" * MAX_WEBHOOK_BYTES}, "body"),
+    ({"url": 1}, "url"),
+    ({"url": None}, "url"),
+    ({"url": URL, "events": []}, "events"),
+    ({"url": URL, "events": "*"}, "events"),
+    ({"url": URL, "events": None}, "events"),
+    ({"url": URL, "events": ["*"] * 33}, "events"),
+    ({"url": URL, "events": ["*", 1]}, "events.1"),
+    ({"url": URL, "events": ["image.done", "image.dne"]}, "events.1"),
+    ({"url": URL, "events": ["image"]}, "events.0"),
+    ({"url": URL, "events": ["image.d*"]}, "events.0"),
+    ({"url": URL, "description": "x" * 201}, "description"),
+    ({"url": URL, "description": 1}, "description"),
+    ({"url": URL, "secret": "whsec_bWluZQ=="}, "secret"),
+    ({"url": URL, "tenant_id": "globex"}, "tenant_id"),
+    ({"url": URL, "enabled": "yes"}, "enabled"),
+)
+
+
+@pytest.mark.parametrize(("body", "field"), [*BAD, ({}, "url"), ({"url": URL, "enabled": False}, "enabled")])
+def test_a_bad_webhook_is_a_problem_that_names_the_field(api: Api, body: Any, field: str) -> None:
+    told = api("POST", "/webhooks", body)
+    assert (told.status, told.body["code"]) == (400, "invalid_webhook")
+    assert [error["field"] for error in told.body["errors"]] == [field]
+    assert api.world.endpoints.rows == {}
+
+
+@pytest.mark.parametrize(("body", "field"), [*BAD, ({}, "body"), ({"enabled": None}, "enabled")])
+def test_a_bad_change_is_a_problem_that_names_the_field_and_changes_nothing(api: Api, body: Any, field: str) -> None:
+    made = api.make()
+    told = api("PATCH", f"/webhooks/{made['id']}", body)
+    assert (told.status, told.body["code"]) == (400, "invalid_webhook")
+    assert [error["field"] for error in told.body["errors"]] == [field]
+    assert {**api("GET", f"/webhooks/{made['id']}").body, "secret": made["secret"]} == made
+
+
+def test_an_unknown_event_is_told_what_there_is(api: Api) -> None:
+    told = api("POST", "/webhooks", {"url": URL, "events": ["image.dne"]}).body["errors"][0]["message"]
+    assert all(pattern in told for pattern in PATTERNS)
+    assert ("*", "image.*", *EventType) == PATTERNS
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://hooks.example.com/", "https://"),
+        ("http://127.0.0.1:9001/", "https://"),
+        ("https://10.0.0.1/", "names an address"),
+        ("https://localhost/", "local network"),
+        ("https://me@hooks.example.com/", "user name"),
+        ("https://hooks.example.com:9001/", "port 443 or 8443"),
+        ("https://hooks.example.com/" + "x" * 2048, "at most 2048"),
+    ],
+)
+def test_a_url_that_may_never_be_used_is_refused(api: Api, url: str, told: str) -> None:
+    made = api.make()
+    for method, path in (("POST", "/webhooks"), ("PATCH", f"/webhooks/{made['id']}")):
+        refused = api(method, path, {"url": url})
+        assert (refused.status, refused.body["code"]) == (400, "invalid_url")
+        assert told in refused.body["detail"]
+    assert len(api.world.endpoints.rows) == 1
+
+
+def test_there_are_ten_webhooks_at_most_and_one_for_a_url(api: Api) -> None:
+    made = [api.make(f"{URL}/{number}")["id"] for number in range(MAX_ENDPOINTS)]
+    told = api("POST", "/webhooks", {"url": URL})
+    assert (told.status, told.body["code"]) == (409, "too_many_webhooks")
+    assert "Delete one" in told.body["detail"]
+    assert api.refusal("POST", "/webhooks", {"url": f"{URL}/3"}) == (409, "webhook_exists")
+    assert api.refusal("PATCH", f"/webhooks/{made[0]}", {"url": f"{URL}/3"}) == (409, "webhook_exists")
+    assert api("PATCH", f"/webhooks/{made[3]}", {"url": f"{URL}/3"}).status == 200, "its own"
+    assert api("POST", "/webhooks", {"url": f"{URL}/3"}, tenant="globex").status == 201
+    api("DELETE", f"/webhooks/{made[7]}")
+    api.make(f"{URL}/new")
+    assert len(api.world.endpoints.rows) == MAX_ENDPOINTS + 1
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_a_body_that_is_not_called_json_is_refused(api: Api, method: str) -> None:
+    path = "/webhooks" if method == "POST" else f"/webhooks/{UNKNOWN}"
+    assert api.refusal(method, path, {"url": URL}, content_type="text/plain") == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "may_read", "may_write"),
+    [
+        (frozenset({"webhooks:read"}), True, False),
+        (frozenset({"webhooks:write"}), False, True),
+        (frozenset({"images:read", "images:write"}), False, False),
+        (frozenset[str](), False, False),
+        (None, True, True),
+    ],
+)
+def test_a_key_needs_the_scopes_of_webhooks(
+    api: Api, scopes: frozenset[str] | None, may_read: bool, may_write: bool
+) -> None:
+    path = f"/webhooks/{api.make()['id']}"
+    for method, ending, body in (*EACH[:2], *EACH[3:]):
+        told = api(method, path + ending, body, scopes=scopes)
+        may = may_read if method == "GET" else may_write
+        assert (told.status < 300) == may, (method, ending)
+        assert may or told.headers["WWW-Authenticate"].endswith(f'"webhooks:{"read" if method == "GET" else "write"}"')
+
+
+def test_without_the_stacks_secret_nothing_is_made_and_everything_else_goes_on(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}"
+    api.world.master_secret.is_down = True
+    assert api.refusal("POST", "/webhooks", {"url": f"{URL}/2"}) == (503, "unavailable")
+    assert api.refusal("POST", f"{path}/rotate") == (503, "unavailable")
+    assert len(api("GET", "/webhooks").body["webhooks"]) == 1
+    assert api("GET", path).body["earlier_secrets_until"] is None
+    assert api("PATCH", path, {"events": ["image.done"]}).status == 200
+
+
+# ── Changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_change_concerns_what_it_names_alone(api: Api) -> None:
+    made = api.make(description="the shop")
+    path, expected = f"/webhooks/{made['id']}", {name: value for name, value in made.items() if name != "secret"}
+    for change in (
+        {"events": ["image.failed"]},
+        {"url": f"{URL}/2"},
+        {"description": "the other shop"},
+        {"description": None},
+        {"description": "again"},
+        {"description": "", "events": ["*"]},
+    ):
+        expected |= change | ({"description": None} if change.get("description") == "" else {})
+        told = api("PATCH", path, change)
+        assert (told.status, told.body) == (200, expected)
+    assert api("GET", path).body == expected
+
+
+def test_a_disabled_webhook_says_who_did_it_and_when_until_it_is_enabled(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}"
+    api.world.advance(5)
+    at = rfc3339(api.world.now)
+    for _ in range(2):
+        told = api("PATCH", path, {"enabled": False}).body
+        assert (told["enabled"], told["disabled_by"], told["disabled_at"]) == (False, "client", at)
+        api.world.advance(1)
+    told = api("PATCH", path, {"enabled": True}).body
+    assert (told["enabled"], told["disabled_by"], told["disabled_at"]) == (True, None, None)
+
+
+@pytest.mark.parametrize("by", DisabledBy)
+def test_a_webhook_tells_why_it_is_disabled(api: Api, by: DisabledBy) -> None:
+    made = api.make()
+    (row,) = api.world.endpoints.rows.values()
+    api.world.endpoints.change(row, disable(row, by, now=api.world.now))
+    assert api("GET", f"/webhooks/{made['id']}").body["disabled_by"] == by.value
+
+
+def test_a_webhook_tells_how_it_does(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}"
+    api.world.tell(event(1))
+    api.world.run()
+    well_at = rfc3339(api.world.now)
+    api.world.receiver.behaves = _fails
+    api.world.advance(10)
+    failing_since = rfc3339(api.world.now)
+    for number in (2, 3, 4):
+        api.world.tell(event(number))
+        api.world.run()
+    told = api("GET", path).body
+    assert (told["last_success_at"], told["failing_since"], told["last_failure_at"]) == (
+        well_at,
+        failing_since,
+        failing_since,
+    )
+    assert told["rests_until"] > failing_since
+    api.world.run_for(DAY + 8 * 3600)
+    assert api("GET", path).body["warned_at"] > failing_since
+
+
+def _fails(_: Request) -> Answer:
+    return Answer(milliseconds=9, status=500, body="Bad day.")
+
+
+def test_a_deleted_webhook_hears_of_nothing(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}"
+    deleted = api("DELETE", path)
+    assert (deleted.status, deleted.body) == (204, None)
+    assert api.world.tell(event()).deliveries == 0
+    assert api.refusal("DELETE", path) == (404, "unknown_webhook")
+
+
+def test_a_new_secret_signs_beside_the_one_before_for_a_day(api: Api) -> None:
+    made = api.make()
+    path = f"/webhooks/{made['id']}"
+    rotated = api("POST", f"{path}/rotate")
+    assert (rotated.status, rotated.headers["Cache-Control"]) == (200, "no-store")
+    assert rotated.body["secret"] != made["secret"]
+    until = rfc3339(api.world.now + ROTATION_SECONDS * 1000)
+    assert rotated.body["earlier_secrets_until"] == until == api("GET", path).body["earlier_secrets_until"]
+    api.world.advance(ROTATION_SECONDS)
+    assert api("GET", path).body["earlier_secrets_until"] is None
+
+
+def test_too_many_rotations_say_when_the_next_is_possible(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}/rotate"
+    secrets = {api("POST", path).body["secret"] for _ in range(MAX_SECRETS - 1)}
+    assert len(secrets) == MAX_SECRETS - 1
+    told = api("POST", path)
+    assert (told.status, told.body["code"]) == (409, "too_many_secrets")
+    assert "in 1440 minutes" in told.body["detail"]
+    api.world.advance(DAY)
+    assert api("POST", path).status == 200
+
+
+# ── Trying, recovering, looking ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_ping_is_a_delivery_that_can_be_followed(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}"
+    pinged = api("POST", f"{path}/ping")
+    assert (pinged.status, pinged.body["type"], pinged.body["status"]) == (202, "webhook.ping", "waiting")
+    assert pinged.body["attempts"] == []
+    api.world.run()
+    (sent,) = api.world.receiver.requests
+    assert json.loads(sent.body)["data"] == {"tenant_id": TENANT, "webhook_id": path.rpartition("/")[2]}
+    (listed,) = api("GET", f"{path}/deliveries").body["deliveries"]
+    assert (listed["id"], listed["status"], listed["attempts"][0]["status"]) == (pinged.body["id"], "delivered", 200)
+    api("PATCH", path, {"enabled": False})
+    assert api.refusal("POST", f"{path}/ping") == (409, "webhook_disabled")
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds_ago"),
+    [
+        (None, KEPT_SECONDS),
+        ("", KEPT_SECONDS),
+        ({}, KEPT_SECONDS),
+        ({"since": "P2D"}, 2 * DAY),
+        ({"since": "PT90S"}, 90),
+        ({"since": "PT0S"}, 0),
+        ({"since": rfc3339(WebhooksWorld.now - DAY * 1000)}, DAY),
+        ({"since": "2026-11-20T09:00:00+01:00"}, (WebhooksWorld.now - 1_795_161_600_000) // 1000),
+        ({"since": "P40D"}, KEPT_SECONDS),
+        ({"since": "1999-01-01T00:00:00Z"}, KEPT_SECONDS),
+    ],
+)
+def test_a_recovery_goes_back_as_far_as_it_says_and_to_all_that_is_kept_by_default(
+    api: Api, body: Any, seconds_ago: int
+) -> None:
+    path = f"/webhooks/{api.make()['id']}"
+    api("PATCH", path, {"enabled": False})
+    told = api("POST", f"{path}/recover", body)
+    since = rfc3339(api.world.now - seconds_ago * 1000)
+    assert (told.status, told.body["enabled"], told.body["recovering_since"]) == (202, True, since)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{",
+        "[]",
+        "[" * 900,
+        '{"since": "P2D"}' + " " * 1024,
+        {"since": 1},
+        {"since": None},
+        {"since": "yesterday"},
+        {"since": "P"},
+        {"since": "P1M"},
+        {"since": "P99999999999D"},
+        {"since": "2099-01-01T00:00:00Z"},
+        {"since": "2026-11-20T09:00:00"},
+        {"since": "P2D", "until": "P1D"},
+        {"from": "P2D"},
+    ],
+)
+def test_a_recovery_that_does_not_say_since_when_is_refused(api: Api, body: Any) -> None:
+    path = f"/webhooks/{api.make()['id']}"
+    assert api.refusal("POST", f"{path}/recover", body) == (400, "invalid_since")
+    assert api("GET", path).body["recovering_since"] is None
+
+
+def test_deliveries_are_listed_page_by_page_the_newest_event_first(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}/deliveries"
+    api.world.tell(*(event(number) for number in range(1, 6)))
+    api.world.run()
+    pages, place = [], ""
+    while True:
+        told = api("GET", f"{path}?limit=2{place}")
+        pages.append([one["event_id"] for one in told.body["deliveries"]])
+        if told.body["next"] is None:
+            break
+        place = f"&cursor={told.body['next']}"
+    listed = [event_id for page in pages for event_id in page]
+    assert listed == [event(number).event_id for number in (5, 4, 3, 2, 1)]
+    assert max(map(len, pages)) == 2
+
+
+def test_a_delivery_tells_its_attempts_and_when_the_next_is(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}/deliveries"
+    api.world.receiver.behaves = _fails
+    api.world.tell(event())
+    api.world.run()
+    (listed,) = api("GET", f"{path}?status=waiting").body["deliveries"]
+    assert listed == {
+        "id": listed["id"],
+        "event_id": event().event_id,
+        "type": "image.done",
+        "status": "waiting",
+        "attempts": [
+            {
+                "number": 1,
+                "started_at": rfc3339(api.world.now),
+                "milliseconds": 9,
+                "status": 500,
+                "error": None,
+                "response": "Bad day.",
+            }
+        ],
+        "created_at": rfc3339(api.world.now),
+        "next_attempt_at": rfc3339(api.world.now + 5_000),
+        "ended_at": None,
+    }
+    assert api("GET", f"{path}?status=delivered").body == {"deliveries": [], "next": None}
+
+
+def test_the_lease_of_a_delivery_that_is_being_sent_is_not_told_as_its_next_attempt(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}/deliveries"
+    api.world.tell(event())
+    ((row,),) = (list(rows.values()) for rows in api.world.deliveries.rows.values())
+    sending = claim(row, claimed_by="worker", now=api.world.now)
+    assert isinstance(sending, Delivery)
+    api.world.deliveries.change(row, sending)
+    (listed,) = api("GET", f"{path}?status=sending").body["deliveries"]
+    assert (listed["next_attempt_at"], listed["attempts"][0]["milliseconds"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("limit=0", "invalid_limit"),
+        ("limit=41", "invalid_limit"),
+        ("limit=many", "invalid_limit"),
+        ("status=pending", "unknown_status"),
+        ("status=failed,waiting", "unknown_status"),
+        ("status=", "unknown_status"),
+        ("cursor=", "invalid_cursor"),
+        ("cursor=1", "invalid_cursor"),
+        ("cursor=01795251600001-a%23b", "invalid_cursor"),
+        ("since=P1D", "unknown_parameter"),
+    ],
+)
+def test_a_list_that_cannot_be_shown_is_a_problem(api: Api, query: str, code: str) -> None:
+    assert api.refusal("GET", f"/webhooks/{api.make()['id']}/deliveries?{query}") == (400, code)
+
+
+def test_a_page_costs_what_it_may_read(api: Api) -> None:
+    path = f"/webhooks/{api.make()['id']}/deliveries"
+    costs = {
+        query: api("GET", f"{path}?{query}").headers["RateLimit-Policy"].partition(";cost=")[2]
+        for query in ("", "limit=40", "status=failed", "limit=1", "limit=0", "limit=x")
+    }
+    assert costs == {"": "4", "limit=40": "6", "status=failed": "14", "limit=1": "2", "limit=0": "", "limit=x": ""}
+
+
+def test_the_largest_page_fits_into_an_answer_of_lambda(api: Api) -> None:
+    made = api.make()
+    attempts = tuple(
+        DeliveryAttempt(
+            number=10,
+            started_at=api.world.now,
+            milliseconds=15_000,
+            status=500,
+            error="e" * 60,
+            response="\0" * RESPONSE_CHARACTERS,
+        )
+        for _ in range(REMEMBERED_ATTEMPTS)
+    )
+    api.world.tell(*(event(number) for number in range(MAX_PAGE_DELIVERIES)))
+    rows = api.world.deliveries.rows[made["id"]]
+    for delivery_id, row in rows.items():
+        rows[delivery_id] = replace(row, status=DeliveryStatus.FAILED, attempts=attempts, due_at=None)
+    told = api("GET", f"/webhooks/{made['id']}/deliveries?limit={MAX_PAGE_DELIVERIES}")
+    assert len(told.body["deliveries"]) == MAX_PAGE_DELIVERIES
+    assert len(json.dumps({"body": json.dumps(told.body)})) < 6 * 1024 * 1024
+
+
+def test_a_delivery_that_cannot_be_read_is_left_out_and_reported(
+    api: Api, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = f"/webhooks/{api.make()['id']}/deliveries"
+    api.world.tell(event())
+    readable = api.world.deliveries.page
+    page: Callable[..., DeliveryPage] = lambda *place, **query: replace(  # noqa: E731
+        readable(*place, **query), deliveries=(UnreadableRow("delivery x", "a newer status"), *_all_of(api))
+    )
+    monkeypatch.setattr(api.world.deliveries, "page", page)
+    assert [one["event_id"] for one in api("GET", path).body["deliveries"]] == [event().event_id]
+    assert '"RowsUnreadable":[1.0]' in capsys.readouterr().out.replace(" ", "")
+
+
+def _all_of(api: Api) -> list[Delivery]:
+    return [row for rows in api.world.deliveries.rows.values() for row in rows.values()]

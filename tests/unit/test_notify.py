@@ -1,0 +1,93 @@
+"""An image of which one webhook alone is to hear: what is stored, what is refused, and what a retry finds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.endpoint import Endpoint, endpoint_id_from
+from darkroom.domain.errors import Rejected
+from darkroom.domain.event import events_of
+from darkroom.domain.image import Image
+from darkroom.domain.transitions import delete
+from proof.fakes import World
+from proof.fakes.pictures import jpeg
+from proof.fakes.webhooks import FakeEndpoints
+
+PHOTO = jpeg()
+ACME = Endpoint(
+    tenant_id="acme", endpoint_id=endpoint_id_from(0, bytes(10)), url="https://a.example.com/", events=(), created_at=1
+)
+GLOBEX = replace(ACME, tenant_id="globex", endpoint_id=endpoint_id_from(1, bytes(10)))
+NOTIFY = ACME.endpoint_id
+
+type Send = Callable[..., Image]
+
+
+def submitted(world: World, **asked: Any) -> Image:
+    return world.submit(PHOTO, tenant_id="acme", **asked).image
+
+
+def announced(world: World, **asked: Any) -> Image:
+    return world.begin(PHOTO, tenant_id="acme", **asked).image
+
+
+BOTH = pytest.mark.parametrize("send", [submitted, announced])
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    for endpoint in (ACME, GLOBEX):
+        made.endpoints.create(endpoint)
+    return made
+
+
+@BOTH
+def test_the_row_names_the_webhook_and_so_does_each_of_its_events(world: World, send: Send) -> None:
+    image = send(world, notify=NOTIFY)
+    assert world.row(image.image_id).notify == NOTIFY
+    assert [event.notify for event in events_of(delete(image, now=world.now))][-1] == NOTIFY
+
+
+def test_an_announced_image_still_names_it_when_its_bytes_have_come(world: World) -> None:
+    begun = world.begin(PHOTO, tenant_id="acme", notify=NOTIFY)
+    assert begun.form is not None
+    world.uploads.upload(begun.form, PHOTO)
+    world.accept_upload(begun.image.image_id)
+    assert [event.notify for event in events_of(world.row(begun.image.image_id))] == [NOTIFY]
+
+
+@BOTH
+@pytest.mark.parametrize("notify", ["", "we_x", "default", endpoint_id_from(2, bytes(10)), GLOBEX.endpoint_id])
+def test_a_webhook_that_the_tenant_does_not_have_is_refused_and_leaves_nothing(
+    world: World, send: Send, notify: str
+) -> None:
+    with pytest.raises(Rejected) as refusal:
+        send(world, notify=notify)
+    assert refusal.value.code == "unknown_notify"
+    assert (world.originals.objects, world.images.rows, world.lanes.sent) == ({}, {}, [])
+
+
+@BOTH
+def test_nobody_looks_for_a_webhook_that_is_not_named(send: Send) -> None:
+    class Nowhere(FakeEndpoints):
+        def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
+            raise AssertionError("it costs a call")
+
+    assert send(World(endpoints=Nowhere())).notify is None
+
+
+@BOTH
+def test_under_one_key_another_webhook_is_another_request(world: World, send: Send) -> None:
+    other = replace(ACME, endpoint_id=endpoint_id_from(2, bytes(10)))
+    world.endpoints.create(other)
+    first = send(world, notify=NOTIFY, idempotency_key="order-17")
+    for notify in (other.endpoint_id, None):
+        with pytest.raises(Rejected) as refusal:
+            send(world, notify=notify, idempotency_key="order-17")
+        assert refusal.value.code == "idempotency_key_reused"
+    world.endpoints.remove(ACME)
+    again = send(world, notify=NOTIFY, idempotency_key="order-17")
+    assert again.image_id == first.image_id, "a repetition, although the webhook is gone"
