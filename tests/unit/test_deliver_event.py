@@ -423,6 +423,39 @@ def test_an_endpoint_that_fails_rests_and_one_delivery_tries_it() -> None:
     assert world.endpoint(endpoint).rests_until is None
 
 
+def test_the_oldest_is_tried_at_its_own_times_although_a_newer_one_began_the_rest() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(event(1))
+    world.run()
+    world.run_for(100)  # it has failed twice, and its next attempt is due in 205 seconds
+    world.tell(event(2))
+    world.run()
+    oldest, newer = world.rows(endpoint)
+    assert world.endpoint(endpoint).probe == newer.delivery_id
+    world.run_for(210)
+    assert world.rows(endpoint)[0].attempt == 3
+    assert world.endpoint(endpoint).probe == oldest.delivery_id
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_the_sweeper_has_the_oldest_try(is_lost: bool) -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(event(1))
+    world.run()
+    world.run_for(100)
+    world.tell(event(2))
+    world.run()
+    if is_lost:  # the messages of both
+        world.delivery_queue.sent.clear()
+    world.run_for(10 * 60)
+    oldest, _ = world.rows(endpoint)
+    assert (oldest.attempt, world.endpoint(endpoint).probe) == (3, oldest.delivery_id)
+
+
 def test_after_a_rest_an_endpoint_is_filled_slowly() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
@@ -737,3 +770,14 @@ def test_a_message_for_what_is_gone_does_nothing() -> None:
     endpoint = world.add()
     message = DeliveryMessage(tenant_id=TENANT, endpoint_id=endpoint.endpoint_id, delivery_id="none")
     assert world.deliver(message).outcome == "gone"
+
+
+def test_a_message_that_comes_before_the_next_attempt_does_nothing() -> None:
+    world = WebhooksWorld()
+    world.add()
+    world.receiver.behaves = fails
+    world.tell(event())
+    (message,) = world.take()
+    assert world.deliver(message).outcome == "failed"
+    assert world.deliver(message).outcome == "early"
+    assert len(world.receiver.requests) == 1

@@ -279,8 +279,9 @@ def take_off(endpoint: Endpoint, delivery_id: str, *, claimed_by: str, now: Mill
     if not endpoint.is_enabled:
         return NotNow.DISABLED
     if endpoint.rests_until is not None:
-        # The delivery's own row says when it may try again: here only whether it is the one that tries.
-        is_probe = endpoint.probe == delivery_id or (endpoint.probe is None and endpoint.rests_until <= now)
+        # The delivery's own row says when it may try again: here only whether it is the one that tries. One that is
+        # older takes its place: it failed before, and was on the way to its next attempt when the rest began.
+        is_probe = endpoint.rests_until <= now if endpoint.probe is None else delivery_id <= endpoint.probe
         if not is_probe:
             return NotNow.RESTING
     flights = in_flight(release(endpoint, delivery_id), now=now)

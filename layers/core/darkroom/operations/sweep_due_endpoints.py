@@ -149,13 +149,12 @@ def _let_one_try(ports: Ports, endpoint: Endpoint, now: Milliseconds) -> str:
         ports.endpoints.change(endpoint, replace(endpoint, due_at=endpoint.rests_until))
         return "resting"
     listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
-    probe = endpoint.probe
-    if probe is not None:
-        delivery = ports.deliveries.get(endpoint.endpoint_id, probe)
-        if delivery is None or delivery.due_at is None:  # it has ended or is gone: another takes its place
-            probe = None
-    if probe is None:
-        probe = min((one.delivery_id for one in listed if one.due_at <= now), default=None)
+    due = [one.delivery_id for one in listed if one.due_at <= now]
+    if endpoint.probe is not None:
+        delivery = ports.deliveries.get(endpoint.endpoint_id, endpoint.probe)
+        if delivery is not None and delivery.due_at is not None:  # otherwise another takes its place
+            due.append(endpoint.probe)
+    probe = min(due, default=None)  # the oldest
     if probe is None:
         due_at = next_look(endpoint, [one.due_at for one in listed], now=now)
         ports.endpoints.change(endpoint, replace(endpoint, probe=None, due_at=due_at))
