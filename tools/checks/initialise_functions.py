@@ -126,6 +126,8 @@ def _plausible(value: Any, template: Mapping[str, Any]) -> str:
         case {"Ref": str(target)}:
             resource = template["Resources"].get(target, {"Type": ""})
             return _PLAUSIBLE.get(resource["Type"], "{}").format(target)
+        case {"Fn::If": [_, _, str(otherwise)]}:
+            return otherwise
         case {"Fn::GetAtt": [str(target), str(attribute)]}:
             return f"arn:aws:service:us-east-1:123456789012:{target}" if attribute == "Arn" else f"{target}.{attribute}"
         case _:
