@@ -14,7 +14,7 @@ from darkroom.ports import DayOfUsage, Unpublishable
 @dataclass
 class FakeTopic:
     """The `Topic` port: `published` has all that was ever published. A test makes it fail: as a whole if `is_down`, or
-    for the image ids in `throttled` and `refused`."""
+    for the subjects in `throttled` and `refused`."""
 
     published: list[Event] = field(default_factory=list)
     is_down: bool = False
@@ -24,9 +24,9 @@ class FakeTopic:
     def publish_all(self, events: Sequence[Event]) -> Mapping[int, Exception]:
         unpublished: dict[int, Exception] = {}
         for place, event in enumerate(events):
-            if self.is_down or event.image_id in self.throttled:
+            if self.is_down or event.subject in self.throttled:
                 unpublished[place] = Retryable("the topic does not answer")
-            elif event.image_id in self.refused:
+            elif event.subject in self.refused:
                 unpublished[place] = Unpublishable("the topic refuses it")
             else:
                 self.published.append(event)
@@ -40,10 +40,10 @@ class FakeUnpublished:
     notes: list[tuple[str, int | None, str]] = field(default_factory=list)
     is_down: bool = False
 
-    def put(self, image_id: str, version: int | None, reason: str) -> None:
+    def put(self, subject: str, version: int | None, reason: str) -> None:
         if self.is_down:
             raise Retryable("the queue does not answer")
-        self.notes.append((image_id, version, reason))
+        self.notes.append((subject, version, reason))
 
 
 @dataclass

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
 from darkroom.domain.endpoint import Endpoint, due_shard_of, place_of
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DeliveryPage, DueDelivery, DueEndpoint, Fenced
+from darkroom.ports import DeliveryPage, DueDelivery, DueEndpoint, Fenced, UnreadableRow
 
 
 @dataclass
@@ -23,6 +23,9 @@ class FakeEndpoints:
 
     def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
         return [row for (tenant, _), row in sorted(self.rows.items()) if tenant == tenant_id]
+
+    def everything(self) -> Iterator[Endpoint | UnreadableRow]:
+        yield from list(self.rows.values())
 
     def create(self, endpoint: Endpoint) -> bool:
         kept = self.rows.setdefault((endpoint.tenant_id, place_of(endpoint.endpoint_id)), endpoint)

@@ -27,7 +27,7 @@ def event(number: int = 1, kind: EventType = EventType.DONE, **stated: Any) -> E
     image_id = f"{number:026d}"
     usual: dict[str, Any] = {
         "type": kind,
-        "image_id": image_id,
+        "subject": image_id,
         "tenant_id": TENANT,
         "lane": "fast",
         "preset": "standard",

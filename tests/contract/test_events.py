@@ -11,10 +11,12 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.events_topic import SnsTopic, SqsUnpublished
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.row_changes import read_changes
 from darkroom.aws.usage_table import MOST_AT_ONCE, UsageTable
+from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, body_of, event_of, events_of
 from darkroom.domain.transitions import complete, delete, redo
@@ -73,6 +75,24 @@ def test_the_streams_records_are_read_as_the_rows_were_written(aws: Aws) -> None
     assert [event_of(change.before, change.after) is not None for change in changes] == [False, True, False]
 
 
+def test_the_records_of_endpoints_are_read_as_the_rows_were_written(aws: Aws) -> None:
+    endpoints = EndpointsTable(boto3.client("dynamodb"), aws.endpoints_table)
+    row = Endpoint(tenant_id="acme", endpoint_id="we_3000000000000001", url="https://x", events=("*",), created_at=NOW)
+    endpoints.create(row)
+    disabled = endpoints.change(row, disable(row, DisabledBy.CLIENT, now=NOW))
+    endpoints.remove(disabled)
+    records = written(aws.endpoints_table)
+    changes = read_changes({"Records": records})
+    assert [(change.before, change.after) for change in changes] == [(None, row), (row, disabled), (disabled, None)]
+    assert {change.subject for change in changes} == {row.endpoint_id}
+    told = [event_of(change.before, change.after) for change in changes]
+    assert [event and event.event_id for event in told] == [None, f"{row.endpoint_id}-2", None]
+    records[1]["dynamodb"]["NewImage"]["state"] = {"S": "pondering"}
+    unreadable = read_changes({"Records": records})[1]
+    assert (unreadable.subject, unreadable.version, unreadable.after) == (row.endpoint_id, 2, None)
+    assert "pondering" in str(unreadable.unreadable)
+
+
 @pytest.mark.parametrize("which", ["OldImage", "NewImage"])
 def test_a_row_of_a_later_version_is_told_apart_from_the_others(aws: Aws, which: str) -> None:
     images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
@@ -83,7 +103,7 @@ def test_a_row_of_a_later_version_is_told_apart_from_the_others(aws: Aws, which:
     readable, unreadable = read_changes({"Records": records})
     assert readable.unreadable is None
     assert unreadable.unreadable is not None and "pondering" in str(unreadable.unreadable)
-    assert (unreadable.image_id, unreadable.before, unreadable.after) == (first.image_id, None, None)
+    assert (unreadable.subject, unreadable.before, unreadable.after) == (first.image_id, None, None)
     assert unreadable.version == first.version + 1
 
 
@@ -204,7 +224,7 @@ def test_a_refused_event_keeps_no_later_batch_from_being_published(aws: Aws) -> 
 def test_an_event_that_cannot_be_published_is_noted_for_people(aws: Aws) -> None:
     SqsUnpublished(boto3.client("sqs"), aws.unpublished_events_url).put("0" * 26, 7, "it is refused")
     (note,) = received(aws.unpublished_events_url)
-    assert json.loads(note["Body"]) == {"v": 1, "image_id": "0" * 26, "version": 7, "reason": "it is refused"}
+    assert json.loads(note["Body"]) == {"v": 1, "subject": "0" * 26, "version": 7, "reason": "it is refused"}
 
 
 # ── Usage ────────────────────────────────────────────────────────────────────────────────────────────────────────────

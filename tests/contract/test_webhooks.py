@@ -54,6 +54,25 @@ def delivery(number: int = 1, *, to: Endpoint | None = None, **stated: Any) -> D
     return replace(row, **stated)
 
 
+def test_all_endpoints_are_read_and_one_of_a_later_version_is_named(aws: Aws) -> None:
+    table, client = EndpointsTable(boto3.client("dynamodb"), aws.endpoints_table), boto3.client("dynamodb")
+    for place in (0, 1):
+        table.create(endpoint(place))
+    table.create(endpoint(tenant_id="other"))
+    key = {"tenant_id": {"S": "acme"}, "place": {"N": "1"}}
+    client.update_item(
+        TableName=aws.endpoints_table,
+        Key=key,
+        UpdateExpression="SET #state = :later",
+        ExpressionAttributeNames={"#state": "state"},
+        ExpressionAttributeValues={":later": {"S": "pondering"}},
+    )
+    found = list(table.everything())
+    assert sorted(row.tenant_id for row in found if isinstance(row, Endpoint)) == ["acme", "other"]
+    (unreadable,) = [row for row in found if isinstance(row, UnreadableRow)]
+    assert endpoint(1).endpoint_id in unreadable.row_id
+
+
 @pytest.fixture
 def stores(kind: str, aws: Aws) -> tuple[Endpoints, Deliveries]:
     if kind == "fake":

@@ -70,6 +70,17 @@ def test_a_webhook_gets_a_photos_event_signed_and_its_delivery_is_shown(stack: L
             assert is_signed(secret, ping.headers, ping.body)
             assert json.loads(ping.body)["type"] == "webhook.ping"
             assert f"{webhook_id}  enabled" in told("webhooks", "show", webhook_id)
+            (other_id, *_) = re.findall(
+                r"we_\w+", told("webhooks", "add", f"{program.url}/others", "--type", "webhook.*")
+            )
+            try:
+                told("webhooks", "disable", webhook_id)
+                wait_until(lambda: len(program.posts) == 3, "the other webhook hears that it is disabled")
+            finally:
+                told("webhooks", "rm", other_id, "--yes")
+            disabled = json.loads(program.posts[2].body)
+            assert (disabled["type"], disabled["subject"]) == ("webhook.disabled", webhook_id)
+            assert disabled["data"]["disabled_by"] == "client"
         finally:
             removed = told("webhooks", "rm", webhook_id, "--yes")
     assert f"{webhook_id} is removed" in removed

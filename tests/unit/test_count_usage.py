@@ -36,7 +36,7 @@ def event(kind: EventType = EventType.ACCEPTED, *, number: int = 1, **stated: An
     image_id = f"{number:026d}"
     made = Event(
         type=kind,
-        image_id=image_id,
+        subject=image_id,
         tenant_id=tenant_id,
         lane="fast",
         preset=None,

@@ -186,7 +186,7 @@ def test_an_event_is_read_as_it_was_published() -> None:
         event_id=event.event_id,
         type="image.accepted",
         tenant_id="default",
-        image_id=event.image_id,
+        subject=event.subject,
         sequence=1,
         time=NOW,
         data=json.loads(json.dumps(event.data)),

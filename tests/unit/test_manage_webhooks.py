@@ -258,7 +258,7 @@ def test_a_bad_change_is_a_problem_that_names_the_field_and_changes_nothing(api:
 def test_an_unknown_event_is_told_what_there_is(api: Api) -> None:
     told = api("POST", "/webhooks", {"url": URL, "events": ["image.dne"]}).body["errors"][0]["message"]
     assert all(pattern in told for pattern in PATTERNS)
-    assert ("*", "image.*", *EventType) == PATTERNS
+    assert ("*", "image.*", "webhook.*", *EventType) == PATTERNS
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ class Stack:
 
     @property
     def published(self) -> list[str]:
-        return [event.image_id[-1] for event in self.topic.published]
+        return [event.subject[-1] for event in self.topic.published]
 
 
 def image(number: int) -> Image:
@@ -34,7 +34,7 @@ def image(number: int) -> Image:
 def change(number: int, **stated: Any) -> RowChange:
     row = image(number)
     usual: dict[str, Any] = {"before": None, "after": row}
-    return RowChange(place=f"at {number}", image_id=row.image_id, version=1, **usual | stated)
+    return RowChange(place=f"at {number}", subject=row.image_id, version=1, **usual | stated)
 
 
 def test_every_write_that_tells_something_is_published() -> None:

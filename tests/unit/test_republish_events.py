@@ -7,23 +7,26 @@ from typing import Any
 
 import pytest
 
+from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
 from darkroom.domain.errors import Retryable
 from darkroom.operations.pace import Pace
 from darkroom.operations.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
 from proof.fakes import World
 from proof.fakes.events import FakeTopic
 from proof.fakes.pictures import jpeg
+from proof.fakes.webhooks import FakeEndpoints
 
 
 @dataclass
 class Stack:
     world: World = field(default_factory=World)
+    endpoints: FakeEndpoints = field(default_factory=FakeEndpoints)
     topic: FakeTopic = field(default_factory=FakeTopic)
     pauses: list[float] = field(default_factory=list)
 
     def republish(self, *, publish: bool = True, **wanted: Any) -> Republishing:
         pace = Pace(per_second=5, clock=self.world.clock, pause=self.pauses.append) if publish else None
-        ports = Ports(images=self.world.images, topic=self.topic)
+        ports = Ports(images=self.world.images, endpoints=self.endpoints, topic=self.topic)
         return republish_events(ports, Wanted(**{"since": 0} | wanted), pace=pace)
 
     @property
@@ -47,6 +50,15 @@ def test_everything_that_rows_tell_is_published_with_the_ids_of_before(stack: St
     assert stack.published == [("image.accepted", "acme"), ("image.cancelled", "acme"), ("image.accepted", "other")]
     assert [event.sequence for event in stack.topic.published] == [1, 2, 1]
     assert (run.rows, run.events.total(), run.published) == (2, 3, 3)
+
+
+def test_what_endpoints_tell_is_published_as_well(stack: Stack) -> None:
+    row = Endpoint(tenant_id="acme", endpoint_id="we_0000000000000000", url="https://x", events=("*",), created_at=0)
+    stack.endpoints.create(row)
+    disabled = stack.endpoints.change(row, disable(row, DisabledBy.CLIENT, now=stack.world.now))
+    run = stack.republish(types=frozenset({"webhook.disabled"}))
+    assert [event.event_id for event in stack.topic.published] == [f"{row.endpoint_id}-{disabled.version}"]
+    assert (run.rows, stack.published) == (3, [("webhook.disabled", "acme")])
 
 
 def test_without_a_pace_it_only_counts(stack: Stack) -> None:

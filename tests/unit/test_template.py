@@ -176,16 +176,17 @@ def test_a_consumer_gets_events_of_known_types_as_they_were_published_and_loses_
     assert types and set(types) <= {kind.value for kind in EventType}
 
 
-def test_a_stream_has_time_to_be_read_again_until_it_forgets() -> None:
-    (source,) = STREAM_SOURCES.values()
-    assert source["EventSourceArn"] == {"Fn::GetAtt": ["ImagesTable", "StreamArn"]}
+@pytest.mark.parametrize("name", ["ImagesTable", "EndpointsTable"])
+def test_a_stream_has_time_to_be_read_again_until_it_forgets(name: str) -> None:
+    source = STREAM_SOURCES[f"PublishEventsFunction{name}"]
+    assert source["EventSourceArn"] == {"Fn::GetAtt": [name, "StreamArn"]}
     assert source["StartingPosition"] == "TRIM_HORIZON", "what was written while the mapping was made is told, too"
     assert source["BisectBatchOnFunctionError"] is True
     # An outage of hours is survived: the age ends the retries, not their number.
     assert source["MaximumRetryAttempts"] == 10_000
     assert 20 * 3600 <= source["MaximumRecordAgeInSeconds"] < 24 * 3600
     assert given_up_to(source) == "UnpublishedEvents"
-    table = resources("AWS::DynamoDB::Table")["ImagesTable"]
+    table = resources("AWS::DynamoDB::Table")[name]
     assert table["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 

@@ -187,17 +187,18 @@ class Images(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RowChange:
-    """One write of an image's row: the row before and after it, None where there was none.
+    """One write of the row of `subject`, an image or an endpoint by its id: the row before and after it, None where
+    there was none.
 
     `place` is where its stream begins again if this write was not told. With `unreadable` this version cannot read the
     row; then both are None.
     """
 
     place: str
-    image_id: str
+    subject: str
     version: int | None
-    before: Image | None
-    after: Image | None
+    before: Image | Endpoint | None
+    after: Image | Endpoint | None
     unreadable: UnreadableRow | None = None
 
 
@@ -217,8 +218,8 @@ class Topic(Protocol):
 class Unpublished(Protocol):
     """Notes for an operator of events that could not be published."""
 
-    def put(self, image_id: str, version: int | None, reason: str) -> None:
-        """Notes the event of that version of the image's row, perhaps twice. Raises Retryable."""
+    def put(self, subject: str, version: int | None, reason: str) -> None:
+        """Notes the event of that version of the subject's row, perhaps twice. Raises Retryable."""
 
 
 class DayOfUsage(NamedTuple):
@@ -258,6 +259,10 @@ class Endpoints(Protocol):
 
     def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
         """The current rows of all endpoints of the tenant (a consistent read), by their places."""
+
+    def everything(self) -> Iterator[Endpoint | UnreadableRow]:
+        """All rows, in no order and as they were at some moment since the call; one that this version cannot read is
+        named."""
 
     def create(self, endpoint: Endpoint) -> bool:
         """Puts the row unless its place has one; returns whether it has this endpoint now."""

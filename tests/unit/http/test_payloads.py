@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from darkroom.domain.delivery import PING
+from darkroom.domain.endpoint import WARN_SECONDS, DisabledBy, Endpoint, disable, fail
 from darkroom.domain.event import Event, EventType, body_of, event_of, events_of
 from darkroom.domain.image import Image
 from darkroom.domain.transitions import complete, delete, expire, redo, reject
@@ -38,6 +39,15 @@ def every_event() -> Iterator[Event]:
         yield event
         yield from events_of(after)
     yield from events_of(redo(done(claimed(accepted())), now=NOW))
+    yield from events_of(disable(failing_for_a_day(), DisabledBy.CLIENT, now=NOW))
+    yield from events_of(disable(WebhooksWorld().add(), DisabledBy.CLIENT, now=NOW))
+
+
+def failing_for_a_day() -> Endpoint:
+    row = WebhooksWorld().add()
+    for now in (NOW, NOW + WARN_SECONDS * 1000):
+        row = fail(row, "d", retry_at=None, is_gone=False, now=now)
+    return row
 
 
 def schema_of(kind: str) -> Any:

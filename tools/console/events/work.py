@@ -45,13 +45,13 @@ def following(
 
 
 def sentence(event: Heard) -> str:
-    """An event in a line: when, what, which image, whose, its sequence, and what came of it."""
+    """An event in a line: when, what, of which image or webhook, whose, its sequence, and what came of it."""
     details = ""
     if variants := event.data.get("variants"):
         details = "  " + ", ".join(f"{one['name']} {one['width']}×{one['height']}" for one in variants)
     elif error := event.data.get("error"):
         details = f"  {error['code']}"
-    head = f"{rfc3339(event.time)}  {event.type:<15}  {event.image_id}  {event.tenant_id}"
+    head = f"{rfc3339(event.time)}  {event.type:<15}  {event.subject}  {event.tenant_id}"
     return f"{head}  sequence {event.sequence}{details}"
 
 
@@ -69,7 +69,12 @@ def republish(stack: Stack, wanted: Wanted, *, rate: int | None) -> None:
         if rate is not None:
             pace = Pace(per_second=rate / AT_ONCE, clock=stack.clock, pause=interrupts.pause)
         try:
-            run = republish_events(Ports(images=stack.images, topic=stack.topic), wanted, pace=pace, on_progress=show)
+            run = republish_events(
+                Ports(images=stack.images, endpoints=stack.endpoints, topic=stack.topic),
+                wanted,
+                pace=pace,
+                on_progress=show,
+            )
         except Interrupted:
             raise typer.Exit(INTERRUPTED) from None
     for kind, count in sorted(run.events.items()):

@@ -41,7 +41,7 @@ def hearing(stack: Stack, out: Console) -> Iterator[Callable[[str], bool]]:
             until = time.monotonic() + _TIMEOUT_SECONDS
             problem = f"no event within {_TIMEOUT_SECONDS:.0f} seconds."
             for event, body in events:
-                if event.image_id != image_id:
+                if event.subject != image_id:
                     continue
                 try:
                     answer = forwarder.send(event, body)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.errors import pages_of, retryable
-from darkroom.aws.versioned_rows import Item, VersionedRows
+from darkroom.aws.versioned_rows import Item, Rows, VersionedRows
 from darkroom.domain.delivery import KEPT_SECONDS, LOOKS, Delivery, DeliveryStatus
 from darkroom.domain.instants import Milliseconds
 from darkroom.ports import DeliveryPage, DueDelivery, UnreadableRow
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 DUE_INDEX = "due"
 
+DELIVERIES = Rows(Delivery, "delivery")
+"""What the table's items hold."""
+
 
 class DeliveriesTable:
     """Implements the `Deliveries` port with one DynamoDB table and its index of deliveries that are due."""
@@ -23,16 +26,16 @@ class DeliveriesTable:
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
         self._table_name = table_name
-        self._rows = VersionedRows(client, table_name, Delivery, "delivery")
+        self._rows = VersionedRows(client, table_name, DELIVERIES)
 
     def get(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         item = self._rows.get(_key(endpoint_id, delivery_id))
-        return None if item is None else self._rows.row_of(item)
+        return None if item is None else DELIVERIES.row_of(item)
 
     def create(self, delivery: Delivery) -> Delivery:
         forget_at = delivery.created_at // 1000 + KEPT_SECONDS  # TTL counts in seconds
-        item = self._rows.item_of(delivery) | {"forget_at": {"N": str(forget_at)}}
-        return self._rows.row_of(self._rows.put_if_absent(_key(delivery.endpoint_id, delivery.delivery_id), item))
+        item = DELIVERIES.item_of(delivery) | {"forget_at": {"N": str(forget_at)}}
+        return DELIVERIES.row_of(self._rows.put_if_absent(_key(delivery.endpoint_id, delivery.delivery_id), item))
 
     def change(self, before: Delivery, after: Delivery) -> Delivery:
         return self._rows.change(_key(before.endpoint_id, before.delivery_id), before, after)
@@ -123,7 +126,7 @@ class DeliveriesTable:
 
     def _readable(self, item: Item) -> Delivery | UnreadableRow:
         try:
-            return self._rows.row_of(item)
+            return DELIVERIES.row_of(item)
         except UnreadableRow as error:
             return error
 

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, pages_of, retryable
-from darkroom.aws.versioned_rows import Item, VersionedRows
+from darkroom.aws.versioned_rows import Item, Rows, VersionedRows
 from darkroom.domain.endpoint import Endpoint, place_of
 from darkroom.domain.instants import Milliseconds
-from darkroom.ports import DueEndpoint, Fenced
+from darkroom.ports import DueEndpoint, Fenced, UnreadableRow
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 DUE_INDEX = "due"
+
+ENDPOINTS = Rows(Endpoint, "endpoint")
+"""What the table's items hold."""
 
 
 class EndpointsTable:
@@ -25,12 +28,12 @@ class EndpointsTable:
     def __init__(self, client: DynamoDBClient, table_name: str) -> None:
         self._client = client
         self._table_name = table_name
-        self._rows = VersionedRows(client, table_name, Endpoint, "endpoint")
+        self._rows = VersionedRows(client, table_name, ENDPOINTS)
 
     def get(self, tenant_id: str, endpoint_id: str) -> Endpoint | None:
         item = self._rows.get(_key(tenant_id, endpoint_id))
         # The place may have been given to another endpoint since.
-        return self._rows.row_of(item) if item is not None and item["endpoint_id"]["S"] == endpoint_id else None
+        return ENDPOINTS.row_of(item) if item is not None and item["endpoint_id"]["S"] == endpoint_id else None
 
     def of_tenant(self, tenant_id: str) -> Sequence[Endpoint]:
         with retryable("reading the endpoints of a tenant"):
@@ -41,11 +44,16 @@ class EndpointsTable:
                 ConsistentRead=True,
             )
         # Ten rows of a few KB are one page.
-        return [self._rows.row_of(item) for item in answer["Items"]]
+        return [ENDPOINTS.row_of(item) for item in answer["Items"]]
+
+    def everything(self) -> Iterator[Endpoint | UnreadableRow]:
+        pages = self._client.get_paginator("scan").paginate(TableName=self._table_name)
+        for page in pages_of(pages, "reading all endpoints"):
+            yield from map(ENDPOINTS.readable, page["Items"])
 
     def create(self, endpoint: Endpoint) -> bool:
         key = _key(endpoint.tenant_id, endpoint.endpoint_id)
-        item = {**self._rows.item_of(endpoint), "due_shard": {"S": endpoint.due_shard}}
+        item = {**ENDPOINTS.item_of(endpoint), "due_shard": {"S": endpoint.due_shard}}
         kept = self._rows.put_if_absent(key, item)
         return bool(kept["endpoint_id"]["S"] == endpoint.endpoint_id)
 

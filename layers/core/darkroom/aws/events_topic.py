@@ -49,9 +49,12 @@ class SnsTopic:
         return {int(entry["Id"]): _problem(entry) for entry in answer.get("Failed", [])}
 
     def _entry(self, place: int, event: Event) -> dict[str, Any]:
-        attributes = {"type": event.type.value, "tenant_id": event.tenant_id, "lane": event.lane}
-        if event.preset is not None:
-            attributes["preset"] = event.preset
+        attributes = {
+            "type": event.type.value,
+            "tenant_id": event.tenant_id,
+            "lane": event.lane,
+            "preset": event.preset,
+        }
         return {
             "Id": str(place),
             "Message": body_of(event, source=self._source),
@@ -59,7 +62,9 @@ class SnsTopic:
             # (https://docs.aws.amazon.com/sns/latest/api/API_PublishBatchRequestEntry.html).
             "MessageGroupId": event.tenant_id,
             "MessageAttributes": {
-                name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
+                name: {"DataType": "String", "StringValue": value}
+                for name, value in attributes.items()
+                if value is not None
             },
         }
 
@@ -78,7 +83,7 @@ class SqsUnpublished:
         self._client = client
         self._queue_url = queue_url
 
-    def put(self, image_id: str, version: int | None, reason: str) -> None:
-        note = {"v": 1, "image_id": image_id, "version": version, "reason": reason}
+    def put(self, subject: str, version: int | None, reason: str) -> None:
+        note = {"v": 1, "subject": subject, "version": version, "reason": reason}
         with retryable("noting an event that cannot be published"):
             self._client.send_message(QueueUrl=self._queue_url, MessageBody=json.dumps(note))

@@ -1,4 +1,4 @@
-"""The writes of the Images table as its stream hands them to a function
+"""The writes of the Images and Endpoints tables as their streams hand them to a function
 (https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html)."""
 
 from __future__ import annotations
@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from darkroom.aws.endpoints_table import ENDPOINTS
 from darkroom.aws.images_table import from_item
+from darkroom.domain.endpoint import Endpoint
 from darkroom.domain.image import Image
 from darkroom.ports import RowChange, UnreadableRow
 
@@ -21,17 +23,18 @@ def read_changes(event: Mapping[str, Any]) -> list[RowChange]:
 
 
 def _change_of(written: Mapping[str, Any]) -> RowChange:
-    new = written.get("NewImage")
+    old: Any = written.get("OldImage")
+    new: Any = written.get("NewImage")
     version = "" if new is None else str(new.get("version", {}).get("N", ""))
     try:
-        before, after = _row(written.get("OldImage")), _row(new)
+        before, after = _row(old), _row(new)
         unreadable = None
     except UnreadableRow as error:
         before = after = None
         unreadable = error
     return RowChange(
         place=written["SequenceNumber"],
-        image_id=written["Keys"]["image_id"]["S"],
+        subject=(new or old)[_id_of(written["Keys"])]["S"],
         version=int(version) if version.isdecimal() else None,  # a later version may count otherwise
         before=before,
         after=after,
@@ -39,5 +42,12 @@ def _change_of(written: Mapping[str, Any]) -> RowChange:
     )
 
 
-def _row(item: Any) -> Image | None:
-    return None if item is None else from_item(item)
+def _id_of(item: Any) -> str:
+    """The attribute with the id of what the row is about: an image's is its key, an endpoint's key is its place."""
+    return "image_id" if "image_id" in item else "endpoint_id"
+
+
+def _row(item: Any) -> Image | Endpoint | None:
+    if item is None:
+        return None
+    return from_item(item) if _id_of(item) == "image_id" else ENDPOINTS.row_of(item)

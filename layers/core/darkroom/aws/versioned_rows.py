@@ -20,26 +20,56 @@ if TYPE_CHECKING:
 type Item = dict[str, Any]
 
 
-class VersionedRows[Row: Any]:
-    """One table of rows of a dataclass `kind` that has a `version`; `name` is what a row is called in errors."""
+class Rows[Row: Any]:
+    """The items of a table as rows of a dataclass `kind`; `name` is what a row is called in errors."""
 
-    def __init__(self, client: DynamoDBClient, table_name: str, kind: type[Row], name: str) -> None:
+    def __init__(self, kind: type[Row], name: str) -> None:
+        self.name = name
+        self._fields = tuple(kind.__dataclass_fields__)
+        self._read = reader(cast("Hashable", kind))
+
+    def item_of(self, row: Row) -> Item:
+        """The attributes of a row."""
+        return to_attributes(asdict(row))
+
+    def row_of(self, item: Item) -> Row:
+        """The row that an item holds; attributes that this version does not know are skipped, and left as they are by a
+        write. Raises UnreadableRow for a known one with an unknown value."""
+        try:
+            row: Row = self._read(from_attributes({name: item[name] for name in self._fields if name in item}))
+        except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
+            key = "/".join(str(value["S"]) for name, value in item.items() if name in ("tenant_id", "endpoint_id"))
+            reason = str(error)[:REASON_CHARACTERS] or type(error).__name__
+            tenant_id = item.get("tenant_id", {}).get("S")
+            raise UnreadableRow(f"{self.name} {key}", reason, tenant_id=tenant_id) from error
+        return row
+
+    def readable(self, item: Item) -> Row | UnreadableRow:
+        """The row that an item holds, or why this version cannot read it."""
+        try:
+            return self.row_of(item)
+        except UnreadableRow as error:
+            return error
+
+
+class VersionedRows[Row: Any]:
+    """One table whose `items` have a `version`."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str, items: Rows[Row]) -> None:
         self.client = client
         self.table_name = table_name
-        self._names = tuple(kind.__dataclass_fields__)
-        self._read = reader(cast("Hashable", kind))
-        self._name = name
+        self._items = items
 
     def get(self, key: Item) -> Item | None:
         """The item under the key (a consistent read), or None."""
-        with retryable(f"reading the {self._name}"):
+        with retryable(f"reading the {self._items.name}"):
             answer = self.client.get_item(TableName=self.table_name, Key=key, ConsistentRead=True)
         return answer.get("Item")
 
     def put_if_absent(self, key: Item, item: Item) -> Item:
         """Puts the item unless its key has one; returns the key's item: this one or the earlier one."""
         try:
-            with retryable(f"writing the {self._name}"):
+            with retryable(f"writing the {self._items.name}"):
                 self.client.put_item(
                     TableName=self.table_name,
                     Item={**item, **key},
@@ -60,12 +90,12 @@ class VersionedRows[Row: Any]:
         row as written.
         A lost response is recognized. Raises Fenced, with the current row or None, if another write came first."""
         after = replace(after, version=before.version + 1)
-        old, new = self.item_of(before), self.item_of(after)
+        old, new = self._items.item_of(before), self._items.item_of(after)
         changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
         sets = [f"#{name} = :{name}" for name in changed if name in new]
         removes = [f"#{name}" for name in changed if name not in new]
         try:
-            with retryable(f"changing the {self._name}"):
+            with retryable(f"changing the {self._items.name}"):
                 self.client.update_item(
                     TableName=self.table_name,
                     Key=key,
@@ -85,21 +115,5 @@ class VersionedRows[Row: Any]:
             # The SDK retries a write whose answer was lost, and the retry meets what the first attempt wrote.
             if item is not None and all(item.get(name) == new.get(name) for name in changed):
                 return after
-            raise Fenced(None if item is None else self.row_of(item)) from error
+            raise Fenced(None if item is None else self._items.row_of(item)) from error
         return after
-
-    def item_of(self, row: Row) -> Item:
-        """The attributes of a row."""
-        return to_attributes(asdict(row))
-
-    def row_of(self, item: Item) -> Row:
-        """The row that an item holds; attributes that this version does not know are skipped, and left as they are by a
-        write. Raises UnreadableRow for a known one with an unknown value."""
-        try:
-            row: Row = self._read(from_attributes({name: item[name] for name in self._names if name in item}))
-        except Exception as error:  # whatever it is, it is this row's, and no reason to fail any other
-            key = "/".join(str(value["S"]) for name, value in item.items() if name in ("tenant_id", "endpoint_id"))
-            reason = str(error)[:REASON_CHARACTERS] or type(error).__name__
-            tenant_id = item.get("tenant_id", {}).get("S")
-            raise UnreadableRow(f"{self._name} {key}", reason, tenant_id=tenant_id) from error
-        return row

@@ -135,7 +135,8 @@ class Endpoint:
     `rests_until` it rests: then only the delivery `probe` may try it (any, if None). `successes` are those since it was
     made, enabled or recovered, as far as they matter for how much may be sent to it. At `crowded_at` a
     delivery had to wait for its turn: since then each that ends calls the next. At `due_at` the sweeper looks at it; at
-    `woken_at` something was written that a look at that time may not have seen.
+    `woken_at` something was written that a look at that time may not have seen. `warned_version` and
+    `disabled_version` are the versions that brought `warned_at` and `disabled_at`: events are named by them.
     """
 
     tenant_id: str
@@ -148,10 +149,12 @@ class Endpoint:
     state: EndpointState = EndpointState.ENABLED
     disabled_by: DisabledBy | None = None
     disabled_at: Milliseconds | None = None
+    disabled_version: int | None = None
     secrets: tuple[Secret, ...] = (Secret(generation=1),)
     failures: int = 0
     failing_since: Milliseconds | None = None
     warned_at: Milliseconds | None = None
+    warned_version: int | None = None
     last_success_at: Milliseconds | None = None
     last_failure_at: Milliseconds | None = None
     rests_until: Milliseconds | None = None
@@ -225,9 +228,11 @@ def enable(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
         state=EndpointState.ENABLED,
         disabled_by=None,
         disabled_at=None,
+        disabled_version=None,
         failures=0,
         failing_since=None,
         warned_at=None,
+        warned_version=None,
         rests_until=None,
         probe=None,
         successes=0,
@@ -240,7 +245,15 @@ def disable(endpoint: Endpoint, by: DisabledBy, *, now: Milliseconds) -> Endpoin
     """The row, disabled; one that is disabled already is left as it is."""
     if not endpoint.is_enabled:
         return endpoint
-    return replace(endpoint, state=EndpointState.DISABLED, disabled_by=by, disabled_at=now, recovery=None, due_at=None)
+    return replace(
+        endpoint,
+        state=EndpointState.DISABLED,
+        disabled_by=by,
+        disabled_at=now,
+        disabled_version=endpoint.version + 1,
+        recovery=None,
+        due_at=None,
+    )
 
 
 def recover(endpoint: Endpoint, *, since: Milliseconds, now: Milliseconds) -> Endpoint:
@@ -339,6 +352,7 @@ def succeed(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpo
         failures=0,
         failing_since=None,
         warned_at=None,
+        warned_version=None,
         rests_until=None,
         probe=None,
         last_success_at=now,
@@ -361,7 +375,7 @@ def fail(
     if now - since >= DISABLE_SECONDS * SECOND:
         return disable(failed, DisabledBy.FAILING, now=now)
     if now - since >= WARN_SECONDS * SECOND and failed.warned_at is None:
-        failed = replace(failed, warned_at=now)
+        failed = replace(failed, warned_at=now, warned_version=endpoint.version + 1)
     if failed.failures >= FAILURES_TO_REST:
         failed = _rest(failed, delivery_id, retry_at, now)
     return wake(failed, now if retry_at is None else retry_at, now=now)

@@ -1,4 +1,5 @@
-"""The events: what the world is told about an image, derived from two versions of its row and from nothing else."""
+"""The events: what the world is told about an image or a webhook, derived from two versions of its row and from
+nothing else."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from darkroom.domain.endpoint import Endpoint
 from darkroom.domain.image import Image, RunEnd, Status
 from darkroom.domain.instants import Milliseconds, from_rfc3339, rfc3339
-from darkroom.domain.paths import image_path, status_path, variant_path
+from darkroom.domain.paths import deliveries_path, image_path, status_path, variant_path, webhook_path
 
 
 class EventType(StrEnum):
@@ -22,6 +24,8 @@ class EventType(StrEnum):
     CANCELLED = "image.cancelled"
     EXPIRED = "image.expired"
     DELETED = "image.deleted"
+    WEBHOOK_FAILING = "webhook.failing"
+    WEBHOOK_DISABLED = "webhook.disabled"
 
 
 MEANINGS: Mapping[EventType, str] = {
@@ -31,6 +35,9 @@ MEANINGS: Mapping[EventType, str] = {
     EventType.CANCELLED: "Its client withdrew it before it had ended: nothing is left of it.",
     EventType.EXPIRED: "Its `expires_at` came before a worker did, or its upload never came.",
     EventType.DELETED: "Its client deleted it after it had ended: its picture and variants are gone.",
+    EventType.WEBHOOK_FAILING: "For a day, everything that was sent to a webhook has failed.",
+    EventType.WEBHOOK_DISABLED: "A webhook is sent nothing any more: by its owner, because it answered 410, or because "
+    "everything had failed for five days; `disabled_by` says why. Its deliveries are kept for 30 days.",
 }
 """What each type tells, in the words of its documentation."""
 
@@ -47,31 +54,42 @@ _OF_ENDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One thing that happened to an image, at `time`. `sequence` is the version of the row that says so: of two events
-    of an image, the one with the higher sequence is newer, whichever arrives first. `notify` is the only endpoint that
-    its client wants to hear of it; None if all may."""
+    """One thing that happened, at `time`, to the image or the endpoint whose id is `subject`. `sequence` is the version
+    of the row that says so: of two events of a subject, the one with the higher sequence is newer, whichever arrives
+    first. Only images have a lane and a preset. `notify` is the only endpoint that an image's client wants to hear of
+    it; None if all may."""
 
     type: EventType
-    image_id: str
+    subject: str
     tenant_id: str
-    lane: str
-    preset: str | None
     sequence: int
     time: Milliseconds
     data: Mapping[str, Any]
+    lane: str | None = None
+    preset: str | None = None
     notify: str | None = None
 
     @property
     def event_id(self) -> str:
         """Its name: the same whenever and however often it is published. It has no full stop, which Standard Webhooks
         forbids in ids."""
-        return f"{self.image_id}-{self.sequence}"
+        return f"{self.subject}-{self.sequence}"
 
 
-def event_of(before: Image | None, after: Image | None) -> Event | None:
+def event_of(before: Image | Endpoint | None, after: Image | Endpoint | None) -> Event | None:
     """What one write of a row has to tell: at most one event, most writes none. `before` is None for a new row, `after`
     for one that is gone."""
-    if after is None or (before is not None and before.is_deleted):
+    match before, after:
+        case Image() | None, Image():
+            return _event_of_image(before, after)
+        case Endpoint(), Endpoint():
+            return _event_of_endpoint(before, after)
+        case _:
+            return None
+
+
+def _event_of_image(before: Image | None, after: Image) -> Event | None:
+    if before is not None and before.is_deleted:
         return None
     kind = _type_of(before, after)
     if kind is None:
@@ -92,12 +110,28 @@ def _type_of(before: Image | None, after: Image) -> EventType | None:
     return EventType.ACCEPTED if is_accepted and was in (None, Status.AWAITING_UPLOAD) else None
 
 
-def events_of(image: Image) -> Iterator[Event]:
+def _event_of_endpoint(before: Endpoint, after: Endpoint) -> Event | None:
+    if before.is_enabled and not after.is_enabled:
+        return _disabled(after)
+    if before.warned_at is None and after.warned_at is not None:
+        return _failing(after)
+    return None
+
+
+def events_of(row: Image | Endpoint) -> Iterator[Event]:
     """All events that the row still tells, oldest first, with the ids that they were first published with.
 
-    Those of earlier runs come without their details, and so do those of a tombstone: the row has no others. A row that
-    was written by a version without events tells none of that time.
+    Those of an image's earlier runs come without their details, and so do those of a tombstone: the row has no others.
+    An image's row that was written by a version without events tells none of that time, and an endpoint's none of the
+    time before it was enabled or recovered.
     """
+    if isinstance(row, Image):
+        yield from _events_of_image(row)
+    else:
+        yield from (event for event in (_failing(row), _disabled(row)) if event is not None)
+
+
+def _events_of_image(image: Image) -> Iterator[Event]:
     if image.accepted_version is not None and image.accepted_at is not None:
         yield _event(image, EventType.ACCEPTED, version=image.accepted_version, time=image.accepted_at)
     for end in image.earlier_ends:
@@ -106,6 +140,50 @@ def events_of(image: Image) -> Iterator[Event]:
         yield _event(image, _OF_ENDS[image.status], version=image.completed_version, time=image.completed_at)
     if image.deleted_version is not None and image.deleted_version != image.completed_version and image.deleted_at:
         yield _event(image, EventType.DELETED, version=image.deleted_version, time=image.deleted_at)
+
+
+def _failing(endpoint: Endpoint) -> Event | None:
+    return _of_endpoint(endpoint, EventType.WEBHOOK_FAILING, version=endpoint.warned_version, time=endpoint.warned_at)
+
+
+def _disabled(endpoint: Endpoint) -> Event | None:
+    return _of_endpoint(
+        endpoint,
+        EventType.WEBHOOK_DISABLED,
+        version=endpoint.disabled_version,
+        time=endpoint.disabled_at,
+        details={"disabled_by": endpoint.disabled_by},
+    )
+
+
+def _of_endpoint(
+    endpoint: Endpoint,
+    kind: EventType,
+    *,
+    version: int | None,
+    time: Milliseconds | None,
+    details: Mapping[str, Any] | None = None,
+) -> Event | None:
+    if version is None or time is None:
+        return None
+    return Event(
+        type=kind,
+        subject=endpoint.endpoint_id,
+        tenant_id=endpoint.tenant_id,
+        sequence=version,
+        time=time,
+        # Its URL may hold a secret of its owner, and every webhook of the tenant may get this.
+        data={
+            "id": endpoint.endpoint_id,
+            "tenant_id": endpoint.tenant_id,
+            "failing_since": None if endpoint.failing_since is None else rfc3339(endpoint.failing_since),
+            **(details or {}),
+            "links": {
+                "self": webhook_path(endpoint.endpoint_id),
+                "deliveries": deliveries_path(endpoint.endpoint_id),
+            },
+        },
+    )
 
 
 def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, end: RunEnd | None = None) -> Event:
@@ -134,7 +212,7 @@ def _event(image: Image, kind: EventType, *, version: int, time: Milliseconds, e
         details = {"error": {"code": image.error.code, "message": image.error.message}}
     return Event(
         type=kind,
-        image_id=image.image_id,
+        subject=image.image_id,
         tenant_id=image.tenant_id,
         lane=image.lane,
         preset=image.preset,
@@ -163,7 +241,7 @@ def body_of(event: Event, *, source: str) -> str:
         event_id=event.event_id,
         event_type=event.type,
         source=source,
-        subject=event.image_id,
+        subject=event.subject,
         time=event.time,
         # CloudEvents' extension of this name is a text.
         extensions={"sequence": str(event.sequence), "sequencetype": "Integer"}
@@ -208,7 +286,7 @@ class Heard:
     event_id: str
     type: str
     tenant_id: str
-    image_id: str
+    subject: str
     sequence: int
     time: Milliseconds
     data: Mapping[str, Any]
@@ -228,7 +306,7 @@ def read_event(body: str) -> Heard:
             event_id=_text(written["id"]),
             type=_text(written["type"]),
             tenant_id=_text(data["tenant_id"]),
-            image_id=_text(data["id"]),
+            subject=_text(data["id"]),
             sequence=int(_text(written["sequence"])),
             time=from_rfc3339(_text(written["time"])),
             data=data,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from darkroom.domain.delivery import PING, Answer, Delivery, DeliveryAttempt, DeliveryStatus, new_delivery, record
-from darkroom.domain.endpoint import ROTATION_SECONDS, Endpoint, Secret
+from darkroom.domain.endpoint import ROTATION_SECONDS, DisabledBy, Endpoint, Secret, disable, fail
 from darkroom.domain.event import Event, EventType, body_of, events_of, written_event
 from darkroom.domain.image import Image, Source, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
@@ -149,19 +149,26 @@ def event_body(kind: str) -> str:
             time=ACCEPTED_AT,
             data={"tenant_id": "default", "webhook_id": EXAMPLE_WEBHOOK_ID},
         )
-    images = {
+    rows: dict[EventType, Image | Endpoint] = {
         EventType.ACCEPTED: accepted(),
         EventType.DONE: done(),
         EventType.FAILED: failed(),
         EventType.CANCELLED: delete(accepted(), now=ACCEPTED_AT + 900),
         EventType.EXPIRED: expire(accepted(), now=ACCEPTED_AT + 900),
         EventType.DELETED: delete(replace(done(), version=3), now=ACCEPTED_AT + 9_000),
+        EventType.WEBHOOK_FAILING: _warned_webhook(),
+        EventType.WEBHOOK_DISABLED: disable(_warned_webhook(), DisabledBy.GONE, now=ACCEPTED_AT + 2 * 86_400_000),
     }
-    return body_of(_latest_event(images[EventType(kind)]), source=_SOURCE)
+    return body_of(_latest_event(rows[EventType(kind)]), source=_SOURCE)
 
 
-def _latest_event(image: Image) -> Event:
-    *_, event = events_of(image)
+def _warned_webhook() -> Endpoint:
+    failed_at = ACCEPTED_AT + 90_000_000
+    return fail(replace(failing_webhook(), version=22), "d", retry_at=None, is_gone=False, now=failed_at)
+
+
+def _latest_event(row: Image | Endpoint) -> Event:
+    *_, event = events_of(row)
     return event
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from pydantic import Field
 
 from darkroom.domain.delivery import PING
+from darkroom.domain.endpoint import DisabledBy
 from darkroom.domain.event import EventType
 from darkroom.domain.lanes import LANES
 from darkroom.http.documents import Count, ImageId, Instant, LinksDocument, Path
-from darkroom.http.webhooks import WebhookId
+from darkroom.http.webhooks import WebhookId, WebhookLinksDocument
 
 _FORGOTTEN = "Absent in an event that is published again after the row has forgotten it."
 
@@ -30,14 +31,21 @@ class Event(TypedDict):
     data: Annotated[dict[str, Any], Field(description="What is told of it, perhaps with more in later versions.")]
 
 
-class ImageEvent(Event):
-    """An event of an image."""
+class RowEvent(Event):
+    """An event of something that has more than one."""
 
     sequence: Annotated[
         str,
-        Field(pattern="^[0-9]+$", description="A number. Of two events of an image, the one with the higher is newer."),
+        Field(
+            pattern="^[0-9]+$", description="A number. Of two events of a subject, the one with the higher is newer."
+        ),
     ]
     sequencetype: Literal["Integer"]
+
+
+class ImageEvent(RowEvent):
+    """An event of an image."""
+
     notify: NotRequired[Annotated[WebhookId, Field(description="The only webhook that gets the image's events.")]]
 
 
@@ -94,6 +102,21 @@ class PlainData(_ImageData):
     """An image that was withdrawn."""
 
 
+class FailingData(TypedDict):
+    """A webhook at which everything fails."""
+
+    id: WebhookId
+    tenant_id: str
+    failing_since: Instant | None
+    links: WebhookLinksDocument
+
+
+class DisabledData(FailingData):
+    """A webhook that is sent nothing any more."""
+
+    disabled_by: Annotated[str, Field(json_schema_extra={"enum": list(DisabledBy)})]
+
+
 class PingData(TypedDict):
     """The webhook that is tried."""
 
@@ -108,6 +131,8 @@ PAYLOADS: Mapping[str, tuple[type, type]] = {
     EventType.CANCELLED: (ImageEvent, PlainData),
     EventType.EXPIRED: (ImageEvent, EndedData),
     EventType.DELETED: (ImageEvent, PlainData),
+    EventType.WEBHOOK_FAILING: (RowEvent, FailingData),
+    EventType.WEBHOOK_DISABLED: (RowEvent, DisabledData),
     PING: (Event, PingData),
 }
 """What is sent for each type: the event, and its `data`."""

@@ -56,7 +56,7 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
         if place > min(problems, default=place):
             break  # it is handed over again, too, and again until the outage is over: one note is enough
         try:
-            ports.unpublished.put(changes[place].image_id, changes[place].version, reason)
+            ports.unpublished.put(changes[place].subject, changes[place].version, reason)
             noted += 1
         except Retryable as error:
             problems[place] = error

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import batched
+from itertools import batched, chain
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, events_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.operations.pace import Pace
-from darkroom.ports import Images, Topic, UnreadableRow
+from darkroom.ports import Endpoints, Images, Topic, UnreadableRow
 
 AT_ONCE = 100
 """How many events are published before the next pause: a pace counts these hundreds."""
@@ -22,6 +22,7 @@ class Ports:
     """What publishing again needs."""
 
     images: Images
+    endpoints: Endpoints
     topic: Topic
 
 
@@ -88,7 +89,7 @@ def republish_events(
 def _found(
     ports: Ports, wanted: Wanted, run: Republishing, on_progress: Callable[[Republishing], None]
 ) -> Iterator[Event]:
-    for row in ports.images.everything():
+    for row in chain(ports.endpoints.everything(), ports.images.everything()):
         run.rows += 1
         if run.rows % 1000 == 0:
             on_progress(run)

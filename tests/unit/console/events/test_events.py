@@ -12,6 +12,7 @@ from console.events import commands
 from proof.fakes import World
 from proof.fakes.events import FakeTopic
 from proof.fakes.pictures import jpeg
+from proof.fakes.webhooks import FakeEndpoints
 from tests.unit.console.conftest import Run
 
 
@@ -25,6 +26,7 @@ class FakeStack:
     options: str = " --stack prod"
 
     def __post_init__(self) -> None:
+        self.endpoints = FakeEndpoints()
         self.images, self.clock = self.world.images, self.world.clock
         self.image_id = self.world.submit(jpeg()).image.image_id
 
@@ -49,7 +51,7 @@ def test_it_says_what_it_would_publish(run: Run, stack: FakeStack) -> None:
 def test_it_publishes(run: Run, stack: FakeStack) -> None:
     result = run("events", "republish", "--since", "2026-11-21T09:00Z", "--until", "2026-11-21T10:00:01+01:00", "--yes")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "1 of 1 event published again.")
-    assert [event.image_id for event in stack.topic.published] == [stack.image_id]
+    assert [event.subject for event in stack.topic.published] == [stack.image_id]
 
 
 @pytest.mark.parametrize(

@@ -52,22 +52,22 @@ def shown(image_id: str) -> tuple[bool, str]:
 
 def test_the_photos_own_event_is_received_and_shown(published: list[str]) -> None:
     published += [text_of(event(1)), text_of(event(2))]
-    has_come, text = shown(event(2).image_id)
+    has_come, text = shown(event(2).subject)
     assert has_come
     assert text.splitlines()[0] == "Received as a webhook, with a valid signature:"
-    assert text.splitlines()[1].startswith(f"  2026-11-23T09:00:02.417Z  image.done       {event(2).image_id}  acme")
-    assert event(1).image_id not in text
+    assert text.splitlines()[1].startswith(f"  2026-11-23T09:00:02.417Z  image.done       {event(2).subject}  acme")
+    assert event(1).subject not in text
 
 
 def test_an_event_that_does_not_come_is_told(published: list[str]) -> None:
     published += [text_of(event(1))]
-    assert shown(event(2).image_id) == (False, "No webhook came: no event within 0 seconds.\n")
+    assert shown(event(2).subject) == (False, "No webhook came: no event within 0 seconds.\n")
 
 
 def test_an_event_that_its_receiver_refuses_is_told(published: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     published += [text_of(event(1))]
     monkeypatch.setattr(hear, "Forwarder", lambda url, secret: Forwarder(url, secret[::-1]))
-    has_come, text = shown(event(1).image_id)
+    has_come, text = shown(event(1).subject)
     assert not has_come
     assert text.startswith("No webhook came: its receiver answered 401")
 
@@ -79,4 +79,4 @@ def test_an_event_that_cannot_be_sent_is_told(published: list[str], monkeypatch:
         raise NotAnswered("it cannot be reached.")
 
     monkeypatch.setattr(Forwarder, "send", fail)
-    assert shown(event(1).image_id) == (False, "No webhook came: it cannot be reached.\n")
+    assert shown(event(1).subject) == (False, "No webhook came: it cannot be reached.\n")

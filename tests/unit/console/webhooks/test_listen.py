@@ -27,7 +27,7 @@ def event(number: int = 1, kind: EventType = EventType.DONE) -> Event:
     """What happened to one image."""
     return Event(
         type=kind,
-        image_id=image_id_of(str(number)),
+        subject=image_id_of(str(number)),
         tenant_id="acme",
         lane="fast",
         preset="thumbs",
