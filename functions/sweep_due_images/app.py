@@ -1,5 +1,5 @@
-"""Every minute: checks each image and each endpoint that is due, repairs what was lost on the way, and measures what
-waits."""
+"""Every minute: checks each image and each endpoint that is due, repairs what was lost on the way, measures what waits,
+and removes what followers of events left behind."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from darkroom.operations.sweep_due_images import Measures, measure, sweep_due_im
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 from darkroom.wiring.runtime import within
 from darkroom.wiring.sweep_due_endpoints import wire as wire_endpoints
-from darkroom.wiring.sweep_due_images import wire
+from darkroom.wiring.sweep_due_images import wire, wire_followers
 
-ports, endpoints_ports = wire(), wire_endpoints()
+ports, endpoints_ports, followers = wire(), wire_endpoints(), wire_followers()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 10_000
 """One image takes at most a few seconds, retries included: a sweep ends cleanly, and the next one continues."""
@@ -62,6 +62,10 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         endpoints_ports,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
+    try:
+        followers.remove_left_behind(ports.clock())
+    except Retryable as cause:  # the next sweep comes within a minute
+        logger.warning("queues of followers cannot be removed now", extra={"cause": str(cause)})
     report_unreadable([*sweep.unreadable, *looked_at.unreadable])
     for image_id, error in sweep.errors.items():
         logger.error("an image could not be looked at", exc_info=error, extra={"image_id": image_id})

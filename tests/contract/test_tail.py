@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import boto3
 import pytest
 
 from console.events import tail as module
-from console.events.tail import ALIVE_SECONDS, LEFT_BEHIND_SECONDS, PREFIX, Follower
+from console.events.tail import ALIVE_SECONDS, Follower
 from darkroom.aws.events_topic import SnsTopic
+from darkroom.aws.followers import LEFT_BEHIND_SECONDS, PREFIX
+from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, EventType
 from tests.contract.conftest import Aws
+from tests.contract.functions import call, load
 from tests.contract.test_events import told
 
 
@@ -105,6 +108,30 @@ def test_what_a_killed_tail_left_behind_is_removed_by_a_later_one_and_a_living_o
     tail.now += 2
     assert tail.follower.remove_what_was_left_behind() == 1
     assert (tail.queues(), tail.subscriptions()) == ([], 0)
+
+
+def test_the_sweeper_removes_queues_alone(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeper = load("sweep_due_images", tail.aws, monkeypatch)
+    now = sweeper.ports.clock()
+    killed, alive = tail.follower._queue({}), replace(tail, now=now / 1000).follower._queue({})
+    dead, living = killed.__enter__(), alive.__enter__()
+    tail.now = now / 1000
+    call(sweeper, {})
+    assert (tail.queues(), tail.subscriptions()) == ([living], 2)
+    assert dead != living
+    call(sweeper, {})
+    assert tail.follower.remove_what_was_left_behind() == 1
+    assert (tail.queues(), tail.subscriptions()) == ([living], 1)
+
+
+def test_a_sweep_goes_on_if_followers_cannot_be_listed(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeper = load("sweep_due_images", aws, monkeypatch)
+
+    def fail(_: int) -> int:
+        raise Retryable("the topic does not answer")
+
+    monkeypatch.setattr(sweeper.followers, "remove_left_behind", fail)
+    assert call(sweeper, {})["complete"]
 
 
 def test_one_that_follows_for_long_says_that_it_is_alive(tail: Tail) -> None:

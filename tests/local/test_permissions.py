@@ -22,6 +22,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from checks.expand_template import resources
+from darkroom.aws.followers import PREFIX
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OutputsBucket
 from darkroom.domain.image import Image, Variant
@@ -290,7 +291,8 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
     service, name = action.split(":")
     match service:
         case "dynamodb" if "Stream" in target or name == "ListStreams":
-            streams, stream = client("dynamodbstreams"), guarded.stream_of("ImagesTable")
+            streams = client("dynamodbstreams")
+            stream = guarded.stream_of("ImagesTable" if name == "ListStreams" else logical)
             calls: dict[str, Callable[[], Any]] = {
                 "ListStreams": streams.list_streams,
                 "DescribeStream": lambda: streams.describe_stream(StreamArn=stream),
@@ -337,7 +339,9 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
                 "DeleteBucketPolicy": lambda: client(service).delete_bucket_policy(Bucket=bucket),
             }
         case "sqs":
-            url = guarded.physical(logical)
+            url = guarded.physical("FastQueue" if target.endswith(f":{PREFIX}*") else logical)
+            if target.endswith(f":{PREFIX}*"):
+                url = f"{url.rpartition('/')[0]}/{PREFIX}{NOTHING}"
             receipt = {"QueueUrl": url, "ReceiptHandle": NOTHING}
             calls = {
                 "SendMessage": lambda: client(service).send_message(QueueUrl=url, MessageBody=""),
@@ -348,6 +352,9 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
                 "ChangeMessageVisibility": lambda: client(service).change_message_visibility(
                     **receipt, VisibilityTimeout=0
                 ),
+                "GetQueueUrl": lambda: client(service).get_queue_url(QueueName=url.rpartition("/")[2]),
+                "ListQueueTags": lambda: client(service).list_queue_tags(QueueUrl=url),
+                "DeleteQueue": lambda: client(service).delete_queue(QueueUrl=url),
                 "GetQueueAttributes": lambda: client(service).get_queue_attributes(QueueUrl=url),
                 "PurgeQueue": lambda: client(service).purge_queue(QueueUrl=url),
                 "SetQueueAttributes": lambda: client(service).set_queue_attributes(
@@ -390,7 +397,11 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
             secret = guarded.physical(logical)
             calls = {"GetSecretValue": lambda: client(service).get_secret_value(SecretId=secret)}
         case "sns":
-            calls = {"Publish": lambda: client(service).publish(TopicArn=guarded.physical(logical), Message="one")}
+            topic = guarded.physical(logical)
+            calls = {
+                "Publish": lambda: client(service).publish(TopicArn=topic, Message="one"),
+                "ListSubscriptionsByTopic": lambda: client(service).list_subscriptions_by_topic(TopicArn=topic),
+            }
         case "iam" | "sts":
             role = "" if target == "*" else guarded.physical(logical)
             calls = {

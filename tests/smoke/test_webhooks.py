@@ -8,8 +8,8 @@ import re
 import signal
 from pathlib import Path
 
-from console.events.tail import PREFIX
 from console.webhooks.receiver import is_signed
+from darkroom.aws.followers import PREFIX
 from proof.fakes.pictures import jpeg
 from tests.local.local_stack import LocalStack, interrupt, wait_until
 from tests.unit.console.fake_api import FakeApi

@@ -15,6 +15,7 @@ import pytest
 from checks.expand_template import resources
 from checks.report import ROOT
 from darkroom.aws import deliveries_table, endpoints_table
+from darkroom.aws.followers import PREFIX
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.domain.lanes import LANES
 from tests.unit.test_template import LOG_DELIVERIES
@@ -48,6 +49,7 @@ ADAPTERS = {
     "deliveries": ("deliveries_table", "DeliveriesTable"),
     "delivery_queue": ("delivery_queue", "SqsDeliveryQueue"),
     "master_secret": ("secrets", "StoredSecret"),
+    "followers": ("followers", "FollowersQueues"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -78,6 +80,7 @@ RESOURCES = {
     "deliveries": {"${DeliveriesTable.Arn}"},
     "delivery_queue": {"${DeliveryQueue.Arn}"},
     "master_secret": {"${WebhooksSecret.Id}"},
+    "followers": {f"arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{PREFIX}*"},
 }
 
 ACTIONS = {
@@ -103,7 +106,11 @@ ACTIONS = {
     "change_message_visibility": "sqs:ChangeMessageVisibility",
     "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
     "get_queue_attributes": "sqs:GetQueueAttributes",
+    "get_queue_url": "sqs:GetQueueUrl",
+    "list_queue_tags": "sqs:ListQueueTags",
+    "delete_queue": "sqs:DeleteQueue",
     "publish_batch": "sns:Publish",
+    "list_subscriptions_by_topic": "sns:ListSubscriptionsByTopic",
     "get_secret_value": "secretsmanager:GetSecretValue",
     "transact_write_items": "dynamodb:PutItem",  # and what else is in the transaction: see below
 }
@@ -242,6 +249,8 @@ def needed(folder: str) -> set[Grant]:
         for action in client_calls(path, method, members_of(path, class_name), set()):
             if action.startswith("s3:List"):
                 on = {resource.split("/")[0] for resource in RESOURCES[port]}
+            elif action.startswith("sns:"):
+                on = RESOURCES["topic"]
             elif action == "states:DescribeExecution":
                 on = {EXECUTIONS}
             elif action == "dynamodb:Query" and (port, method) in INDEXES:

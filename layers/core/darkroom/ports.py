@@ -222,6 +222,13 @@ class Unpublished(Protocol):
         """Notes the event of that version of the subject's row, perhaps twice. Raises Retryable."""
 
 
+class Followers(Protocol):
+    """Those who follow the events for a while, each with a queue of its own."""
+
+    def remove_left_behind(self, now: Milliseconds) -> int:
+        """Removes the queues of those that died; returns how many. Raises Retryable."""
+
+
 class DayOfUsage(NamedTuple):
     """What a tenant used in a day in UTC, as in 2026-11-23."""
 

@@ -318,6 +318,7 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     outputs_bucket: str
     upload_queue_url: str
     tenants_table: str
+    events_topic: str
 
 
 class ArchiveDeadLettersSettings(DeadLetterSettings):

@@ -10,27 +10,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from darkroom.aws.followers import ALIVE_AT, PREFIX, FollowersQueues
 from darkroom.domain.event import Heard, UnreadableEvent, read_event
 
 if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
-PREFIX = "darkroom-tail-"
-"""How the queue's name begins. It is no resource of the stack, so a removal of the stack does not take it along."""
-
 ALIVE_SECONDS = 60
 """How often a follower notes in its queue's tag that it is alive."""
 
-LEFT_BEHIND_SECONDS = 600
-"""A queue whose follower has been silent for that long belongs to nobody: the next one removes it."""
-
 WAIT_SECONDS = 1
 """How long one look waits for an event; Ctrl-C is heard after that."""
-
-_ALIVE_AT = "darkroom:alive-at"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +48,7 @@ class Follower:
         alive_at = self.clock()
         while not stop():
             if self.clock() - alive_at > ALIVE_SECONDS:
-                self.sqs.tag_queue(QueueUrl=url, Tags={_ALIVE_AT: self._now()})
+                self.sqs.tag_queue(QueueUrl=url, Tags={ALIVE_AT: self._now()})
                 alive_at = self.clock()
             messages = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=WAIT_SECONDS).get(
                 "Messages", []
@@ -79,7 +70,7 @@ class Follower:
         url = self.sqs.create_queue(
             QueueName=PREFIX + secrets.token_hex(8),
             Attributes={"MessageRetentionPeriod": "3600", "SqsManagedSseEnabled": "true"},
-            tags={_ALIVE_AT: self._now()},
+            tags={ALIVE_AT: self._now()},
         )["QueueUrl"]
         subscription = None
         try:
@@ -112,34 +103,16 @@ class Follower:
                 self.sqs.delete_queue(QueueUrl=url)
 
     def remove_what_was_left_behind(self) -> int:
-        """Removes the queues and subscriptions of followers that died; returns how many."""
+        """Removes the queues and subscriptions of followers that died; returns how many. The sweeper removes the queues
+        as well; subscriptions are left to those who follow."""
         removed = 0
-        pages = self.sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=self.topic_arn)
-        for subscription in [one for page in pages for one in page["Subscriptions"]]:
-            name = subscription["Endpoint"].rpartition(":")[2]
-            if not name.startswith(PREFIX):
-                continue
-            url = self._url_of(name)
-            if url is not None and not self._is_silent(url):
-                continue
-            self.sns.unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])
+        queues = FollowersQueues(self.sns, self.sqs, self.topic_arn)
+        for subscription, url in queues.left_behind(round(self.clock() * 1000)):
+            self.sns.unsubscribe(SubscriptionArn=subscription)
             if url is not None:
                 self.sqs.delete_queue(QueueUrl=url)
             removed += 1
         return removed
-
-    def _is_silent(self, url: str) -> bool:
-        try:
-            alive_at = float(self.sqs.list_queue_tags(QueueUrl=url).get("Tags", {}).get(_ALIVE_AT, "0"))
-        except (ClientError, BotoCoreError):
-            return False
-        return self.clock() - alive_at > LEFT_BEHIND_SECONDS
-
-    def _url_of(self, name: str) -> str | None:
-        try:
-            return self.sqs.get_queue_url(QueueName=name)["QueueUrl"]
-        except self.sqs.exceptions.QueueDoesNotExist:
-            return None
 
     def _arn_of(self, url: str) -> str:
         answer: Any = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])

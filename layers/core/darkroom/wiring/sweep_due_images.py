@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from darkroom.aws import clients
 from darkroom.aws.dead_letters import DeadLetterQueues
+from darkroom.aws.followers import FollowersQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.memory_table import MemoryTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
@@ -11,8 +12,15 @@ from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
 from darkroom.aws.reservations_table import ReservationsTable
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.operations.sweep_due_images import Ports
+from darkroom.ports import Followers
 from darkroom.settings import SweepDueImagesSettings
 from darkroom.wiring.runtime import clock
+
+
+def wire_followers() -> Followers:
+    """Those who follow the events, from the same environment."""
+    settings = SweepDueImagesSettings.read()
+    return FollowersQueues(clients.sns_client(), clients.sqs_client(), settings.events_topic)
 
 
 def wire() -> Ports:
