@@ -22,6 +22,7 @@ from checks.report import REPORTS, ROOT, Goal, write_report
 PARTS = {
     "crashes": "a process dies, an answer is lost, a call is throttled: at every call, and at pairs of calls",
     "model": "thousands of histories of duplicates, delays, crashes, skewed clocks, withdrawals and replays",
+    "webhooks": "a fault at every call between an event and its receiver, at pairs of calls, and random histories",
     "delays": "tens of thousands of delays from a second to a year, with crashes, moves and withdrawals",
     "time_travel": "images scheduled two days ahead on the local stack, whose clock is then moved",
     "faults": "the real processes on the local stack, killed under load, on a disturbed wire",

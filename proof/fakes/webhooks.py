@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
+from darkroom.domain.delivery import MESSAGE_SECONDS, Answer, Delivery, DeliveryMessage, DeliveryStatus
 from darkroom.domain.endpoint import Endpoint, due_shard_of, place_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.ports import DeliveryPage, DueDelivery, DueEndpoint, Fenced, UnreadableRow
@@ -120,6 +120,7 @@ class FakeDeliveryQueue:
     sent: list[tuple[DeliveryMessage, int]] = field(default_factory=list)
 
     def send(self, message: DeliveryMessage, *, delay_seconds: int = 0) -> None:
+        assert 0 <= delay_seconds <= MESSAGE_SECONDS, "SQS takes no other delay"
         self.sent.append((message, delay_seconds))
 
 

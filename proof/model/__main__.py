@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import HealthCheck, Verbosity, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from checks.report import Goal, write_report
 from proof.model.histories import COUNTS, RULES, Histories
@@ -54,11 +54,17 @@ class Chunk:
 
 
 def run(machine: type[Histories], *, histories: int, seed_number: int | None = None) -> Counts:
+    """Runs that many histories like `play`, and returns what happened in them."""
+    before = COUNTS.copy()
+    play(machine, histories=histories, seed_number=seed_number)
+    return COUNTS.since(before)
+
+
+def play(machine: type[RuleBasedStateMachine], *, histories: int, seed_number: int | None = None) -> None:
     """Runs that many histories: always the same for a given seed, and always the same without one.
 
     Raises Broken (or a group of errors, if there were several) with the shortest history that breaks a promise.
     """
-    before = COUNTS.copy()
     if seed_number is not None:
         machine = seed(seed_number)(type(machine.__name__, (machine,), {}))
     run_state_machine_as_test(
@@ -74,7 +80,6 @@ def run(machine: type[Histories], *, histories: int, seed_number: int | None = N
             suppress_health_check=list(HealthCheck),
         ),
     )
-    return COUNTS.since(before)
 
 
 def never_happened(counts: Counts, *, looks: Sequence[str] = ()) -> list[str]:
@@ -111,15 +116,16 @@ def _chunk(seed_number: int, histories: int) -> Chunk:
         return Chunk(
             seed=seed_number,
             counts=COUNTS.since(before),
-            harm=_harm_of(error),
+            harm=harm_of(error),
             broken="".join(traceback.format_exception(error)),
         )
     return Chunk(seed=seed_number, counts=COUNTS.since(before))
 
 
-def _harm_of(error: BaseException) -> str:
+def harm_of(error: BaseException) -> str:
+    """Which harm the broken promise did; `other` for any other error."""
     if isinstance(error, BaseExceptionGroup):
-        return next((harm for one in error.exceptions if (harm := _harm_of(one)) in HARMS), "other")
+        return next((harm for one in error.exceptions if (harm := harm_of(one)) in HARMS), "other")
     return error.harm if isinstance(error, Broken) else "other"
 
 

@@ -39,11 +39,14 @@ class Fault:
 
 @dataclass
 class Surroundings:
-    """Which process is running, which stores do not answer, and what was sent and has not arrived yet."""
+    """Which process is running, which stores do not answer, and what was sent and has not arrived yet. `calls` names
+    all calls so far, of whatever process, and `strikes` says which of them, by their numbers, are struck and how."""
 
     running: Process | None = None
     down: set[str] = field(default_factory=set)
     under_way: list[Callable[[], Any]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    strikes: dict[int, Mode] = field(default_factory=dict)
     struck: Callable[[str], None] = lambda mode: None
 
     def land(self) -> None:
@@ -72,7 +75,7 @@ class Process:
     ) -> None:
         self.name = name
         self.deadline = deadline
-        self.at: str | None = None  # the image whose row it read last
+        self.at: str | None = None  # the image or the delivery whose row it read last
         self.is_over = False
         self.is_struck = False  # by anything that may cost it its attempt
         self._surroundings = surroundings
@@ -123,7 +126,10 @@ class Process:
             self._stop_if_told(here)
         if self._dies:
             raise ProcessDied
-        mode = self._fault.mode if self._fault is not None and self._fault.at == here else None
+        mode = self._surroundings.strikes.get(len(self._surroundings.calls))
+        self._surroundings.calls.append(name)
+        if self._fault is not None and self._fault.at == here:
+            mode = self._fault.mode
         if mode is not None:
             self._surroundings.struck(mode)
         # An unavailable memory is no excuse: the work is done without it.
@@ -207,8 +213,8 @@ class Struck:
             process = self._surroundings.running
             if process is None:
                 raise RuntimeError("only processes call stores")
-            if (self._name, method) == ("images", "get"):
-                process.at = arguments[0]
+            if method == "get" and self._name in ("images", "deliveries"):
+                process.at = arguments[-1]
             return process.call(
                 self._indexes.get(method, self._name),
                 f"{self._name}.{method}",

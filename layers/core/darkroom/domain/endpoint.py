@@ -238,6 +238,7 @@ def enable(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
         successes=0,
         crowded_at=now,
         due_at=now,
+        woken_at=now,  # nobody was told of what came while it was disabled, and the index may not show the latest
     )
 
 

@@ -188,7 +188,8 @@ def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) 
             ports.deliveries.change(delivery, opened)
             sweep.recovered += 1
     after = None if page.next is None else replace(recovery, after=page.next, pages=recovery.pages + 1)
-    return ports.endpoints.change(endpoint, replace(endpoint, recovery=after))
+    # The index does not show yet what was opened.
+    return ports.endpoints.change(endpoint, replace(endpoint, recovery=after, woken_at=now))
 
 
 def _send(ports: Ports, endpoint: Endpoint, delivery_ids: list[str]) -> str:

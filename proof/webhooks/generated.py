@@ -1,0 +1,307 @@
+"""Histories of webhooks as Hypothesis generates them: what events, queues, workers, owners and receivers do."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Any, get_args
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from darkroom.domain.delivery import MAX_ATTEMPTS
+from darkroom.domain.endpoint import LAG_SECONDS
+from darkroom.domain.event import EventType
+from proof.fakes.webhooks import OK
+from proof.fakes.webhooks_world import TENANT
+from proof.model.processes import MODES, Call, Fault
+from proof.webhooks.world import BUSY, DOWN, GONE, SLOW, STORES, Model, What
+
+COUNTS: Counter[str] = Counter()
+"""How often everything has happened, over all histories of this process."""
+
+WHATS: tuple[What, ...] = get_args(What.__value__)
+ANSWERS = {"ok": OK, "down": DOWN, "gone": GONE, "slow": SLOW, "busy": BUSY}
+
+RULES = (
+    *("tell", "tell twice", "hear", "deliver", "sweep", "two sweeps at once", "meanwhile", "crash", "go on"),
+    *("duplicate", "reorder", "delay", "expire visibility", "lose a message", "apply late", "throttle"),
+    *(f"receiver: {name}" for name in ANSWERS),
+    *(f"owner: {what}" for what in WHATS),
+    *("suspend", "lag of the index", "use up attempts", "pass time", "let run"),
+)
+"""Everything that can happen in a history, by the names in a proof's table."""
+
+OUTCOMES = (
+    *("delivered", "failed", "gave_up", "leased", "early", "ended"),
+    *("disabled", "resting", "busy", "suspended", "endpoint_gone"),
+)
+"""What a message can come to; each must have come to pass."""
+
+LOOKS = ("sent", "quiet", "resting", "suspended", "unreachable", "not_due")
+"""The outcomes that looks must have had."""
+
+type How = dict[str, Any]
+type Step = tuple[Any, ...]
+
+ANY = st.integers(0, 30)
+"""An index into the existing ones, modulo their number."""
+
+ONE = st.just(0) | ANY
+"""The same, but half the time the first: the one that a paused process works on."""
+
+hearings = st.tuples(st.just("hear"), ANY, st.integers(1, 3))
+deliveries = st.tuples(st.just("deliver"), ONE)
+sweeps = st.just(("sweep",))
+questions = st.tuples(st.just("ask"), st.sampled_from([*WHATS[:-1], *WHATS[:-1], "remove"]), ANY)
+
+
+def _calls(*counts: tuple[str, int]) -> tuple[Call, ...]:
+    return tuple(Call(store=store, number=number) for store, count in counts for number in range(count))
+
+
+CALLS = {
+    "hear": _calls(("endpoints", 4), ("deliveries", 3), ("queue", 3), ("events", 2)),
+    "deliver": _calls(
+        *(("endpoints", 4), ("deliveries", 3), ("receiver", 1), ("receiver", 1), ("queue", 3)),
+        *(("secret", 1), ("tenants", 1), ("index", 1)),
+    ),
+    "sweep": _calls(("endpoints", 8), ("deliveries", 3), ("index", 2), ("queue", 2), ("tenants", 2)),
+    "ask": _calls(("endpoints", 3), ("deliveries", 1), ("queue", 1), ("secret", 1)),
+}
+"""The first calls that a process makes, by their stores."""
+
+
+def hows(process: str) -> st.SearchStrategy[How]:
+    """What happens to a process and where it pauses, if at all."""
+    calls = st.sampled_from(CALLS[process])
+    faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
+    return st.fixed_dictionaries({"fault": st.none() | faults, "stops_at": st.none() | calls})
+
+
+def stopped(process: str, steps: st.SearchStrategy[Step]) -> st.SearchStrategy[tuple[Step, How]]:
+    """A process that pauses at one of its calls, and may be struck later."""
+    calls = st.sampled_from(CALLS[process])
+    faults = st.builds(Fault, at=calls, mode=st.sampled_from(MODES))
+    return st.tuples(steps, st.fixed_dictionaries({"fault": st.none() | st.none() | faults, "stops_at": calls}))
+
+
+meantimes: st.SearchStrategy[Step] = st.one_of(
+    deliveries,
+    deliveries,
+    hearings,
+    sweeps,
+    questions,
+    st.tuples(st.just("pass time"), st.sampled_from([1, 5, 44, 61])),
+    st.tuples(st.just("receiver"), st.sampled_from(sorted(ANSWERS))),
+)
+"""What may happen while another process is paused."""
+
+mischiefs: st.SearchStrategy[Step] = st.one_of(
+    st.tuples(st.just("duplicate"), st.integers(1, 6)),
+    st.just(("reorder",)),
+    st.tuples(st.just("delay"), st.sampled_from([1, 60, 900, 4 * 3600])),
+    st.just(("expire visibility",)),
+    st.just(("lose a message",)),
+)
+
+weathers: st.SearchStrategy[Step] = st.one_of(
+    st.tuples(st.just("throttle"), st.sampled_from(STORES), st.sampled_from([1, 60, 300])),
+    st.tuples(st.just("receiver"), st.sampled_from(["ok", *sorted(ANSWERS)])),
+    st.just(("suspend",)),
+    st.just(("use up attempts",)),
+    st.tuples(st.just("lag"), st.integers(0, LAG_SECONDS - 1)),
+)
+
+
+class Histories(RuleBasedStateMachine):
+    """One history; at its end every fault is over, and everything must be delivered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model(counts=COUNTS)
+        self.events = 0
+
+    def teardown(self) -> None:
+        try:
+            if sys.exception() is None:
+                self.model.settle()
+                COUNTS["histories"] += 1
+        finally:
+            self.model.close()
+
+    def _happens(self, name: str) -> None:
+        COUNTS[f"rule: {name}"] += 1
+
+    @initialize(count=st.integers(1, 6), two=st.booleans())
+    def begin(self, count: int, two: bool) -> None:
+        self.model.add()
+        if two:
+            self.model.add(1)
+        for _ in range(count):
+            self._tell(EventType.DONE, 1)
+        for parcel in self.model.events.visible():
+            self.model.hear(parcel)
+
+    # ── Processes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @rule(kind=st.sampled_from([EventType.DONE, EventType.DONE, EventType.FAILED]), copies=st.sampled_from([1, 1, 2]))
+    def tell(self, kind: EventType, copies: int) -> None:
+        self._tell(kind, copies)
+
+    @precondition(lambda self: self.model.events.visible())
+    @rule(step=hearings, how=hows("hear"))
+    def hear(self, step: Step, how: How) -> None:
+        self._do(step, how)
+
+    @precondition(lambda self: self.model.queue.visible())
+    @rule(step=deliveries)
+    def deliver_well(self, step: Step) -> None:
+        self._do(step, {})
+
+    @precondition(lambda self: self.model.queue.visible())
+    @rule(step=deliveries, how=hows("deliver"))
+    def deliver(self, step: Step, how: How) -> None:
+        self._do(step, how)
+
+    @rule(step=sweeps, how=hows("sweep"))
+    def sweep(self, step: Step, how: How) -> None:
+        self._do(step, how)
+
+    @rule(step=questions, how=hows("ask"))
+    def ask(self, step: Step, how: How) -> None:
+        self._do(step, how)
+
+    @precondition(lambda self: self.model.queue.visible())
+    @rule(first=stopped("deliver", deliveries), meantime=st.lists(meantimes, min_size=1, max_size=4))
+    def while_a_worker_stands(self, first: tuple[Step, How], meantime: list[Step]) -> None:
+        self._meanwhile(*first, meantime)
+
+    @rule(
+        first=stopped("sweep", sweeps) | stopped("ask", questions) | stopped("hear", hearings),
+        meantime=st.lists(meantimes, min_size=1, max_size=3),
+    )
+    def while_another_stands(self, first: tuple[Step, How], meantime: list[Step]) -> None:
+        self._meanwhile(*first, meantime)
+
+    @rule(turns=st.lists(st.integers(1, 4), max_size=8), how=hows("sweep"))
+    def two_sweeps(self, turns: list[int], how: How) -> None:
+        self._happens("two sweeps at once")
+        self.model.sweep_twice(turns, **how)
+
+    @precondition(lambda self: self.model.stopped)
+    @rule(which=ANY)
+    def crash(self, which: int) -> None:
+        self._happens("crash")
+        self.model.kill(self.model.stopped[which % len(self.model.stopped)])
+
+    @precondition(lambda self: self.model.stopped)
+    @rule(which=ANY, calls=st.none() | st.integers(1, 9))
+    def go_on(self, which: int, calls: int | None) -> None:
+        self._happens("go on")
+        self.model.go_on(self.model.stopped[which % len(self.model.stopped)], calls)
+
+    def _meanwhile(self, first: Step, how: How, meantime: list[Step]) -> None:
+        """A process pauses at one of its calls while others run, and then continues, if it still can."""
+        before = set(self.model.stopped)
+        self._do(first, how)
+        self._happens("meanwhile")
+        for step in meantime:
+            self._do(step, {})
+        for process in set(self.model.stopped) - before:
+            self.model.go_on(process)
+
+    def _tell(self, kind: EventType, copies: int) -> None:
+        self._happens("tell" if copies == 1 else "tell twice")
+        self.model.tell(self.events, kind, copies=copies)
+        self.events += 1
+
+    def _do(self, step: Step, how: How) -> None:
+        model = self.model
+        told = model.events.visible()
+        sent = sorted(model.queue.visible(), key=lambda parcel: not model.is_at(parcel.content.delivery_id))
+        endpoints = model.endpoints.of_tenant(TENANT)
+        match step:
+            case ("hear", which, count) if told:
+                self._happens("hear")
+                which %= len(told)
+                model.hear(*told[which : which + count], **how)
+            case ("deliver", which) if sent:
+                self._happens("deliver")
+                model.deliver(sent[which % len(sent)], **how)
+            case ("sweep",):
+                self._happens("sweep")
+                model.sweep(**how)
+            case ("ask", what, which) if endpoints:
+                self._happens(f"owner: {what}")
+                model.ask(what, endpoints[which % len(endpoints)].endpoint_id, **how)
+            case ("pass time", seconds):
+                self._happens("pass time")
+                model.pass_time(seconds)
+            case ("receiver", name):
+                self._happens(f"receiver: {name}")
+                model.receiver.answer = ANSWERS[name]
+
+    # ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @precondition(lambda self: self.model.queue.parcels)
+    @rule(which=ANY, mischief=mischiefs)
+    def play(self, which: int, mischief: Step) -> None:
+        """One rule for everything that happens to a message, so that it does not crowd out the deliveries."""
+        queue = self.model.queue
+        which %= len(queue.parcels)
+        parcel = queue.parcels[which]
+        match mischief:
+            case ("duplicate", times):
+                for _ in range(times):
+                    queue.send(parcel.content)
+            case ("reorder",):
+                queue.parcels[:] = queue.parcels[which:][::-1] + queue.parcels[:which]
+            case ("delay", seconds):
+                queue.hide(parcel, seconds)
+            case ("expire visibility",):
+                queue.hide(parcel, 0)
+            case ("lose a message",):
+                queue.acknowledge(parcel)
+        self._happens(mischief[0])
+
+    # ── The environment ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    @precondition(lambda self: self.model.surroundings.under_way)
+    @rule()
+    def land(self) -> None:
+        self._happens("apply late")
+        self.model.surroundings.land()
+
+    @rule(weather=weathers)
+    def change(self, weather: Step) -> None:
+        """One rule for everything that only changes the environment, so that it does not crowd out the other rules."""
+        match weather:
+            case ("throttle", store, seconds):
+                self._happens("throttle")
+                self.model.throttle(store, seconds)
+            case ("suspend",):
+                self._happens("suspend")
+                self.model.tenants.suspended ^= {TENANT}
+            case ("use up attempts",):
+                self._happens("use up attempts")
+                self.model.plant(attempt=MAX_ATTEMPTS - 1)
+            case ("lag", seconds):
+                self._happens("lag of the index")
+                self.model.deliveries.lag = seconds * 1000
+            case _:
+                self._do(weather, {})
+
+    @rule(seconds=st.sampled_from([1, 5, 25, 61, 361, 900, 3601, 86_400]))
+    def pass_time(self, seconds: int) -> None:
+        self._happens("pass time")
+        self.model.pass_time(seconds)
+
+    @rule(minutes=st.integers(1, 12))
+    def let_run(self, minutes: int) -> None:
+        self._happens("let run")
+        self.model.let_run(minutes)
+
+    @invariant()
+    def what_always_holds(self) -> None:
+        self.model.check()

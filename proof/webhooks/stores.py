@@ -1,0 +1,205 @@
+"""Fakes of what webhooks are made of that check every write, and queues that hide, count and repeat messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from darkroom.domain.delivery import MAX_ATTEMPTS, MESSAGE_SECONDS, Answer, Delivery, DeliveryStatus
+from darkroom.domain.endpoint import MAX_FLIGHTS, Endpoint, in_flight
+from darkroom.domain.instants import Milliseconds
+from darkroom.ports import DueDelivery
+from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
+from proof.model.processes import Process
+from proof.model.stores import must
+
+ENDED = (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
+
+type Clock = Callable[[], Milliseconds]
+
+
+@dataclass
+class WatchedEndpoints(FakeEndpoints):
+    """The endpoints' rows."""
+
+    clock: Clock = lambda: 0
+
+    def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
+        old = self.get(before.tenant_id, before.endpoint_id)
+        new = super().change(before, after)
+        if old is not None and new != old:
+            self._watch(old, new)
+        return new
+
+    def _watch(self, old: Endpoint, new: Endpoint) -> None:
+        now = self.clock()
+        flying = Counter(flight.delivery_id for flight in in_flight(new, now=now))
+        begun = _claimed(new, now) - _claimed(old, now)
+        must(new.version == old.version + 1, "doubled", "a row is written on the version that was decided on")
+        must(flying.total() <= MAX_FLIGHTS, "doubled", "at most four deliveries are on their way to an endpoint")
+        must(max(flying.values(), default=0) <= 1, "doubled", "a delivery is on its way once")
+        if begun:
+            must(old.is_enabled and new.is_enabled, "doubled", "nothing is sent to a disabled endpoint")
+            must(flying.total() <= old.limit, "doubled", "no more are on their way than may be")
+            if old.rests_until is not None:
+                of_anybody = old.probe is None and old.rests_until <= now
+                may_try = of_anybody or all(one <= (old.probe or "") for one in begun)
+                must(may_try, "doubled", "one delivery tries an endpoint that rests: the oldest that has failed")
+        generations = [secret.generation for secret in new.secrets]
+        must(generations == sorted(set(generations), reverse=True), "lost", "no secret comes again")
+
+
+def _claimed(row: Endpoint, now: Milliseconds) -> set[str]:
+    """The deliveries on their way, without those that were only called."""
+    return {flight.delivery_id for flight in in_flight(row, now=now) if flight.claimed_by is not None}
+
+
+@dataclass
+class WatchedDeliveries(FakeDeliveries):
+    """The deliveries' rows, and an index of them that is `lag` milliseconds behind."""
+
+    clock: Clock = lambda: 0
+    lag: Milliseconds = 0
+    is_recovered: Callable[[str], bool] = lambda endpoint_id: False
+    """Whether its owner has ever asked for a recovery of that endpoint."""
+
+    written: dict[str, dict[str, list[tuple[Milliseconds, Milliseconds | None]]]] = field(default_factory=dict)
+    """When each row's `due_at` was written, by endpoint and delivery."""
+
+    def create(self, delivery: Delivery) -> Delivery:
+        there = super().create(delivery)
+        if there is delivery:
+            self.index(delivery)
+        same = (there.body, there.event_id) == (delivery.body, delivery.event_id)
+        must(same, "differing", "an event that comes again finds its own delivery")
+        return there
+
+    def change(self, before: Delivery, after: Delivery) -> Delivery:
+        old = self.get(before.endpoint_id, before.delivery_id)
+        new = super().change(before, after)
+        if old is not None and new != old:
+            self._watch(old, new)
+            self.index(new)
+        return new
+
+    def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
+        seen = self.clock() - self.lag
+        shown = {
+            delivery_id: next((due_at for at, due_at in reversed(history) if at <= seen), None)
+            for delivery_id, history in self.written.get(endpoint_id, {}).items()
+        }
+        return sorted(DueDelivery(due_at, one) for one, due_at in shown.items() if due_at is not None)[:limit]
+
+    def all(self) -> list[Delivery]:
+        """All rows, those of removed endpoints too."""
+        return [row for rows in self.rows.values() for row in rows.values()]
+
+    def index(self, row: Delivery) -> None:
+        """Notes when the row was written, for what the index shows later."""
+        of_row = self.written.setdefault(row.endpoint_id, {}).setdefault(row.delivery_id, [])
+        of_row.append((self.clock(), row.due_at))
+
+    def _watch(self, old: Delivery, new: Delivery) -> None:
+        now, was, now_is = self.clock(), old.status, new.status
+        must(new.version == old.version + 1, "doubled", "a row is written on the version that was decided on")
+        must((new.body, new.event_id) == (old.body, old.event_id), "differing", "every attempt sends the same")
+        must(was is not DeliveryStatus.DELIVERED, "doubled", "what is delivered stays so")
+        must((now_is in ENDED) == (new.due_at is None), "stuck", "somebody looks again at whatever is unfinished")
+        must(new.attempt <= MAX_ATTEMPTS, "doubled", "a round has at most ten attempts")
+        is_leased = was is DeliveryStatus.SENDING and (old.lease_until or 0) > now
+        if now_is is DeliveryStatus.SENDING:
+            must(was is not DeliveryStatus.FAILED and not is_leased, "doubled", "nobody claims what another holds")
+            must((old.due_at or 0) <= now, "doubled", "no attempt is made before its time")
+            must(new.attempt == old.attempt + 1, "doubled", "attempts are counted one by one")
+        elif was is DeliveryStatus.SENDING:
+            gives_up = not is_leased and old.attempt == MAX_ATTEMPTS and now_is is DeliveryStatus.FAILED
+            must(is_leased or gives_up, "doubled", "only its worker ends an attempt")
+            must(new.attempt == old.attempt, "lost", "an attempt that ends stays counted")
+        else:
+            is_opened = now_is is DeliveryStatus.WAITING and self.is_recovered(new.endpoint_id)
+            gives_up = now_is is DeliveryStatus.FAILED and old.attempt == MAX_ATTEMPTS
+            must(is_opened or gives_up, "doubled", "only a recovery opens a delivery again")
+            counted = 0 if was is DeliveryStatus.FAILED else old.attempt
+            must(gives_up or new.attempt == counted, "lost", "only one that has failed begins another round")
+        if now_is is DeliveryStatus.FAILED:
+            must(new.attempt == MAX_ATTEMPTS, "lost", "a delivery fails after ten attempts, and not before")
+
+
+@dataclass(eq=False)
+class Parcel[Content]:
+    """One message in a queue, or held by a worker: SQS counts its receives and hides it for a while."""
+
+    content: Content
+    visible_at: Milliseconds
+    receives: int = 0
+
+
+@dataclass
+class ModelQueue[Content]:
+    """A queue with what SQS does to messages: visibility, receive counts, and the redrive after `max_receives`. Of
+    `Content` DeliveryMessage, it is the `DeliveryQueue` port."""
+
+    clock: Clock
+    visibility_seconds: int
+    max_receives: int
+    parcels: list[Parcel[Content]] = field(default_factory=list)
+
+    def send(self, message: Content, *, delay_seconds: int = 0) -> None:
+        must(0 <= delay_seconds <= MESSAGE_SECONDS, "lost", "SQS takes a message with this delay")
+        self.parcels.append(Parcel(message, self.clock() + delay_seconds * 1000))
+
+    def visible(self) -> list[Parcel[Content]]:
+        """The messages that a worker may receive now."""
+        return [parcel for parcel in self.parcels if parcel.visible_at <= self.clock()]
+
+    def receive(self, parcel: Parcel[Content]) -> bool:
+        """Delivers the message; after too many receives, it leaves the queue instead."""
+        if parcel.receives >= self.max_receives:
+            self.acknowledge(parcel)
+            return False
+        parcel.receives += 1
+        self.hide(parcel, self.visibility_seconds)
+        return True
+
+    def acknowledge(self, parcel: Parcel[Content]) -> None:
+        """Removes the message, if it is still there."""
+        if parcel in self.parcels:
+            self.parcels.remove(parcel)
+
+    def hide(self, parcel: Parcel[Content], seconds: int) -> None:
+        """Makes the message visible again after that time."""
+        parcel.visible_at = self.clock() + seconds * 1000
+
+
+@dataclass
+class ModelReceiver:
+    """What listens at the URLs: it answers as it is told, and notes who has brought what it has taken."""
+
+    answer: Answer
+    taken: dict[tuple[str, str], list[Process]] = field(default_factory=dict)
+    """The processes that have sent it successfully, by URL and event id."""
+
+    bodies: dict[tuple[str, str], bytes] = field(default_factory=dict)
+
+    def post(self, url: str, *, headers: Mapping[str, str], body: bytes, sender: Process) -> Answer:
+        """A request that arrives, perhaps after its sender has died."""
+        key = (url, headers["webhook-id"])
+        must(self.bodies.setdefault(key, body) == body, "differing", "every attempt sends the same")
+        if self.answer.is_success:
+            earlier = self.taken.setdefault(key, [])
+            excused = all(one.is_struck for one in earlier)
+            must(excused, "doubled", "nothing is sent twice unless a fault befell the one that sent it first")
+            earlier.append(sender)
+        return self.answer
+
+
+@dataclass
+class ModelTenants:
+    """Who is suspended."""
+
+    suspended: set[str] = field(default_factory=set)
+
+    def is_suspended(self, tenant_id: str) -> bool:
+        """The `IsSuspended` port."""
+        return tenant_id in self.suspended

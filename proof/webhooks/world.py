@@ -1,0 +1,476 @@
+"""Webhooks whose workers, sweeps and owners may die, pause or be refused at any call, and what must hold all the same.
+
+The operations are the real ones, over the fakes of their ports. What a function does around them is repeated here: a
+worker's message is gone if the delivery was postponed, because its row is due.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus
+from darkroom.domain.endpoint import LOOK_SECONDS, QUIET_SECONDS, Endpoint, in_flight, matches, signing_secrets
+from darkroom.domain.errors import Rejected, Retryable, UnknownWebhook
+from darkroom.domain.event import Event, EventType, body_of
+from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, secret_of, sign
+from darkroom.operations.create_deliveries import Ports as CreatePorts
+from darkroom.operations.create_deliveries import create_deliveries
+from darkroom.operations.deliver_event import Ports as DeliverPorts
+from darkroom.operations.deliver_event import deliver_event
+from darkroom.operations.manage_webhooks import (
+    Change,
+    Ports,
+    change_webhook,
+    ping_webhook,
+    recover_webhook,
+    remove_webhook,
+    rotate_secret,
+)
+from proof.fakes.secrets import FakeSecret
+from proof.fakes.webhooks import OK
+from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
+from proof.model.processes import Call, Fault, Process, Struck, Surroundings
+from proof.model.stores import Broken, must
+from proof.webhooks.stores import ModelQueue, ModelReceiver, ModelTenants, Parcel, WatchedDeliveries, WatchedEndpoints
+
+STORES = ("endpoints", "deliveries", "index", "queue", "receiver", "secret", "tenants", "events")
+"""What processes call; the index of due deliveries may fail while its table does not."""
+
+WRITES = {
+    "endpoints": frozenset({"create", "change", "remove", "postpone"}),
+    "deliveries": frozenset({"create", "change"}),
+    "queue": frozenset({"send", "acknowledge"}),
+    "events": frozenset({"acknowledge"}),
+    "receiver": frozenset({"post"}),
+}
+
+DOWN = Answer(milliseconds=5, status=500, body="no")
+GONE = Answer(milliseconds=5, status=410)
+SLOW = Answer(milliseconds=15_000, error="timeout", was_too_slow=True)
+BUSY = Answer(milliseconds=5, status=429, retry_after_seconds=90)
+UNHEARD = Answer(milliseconds=15_000, error="the answer never came")
+
+TIMEOUT_SECONDS = 45
+"""How long a worker lasts at most."""
+
+VISIBILITY_SECONDS, MAX_RECEIVES = 270, 3
+
+URLS = ("https://all.example.com/", "https://images.example.com/", "https://failed.example.com/")
+PATTERNS: tuple[tuple[str, ...], ...] = (("*",), ("image.*",), ("image.failed", "webhook.*"))
+
+LATE_SECONDS = QUIET_SECONDS + 3 * LOOK_SECONDS
+"""How long a delivery that could be made lies at most, whatever has happened to those who should have announced it: an
+hour, and then the sweep that looks, its successor if it died, and the message."""
+
+_MINUTE = 60_000
+_ROUNDS, _DRAIN_MILLISECONDS = 600, 6 * 24 * 60 * _MINUTE
+"""How long everything may take once nothing fails any more: the retries of one delivery take up to four days."""
+
+_MOST_MESSAGES = 1000
+"""The messages that may be visible one after another at one instant."""
+
+_REPEATS = 4
+"""How often an owner asks for something; two faults strike two of these at most."""
+
+type What = Literal["disable", "enable", "rotate", "recover", "ping", "remove"]
+
+
+class _World(WebhooksWorld):
+    """Asks a store who is suspended, so that this question may be struck, too."""
+
+    tenants: Any
+
+    def is_suspended(self, tenant_id: str) -> bool:
+        return bool(self.tenants.is_suspended(tenant_id))
+
+
+@dataclass(eq=False)
+class Model:
+    """The stores, the queues of events and of messages, the paused processes, and what was promised."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    now: int = WebhooksWorld().now
+    stopped: list[Process] = field(default_factory=list)
+    story: list[str] = field(default_factory=list)
+    told: dict[str, list[str]] = field(default_factory=dict)
+    """The ids of the endpoints that must get each event, by the event's id."""
+
+    heard: set[str] = field(default_factory=set)
+    """The ids of events whose message is gone from the queue of events, because every delivery was noted."""
+
+    recovered: set[str] = field(default_factory=set)
+    """The ids of endpoints whose owner has asked for a recovery."""
+
+    def __post_init__(self) -> None:
+        self.surroundings = Surroundings(struck=lambda mode: self.counts.update([f"fault: {mode}"]))
+        self.endpoints = WatchedEndpoints(clock=self.clock)
+        self.deliveries = WatchedDeliveries(clock=self.clock, is_recovered=self.recovered.__contains__)
+        self.queue = ModelQueue[DeliveryMessage](self.clock, VISIBILITY_SECONDS, MAX_RECEIVES)
+        # Whatever is given up there is brought back by an operator.
+        self.events = ModelQueue[Event](self.clock, VISIBILITY_SECONDS, 1_000_000)
+        self.receiver, self.tenants, self.secret = ModelReceiver(OK), ModelTenants(), FakeSecret()
+        self._struck_receiver = self._struck("receiver", self.receiver)
+        self._struck_queue, self._struck_events = self._struck("queue", self.queue), self._struck("events", self.events)
+        self.world = _World(
+            endpoints=self._struck("endpoints", self.endpoints),
+            deliveries=self._struck("deliveries", self.deliveries, due="index"),
+            delivery_queue=self._struck_queue,
+            receiver=self,
+            master_secret=self._struck("secret", self.secret),
+            now=self.now,
+        )
+        self.world.tenants = self._struck("tenants", self.tenants)
+        self._plain = WebhooksWorld(endpoints=self.endpoints, deliveries=self.deliveries, delivery_queue=self.queue)
+        self._receipts = 0
+        self._up_again: dict[str, int] = {}
+
+    def _struck(self, name: str, store: Any, **indexes: str) -> Struck:
+        return Struck(name, store, self.surroundings, writes=WRITES.get(name, frozenset()), indexes=indexes)
+
+    def clock(self) -> int:
+        """What time it is."""
+        return self.now
+
+    def close(self) -> None:
+        """Ends the paused processes."""
+        for process in self.stopped:
+            process.die()
+
+    # ── What happens ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, which: int = 0) -> Endpoint:
+        """A new endpoint, at the URL and with the patterns of that number. Nothing strikes its making."""
+        self._plain.now = self.now
+        self.counts["endpoints"] += 1
+        return self._plain.add(f"{URLS[which]}{self._plain.receipts}", events=PATTERNS[which])
+
+    def tell(self, number: int, kind: EventType = EventType.DONE, *, copies: int = 1) -> None:
+        """An event is put into its queue so often; whoever wants it now must get it."""
+        one = event(number, kind)
+        wanting = [row.endpoint_id for row in self.endpoints.of_tenant(TENANT) if matches(row.events, one.type)]
+        self.told.setdefault(one.event_id, wanting)
+        for _ in range(copies):
+            self.events.send(one)
+
+    def hear(self, *parcels: Parcel[Event], **how: Any) -> None:
+        """The consumer gets some of the events' messages in a batch."""
+        batch = [parcel for parcel in parcels if self.events.receive(parcel)]
+
+        def body() -> None:
+            bodies = [body_of(parcel.content, source=self.world.source) for parcel in batch]
+            failures = create_deliveries(self.world.ports(CreatePorts), bodies).failures
+            for failure in failures.values():
+                _raise_a_bug(failure)
+            with suppress(Retryable):
+                for number, parcel in enumerate(batch):
+                    if number not in failures:
+                        self._struck_events.acknowledge(parcel)
+                        self.heard.add(parcel.content.event_id)
+
+        self.start("hear", body, **how)
+
+    def deliver(self, parcel: Parcel[DeliveryMessage], **how: Any) -> None:
+        """A worker gets a message."""
+        if not self.queue.receive(parcel):
+            self.counts["redriven by SQS"] += 1
+            return
+        self._receipts += 1
+        receipt = f"receipt {self._receipts}"
+
+        def body() -> None:
+            with suppress(Retryable):  # the message is gone, and the delivery's row is due
+                delivered = deliver_event(self.world.ports(DeliverPorts), parcel.content, claimed_by=receipt)
+                self.counts[f"delivery: {delivered.outcome}"] += 1
+            with suppress(Retryable):
+                self._struck_queue.acknowledge(parcel)
+
+        self.start(receipt, body, **how)
+
+    def sweep(self, **how: Any) -> None:
+        """The schedule invokes the sweeper."""
+        self.start("sweep", self._sweep, **how)
+
+    def sweep_twice(self, turns: list[int], *, fault: Fault | None = None, stops_at: Call | None = None) -> None:
+        """Two interleaved sweeps: AWS may invoke a schedule's function more than once, also concurrently."""
+        first_call = Call(store="endpoints", number=0)
+        one = self.start("sweep", self._sweep, stops_at=stops_at or first_call)
+        other = self.start("sweep", self._sweep, fault=fault, stops_at=first_call)
+        for turn, calls in enumerate([*turns, None, None]):
+            process = (other, one)[turn % 2]
+            if not process.is_over:
+                process.go_on(calls)
+        self._end_processes()
+
+    def _sweep(self) -> None:
+        swept = self.world.sweep()
+        must(not swept.errors, "stuck", f"a sweep trips over no row: {swept.errors}")
+        for error in swept.unlisted.values():
+            _raise_a_bug(error)
+        self.counts.update({f"look: {outcome}": count for outcome, count in swept.outcomes.items()})
+        self.counts["opened again"] += swept.recovered
+
+    def ask(self, what: What, endpoint_id: str, **how: Any) -> bool:
+        """The endpoint's owner asks for something; returns whether it was answered. An owner may repeat it."""
+        answered: list[bool] = []
+
+        def body() -> None:
+            with suppress(Retryable):
+                try:
+                    self._ask(what, endpoint_id)
+                except UnknownWebhook:
+                    gone = self.endpoints.get(TENANT, endpoint_id) is None
+                    must(gone, "lost", "an endpoint is unknown only after its owner has removed it")
+                except Rejected as refusal:
+                    codes = ("too_many_secrets", "webhook_disabled")
+                    must(refusal.code in codes, "lost", f"nothing is refused as {refusal.code}")
+                answered.append(True)
+
+        if what == "recover":
+            self.recovered.add(endpoint_id)
+        self.start(what, body, **how)
+        return bool(answered)
+
+    def insist(self, what: What, endpoint_id: str) -> None:
+        """The endpoint's owner asks until there is an answer."""
+        must(any(self.ask(what, endpoint_id) for _ in range(_REPEATS)), "stuck", "an owner is answered in the end")
+
+    def _ask(self, what: What, endpoint_id: str) -> None:
+        ports = self.world.ports(Ports)
+        match what:
+            case "disable" | "enable":
+                change_webhook(ports, TENANT, endpoint_id, Change(is_enabled=what == "enable"))
+            case "rotate":
+                rotate_secret(ports, TENANT, endpoint_id)
+            case "recover":
+                recover_webhook(ports, TENANT, endpoint_id, since=0)
+            case "ping":
+                self.told[ping_webhook(ports, TENANT, endpoint_id).event_id] = [endpoint_id]
+            case "remove":
+                remove_webhook(ports, TENANT, endpoint_id)
+
+    def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The `Receiver` port: what a worker may send is judged before the request can get lost."""
+        sender = self.surroundings.running
+        if sender is None:
+            raise RuntimeError("only processes send")
+        rows = [row for row in self.deliveries.all() if row.claimed_by == sender.name]
+        must(len(rows) == 1, "doubled", "only what a worker has claimed is sent")
+        row = rows[0]
+        endpoint = self.endpoints.get(row.tenant_id, row.endpoint_id)
+        held = row.status is DeliveryStatus.SENDING and (row.lease_until or 0) > self.now
+        must(held, "doubled", "nothing is sent but by who holds its lease")
+        must((headers[ID_HEADER], body) == (row.event_id, row.body.encode()), "differing", "what is sent is the row's")
+        if endpoint is not None:
+            flying = [flight.delivery_id for flight in in_flight(endpoint, now=self.now)]
+            must(row.delivery_id in flying, "doubled", "nothing is sent that does not count as on its way")
+            self._check_signature(endpoint, headers, body)
+        try:
+            answer: Answer = self._struck_receiver.post(url, headers=headers, body=body, sender=sender)
+        except Retryable:
+            return UNHEARD
+        return answer
+
+    def _check_signature(self, endpoint: Endpoint, headers: Mapping[str, str], body: bytes) -> None:
+        known = [
+            sign(
+                [
+                    secret_of(
+                        self.secret.current().text.encode(),
+                        tenant_id=endpoint.tenant_id,
+                        endpoint_id=endpoint.endpoint_id,
+                        generation=secret.generation,
+                    )
+                ],
+                message_id=headers[ID_HEADER],
+                timestamp=int(headers[TIMESTAMP_HEADER]),
+                body=body,
+            )
+            for secret in signing_secrets(endpoint, now=self.now)
+        ]
+        signed = headers[SIGNATURE_HEADER].split(" ")
+        must(bool(set(known) & set(signed)), "differing", "one of its secrets signs whatever is sent to an endpoint")
+
+    def pass_time(self, seconds: int) -> None:
+        """Nothing is in flight for longer than a moment, and no function runs past its deadline."""
+        self.surroundings.land()
+        self.now += seconds * 1000
+        for process in self.stopped:
+            if process.deadline is not None and process.deadline <= self.now:
+                process.die()
+        self._end_processes()
+        self.surroundings.down -= {store for store, instant in self._up_again.items() if instant <= self.now}
+        self.world.now = self.now
+
+    def let_run(self, minutes: int) -> None:
+        """Minutes in which only time passes: everything visible is delivered, and each minute ends with a sweep."""
+        for _ in range(minutes):
+            self.drain()
+            self.pass_time(60)
+            self.sweep()
+
+    def drain(self) -> None:
+        """Everything that is visible now is delivered, event by event and message by message."""
+        for parcel in self.events.visible():
+            self.hear(parcel)
+        for _ in range(_MOST_MESSAGES):
+            if not (visible := self.queue.visible()):
+                return
+            self.deliver(visible[0])
+        raise Broken("stuck", "messages call one another again and again, and no time passes")
+
+    def plant(self, **stated: Any) -> None:
+        """All deliveries that wait become what they are after days that no history needs to play."""
+        for rows in self.deliveries.rows.values():
+            for delivery_id, row in rows.items():
+                if row.status is DeliveryStatus.WAITING:
+                    rows[delivery_id] = planted = replace(row, version=row.version + 1, **stated)
+                    self.deliveries.index(planted)
+
+    def throttle(self, store: str, seconds: int) -> None:
+        """The store does not answer for a while."""
+        self.surroundings.down.add(store)
+        self._up_again[store] = self.now + seconds * 1000
+
+    def start(
+        self, name: str, body: Callable[[], None], *, fault: Fault | None = None, stops_at: Call | None = None
+    ) -> Process:
+        """Starts a process, which runs to its end or to where it pauses."""
+        deadline = self.now + TIMEOUT_SECONDS * 1000
+        process = Process(name, self.surroundings, body, fault=fault, stops_at=stops_at, deadline=deadline)
+        first = len(self.surroundings.calls)
+        self.stopped.append(process)
+        process.go_on()
+        self._end_processes()
+        calls = self.surroundings.calls[first:]
+        self.story.append(
+            f"{(self.now - WebhooksWorld().now) / 1000:10.1f} s  {name}: "
+            + (", ".join(f"{number} {call}" for number, call in enumerate(calls, first)) or "no calls")
+        )
+        return process
+
+    def go_on(self, process: Process | None = None, calls: int | None = None) -> None:
+        """The process continues, or each that is paused."""
+        for one in list(self.stopped) if process is None else [process]:
+            if not one.is_over:
+                first = len(self.surroundings.calls)
+                one.go_on(calls)
+                more = self.surroundings.calls[first:]
+                told = ", ".join(f"{number} {call}" for number, call in enumerate(more, first))
+                self.story.append(f"              {one.name} goes on: {told}")
+        self._end_processes()
+
+    def kill(self, process: Process) -> None:
+        """The process dies where it is paused."""
+        process.die()
+        self._end_processes()
+
+    def is_at(self, delivery_id: str) -> bool:
+        """Whether a paused process is working on that delivery."""
+        return any(process.at == delivery_id for process in self.stopped)
+
+    def _end_processes(self) -> None:
+        self.stopped = [process for process in self.stopped if not process.is_over]
+
+    # ── What must hold ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check(self) -> None:
+        """What holds at every moment."""
+        for row in self.deliveries.all():
+            endpoint = self.endpoints.get(row.tenant_id, row.endpoint_id)
+            is_promised = row.event_id in self.heard or (row.event_id in self.told and row.event_id.startswith("ping"))
+            if endpoint is not None and endpoint.is_enabled and row.due_at is not None and is_promised:
+                must(endpoint.due_at is not None, "stuck", "somebody looks at an endpoint that something waits for")
+        for event_id in self.heard:
+            for endpoint_id in self.told[event_id]:
+                if self.endpoints.get(TENANT, endpoint_id) is not None:
+                    noted = {row.event_id for row in self.deliveries.rows.get(endpoint_id, {}).values()}
+                    must(event_id in noted, "lost", "every event that was heard has its delivery")
+
+    def settle(self) -> None:
+        """With every fault over, lets everything be delivered, and checks what must hold then."""
+        self.close()
+        self._end_processes()
+        self.surroundings.land()
+        self.surroundings.down.clear()
+        self.tenants.suspended.clear()
+        self.receiver.answer, self.deliveries.lag = OK, 0
+        for row in self.endpoints.of_tenant(TENANT):
+            if not row.is_enabled:
+                self.insist("enable", row.endpoint_id)
+        self._come_to_rest()
+        for endpoint_id in {row.endpoint_id for row in self._reachable() if row.status is DeliveryStatus.FAILED}:
+            self.counts["recovered at the end"] += 1
+            self.insist("recover", endpoint_id)
+        self._come_to_rest()
+        self._check_at_rest()
+
+    def _reachable(self) -> list[Any]:
+        return [row for row in self.deliveries.all() if self.endpoints.get(row.tenant_id, row.endpoint_id) is not None]
+
+    def _come_to_rest(self) -> None:
+        began = self.now
+        for _ in range(_ROUNDS):
+            while self.events.visible() or self.queue.visible():
+                self.drain()
+            self.sweep()
+            self.check()
+            self._check_lateness(began)
+            if (seconds := self._seconds_to_next_event()) is None:
+                break
+            self.pass_time(seconds)
+        else:
+            left = [row for row in self._reachable() if row.due_at is not None]
+            raise Broken("stuck", f"no rest after {_ROUNDS} sweeps: {left}, {self.endpoints.rows}")
+        must(self.now - began <= _DRAIN_MILLISECONDS, "stuck", "everything is delivered within some days")
+
+    def _seconds_to_next_event(self) -> int | None:
+        """The time until a message is visible, or the next sweep that finds anything; None if nothing is left."""
+        instants = [parcel.visible_at for parcel in self.queue.parcels]
+        instants += [parcel.visible_at for parcel in self.events.parcels]
+        recovering = any(row.recovery is not None for row in self.endpoints.of_tenant(TENANT))
+        if recovering or any(row.due_at is not None for row in self._promised()):
+            instants += [row.due_at for row in self.endpoints.of_tenant(TENANT) if row.due_at is not None]
+            must(bool(instants), "stuck", "somebody looks at what is left")
+        if not instants:
+            return None
+        return 60 * max(1, -(-(min(instants) - self.now) // _MINUTE))
+
+    def _promised(self) -> list[Any]:
+        """The deliveries that must be made: not those of a ping whose sender has heard of an error."""
+        return [row for row in self._reachable() if row.event_id in self.told]
+
+    def _check_lateness(self, began: int) -> None:
+        for row in self._promised():
+            endpoint = self.endpoints.get(row.tenant_id, row.endpoint_id)
+            if row.due_at is not None and endpoint is not None and endpoint.rests_until is None:
+                late = (self.now - max(row.due_at, began)) / 1000
+                must(late <= LATE_SECONDS, "stuck", f"a delivery waits for {late} s, and nobody keeps it from going")
+
+    def _check_at_rest(self) -> None:
+        for row in self._promised():
+            must(row.status is DeliveryStatus.DELIVERED, "stuck", f"whatever can be delivered is delivered: {row}")
+        for event_id, endpoint_ids in self.told.items():
+            for endpoint_id in endpoint_ids:
+                endpoint = self.endpoints.get(TENANT, endpoint_id)
+                if endpoint is not None:
+                    taken = self.receiver.taken.get((endpoint.url, event_id))
+                    must(bool(taken), "lost", f"every event reaches whoever has asked for it: {event_id}")
+                    noted = [one for one in self.deliveries.rows[endpoint_id].values() if one.event_id == event_id]
+                    must(len(noted) == 1, "doubled", "an event has one delivery at an endpoint")
+                    self.counts["ended: delivered"] += 1
+                    self.counts["sent again"] += len(taken or ()) - 1
+                else:
+                    self.counts["ended: removed"] += 1
+        self.pass_time(61)
+        for endpoint in self.endpoints.of_tenant(TENANT):
+            must(not in_flight(endpoint, now=self.now), "stuck", "nothing counts as on its way for ever")
+            must(endpoint.recovery is None, "stuck", "a recovery ends")
+
+
+def _raise_a_bug(error: Exception) -> None:
+    if not isinstance(error, Retryable):
+        raise error

@@ -1,0 +1,308 @@
+"""Webhooks amid faults: nothing is lost, and nothing is sent twice but where a fault is to blame."""
+
+from __future__ import annotations
+
+from collections import Counter
+from unittest.mock import patch
+
+import pytest
+
+from darkroom.domain.delivery import LEASE_SECONDS, MAX_ATTEMPTS, REMEMBERED_ATTEMPTS, DeliveryAttempt, DeliveryStatus
+from darkroom.domain.endpoint import FAILURES_TO_REST, FLIGHT_SECONDS, LAG_SECONDS, MAX_FLIGHTS
+from darkroom.domain.event import EventType
+from darkroom.operations import change_endpoint, create_deliveries, sweep_due_endpoints
+from proof.crashes import deployment
+from proof.fakes.webhooks_world import TENANT
+from proof.model.__main__ import play
+from proof.model.processes import MODES, Call, Fault
+from proof.model.stores import Broken
+from proof.webhooks.__main__ import main, never_happened
+from proof.webhooks.generated import COUNTS, Histories
+from proof.webhooks.histories import HISTORIES, strike
+from proof.webhooks.histories import play as play_struck
+from proof.webhooks.world import DOWN, MAX_RECEIVES, TIMEOUT_SECONDS, VISIBILITY_SECONDS, Model
+
+POST = Call(store="receiver", number=0)
+
+
+@pytest.mark.parametrize("history", list(HISTORIES))
+def test_every_event_is_delivered_whatever_fault_strikes_any_one_call(history: str) -> None:
+    findings = strike(history, faults=1)
+    assert [str(violation) for violation in findings.violations] == []
+    assert findings.struck == findings.offered == len(MODES) * len(findings.points) > 0
+
+
+@pytest.mark.parametrize("history", ["delivered", "an event twice", "two workers with one message", "removed"])
+def test_every_event_is_delivered_whatever_two_faults_strike(history: str) -> None:
+    findings = strike(history, faults=2, every=5)
+    assert [str(violation) for violation in findings.violations] == []
+    assert findings.struck == findings.offered > 0
+
+
+def test_a_call_that_is_new_is_struck_too_without_being_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = strike("delivered", faults=1)
+    watch = change_endpoint.watch
+
+    def watches_after_another_look(endpoints, endpoint, at, clock):  # type: ignore[no-untyped-def]
+        endpoints.get(endpoint.tenant_id, endpoint.endpoint_id)
+        watch(endpoints, endpoint, at, clock)
+
+    monkeypatch.setattr(create_deliveries, "watch", watches_after_another_look)
+    after = strike("delivered", faults=1)
+    assert len(after.points) == len(before.points) + 1
+    assert after.struck == before.struck + len(MODES)
+
+
+def test_a_history_can_be_replayed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--replay", "delivered: throttled at 2; dies before at 9"]) == 0
+    assert "every promise held" in capsys.readouterr().out
+    model, violation = play_struck("delivered", {2: "throttled", 9: "dies before"})
+    assert violation is None
+    assert (model.counts["fault: throttled"], model.counts["fault: dies before"]) == (1, 1)
+
+
+@pytest.mark.parametrize("histories", [100, pytest.param(800, marks=pytest.mark.long)])
+def test_nothing_is_lost_doubled_or_stuck_in_hundreds_of_histories(histories: int) -> None:
+    before = COUNTS.copy()
+    play(Histories, histories=histories)
+    counts = COUNTS - before
+    assert counts["histories"] >= histories
+    assert histories < 800 or never_happened(counts) == [], "a few histories may leave out what is rare"
+
+
+# ── Some of them, told ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def told(*numbers: int, endpoints: int = 1) -> Model:
+    """A world that has heard of these events, whose messages nobody has received yet."""
+    model = Model(counts=Counter())
+    for _ in range(endpoints):
+        model.add()
+    for number in numbers:
+        model.tell(number, EventType.DONE)
+    for parcel in model.events.visible():
+        model.hear(parcel)
+    return model
+
+
+def test_what_a_recovery_has_opened_is_tried_soon_though_its_index_is_behind() -> None:
+    model = told(1)
+    model.queue.parcels.clear()
+    model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
+    model.pass_time(3600)
+    model.deliveries.lag = (LAG_SECONDS - 1) * 1000
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    model.insist("recover", endpoint.endpoint_id)
+    model.sweep()
+    model.let_run(3)
+    assert [row.status for row in model.deliveries.all()] == [DeliveryStatus.DELIVERED]
+
+
+def test_what_came_just_before_an_endpoint_was_enabled_is_tried_soon_though_its_index_is_behind() -> None:
+    model = Model(counts=Counter())
+    endpoint = model.add()
+    model.insist("disable", endpoint.endpoint_id)
+    model.tell(1)
+    model.drain()
+    model.deliveries.lag = (LAG_SECONDS - 1) * 1000
+    model.insist("enable", endpoint.endpoint_id)
+    model.sweep()
+    model.let_run(3)
+    assert [row.status for row in model.deliveries.all()] == [DeliveryStatus.DELIVERED]
+
+
+def test_a_message_calls_no_other_again_and_again_while_the_index_is_behind() -> None:
+    model = told(*range(MAX_FLIGHTS + 4))
+    for parcel in model.queue.visible():
+        model.deliver(parcel, stops_at=POST)
+    model.deliveries.lag = (LAG_SECONDS - 1) * 1000
+    model.go_on()
+    model.drain()
+    model.settle()
+
+
+def test_nobody_takes_off_while_as_many_are_on_their_way_as_may_be() -> None:
+    model = told(*range(MAX_FLIGHTS + 2))
+    for parcel in model.queue.visible():
+        model.deliver(parcel, stops_at=POST)
+    assert len(model.stopped) == MAX_FLIGHTS
+    assert model.counts["delivery: busy"] == 2
+    model.go_on()
+    model.settle()
+    assert model.counts["sent again"] == 0
+
+
+def test_a_worker_that_dies_makes_room_when_its_lease_is_over_and_not_before() -> None:
+    model = told(1)
+    model.deliver(model.queue.visible()[0], stops_at=POST)
+    (process,) = model.stopped
+    model.kill(process)
+    model.pass_time(min(LEASE_SECONDS, FLIGHT_SECONDS) - 1)
+    model.queue.send(model.queue.parcels[0].content)
+    model.drain()
+    assert model.counts["delivery: leased"] == 1
+    model.settle()
+    assert model.counts["delivery: delivered"] == 1
+
+
+def test_a_worker_is_dead_before_another_may_have_its_delivery() -> None:
+    assert min(LEASE_SECONDS, FLIGHT_SECONDS) > TIMEOUT_SECONDS
+
+
+def test_a_receiver_that_took_it_gets_it_again_only_if_nobody_could_record_it() -> None:
+    model = told(1)
+    model.deliver(model.queue.visible()[0], fault=Fault(at=POST, mode="dies after"))
+    model.settle()
+    (senders,) = model.receiver.taken.values()
+    assert [sender.is_struck for sender in senders] == [True, False]
+
+
+def test_no_message_brings_an_attempt_before_its_time() -> None:
+    model = told(1)
+    model.receiver.answer = DOWN
+    model.drain()
+    model.queue.send(model.queue.parcels[0].content)
+    model.drain()
+    assert (model.counts["delivery: failed"], model.counts["delivery: early"]) == (1, 1)
+    model.settle()
+
+
+def test_an_event_that_comes_again_when_it_is_delivered_sends_no_message() -> None:
+    model = told(1)
+    model.drain()
+    model.tell(1)
+    for parcel in model.events.visible():
+        model.hear(parcel)
+    assert model.queue.parcels == []
+    model.settle()
+
+
+def test_a_look_that_comes_at_once_may_not_see_what_it_is_for_and_another_follows() -> None:
+    model = told(1)
+    model.drain()
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    model.pass_time(55)  # the look is five seconds away
+    model.tell(2)
+    for parcel in model.events.visible():
+        model.hear(parcel)
+    model.queue.parcels.clear()
+    model.deliveries.lag = (LAG_SECONDS - 1) * 1000
+    model.pass_time(5)
+    model.sweep()
+    assert model.counts["look: quiet"] == 1
+    model.let_run(2)
+    assert {row.status for row in model.deliveries.all()} == {DeliveryStatus.DELIVERED}
+    assert model.endpoints.get(TENANT, endpoint.endpoint_id) is not None
+
+
+def test_of_two_sweeps_one_has_a_delivery_tried() -> None:
+    model = told(1)
+    model.queue.parcels.clear()
+    model.pass_time(60)
+    model.sweep(stops_at=Call(store="index", number=0))
+    model.pass_time(1)
+    model.sweep()
+    model.go_on()
+    assert len(model.queue.parcels) == 1
+    model.settle()
+
+
+def test_what_waits_for_a_suspended_tenant_is_not_sent_to_workers() -> None:
+    model = told(1)
+    model.queue.parcels.clear()
+    model.tenants.suspended.add(TENANT)
+    model.let_run(5)
+    assert model.counts["look: suspended"] == 1
+    assert model.queue.parcels == []
+    model.settle()
+
+
+def test_a_disabled_endpoint_is_not_looked_at() -> None:
+    model = told(1)
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    model.insist("disable", endpoint.endpoint_id)
+    model.tell(2)
+    model.drain()
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    assert endpoint.due_at is None
+    model.settle()
+
+
+def test_a_recovery_opens_each_delivery_once() -> None:
+    model = told(1, 2, 3)
+    model.queue.parcels.clear()
+    model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
+    model.receiver.answer = DOWN
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    model.insist("recover", endpoint.endpoint_id)
+    with patch.object(sweep_due_endpoints, "RECOVERED_FIRST", 1):
+        model.let_run(3)
+    assert model.counts["opened again"] == 3
+    model.settle()
+
+
+def test_a_recovery_leaves_what_is_due_anyway_as_it_is() -> None:
+    model = told(1)
+    model.receiver.answer = DOWN
+    model.drain()
+    model.pass_time(6)
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    model.insist("recover", endpoint.endpoint_id)
+    model.sweep()
+    assert model.counts["opened again"] == 0
+    assert [row.attempt for row in model.deliveries.all()] == [1]
+    model.settle()
+
+
+def test_the_oldest_of_those_that_fail_tries_an_endpoint_that_rests() -> None:
+    model = told(*range(MAX_FLIGHTS))
+    for parcel in model.queue.visible():
+        model.deliver(parcel, stops_at=POST)
+    model.receiver.answer = DOWN
+    model.go_on()
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    assert endpoint.probe == sorted(row.delivery_id for row in model.deliveries.all())[FAILURES_TO_REST - 1]
+    model.settle()
+
+
+def test_a_last_attempt_lets_another_delivery_try_an_endpoint_that_rests() -> None:
+    model = told(*range(FAILURES_TO_REST))
+    model.plant(attempt=MAX_ATTEMPTS - 1)
+    model.receiver.answer = DOWN
+    model.drain()
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    assert (endpoint.rests_until, endpoint.probe) == (model.now, None)
+    model.settle()
+
+
+def test_a_row_describes_its_last_attempts_alone() -> None:
+    model = told(1)
+    earlier = tuple(DeliveryAttempt(number=1, started_at=number) for number in range(REMEMBERED_ATTEMPTS + 5))
+    model.plant(attempts=earlier)
+    model.drain()
+    assert [len(row.attempts) for row in model.deliveries.all()] == [REMEMBERED_ATTEMPTS]
+
+
+def test_messages_do_not_multiply() -> None:
+    model = told(*range(6 * MAX_FLIGHTS))
+    model.queue.parcels[MAX_FLIGHTS + 2 :] = []
+    for parcel in model.queue.visible():
+        model.deliver(parcel, stops_at=POST)
+    model.go_on()
+    assert len(model.queue.parcels) == MAX_FLIGHTS
+    model.settle()
+
+
+def test_what_the_model_takes_for_granted_is_what_the_template_says() -> None:
+    queue = deployment.of_type("AWS::SQS::Queue")["DeliveryQueue"]
+    assert deployment.functions()["deliver_event"].timeout_seconds == TIMEOUT_SECONDS
+    assert queue["VisibilityTimeout"] == VISIBILITY_SECONDS
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == MAX_RECEIVES
+
+
+def test_a_broken_promise_is_told() -> None:
+    model = told(1)
+    (row,) = model.deliveries.all()
+    del model.deliveries.rows[row.endpoint_id][row.delivery_id]
+    with pytest.raises(Broken, match="every event that was heard has its delivery"):
+        model.settle()
