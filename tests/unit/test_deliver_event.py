@@ -398,9 +398,8 @@ def test_a_called_delivery_that_may_not_go_any_more_gives_its_place_back() -> No
     fill(world, world.take())
     called = world.take()
     assert len(called) == 2
-    row = world.endpoint(endpoint)
-    world.endpoints.change(row, replace(row, rests_until=world.now + 60_000))
-    assert [world.deliver(message).outcome for message in called] == ["resting"] * 2
+    change_webhook(world.manage(), TENANT, endpoint.endpoint_id, Change(is_enabled=False))
+    assert [world.deliver(message).outcome for message in called] == ["disabled"] * 2
     assert world.endpoint(endpoint).flights == ()
 
 
@@ -410,50 +409,189 @@ def test_an_endpoint_that_fails_rests_and_one_delivery_tries_it() -> None:
     world.receiver.behaves = fails
     world.tell(*(event(number) for number in range(10)))
     outcomes = world.run()
-    assert outcomes.count("failed") == FAILURES_TO_REST
-    assert outcomes.count("resting") == 10 - FAILURES_TO_REST
+    assert outcomes.count("failed") == FAILURES_TO_REST + 1, "and one other, in case that it is only these"
     row = world.endpoint(endpoint)
-    assert row.probe == world.rows(endpoint)[FAILURES_TO_REST - 1].delivery_id
+    assert row.probe == world.rows(endpoint)[0].delivery_id
     before = len(world.receiver.requests)
     world.run_for(4 * 60)
-    assert len(world.receiver.requests) == before + 1, "after five seconds, the one that tries"
+    assert [row.attempt for row in world.rows(endpoint)].count(0) == 5
+    assert len(world.receiver.requests) == before + 2, "after five seconds, the oldest, and one other"
     world.receiver.behaves = lambda _: OK
     world.run_for(10 * 60)
     assert {one.status for one in world.rows(endpoint)} == {DeliveryStatus.DELIVERED}
     assert world.endpoint(endpoint).rests_until is None
 
 
-def test_the_oldest_is_tried_at_its_own_times_although_a_newer_one_began_the_rest() -> None:
+def refuses(*numbers: int) -> Callable[[Request], Answer]:
+    """A receiver that cannot take these events."""
+    ids = {event(number).event_id for number in numbers}
+    return lambda request: DOWN if request.headers[ID_HEADER] in ids else OK
+
+
+def test_an_event_that_always_fails_holds_up_no_other() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = refuses(1)
+    world.tell(event(1))
+    for number in range(2, 100):  # through all of its attempts
+        world.run_for(HOUR)
+        world.tell(event(number))
+        world.run()
+        assert world.rows(endpoint)[-1].status is DeliveryStatus.DELIVERED
+        assert world.endpoint(endpoint).rests_until is None
+    assert world.rows(endpoint)[0].status is DeliveryStatus.FAILED
+
+
+def test_events_that_always_fail_hold_up_others_until_one_of_them_is_tried() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = refuses(1, 2, 3)
+    world.tell(event(1), event(2), event(3))
+    world.run()
+    assert world.endpoint(endpoint).rests_until is not None
+    world.run_for(100)  # all three have been due before the others come
+    world.tell(event(4), event(5))
+    assert world.run() == []
+    world.run_for(4 * 60)
+    assert world.endpoint(endpoint).rests_until is None
+    assert [row.status for row in world.rows(endpoint)[3:]] == [DeliveryStatus.DELIVERED] * 2
+
+
+def test_events_that_always_fail_hold_up_nothing_that_waits_already() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = refuses(1, 2, 3)
+    world.tell(*(event(number) for number in range(1, 7)))
+    world.run()
+    assert [row.status for row in world.rows(endpoint)[3:]] == [DeliveryStatus.DELIVERED] * 3
+
+
+def test_many_events_that_always_fail_hold_up_no_newer_one_for_long() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    bad = range(1, 21)
+    world.receiver.behaves = refuses(*bad)
+    world.tell(*(event(number) for number in bad))
+    world.run()
+    world.run_for(100)
+    world.tell(event(21))
+    world.run()
+    world.run_for(5 * 60)
+    assert world.rows(endpoint)[-1].status is DeliveryStatus.DELIVERED
+
+
+def test_of_those_that_wait_at_a_resting_endpoint_one_with_few_attempts_is_called() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(6)))
+    world.run()
+    world.run_for(20 * 60)  # all have waited long enough for their next attempts
+    attempts = [row.attempt for row in world.rows(endpoint)[1:]]
+    assert max(attempts) - min(attempts) <= 1
+
+
+def test_an_endpoint_that_rests_is_tried_by_one_other_at_a_time() -> None:
+    world = WebhooksWorld()
+    world.add()
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(10)))
+    messages = world.take()
+    for message in messages[:FAILURES_TO_REST]:
+        world.deliver(message)
+    (called,) = world.take()
+
+    def hang(_: Request) -> Answer:
+        world.receiver.behaves = fails
+        world.advance(10)
+        assert world.deliver(messages[0]).outcome == "failed", "the one that tries it"
+        return DOWN
+
+    world.receiver.behaves = hang
+    assert world.deliver(called).outcome == "failed"
+    assert world.take() == []
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_the_oldest_that_has_failed_tries_at_its_own_times(is_lost: bool) -> None:
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
     world.tell(event(1))
     world.run()
-    world.run_for(100)  # it has failed twice, and its next attempt is due in 205 seconds
-    world.tell(event(2))
+    world.run_for(100)  # it has failed twice, and is due in 205 seconds
+    world.tell(event(2), event(3))
     world.run()
-    oldest, newer = world.rows(endpoint)
-    assert world.endpoint(endpoint).probe == newer.delivery_id
-    world.run_for(210)
+    oldest = world.rows(endpoint)[0]
+    row = world.endpoint(endpoint)
+    assert (row.probe, row.rests_until) == (oldest.delivery_id, oldest.due_at)
+    if is_lost:
+        world.delivery_queue.sent.clear()
+    world.run_for(206 + 60 * is_lost)
     assert world.rows(endpoint)[0].attempt == 3
-    assert world.endpoint(endpoint).probe == oldest.delivery_id
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_the_sweeper_has_the_oldest_try(is_lost: bool) -> None:
+def test_one_that_is_older_than_the_one_that_tries_takes_its_place() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = refuses(1)
+    world.tell(event(1))
+    world.run()
+    world.run_for(100)
+    world.receiver.behaves = lambda _: OK
+    world.tell(event(2))  # until here, one event alone fails
+    world.run()
+    world.receiver.behaves = fails
+    world.tell(event(3), event(4), event(5))
+    world.run()
+    world.run_for(206)
+    oldest = world.rows(endpoint)[0]
+    assert (oldest.attempt, world.endpoint(endpoint).probe) == (3, oldest.delivery_id)
+
+
+def test_the_sweeper_has_the_oldest_try() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
     world.tell(event(1))
     world.run()
     world.run_for(100)
+    world.receiver.behaves = lambda _: OK
     world.tell(event(2))
     world.run()
-    if is_lost:  # the messages of both
-        world.delivery_queue.sent.clear()
-    world.run_for(10 * 60)
-    oldest, _ = world.rows(endpoint)
-    assert (oldest.attempt, world.endpoint(endpoint).probe) == (3, oldest.delivery_id)
+    world.receiver.behaves = fails
+    world.tell(event(3), event(4), event(5))
+    world.run()
+    world.delivery_queue.sent.clear()  # all messages are lost
+    world.advance(10 * 60)
+    assert world.sweep().outcomes["sent"] == 1
+    (message,) = world.take()
+    assert message.delivery_id == world.rows(endpoint)[0].delivery_id
+
+
+def test_at_most_two_deliveries_are_on_their_way_to_an_endpoint_that_rests() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(9)))
+    messages = world.take()
+    for message in messages[:FAILURES_TO_REST]:
+        world.deliver(message)
+    world.take()  # the one that was called is lost
+    world.advance(61)
+    outcomes: list[str] = []
+
+    def hang(_: Request) -> Answer:
+        while messages:
+            outcomes.append(world.deliver(messages.pop()).outcome)
+        return DOWN
+
+    world.receiver.behaves = hang
+    ping_webhook(world.manage(), TENANT, endpoint.endpoint_id)  # the newest tries it, and all others are older
+    (ping,) = world.take()
+    assert world.deliver(ping).outcome == "failed"
+    assert outcomes.count("failed") == 1
+    assert set(outcomes) == {"failed", "busy"}
 
 
 def test_after_a_rest_an_endpoint_is_filled_slowly() -> None:
@@ -481,7 +619,7 @@ def test_an_endpoint_in_which_everything_fails_is_noted_after_a_day_and_disabled
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
-    world.tell(event(1), event(2))
+    world.tell(event(1), event(2), event(3))
     world.run()
     world.run_for(WARN_SECONDS - HOUR)
     assert world.endpoint(endpoint).warned_at is None

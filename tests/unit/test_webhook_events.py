@@ -41,7 +41,7 @@ def endpoint(**stated: Any) -> Endpoint:
 
 def fails(row: Endpoint, seconds: int) -> Endpoint:
     """The row after another attempt has failed, so long after the first."""
-    return fail(row, "d", retry_at=None, is_gone=False, now=NOW + seconds * 1000)
+    return fail(row, "d", is_first=True, retry_at=None, is_gone=False, now=NOW + seconds * 1000)
 
 
 def told(before: Endpoint, after: Endpoint) -> Event:
@@ -71,7 +71,7 @@ def test_a_disabled_endpoint_is_told_with_the_reason_and_without_its_address() -
     for after, by in (
         (fails(failing, DISABLE_SECONDS), DisabledBy.FAILING),
         (disable(failing, DisabledBy.CLIENT, now=NOW + 7), DisabledBy.CLIENT),
-        (fail(failing, "d", retry_at=None, is_gone=True, now=NOW + 7), DisabledBy.GONE),
+        (fail(failing, "d", is_first=True, retry_at=None, is_gone=True, now=NOW + 7), DisabledBy.GONE),
     ):
         event = told(failing, after)
         assert (event.type, event.data["disabled_by"], event.time) == (
@@ -92,8 +92,8 @@ def test_an_endpoint_that_is_new_or_gone_tells_nothing() -> None:
 type Write = Callable[[Endpoint, int], Endpoint]
 
 WRITES: dict[str, Write] = {
-    "fail": lambda row, now: fail(row, "d", retry_at=now + 5_000, is_gone=False, now=now),
-    "gone": lambda row, now: fail(row, "d", retry_at=None, is_gone=True, now=now),
+    "fail": lambda row, now: fail(row, "d", is_first=True, retry_at=now + 5_000, is_gone=False, now=now),
+    "gone": lambda row, now: fail(row, "d", is_first=True, retry_at=None, is_gone=True, now=now),
     "succeed": lambda row, now: succeed(row, "d", now=now),
     "enable": lambda row, now: enable(row, now=now),
     "disable": lambda row, now: disable(row, DisabledBy.CLIENT, now=now),

@@ -46,7 +46,7 @@ def every_event() -> Iterator[Event]:
 def failing_for_a_day() -> Endpoint:
     row = WebhooksWorld().add()
     for now in (NOW, NOW + WARN_SECONDS * 1000):
-        row = fail(row, "d", retry_at=None, is_gone=False, now=now)
+        row = fail(row, "d", is_first=True, retry_at=None, is_gone=False, now=now)
     return row
 
 

@@ -127,8 +127,8 @@ def show(
 ) -> None:
     """Show one webhook: does it work, and if not, since when and why.
 
-    After three failures in a row a webhook rests: one delivery tries it at the times
-    of its own retries, and the others wait for that one.
+    After three deliveries in a row whose first attempts failed, a webhook rests:
+    one of them tries it at the times of its own retries, and most others wait for it.
     """
     from console.webhooks import work  # noqa: PLC0415
 

@@ -46,7 +46,12 @@ FLIGHT_SECONDS = 60
 """How long a delivery on its way counts if nothing is heard of it: longer than the function that sends it can last."""
 
 FAILURES_TO_REST = 3
-"""After so many failures in a row, an endpoint rests: only one delivery tries it, at the times of its own retries."""
+"""After so many deliveries in a row whose first attempts failed, an endpoint rests: the oldest that fails tries it, at
+the times of its own retries, and each time one other. The retries of one delivery make no endpoint rest: perhaps its
+receiver cannot take that event alone."""
+
+MAX_RESTING_FLIGHTS = 2
+"""The most deliveries that are on their way to an endpoint that rests: the one that tries it, and one other."""
 
 WARN_SECONDS = 24 * 3600
 """After how long in which everything failed an endpoint's owner is warned."""
@@ -131,12 +136,14 @@ class Recovery:
 class Endpoint:
     """An endpoint's row. `version` counts its writes; a write is allowed on the version that it was decided on.
 
-    `events` are the patterns of the types that it gets. `failures` counts those in a row, since `failing_since`. With
-    `rests_until` it rests: then only the delivery `probe` may try it (any, if None). `successes` are those since it was
-    made, enabled or recovered, as far as they matter for how much may be sent to it. At `crowded_at` a
-    delivery had to wait for its turn: since then each that ends calls the next. At `due_at` the sweeper looks at it; at
-    `woken_at` something was written that a look at that time may not have seen. `warned_version` and
-    `disabled_version` are the versions that brought `warned_at` and `disabled_at`: events are named by them.
+    `events` are the patterns of the types that it gets. `failures` counts the deliveries in a row whose first attempts
+    failed; everything has failed since `failing_since`. `probe` is the oldest delivery that has failed since then (or
+    a ping), and is tried again at `probe_at`. With `rests_until` the endpoint rests: then only the probe may try it
+    (any, if None), what is older, and what is called. `successes` are those since it was made, enabled or recovered, as
+    far as they matter for how much may be sent to it. At `crowded_at` a delivery had to wait for its turn: since then
+    each that ends calls the next. At `due_at` the sweeper looks at it; at `woken_at` something was written that a look
+    at that time may not have seen. `warned_version` and `disabled_version` are the versions that brought `warned_at`
+    and `disabled_at`: events are named by them.
     """
 
     tenant_id: str
@@ -159,6 +166,7 @@ class Endpoint:
     last_failure_at: Milliseconds | None = None
     rests_until: Milliseconds | None = None
     probe: str | None = None
+    probe_at: Milliseconds | None = None
     successes: int = RAMP_SUCCESSES * MAX_FLIGHTS
     flights: tuple[Flight, ...] = ()
     crowded_at: Milliseconds | None = None
@@ -174,7 +182,9 @@ class Endpoint:
     @property
     def limit(self) -> int:
         """How many deliveries may be on their way to it at a time."""
-        return 1 if self.rests_until is not None else min(MAX_FLIGHTS, 1 + self.successes // RAMP_SUCCESSES)
+        if self.rests_until is not None:
+            return MAX_RESTING_FLIGHTS
+        return min(MAX_FLIGHTS, 1 + self.successes // RAMP_SUCCESSES)
 
     @property
     def due_shard(self) -> str:
@@ -235,6 +245,7 @@ def enable(endpoint: Endpoint, *, now: Milliseconds) -> Endpoint:
         warned_version=None,
         rests_until=None,
         probe=None,
+        probe_at=None,
         successes=0,
         crowded_at=now,
         due_at=now,
@@ -293,10 +304,12 @@ def take_off(endpoint: Endpoint, delivery_id: str, *, claimed_by: str, now: Mill
     if not endpoint.is_enabled:
         return NotNow.DISABLED
     if endpoint.rests_until is not None:
-        # The delivery's own row says when it may try again: here only whether it is the one that tries. One that is
-        # older takes its place: it failed before, and was on the way to its next attempt when the rest began.
+        # The delivery's own row says when it may try again: here only whether it is the one that tries, or the other
+        # that was called. One that is older takes the place of the one that tries: it failed before, and was on the
+        # way to its next attempt when the rest began.
         is_probe = endpoint.rests_until <= now if endpoint.probe is None else delivery_id <= endpoint.probe
-        if not is_probe:
+        is_called = any(one.delivery_id == delivery_id and one.claimed_by is None for one in endpoint.flights)
+        if not is_probe and not is_called:
             return NotNow.RESTING
     flights = in_flight(release(endpoint, delivery_id), now=now)
     if len(flights) >= endpoint.limit or any(flight.delivery_id == delivery_id for flight in flights):
@@ -356,6 +369,7 @@ def succeed(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpo
         warned_version=None,
         rests_until=None,
         probe=None,
+        probe_at=None,
         last_success_at=now,
         successes=1 if has_rested else min(endpoint.successes + 1, RAMP_SUCCESSES * MAX_FLIGHTS),
         crowded_at=now if has_rested else endpoint.crowded_at,
@@ -364,12 +378,19 @@ def succeed(endpoint: Endpoint, delivery_id: str, *, now: Milliseconds) -> Endpo
 
 
 def fail(
-    endpoint: Endpoint, delivery_id: str, *, retry_at: Milliseconds | None, is_gone: bool, now: Milliseconds
+    endpoint: Endpoint,
+    delivery_id: str,
+    *,
+    is_first: bool,
+    retry_at: Milliseconds | None,
+    is_gone: bool,
+    now: Milliseconds,
 ) -> Endpoint:
-    """The row after that delivery has failed, which will be tried again at `retry_at` (None: never)."""
+    """The row after that delivery has failed, in its first attempt or a later one, and will be tried again at
+    `retry_at` (None: never)."""
     since = now if endpoint.failing_since is None else endpoint.failing_since
     failed = replace(
-        land(endpoint, delivery_id), failures=endpoint.failures + 1, failing_since=since, last_failure_at=now
+        land(endpoint, delivery_id), failures=endpoint.failures + is_first, failing_since=since, last_failure_at=now
     )
     if is_gone:
         return disable(failed, DisabledBy.GONE, now=now)
@@ -377,17 +398,12 @@ def fail(
         return disable(failed, DisabledBy.FAILING, now=now)
     if now - since >= WARN_SECONDS * SECOND and failed.warned_at is None:
         failed = replace(failed, warned_at=now, warned_version=endpoint.version + 1)
+    if failed.probe is None or delivery_id <= failed.probe:  # ids begin with the time of their event
+        # After its last attempt another takes its place.
+        failed = replace(failed, probe=None if retry_at is None else delivery_id, probe_at=retry_at)
     if failed.failures >= FAILURES_TO_REST:
-        failed = _rest(failed, delivery_id, retry_at, now)
+        failed = replace(failed, rests_until=now if failed.probe_at is None else failed.probe_at)
     return wake(failed, now if retry_at is None else retry_at, now=now)
-
-
-def _rest(endpoint: Endpoint, delivery_id: str, retry_at: Milliseconds | None, now: Milliseconds) -> Endpoint:
-    if endpoint.probe is not None and endpoint.probe < delivery_id:  # ids begin with the time of their event
-        return endpoint
-    if retry_at is None:  # it was the last attempt of the one that tried: another takes its place
-        return replace(endpoint, rests_until=now, probe=None)
-    return replace(endpoint, rests_until=retry_at, probe=delivery_id)
 
 
 # ── When the sweeper looks at it ─────────────────────────────────────────────────────────────────────────────────────

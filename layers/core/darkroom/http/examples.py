@@ -164,7 +164,7 @@ def event_body(kind: str) -> str:
 
 def _warned_webhook() -> Endpoint:
     failed_at = ACCEPTED_AT + 90_000_000
-    return fail(replace(failing_webhook(), version=22), "d", retry_at=None, is_gone=False, now=failed_at)
+    return fail(replace(failing_webhook(), version=22), "d", is_first=True, retry_at=None, is_gone=False, now=failed_at)
 
 
 def _latest_event(row: Image | Endpoint) -> Event:

@@ -243,7 +243,10 @@ class WebhookDocument(TypedDict):
     last_failure_at: Instant | None
     rests_until: Annotated[
         Instant | None,
-        Field(description="After three failures in a row, one delivery tries it, then; the others wait for that one."),
+        Field(
+            description="After three deliveries in a row whose first attempts failed, one of them tries it then; most "
+            "others wait for that one."
+        ),
     ]
     recovering_since: Annotated[
         Instant | None, Field(description="Failed deliveries of events since then are being opened again.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from darkroom.domain.delivery import (
     record,
 )
 from darkroom.domain.endpoint import (
+    FAILURES_TO_REST,
     LAG_SECONDS,
     SECOND,
     Endpoint,
@@ -100,7 +102,7 @@ def deliver_event(ports: Ports, message: DeliveryMessage, *, claimed_by: str) ->
         change_endpoint(
             ports.endpoints,
             endpoint,
-            lambda row: fail(row, delivery.delivery_id, retry_at=None, is_gone=False, now=now),
+            lambda row: fail(row, delivery.delivery_id, is_first=False, retry_at=None, is_gone=False, now=now),
         )
         return Delivered(outcome="gave_up")
     master = ports.master_secret.current().text.encode()  # before anything is claimed: without it nothing can be sent
@@ -170,15 +172,25 @@ def _hear(ports: Ports, endpoint: Endpoint, sending: Delivery, answer: Answer) -
     if answer.is_success:
         current = change_endpoint(ports.endpoints, endpoint, lambda row: succeed(row, delivery_id, now=now))
     else:
-        retry_at = after.due_at
         current = change_endpoint(
             ports.endpoints,
             endpoint,
-            lambda row: fail(row, delivery_id, retry_at=retry_at, is_gone=answer.is_gone, now=now),
+            lambda row: fail(
+                row,
+                delivery_id,
+                is_first=sending.attempt == 1,
+                retry_at=after.due_at,
+                is_gone=answer.is_gone,
+                now=now,
+            ),
         )
     if recorded is not None and recorded.due_at is not None and current is not None and current.is_enabled:
         _send_if_soon(ports, recorded)
-    if current is not None:
+    if current is not None and current.rests_until is not None:
+        begins = sending.attempt == 1 and current.failures == FAILURES_TO_REST
+        if begins or current.probe == delivery_id:
+            _call_another(ports, current)
+    elif current is not None:
         _call_next(ports, current, message_for(sending))
     outcome = "delivered" if answer.is_success else "gave_up" if after.due_at is None else "failed"
     return Delivered(outcome=outcome, answer=answer, endpoint=current)
@@ -202,45 +214,66 @@ def _call_next(ports: Ports, endpoint: Endpoint, message: DeliveryMessage) -> No
     if room <= 0:
         return
     with suppress(Retryable, Fenced):
-        listed = ports.deliveries.due(endpoint.endpoint_id, NEXT_LISTED)
-        due = [one.delivery_id for one in listed if one.due_at <= now and one.delivery_id not in flying]
-        waiting = _some_that_wait(ports, endpoint, due, room)
+        due = _due(ports, endpoint, but=flying)
+        # Not the first of them: several that end at the same time would all call the same ones.
+        mixed = [due.pop(int(ports.jitter() * len(due))) for _ in range(min(NEXT_READ, len(due)))]
+        waiting = _those_that_wait(ports, endpoint, mixed, room)
         if waiting:
-            for delivery_id in _called(ports, endpoint, waiting):
-                ports.delivery_queue.send(message.model_copy(update={"delivery_id": delivery_id}))
+            _call(ports, endpoint, waiting)
         elif not flying:
             # No other looks again, and the index may not show yet who had to wait, or still show who has ended.
             seconds = (now - endpoint.crowded_at) // SECOND
-            if due or seconds < LAG_SECONDS:
+            if mixed or seconds < LAG_SECONDS:
                 ports.delivery_queue.send(message, delay_seconds=min(max(1, seconds), LAG_SECONDS))
             else:
                 ports.endpoints.change(endpoint, uncrowd(endpoint))
 
 
-def _some_that_wait(ports: Ports, endpoint: Endpoint, due: list[str], most: int) -> list[str]:
+def _call_another(ports: Ports, endpoint: Endpoint) -> None:
+    """Sends a message for another delivery when an endpoint begins to rest, and after the one that tries it has failed:
+    perhaps its receiver cannot take those events alone. It is one with few attempts, of the newest that wait: the
+    older ones are likely to have failed as well."""
+    if in_flight(endpoint, now=ports.clock()):
+        return  # the one that was called before
+    with suppress(Retryable):
+        due = sorted(_due(ports, endpoint, but={endpoint.probe}), reverse=True)
+        waiting = _those_that_wait(ports, endpoint, due[:NEXT_READ], NEXT_READ)
+        _call(ports, endpoint, sorted(waiting, key=lambda delivery: delivery.attempt)[:1])
+
+
+def _due(ports: Ports, endpoint: Endpoint, but: Collection[str | None]) -> list[str]:
+    """The deliveries that wait, by the index, those first that have waited longest."""
+    listed, now = ports.deliveries.due(endpoint.endpoint_id, NEXT_LISTED), ports.clock()
+    return [one.delivery_id for one in listed if one.due_at <= now and one.delivery_id not in but]
+
+
+def _those_that_wait(ports: Ports, endpoint: Endpoint, due: Sequence[str], most: int) -> list[Delivery]:
     """Up to `most` of these deliveries: the index is late, and many of those that it lists first have just ended."""
-    left, waiting = list(due), list[str]()
-    for _ in range(NEXT_READ):
-        if not left or len(waiting) >= most:
+    waiting: list[Delivery] = []
+    for delivery_id in due:
+        if len(waiting) >= most:
             break
-        delivery_id = left.pop(int(ports.jitter() * len(left)))
         delivery = ports.deliveries.get(endpoint.endpoint_id, delivery_id)
         if delivery is not None and delivery.due_at is not None and delivery.due_at <= ports.clock():
-            waiting.append(delivery_id)
+            waiting.append(delivery)
     return waiting
 
 
-def _called(ports: Ports, endpoint: Endpoint, waiting: list[str]) -> list[str]:
-    """Keeps places for these deliveries, as far as there is room; returns for which."""
-    called: list[str] = []
+def _call(ports: Ports, endpoint: Endpoint, waiting: Sequence[Delivery]) -> None:
+    """Keeps places for these deliveries, as far as there is room, and sends messages for those that have one."""
+    called: list[Delivery] = []
 
     def decide(row: Endpoint) -> Endpoint:
-        after = row
-        if row.is_enabled and row.rests_until is None:
-            for delivery_id in waiting:
-                after = call(after, delivery_id, now=ports.clock())
-        called[:] = [flight.delivery_id for flight in after.flights if flight not in row.flights]
-        return after
+        called.clear()
+        if not row.is_enabled or row.rests_until != endpoint.rests_until:
+            return row
+        for delivery in waiting:
+            after = call(row, delivery.delivery_id, now=ports.clock())
+            if after != row:
+                called.append(delivery)
+            row = after
+        return row
 
     change_endpoint(ports.endpoints, endpoint, decide)
-    return called
+    for delivery in called:
+        ports.delivery_queue.send(message_for(delivery))
