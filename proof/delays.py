@@ -30,7 +30,7 @@ from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.hold import LANE_DELAY_SECONDS, Unplaceable, UnreadableBatch, read_batch, read_batch_dead_letter
 from darkroom.domain.image import Image, due_shard_of, message_for
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import HOLD, LANES
 from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.schedule import Timetable, appoint
 from darkroom.domain.tenants import Tier
@@ -50,6 +50,7 @@ from darkroom.operations.sweep_due_images import sweep_due_images
 from darkroom.ports import Due
 from proof.fakes.damage import damaged
 from proof.fakes.load_shedding import FakeDepths, FakeThroughput
+from proof.fakes.messages import KEYS, received
 from proof.fakes.rows import accepted_image, lease
 from proof.fakes.stores import (
     FakeDeadLetters,
@@ -495,8 +496,10 @@ class Simulation:
                     wake_ups=_Struck(self.wake_ups, self.trouble),
                     clock=self.clock,
                     known_lanes=known_lanes,
+                    message_keys=KEYS,
+                    rejected_messages=FakeDeadLetters(),
                 ),
-                [record.body for record in records],
+                [received(HOLD, record.body) for record in records],
                 out_of_time=lambda: False,
             ).failed
         except Died as death:

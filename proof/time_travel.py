@@ -143,8 +143,7 @@ class _Disturbed(TimeTravel):
         message = Message(
             image_id=row.image_id, tenant_id=TENANT, lane=row.lane, run=row.run, schedule=row.schedule
         ).model_dump_json()
-        url = self.stack.output("SlowQueueUrl")
-        self.stack.client("sqs").send_message(QueueUrl=url, MessageBody=message, MessageGroupId=TENANT)
+        self.stack.send("SlowQueueUrl", message, group=TENANT)
 
     def nothing_has_begun(self, answers: Sequence[Answer], when: str) -> None:
         time.sleep(_REST_SECONDS)

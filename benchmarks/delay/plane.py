@@ -12,14 +12,23 @@ from benchmarks.delay.ways import AWS_CALL_MILLISECONDS, BATCH
 from darkroom.domain.hold import ReleaseWindow
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import HOLD, LANES
 from darkroom.domain.message import Message
 from darkroom.operations.hold_images import Ports as HoldPorts
 from darkroom.operations.hold_images import hold_images
 from darkroom.operations.release_images import Ports as ReleasePorts
 from darkroom.operations.release_images import release_images
+from proof.fakes.messages import KEYS, received
 from proof.fakes.rows import accepted_image
-from proof.fakes.stores import FakeHoldQueue, FakeHolds, FakeImages, FakeLanes, FakeReservations, FakeWakeUps
+from proof.fakes.stores import (
+    FakeDeadLetters,
+    FakeHoldQueue,
+    FakeHolds,
+    FakeImages,
+    FakeLanes,
+    FakeReservations,
+    FakeWakeUps,
+)
 
 START: Milliseconds = 1_795_251_600_000
 DAY = 24 * 3600
@@ -232,9 +241,15 @@ class Plane:
             # Bad messages among them cost the good ones nothing.
             bodies = [*BAD_MESSAGES, *event]
             ports = HoldPorts(
-                lanes=self._lanes, holds=self._holds, wake_ups=self._wake_ups, clock=lambda: self.now, known_lanes=LANES
+                lanes=self._lanes,
+                holds=self._holds,
+                wake_ups=self._wake_ups,
+                clock=lambda: self.now,
+                known_lanes=LANES,
+                message_keys=KEYS,
+                rejected_messages=FakeDeadLetters(),
             )
-            holding = hold_images(ports, bodies, out_of_time=lambda: False)
+            holding = hold_images(ports, [received(HOLD, body) for body in bodies], out_of_time=lambda: False)
             if holding.failed.keys() != set(range(len(BAD_MESSAGES))):
                 raise RuntimeError(f"failed: {holding.failed}")
             self._ran(HOLD_GB, self.counts["calls"] - with_calls)

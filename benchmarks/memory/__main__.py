@@ -39,8 +39,10 @@ from checks.expand_template import raw_template
 from checks.report import ROOT, write_report
 from darkroom.aws.images_table import to_item
 from darkroom.domain.lanes import LANES, SLOW
+from darkroom.domain.signature import SIGNATURE
 from darkroom.domain.tenants import Tier
 from proof.fakes import World
+from proof.fakes.messages import received
 from proof.fakes.pictures import jpeg
 
 SIZES = (512, 1024, 1769, 2048, 3008)
@@ -119,6 +121,8 @@ def environment() -> dict[str, str]:
         **{name: name.lower() for name in variables if name.endswith(("_TABLE", "_BUCKET"))},
         **{f"{lane.upper()}_QUEUE_URL": f"https://sqs.us-east-1.amazonaws.com/123456789012/{lane}" for lane in LANES},
         **{f"{name.upper()}_CONCURRENCY": str(lane.concurrency) for name, lane in LANES.items()},
+        "MESSAGE_KEY": "arn:aws:secretsmanager:us-east-1:123456789012:secret:message-key",
+        "DEAD_LETTER_QUEUES": "fast=https://none,slow=https://none",
         "POWERTOOLS_METRICS_NAMESPACE": "Darkroom",
         "AWS_LAMBDA_FUNCTION_NAME": "transcode_image",
         "AWS_ACCESS_KEY_ID": "none",
@@ -142,7 +146,9 @@ def delivery_of(original: Path, lane: str, recipe: str | None = None) -> str:
     source = replace(row.source, sha256=hashlib.sha256(body).hexdigest(), size_bytes=len(body))
     event = json.loads(EVENT.read_text())
     (record,) = event["Records"]
-    record["body"] = world.lanes.sent[-1].model_dump_json()
+    message = received(lane, world.lanes.sent[-1])
+    record["body"] = message.body
+    record["messageAttributes"] = {SIGNATURE: {"dataType": "String", "stringValue": message.signature}}
     record["eventSourceARN"] = f"arn:aws:sqs:us-east-1:123456789012:{lane}"
     return json.dumps({"event": event, "item": to_item(replace(row, source=source)), "original": str(original)})
 

@@ -1,4 +1,4 @@
-"""The transcoder's real handler in this process, warm, before S3 and DynamoDB that answer at once.
+"""The transcoder's real handler in this process, warm, before services that answer at once.
 
     python -m benchmarks.memory.function
 
@@ -24,6 +24,7 @@ from botocore.compat import HTTPHeaders
 
 from benchmarks.api import probe
 from benchmarks.engine.worker import cpu_milliseconds, peak_megabytes
+from proof.fakes.messages import KEYS
 
 
 class Context(probe.Context):
@@ -44,7 +45,8 @@ class _Body(io.BytesIO):
 
 
 class InstantAws:
-    """S3 and DynamoDB for one delivery: they know its original and its row, and keep nothing but the row."""
+    """What one delivery needs of AWS: it knows the message's key, its original and its row, and keeps nothing but the
+    row."""
 
     def __init__(self, original: bytes, item: dict[str, Any]) -> None:
         self.original, self.item = original, item
@@ -54,6 +56,8 @@ class InstantAws:
         body = b""
         if request.method == "GET":
             body = self.original
+        elif b"secretsmanager" in request.headers.get("X-Amz-Target", b""):
+            body = json.dumps(_key()).encode()
         elif "X-Amz-Target" in request.headers:
             body = json.dumps(self._dynamodb(json.loads(request.body))).encode()
         headers = HTTPHeaders.from_dict({"Content-Length": str(len(body))})
@@ -66,6 +70,11 @@ class InstantAws:
         names = request["ExpressionAttributeNames"].values()
         self.item = old | {name: values[f":{name}"] for name in names if f":{name}" in values}
         return {"Attributes": old if request["ReturnValues"] == "ALL_OLD" else self.item}
+
+
+def _key() -> dict[str, Any]:
+    key = KEYS.current()
+    return {"VersionId": key.version_id, "SecretString": key.text, "CreatedDate": key.created_at / 1000}
 
 
 def main() -> None:

@@ -10,14 +10,16 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.upload_notification import read_notification, when_notification_returns
+from darkroom.domain.lanes import UPLOAD
+from darkroom.domain.upload_notification import is_of_s3, read_notification, when_notification_returns
 from darkroom.event_source import Record, read_records, settle_each
 from darkroom.operations.accept_upload import accept_upload
-from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.operations.check_message import check_message
+from darkroom.telemetry import entry_point, logger, metrics, report_rejected
 from darkroom.wiring.accept_upload import wire
 from darkroom.wiring.runtime import within
 
-ports, upload_queue = wire()
+ports, checking, upload_queue = wire()
 
 LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
@@ -31,10 +33,14 @@ def settle(record: Record, lambda_context: LambdaContext) -> None:
     logger.append_keys(message_id=record.message_id, receive_count=record.receive_count)
     is_reminder = False
     try:
-        notification = read_notification(record.body)
-        is_reminder = notification.is_reminder
-        metrics.add_metric("UploadsNotified", MetricUnit.Count, len(notification.image_ids))
         with within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
+            mistrust = check_message(checking, UPLOAD, record, may_be_unsigned=is_of_s3)
+            if mistrust is not None:
+                report_rejected(mistrust)
+                return
+            notification = read_notification(record.body)
+            is_reminder = notification.is_reminder
+            metrics.add_metric("UploadsNotified", MetricUnit.Count, len(notification.image_ids))
             _accept_all(notification.image_ids)
     except Exception as failure:
         _report(failure)

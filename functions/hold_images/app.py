@@ -13,7 +13,7 @@ from darkroom.domain.hold import Unplaceable, UnreadableBatch
 from darkroom.domain.message import UnreadableMessage
 from darkroom.event_source import come_back, read_records
 from darkroom.operations.hold_images import hold_images
-from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.telemetry import entry_point, logger, metrics, report_rejected
 from darkroom.wiring.hold_images import wire
 
 ports = wire()
@@ -27,9 +27,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     records = read_records(event)
     holding = hold_images(
         ports,
-        [record.body for record in records],
+        records,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
+    for place, mistrust in holding.rejected.items():
+        report_rejected(mistrust, message_id=records[place].message_id)
     bad = 0
     # An error of a whole batch concerns thousands of messages, and is logged once.
     for error, group in groupby(holding.failed.items(), key=lambda one: one[1]):

@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom.domain.errors import Retryable
 from darkroom.domain.message import read_message
 from darkroom.event_source import Record, read_records, settle_each
+from darkroom.operations.check_message import check_message
 from darkroom.operations.report_throughput import ThroughputCounter, report_throughput
 from darkroom.operations.transcode_image import (
     Delivery,
@@ -18,9 +19,10 @@ from darkroom.operations.transcode_image import (
     Outcome,
     Postponed,
     TryAgain,
+    postponed_by,
     transcode_image,
 )
-from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.telemetry import entry_point, logger, metrics, report_rejected
 from darkroom.wiring.runtime import within
 from darkroom.wiring.transcode_image import wire
 
@@ -46,15 +48,15 @@ def develop(record: Record, lambda_context: LambdaContext) -> None:
     logger.set_correlation_id(None)
     logger.append_keys(message_id=record.message_id, receive_count=record.receive_count)
     try:
-        message = read_message(record.body)
-        logger.append_keys(image_id=message.image_id, lane=message.lane, run=message.run)
-        if _lane_of(record) not in (message.lane, None):
-            # Put there by hand, or misrouted: it is developed all the same, by workers that other images wait for.
-            logger.warning("a message of another lane", extra={"queue": record.queue})
-            metrics.add_metric("DeliveriesMisrouted", MetricUnit.Count, 1)
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
         with within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
-            outcome = transcode_image(
+            mistrust = check_message(worker.checking, _lane_of(record) or record.queue, record)
+            if mistrust is not None:
+                report_rejected(mistrust)
+                return
+            message = read_message(record.body)
+            logger.append_keys(image_id=message.image_id, lane=message.lane, run=message.run)
+            outcome: Outcome = transcode_image(
                 ports,
                 Delivery(
                     message=message,
@@ -64,6 +66,8 @@ def develop(record: Record, lambda_context: LambdaContext) -> None:
                     deadline=ports.clock() + remaining_milliseconds,
                 ),
             )
+    except Retryable as outage:  # no key can be read, or a dead letter cannot be placed
+        outcome = postponed_by(outage, receive_count=record.receive_count, jitter=ports.jitter)
     except Exception:
         # The message stays hidden for its visibility timeout, comes back by itself and ends as a dead letter.
         logger.exception("delivery failed")
@@ -71,7 +75,7 @@ def develop(record: Record, lambda_context: LambdaContext) -> None:
         raise
     _report(outcome)
     if outcome.returns_in_seconds is not None:
-        _come_back(record, message.lane, outcome.returns_in_seconds, outcome.cause)
+        _come_back(record, outcome.returns_in_seconds, outcome.cause)
 
 
 def _report(outcome: Outcome) -> None:
@@ -120,11 +124,10 @@ def _report_throughput(lambda_context: LambdaContext) -> None:
             pass
 
 
-def _come_back(record: Record, lane: str, delay_seconds: int, cause: Exception) -> NoReturn:
-    """Reports the record as failed, so that its message comes back after `delay_seconds` to the queue it came from,
-    normally that of the message's own `lane`."""
+def _come_back(record: Record, delay_seconds: int, cause: Exception) -> NoReturn:
+    """Reports the record as failed, so that its message comes back after `delay_seconds` to the queue it came from."""
     try:
-        worker.change_visibility(_lane_of(record) or lane, record.receipt_handle, delay_seconds)
+        worker.change_visibility(_lane_of(record) or record.queue, record.receipt_handle, delay_seconds)
     except Retryable as error:
         logger.warning("the message comes back after its visibility timeout", extra={"cause": str(error)})
     raise cause

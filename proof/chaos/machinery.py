@@ -219,8 +219,8 @@ class Queues:
         self._stack, self._sqs = stack, stack.client("sqs")
 
     def send(self, queue: str, body: str, group: str) -> None:
-        """Send one message."""
-        self._sqs.send_message(QueueUrl=self._stack.output(queue), MessageBody=body, MessageGroupId=group)
+        """Send one message, as the stack itself would."""
+        self._stack.send(queue, body, group=group)
 
     def visible(self, *queues: str) -> int:
         """How many messages could be received from these queues."""

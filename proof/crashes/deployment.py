@@ -109,7 +109,7 @@ def resolved(value: Any, references: Mapping[str, str]) -> str:
     defaults = {name: parameter.get("Default", "") for name, parameter in _TEMPLATE["Parameters"].items()}
     known = {**defaults, **references}
     match value:
-        case {"Ref": name}:
+        case {"Ref": name} | {"Fn::GetAtt": [name, "Id"]}:
             return str(known[name])
         case {"Fn::Sub": str(text)}:
             return re.sub(r"\$\{([^}]+)\}", lambda found: str(known[found[1]]), text)

@@ -20,6 +20,7 @@ from darkroom.domain.event import EventType, events_of, read_event
 from darkroom.domain.image import Image, Source, Status, run_key
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
+from darkroom.domain.rejection import read_rejected_message
 from darkroom.domain.tenants import Caller, Tier
 from darkroom.domain.transitions import accept
 from darkroom.domain.upload_notification import read_dead_letter
@@ -539,7 +540,12 @@ def _check_original(image: Image, originals: Mapping[str, list[tuple[str, bytes]
 def _check_dead_letters(world: World, image: Image, *, expected: int) -> int:
     """One explained dead letter for a given-up run, none for anything else. SQS itself may have moved a settled message
     there whose last receiver was a killed worker. Returns the number of those."""
-    letters = [letter for letter in world.stores.letters() if letter.body.strip() != JUNK]
+    letters = []
+    for letter in world.stores.letters():
+        rejected = read_rejected_message(letter.body)
+        check(rejected is None or rejected.rejected == JUNK, Harm.LOST, f"a message of our own was rejected: {letter}")
+        if rejected is None and letter.body != JUNK:
+            letters.append(letter)
     verdicts = [(letter, verdict_of(read_dead_letter(letter.body), image)) for letter in letters]
     own = [letter for letter, verdict in verdicts if verdict is not Verdict.SETTLED]
     harm = Harm.DOUBLED if len(own) > expected else Harm.LOST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,9 @@ _STATELESS = ("darkroom.domain", "darkroom.imaging", "darkroom.operations", "dar
 """Modules that all processes may share because they are stateless; the others are loaded again for each process."""
 
 _OWN = ("darkroom.", "app_")
+
+_READ_AT = "_read_at"
+"""The attribute of a secret that says when it was read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,8 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
         # A history is told by its calls in their order, and threads have none. The SDK's models are loaded once.
         vars(importlib.import_module("darkroom.wiring.runtime"))["at_once"] = _one_after_another
         vars(importlib.import_module("darkroom.aws.clients"))["_session"] = _session
+        # In no history is a key replaced, so that nothing depends on when one was read.
+        vars(importlib.import_module("darkroom.aws.secrets"))["REMEMBERED_SECONDS"] = math.inf
         app = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = app
         spec.loader.exec_module(app)
@@ -137,5 +143,5 @@ def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield path, value.__self__
         case _ if type(value).__module__.startswith(_OWN):
             names = [one.name for one in fields(value)] if is_dataclass(value) else getattr(value, "__dict__", ())
-            for name in list(names):
+            for name in [name for name in names if name != _READ_AT]:
                 yield f"{path}.{name}", getattr(value, name)

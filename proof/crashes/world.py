@@ -47,8 +47,8 @@ MINUTE = 60_000
 STREAM_PAUSE = 1_000
 """How long a stream's mapping waits after a failure."""
 
-COPY = " "
-"""The suffix of a copy of a message."""
+COPY = "copy"
+"""The message attribute of a copy of a message, which nothing in the code reads."""
 
 MOST_EVENTS = 300
 """The deliveries and sweeps within which a history ends: one that is struck twice takes some twenty."""
@@ -384,8 +384,10 @@ class World:
         self.events["redeliveries"] += sum(receive != "1" for receive in receives)
         self._tell(f"{queue}: delivers {len(messages)}, receive {', '.join(receives)}")
         for message in messages if self.copies else ():
-            if not message["Body"].endswith(COPY):  # nothing that the code reads tells it from the first
-                sqs.send_message(QueueUrl=url, MessageBody=message["Body"] + COPY)
+            attributes = message.get("MessageAttributes", {})
+            if COPY not in attributes:
+                copy: Any = {COPY: {"DataType": "String", "StringValue": COPY}}
+                sqs.send_message(QueueUrl=url, MessageBody=message["Body"], MessageAttributes=attributes | copy)
         try:
             answer = self.invoke(function.name, {"Records": [_record(message, queue) for message in messages]})
         except InvocationFailed:
@@ -541,7 +543,10 @@ def _record(message: Any, queue: str) -> dict[str, Any]:
         "receiptHandle": message["ReceiptHandle"],
         "body": message["Body"],
         "attributes": message["Attributes"],
-        "messageAttributes": {},
+        "messageAttributes": {
+            name: {"dataType": attribute["DataType"], "stringValue": attribute["StringValue"]}
+            for name, attribute in message.get("MessageAttributes", {}).items()
+        },
         "md5OfBody": message["MD5OfBody"],
         "eventSource": "aws:sqs",
         "eventSourceARN": f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{queue}",

@@ -16,6 +16,7 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
 from darkroom.domain.message import Message
+from darkroom.domain.rejection import RejectedMessage
 from darkroom.ports import (
     DeadLetter,
     Due,
@@ -372,7 +373,11 @@ class FakeDeadLetters:
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
         self.lie_down(queue, message.model_dump_json(), json.dumps(explanation))
 
-    def lie_down(self, queue: str, body: str, explanation: str | None = None) -> DeadLetter:
+    def put_rejected(self, queue: str, message: RejectedMessage, explanation: dict[str, Any]) -> None:
+        """The `RejectedMessages` port."""
+        self.lie_down(queue, message.model_dump_json(), json.dumps(explanation), is_signed=False)
+
+    def lie_down(self, queue: str, body: str, explanation: str | None = None, *, is_signed: bool = True) -> DeadLetter:
         """A dead letter that SQS moved there, unless it has an explanation."""
         self.made += 1
         letter = DeadLetter(
@@ -381,6 +386,7 @@ class FakeDeadLetters:
             receipt=f"receipt-of-dead letter-{self.made}",
             body=body,
             explanation=explanation,
+            is_signed=is_signed,
             sent_at=0,
         )
         self.lying[queue].append(letter)

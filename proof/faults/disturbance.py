@@ -83,8 +83,7 @@ class _Duplicates:
         self.sent = 0
         self._chance = chance
         self._lock = threading.Lock()
-        self._sqs = stack.client("sqs")
-        self._queue_url = stack.output("SlowQueueUrl")
+        self._stack = stack
 
     def send_some(self, answer: Answer) -> None:
         """Send none, one or ten."""
@@ -93,6 +92,4 @@ class _Duplicates:
             self.sent += copies
         message = Message(image_id=answer.image_id, tenant_id=TENANT, lane=LANE, run=1, schedule=0)
         for _ in range(copies):
-            self._sqs.send_message(
-                QueueUrl=self._queue_url, MessageBody=message.model_dump_json(), MessageGroupId=TENANT
-            )
+            self._stack.send("SlowQueueUrl", message.model_dump_json(), group=TENANT)

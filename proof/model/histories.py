@@ -95,11 +95,17 @@ def _calls(*counts: tuple[str, int]) -> tuple[Call, ...]:
 
 
 CALLS = {
-    "submit": _calls(("images", 3), ("originals", 1), ("lanes", 1)),
-    "deliver": _calls(("images", 3), ("once", 2), ("originals", 1), ("engine", 1), ("outputs", 2), ("lanes", 1)),
-    "sweep": _calls(("images", 5), ("index", 4), ("outputs", 1), ("originals", 1), ("lanes", 2), ("dead_letters", 6)),
+    "submit": _calls(("images", 3), ("originals", 1), ("message_keys", 1), ("lanes", 1)),
+    "deliver": _calls(
+        *(("message_keys", 1), ("images", 3), ("once", 2), ("originals", 1), ("engine", 1), ("outputs", 2)),
+        *(("lanes", 1), ("dead_letters", 1)),
+    ),
+    "sweep": _calls(
+        *(("images", 5), ("index", 4), ("outputs", 1), ("originals", 1), ("message_keys", 1), ("lanes", 2)),
+        *(("dead_letters", 6),),
+    ),
     "delete": _calls(("images", 3)),
-    "replay": _calls(("images", 4), ("lanes", 1), ("dead_letters", 4), ("redrives", 3)),
+    "replay": _calls(("images", 4), ("message_keys", 1), ("lanes", 1), ("dead_letters", 4), ("redrives", 3)),
     "drop": _calls(("images", 2), ("dead_letters", 4)),
 }
 """The first calls that a process makes, by their stores."""
@@ -147,8 +153,9 @@ mischiefs: st.SearchStrategy[Step] = st.one_of(
     st.tuples(
         st.just("forge a message"),
         st.sampled_from(
-            [{"run": 7}, {"schedule": 1}, {"tenant_id": "mallory"}, {"lane": "fast"}, {"image_id": "0" * 26}]
+            [{"run": 7}, {"schedule": 1}, {"tenant_id": "mallory"}, {"lane": "fast"}, {"image_id": "0" * 26}, {}]
         ),
+        st.booleans(),
     ),
 )
 
@@ -325,8 +332,8 @@ class Histories(RuleBasedStateMachine):
                 lanes.hide(message, 0)
             case ("lose a message",):
                 lanes.acknowledge(message)
-            case ("forge a message", change):
-                lanes.send(message.message.model_copy(update=change))
+            case ("forge a message", change, is_signed):
+                self.model.forge(message.message.model_copy(update=change), is_signed=is_signed)
             case ("occupy its record",):
                 self.model.once.occupy(self._key_of(message.message))
             case ("remember otherwise",):

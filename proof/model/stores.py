@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
+from darkroom.aws.signing import MessageSigner
 from darkroom.domain.claim import Lease
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import event_of, events_of
@@ -17,8 +18,10 @@ from darkroom.domain.image import Image, Status
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.retry import MAX_ATTEMPTS, MAX_RECEIVES
+from darkroom.domain.signature import Received
 from darkroom.ports import DeadLetter, Due, MemoryUnavailable, StoredOutput, Taken
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOutputs
+from proof.fakes.messages import SIGNER, signature_in
 
 HIDDEN_MILLISECONDS = 60_000
 """After this time a taken dead letter that is not given back is visible again, as the adapter asks of SQS."""
@@ -149,8 +152,19 @@ class Parcel:
 
     parcel_id: str
     message: Message
+    signature: str | None
     visible_at: Milliseconds
     receive_count: int = 0
+
+    def received(self) -> Received:
+        """What its worker is given."""
+        return Received(
+            message_id=self.parcel_id,
+            body=self.message.model_dump_json(),
+            group=self.message.tenant_id,
+            signature=self.signature,
+            sent_at=self.visible_at,
+        )
 
 
 @dataclass
@@ -164,9 +178,16 @@ class ModelLanes(FakeLanes):
     made: int = 0
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
+        """What anyone sends who has the key, or SQS that moves a dead letter back as it is."""
+        self.put(message, _signature_of(SIGNER, message), delay_seconds=delay_seconds)
+
+    def put(self, message: Message, signature: str | None, *, delay_seconds: int = 0) -> None:
+        """What anyone sends."""
         self.made += 1
         visible_at = self.now + delay_seconds * 1000
-        self.messages.append(Parcel(parcel_id=f"message-{self.made}", message=message, visible_at=visible_at))
+        self.messages.append(
+            Parcel(parcel_id=f"message-{self.made}", message=message, signature=signature, visible_at=visible_at)
+        )
 
     def backlog(self, lane: str) -> int:
         return self.crowd + sum(message.message.lane == lane for message in self.visible())
@@ -178,7 +199,8 @@ class ModelLanes(FakeLanes):
     def receive(self, message: Parcel, visibility_seconds: int) -> bool:
         """Delivers the message; after five deliveries it becomes a dead letter instead."""
         if message.receive_count >= MAX_RECEIVES:
-            self.dead_letters.lie_down(message.message.lane, message.message.model_dump_json())
+            is_signed = message.signature is not None
+            self.dead_letters.lie_down(message.message.lane, message.message.model_dump_json(), is_signed=is_signed)
             self.messages.remove(message)
             return False
         message.receive_count += 1
@@ -193,6 +215,27 @@ class ModelLanes(FakeLanes):
     def hide(self, message: Parcel, seconds: int) -> None:
         """Makes the message visible again after that time."""
         message.visible_at = self.now + seconds * 1000
+
+
+@dataclass
+class SigningLanes:
+    """The `Lanes` port as processes have it: each reads the key before it sends, and may get no answer."""
+
+    lanes: Any
+    keys: Any
+    clock: Callable[[], Milliseconds]
+
+    def send(self, message: Message, *, delay_seconds: int = 0) -> None:
+        signature = _signature_of(MessageSigner(self.keys, self.clock), message)
+        self.lanes.put(message, signature, delay_seconds=delay_seconds)
+
+    def backlog(self, lane: str) -> int:
+        backlog: int = self.lanes.backlog(lane)
+        return backlog
+
+
+def _signature_of(signer: MessageSigner, message: Message) -> str:
+    return signature_in(signer.signed(message.lane, group=message.tenant_id, body=message.model_dump_json()))
 
 
 @dataclass
@@ -211,8 +254,8 @@ class ModelDeadLetters(FakeDeadLetters):
         self.taken_at |= {letter.message_id: self.now for letter in taken.letters}
         return taken
 
-    def lie_down(self, queue: str, body: str, explanation: str | None = None) -> DeadLetter:
-        letter = super().lie_down(queue, body, explanation)
+    def lie_down(self, queue: str, body: str, explanation: str | None = None, *, is_signed: bool = True) -> DeadLetter:
+        letter = super().lie_down(queue, body, explanation, is_signed=is_signed)
         if explanation is None and self.is_kept(read_message(body)):
             self.late.add(letter.message_id)
         return letter

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from unittest.mock import patch
 
 from darkroom.domain.dead_letter import RedriveStatus
@@ -19,8 +19,10 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.listing import ListQuery
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.recipes import Recipe
+from darkroom.domain.rejection import read_rejected_message
 from darkroom.domain.retry import RetryPolicy
 from darkroom.imaging import Developed, Developing, Placeholder, Rendered, develop
+from darkroom.operations.check_message import CheckPorts, check_message
 from darkroom.operations.drop_dead_letters import Ports as DropPorts
 from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import EVERYTHING
@@ -39,11 +41,12 @@ from darkroom.operations.replay_dead_letters import (
 )
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import measure
-from darkroom.operations.transcode_image import Early, Finished, Postponed
+from darkroom.operations.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
 from darkroom.ports import DeadLetter
 from proof.fakes import FakeOriginals, World
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.engine import already
+from proof.fakes.messages import KEYS
 from proof.fakes.pictures import jpeg
 from proof.fakes.rows import accepted_image, told_by
 from proof.fakes.world import TIMEOUT_SECONDS, VISIBILITY_SECONDS
@@ -54,6 +57,7 @@ from proof.model.stores import (
     ModelLanes,
     ModelOnce,
     Parcel,
+    SigningLanes,
     WatchedImages,
     WatchedOutputs,
     must,
@@ -63,15 +67,27 @@ type Kind = Literal["good", "refused", "poison", "killer"]
 type Role = Literal["client", "worker", "sweeper", "operator"]
 
 ROLES: tuple[Role, ...] = ("client", "worker", "sweeper", "operator")
-STORES = ("images", "index", "originals", "outputs", "lanes", "dead_letters", "redrives", "once", "engine")
+STORES = (
+    "images",
+    "index",
+    "originals",
+    "outputs",
+    "lanes",
+    "dead_letters",
+    "redrives",
+    "once",
+    "engine",
+    "message_keys",
+)
 """What processes call; the index of due images may fail while its table does not."""
 
 WRITES = {
     "images": frozenset({"create", "change", "claim_unseen", "postpone"}),
     "originals": frozenset({"put_if_absent", "delete"}),
     "outputs": frozenset({"put_if_absent", "delete", "delete_all"}),
-    "lanes": frozenset({"send"}),
-    "dead_letters": frozenset({"put", "remove", "give_back"}),
+    "lanes": frozenset({"put"}),
+    "dead_letters": frozenset({"put", "put_rejected", "remove", "give_back"}),
+    "message_keys": frozenset(),
     "redrives": frozenset({"start"}),
 }
 TENANTS = ("acme", "umbra")
@@ -275,7 +291,7 @@ class Model:
             self.counts.totals["repeated deliveries"] += 1
 
         def body() -> None:
-            verdict = self.worlds["worker"].deliver(message.message, receipt, receive_count=receive_count)
+            verdict = self._checked_and_delivered(message, receipt, receive_count)
             returns_in_seconds = verdict.returns_in_seconds
             self.counts.deliveries[
                 verdict.reason
@@ -294,6 +310,25 @@ class Model:
                     self._call("lanes", "acknowledge", lambda: self.lanes.acknowledge(message))
 
         self._start("deliver", "worker", body, **how)
+
+    def _checked_and_delivered(self, message: Parcel, receipt: str, receive_count: int) -> Outcome:
+        """What the handler does: only what verifies is delivered."""
+        worker = self.worlds["worker"]
+        try:
+            mistrust = check_message(self._checking, message.message.lane, message.received())
+        except Retryable as outage:
+            return postponed_by(outage, receive_count=receive_count, jitter=worker.jitter)
+        must((mistrust is None) == (message.signature is not None), "lost", "what this stack has sent verifies")
+        if mistrust is not None:
+            return Finished(image=None, reason="rejected")
+        return worker.deliver(message.message, receipt, receive_count=receive_count)
+
+    def forge(self, message: Message, *, is_signed: bool) -> None:
+        """Somebody puts a message into its lane; with the key it is only a strange one, which its row decides on."""
+        if is_signed:
+            self.lanes.send(message)
+        else:
+            self.lanes.put(message, None)
 
     def sweep(self, **how: Any) -> None:
         self._start("sweep", "sweeper", self._sweep, **how)
@@ -643,6 +678,8 @@ class Model:
     def _letters(self) -> dict[tuple[str, int], list[DeadLetter]]:
         found: dict[tuple[str, int], list[DeadLetter]] = {}
         for letter in self.dead_letters.all():
+            if read_rejected_message(letter.body) is not None:
+                continue  # about no image
             message = read_message(letter.body)
             found.setdefault((message.image_id, message.run), []).append(letter)
         return found
@@ -654,12 +691,15 @@ class Model:
             indexes = {"due": "index", "oldest_waiting": "index", "newest": "index"} if name == "images" else {}
             return Struck(name, store, self.surroundings, writes=WRITES[name], indexes=indexes)
 
+        keys, lanes = struck("message_keys", KEYS), struck("lanes", self.lanes)
+        dead_letters = struck("dead_letters", self.dead_letters)
+        self._checking = CheckPorts(message_keys=cast(Any, keys), rejected_messages=cast(Any, dead_letters))
         return World(
             images=struck("images", self.images),
             originals=struck("originals", self.originals),
             outputs=struck("outputs", self.outputs),
-            lanes=struck("lanes", self.lanes),
-            dead_letters=struck("dead_letters", self.dead_letters),
+            lanes=SigningLanes(lanes=lanes, keys=keys, clock=lambda: self.now),
+            dead_letters=dead_letters,
             once=self.once,
         )
 

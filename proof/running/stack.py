@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from checks.report import ROOT
 from darkroom.aws.dead_letters import EXPLANATION
 from darkroom.aws.images_table import from_item
+from darkroom.aws.secrets import StoredSecret
+from darkroom.aws.signing import MessageSigner
 from darkroom.domain.image import Image
 from stacks.running import LocalStack
 
@@ -27,6 +30,10 @@ class DeadLetter:
     image_id: str
     run: int
     explanation: dict[str, Any] | None
+
+
+def _clock() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _letter(message: dict[str, Any]) -> DeadLetter:
@@ -67,6 +74,13 @@ class Stack(LocalStack):
         if key is None:
             raise RuntimeError(f"There is no key for {tenant}:\n{added}{made}")
         return key[0]
+
+    def send(self, output: str, body: str, *, group: str) -> None:
+        """Send a message to a queue, by the output that names it, signed as the stack's own are."""
+        keys = StoredSecret(lambda: self.client("secretsmanager"), self.physical_id("MessageKey"), clock=_clock)
+        queue = output.removesuffix("QueueUrl").lower()
+        signed = MessageSigner(keys, _clock).signed(queue, group=group, body=body)
+        self.client("sqs").send_message(QueueUrl=self.output(output), **signed)
 
     def sweep(self) -> dict[str, Any]:
         """Run the sweeper now, as its schedule does every minute."""

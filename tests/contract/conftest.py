@@ -12,6 +12,8 @@ from typing import Any
 import boto3
 import pytest
 from moto import mock_aws
+from moto.backends import get_backend
+from moto.core.models import DEFAULT_ACCOUNT_ID
 
 from checks.expand_template import raw_template
 from darkroom.aws.tenants_table import TenantsTable
@@ -21,6 +23,7 @@ from darkroom.operations.create_key import Ports, create_key
 
 TEMPLATE = raw_template()
 REGION = "us-east-1"
+MESSAGE_KEY = "s" * 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,7 @@ class Aws:
     webhooks_queue_url: str
     delivery_queue_url: str
     webhooks_secret: str
+    message_key: str
 
     @property
     def fast_queue_url(self) -> str:
@@ -93,6 +97,7 @@ class Aws:
             "WEBHOOKS_SECRET": self.webhooks_secret,
             "WEBHOOK_PORTS": "443,8443",
             "WEBHOOK_HOSTS": "loopback",
+            "MESSAGE_KEY": self.message_key,
             "VISIBILITY_SECONDS": "360",
             "POWERTOOLS_SERVICE_NAME": "darkroom",
             "POWERTOOLS_METRICS_NAMESPACE": "Darkroom",
@@ -146,6 +151,7 @@ def aws(ambient: None) -> Iterator[Aws]:
             webhooks_queue_url=_consumer("webhooks"),
             delivery_queue_url=_queue("delivery", {"VisibilityTimeout": "270"}),
             webhooks_secret=_client("secretsmanager").create_secret(Name="webhooks", SecretString="w" * 64)["ARN"],
+            message_key=_secret("message-key", made_seconds_ago=120),
         )
 
 
@@ -195,6 +201,15 @@ def _consumer(name: str) -> str:
 def _queue(name: str, attributes: dict[str, str]) -> str:
     url: str = _client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
     return url
+
+
+def _secret(name: str, *, made_seconds_ago: int) -> str:
+    """A secret of that age; younger ones do not sign yet."""
+    arn: str = _client("secretsmanager").create_secret(Name=name, SecretString=MESSAGE_KEY)["ARN"]
+    secret = get_backend("secretsmanager")[DEFAULT_ACCOUNT_ID][REGION].secrets[name]
+    for version in secret.versions.values():
+        version["createdate"] -= made_seconds_ago
+    return arn
 
 
 def _table(logical_id: str) -> str:

@@ -99,9 +99,9 @@ def http_event(
 def received(queue_url: str) -> dict[str, Any]:
     """An SQS event with the messages that the queue delivers now."""
     sqs = boto3.client("sqs")
-    messages = sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10, AttributeNames=["All"]).get(
-        "Messages", []
-    )
+    messages = sqs.receive_message(
+        QueueUrl=queue_url, MaxNumberOfMessages=10, AttributeNames=["All"], MessageAttributeNames=["All"]
+    ).get("Messages", [])
     return {"Records": [record(message, queue=queue_url.rpartition("/")[2]) for message in messages]}
 
 
@@ -119,7 +119,10 @@ def record(message: Any, queue: str) -> dict[str, Any]:
         "receiptHandle": message["ReceiptHandle"],
         "body": message["Body"],
         "attributes": message["Attributes"],
-        "messageAttributes": {},
+        "messageAttributes": {
+            name: {name[0].lower() + name[1:]: value for name, value in attribute.items()}
+            for name, attribute in message.get("MessageAttributes", {}).items()
+        },
         "md5OfBody": message["MD5OfBody"],
         "eventSource": "aws:sqs",
         "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",

@@ -181,6 +181,7 @@ def test_an_upload_is_accepted_and_due_at_once_when_only_the_queue_never_answers
         ("GetQueueAttributes", 0.5),
         ("PutObject", 2.5),
         ("PutItem", 1.5),
+        ("GetSecretValue", 1.5),
         ("SendMessage", 3.0),
         ("UpdateItem", 1.5),
     ]

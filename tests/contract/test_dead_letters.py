@@ -29,6 +29,7 @@ from darkroom.domain.message import Message, read_message
 from darkroom.ports import Archive, DeadLetters, Redrives, UnreadableRow
 from proof.fakes import FakeDeadLetters, FakeLanes
 from proof.fakes.dead_letters import FakeArchive, FakeRedrives
+from proof.fakes.messages import SIGNER
 from tests.contract.conftest import REGION, Aws
 from tests.contract.functions import call, load
 from tests.unit.test_dead_letters import given_up
@@ -39,7 +40,7 @@ FAILED = given_up(1)
 
 def dead_letters_of(kind: str, aws: Aws) -> DeadLetters:
     sqs = boto3.client("sqs")
-    return FakeDeadLetters() if kind == "fake" else DeadLetterQueues(sqs, sqs, aws.dead_letter_urls)
+    return FakeDeadLetters() if kind == "fake" else DeadLetterQueues(sqs, sqs, aws.dead_letter_urls, SIGNER)
 
 
 def put(letters: DeadLetters, *numbers: int) -> None:

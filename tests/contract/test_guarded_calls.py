@@ -11,6 +11,7 @@ from darkroom.aws.dead_letters import DeadLetterQueues
 from darkroom.aws.objects import OriginalsBucket
 from darkroom.domain.dead_letter import explanation_of
 from darkroom.domain.image import message_for
+from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.unit.test_image import pending
 
@@ -47,5 +48,6 @@ def test_a_dead_letter_is_sent_by_the_client_that_tries_once(aws: Aws) -> None:
     client.meta.events.register("before-send.sqs.SendMessage", lambda **_: sent.append("with retries"))
     once_client.meta.events.register("before-send.sqs.SendMessage", lambda **_: sent.append("once"))
     image = pending()
-    DeadLetterQueues(client, once_client, aws.dead_letter_urls).put("slow", message_for(image), explanation_of(image))
+    letters = DeadLetterQueues(client, once_client, aws.dead_letter_urls, SIGNER)
+    letters.put("slow", message_for(image), explanation_of(image))
     assert sent == ["once"]

@@ -28,6 +28,8 @@ from darkroom.domain.image import Status, message_for
 from darkroom.domain.instants import timestamp
 from darkroom.domain.message import Message, read_message
 from darkroom.ports import Reservations
+from proof.fakes.messages import SIGNER, keys_of
+from proof.fakes.secrets import FakeSecret
 from proof.fakes.stores import FakeHolds, FakeLanes, FakeReservations
 from tests.contract.conftest import REGION, TEMPLATE, Aws
 from tests.contract.functions import ROOT, call, load, record
@@ -35,7 +37,7 @@ from tests.unit.test_image import pending
 
 MACHINE = f"arn:aws:states:{REGION}:123456789012:stateMachine:hold"
 WAKE_AT = 1_795_251_600_000
-RECEIVED_ONCE = {"ApproximateReceiveCount": "1"}
+RECEIVED_ONCE = {"ApproximateReceiveCount": "1", "SentTimestamp": "1795251600123"}
 
 
 @pytest.fixture
@@ -224,7 +226,7 @@ def test_batches_go_to_their_lane_ten_at_a_time_each_with_its_delay(aws: Aws) ->
     client = boto3.client("sqs")
     asked = spy(client, "SendMessageBatch", lambda arguments, call: call(arguments))
     messages = [(message(number), number % 3) for number in range(25)]
-    assert LaneQueues(client, aws.queue_urls).send_all("slow", messages) == {}
+    assert LaneQueues(client, aws.queue_urls, SIGNER).send_all("slow", messages) == {}
     assert max(len(arguments["Entries"]) for arguments in asked) <= 10
     delays = {
         read_message(entry["MessageBody"]).image_id: entry["DelaySeconds"]
@@ -246,7 +248,8 @@ def test_what_a_batch_reports_as_failed_is_sent_again_alone(aws: Aws) -> None:
         return answer | {"Failed": [{"Id": one["Id"], "SenderFault": False, "Code": "InternalError"}]}
 
     asked = spy(client, "SendMessageBatch", fail_one)
-    assert LaneQueues(client, aws.queue_urls).send_all("slow", [(message(number), 0) for number in range(4)]) == {}
+    lanes = LaneQueues(client, aws.queue_urls, SIGNER)
+    assert lanes.send_all("slow", [(message(number), 0) for number in range(4)]) == {}
     assert [len(arguments["Entries"]) for arguments in asked] == [4, 1]
     assert received(aws.queue_urls["slow"]) == [message(number).image_id for number in range(4)]
 
@@ -294,15 +297,24 @@ def test_a_sender_who_sends_too_much_is_not_refused(aws: Aws) -> None:
     assert [type(error) for error in send_all(client, aws, "lane", [message(1)]).values()] == [Retryable]
 
 
+def test_without_a_key_no_message_of_a_batch_is_sent_and_all_are_told(aws: Aws) -> None:
+    client = boto3.client("sqs")
+    asked = spy(client, "SendMessageBatch", lambda arguments, call: call(arguments))
+    lanes = LaneQueues(client, aws.queue_urls, keys_of(FakeSecret(is_down=True)))
+    unsent = lanes.send_all("slow", [(message(number), 0) for number in range(12)])
+    assert [type(unsent[number]) for number in range(12)] == [Retryable] * 12
+    assert asked == []
+
+
 def send_all(client: Any, aws: Aws, kind: str, messages: list[Message]) -> Mapping[int, Exception]:
     if kind == "lane":
-        return LaneQueues(client, aws.queue_urls).send_all("slow", [(one, 0) for one in messages])
-    return SqsHoldQueue(client, aws.queue_urls["slow"]).put_all(messages)
+        return LaneQueues(client, aws.queue_urls, SIGNER).send_all("slow", [(one, 0) for one in messages])
+    return SqsHoldQueue(client, aws.queue_urls["slow"], SIGNER).put_all(messages)
 
 
 @pytest.mark.parametrize("kind", ["fake", "aws"])
 def test_a_lane_of_another_version_has_no_queue(kind: str, aws: Aws) -> None:
-    lanes = FakeLanes() if kind == "fake" else LaneQueues(boto3.client("sqs"), aws.queue_urls)
+    lanes = FakeLanes() if kind == "fake" else LaneQueues(boto3.client("sqs"), aws.queue_urls, SIGNER)
     with pytest.raises(KeyError):
         lanes.send_all("newer", [(message(1, "newer"), 0)])
 

@@ -41,6 +41,7 @@ from darkroom.ports import (
     Waiting,
 )
 from proof.fakes import FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.unit.test_image import CAUSE, NOW, pending, processing
 
@@ -532,7 +533,7 @@ def test_outputs_carry_their_media_type_and_may_be_cached_for_good(aws: Aws) -> 
 def test_a_message_arrives_in_its_lane_in_its_tenants_share(lane: str, aws: Aws) -> None:
     message = message_for(pending(lane=lane, tenant_id="acme"))
     sqs = boto3.client("sqs")
-    lanes: Lanes = LaneQueues(sqs, {"fast": aws.fast_queue_url, "slow": aws.slow_queue_url})
+    lanes: Lanes = LaneQueues(sqs, {"fast": aws.fast_queue_url, "slow": aws.slow_queue_url}, SIGNER)
     lanes.send(message)
     url = aws.fast_queue_url if lane == "fast" else aws.slow_queue_url
     (received,) = sqs.receive_message(QueueUrl=url, AttributeNames=["All"])["Messages"]

@@ -1,4 +1,4 @@
-"""Every message that Darkroom sends is in its tenant's group, whoever sends it: that makes the queues fair."""
+"""Every message that Darkroom sends is in its tenant's group, which makes the queues fair, and signed for its queue."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from botocore.client import BaseClient
 
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.queues import LaneQueues
+from darkroom.aws.secrets import StoredSecret
 from darkroom.domain.image import Cause, Image
+from darkroom.domain.signature import read_signature
 from darkroom.domain.tenants import Caller, Tier, context_of
 from darkroom.domain.transitions import give_up
 from darkroom.domain.upload_notification import upload_key
 from darkroom.operations.replay_dead_letters import Ports, replay_image
 from proof.fakes import FakeDeadLetters
+from proof.fakes.messages import NOW, keys_of, signature_in
 from proof.fakes.pictures import jpeg
-from tests.contract.conftest import Aws
+from tests.contract.conftest import MESSAGE_KEY, Aws
 from tests.contract.functions import ROOT, call, http_event, load, received, record
 from tests.contract.test_delays import executions
 from tests.unit.test_upload_notification import event as notification
@@ -37,11 +40,13 @@ START = "2026-11-21T09:00:00Z"
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """A message that was sent: its queue, its group, and the tenant that it names."""
+    """A message that was sent: its queue, its group, the tenant that it names, and whether it is signed for that queue,
+    or for the one that its dead letters return to."""
 
     queue: str
     group: str | None
     tenant_id: str
+    is_signed: bool
 
 
 @dataclass
@@ -58,7 +63,15 @@ class Post:
             for entry in parameters.get("Entries", [parameters]):
                 queue = parameters["QueueUrl"].rpartition("/")[2]
                 tenant_id = json.loads(entry["MessageBody"])["tenant_id"]
-                self.sent.append(Sent(queue=queue, group=entry.get("MessageGroupId"), tenant_id=tenant_id))
+                group = entry.get("MessageGroupId")
+                covered = {
+                    "secret": MESSAGE_KEY,
+                    "queue": queue.removesuffix("-dead-letters").removesuffix("-queue"),
+                    "group": group,
+                    "body": entry["MessageBody"],
+                }
+                is_signed = read_signature(signature_in(entry)).covers(**covered)
+                self.sent.append(Sent(queue=queue, group=group, tenant_id=tenant_id, is_signed=is_signed))
 
     def invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
         return call(load(function, self.aws, self.monkeypatch), event)
@@ -88,7 +101,7 @@ class Post:
             "MessageId": "of-s3",
             "ReceiptHandle": "receipt-1",
             "Body": notification(upload_key(image_id)),
-            "Attributes": {"ApproximateReceiveCount": "1"},
+            "Attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795251600123"},
             "MD5OfBody": "",
         }
         assert self.invoke("accept_upload", {"Records": [record(message, queue="upload")]}) == {"batchItemFailures": []}
@@ -221,7 +234,8 @@ def place(post: Post) -> None:
 def replay(post: Post) -> None:
     image = post.failed()
     post.sent.clear()
-    lanes = LaneQueues(boto3.client("sqs"), post.aws.queue_urls)
+    keys = StoredSecret(lambda: boto3.client("secretsmanager"), post.aws.message_key, clock=lambda: NOW)
+    lanes = LaneQueues(boto3.client("sqs"), post.aws.queue_urls, keys_of(keys))
     ports = Ports(
         images=post.images,
         lanes=lanes,
@@ -253,9 +267,9 @@ WAYS: dict[Callable[[Post], None], str] = {
 
 
 @pytest.mark.parametrize(("way", "queue"), WAYS.items(), ids=lambda value: getattr(value, "__name__", value))
-def test_a_message_travels_in_its_tenants_group(post: Post, way: Callable[[Post], None], queue: str) -> None:
+def test_a_message_travels_in_its_tenants_group_and_signed(post: Post, way: Callable[[Post], None], queue: str) -> None:
     way(post)
-    assert post.sent == [Sent(queue=queue, group=TENANT, tenant_id=TENANT)]
+    assert post.sent == [Sent(queue=queue, group=TENANT, tenant_id=TENANT, is_signed=True)]
 
 
 def test_these_are_all_places_in_the_code_that_send() -> None:
@@ -274,6 +288,7 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
         ("queues", "SqsUploadQueue.put"),
         ("queues", "_send_batch"),
         ("dead_letters", "DeadLetterQueues.put"),
+        ("dead_letters", "RejectedMessageQueues.put_rejected"),  # what came is of no tenant
         ("events_topic", "SqsUnpublished.put"),  # only people read it
         ("delivery_queue", "SqsDeliveryQueue.send"),  # in its endpoint's group: tests/contract/test_webhooks.py
     }

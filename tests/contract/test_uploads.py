@@ -21,6 +21,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status, message_for
 from darkroom.domain.message import read_message
 from darkroom.ports import UploadQueue, Uploads
+from proof.fakes.messages import SIGNER
 from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeUploadQueue, FakeUploads
 from tests.contract.conftest import Aws
@@ -63,7 +64,7 @@ def test_a_form_works_for_as_long_as_it_says(kind: str, aws: Aws) -> None:
 @BOTH
 def test_a_reminder_arrives_in_its_tenants_share(kind: str, aws: Aws) -> None:
     fake, sqs = FakeUploadQueue(), boto3.client("sqs")
-    queue: UploadQueue = fake if kind == "fake" else SqsUploadQueue(sqs, aws.upload_queue_url)
+    queue: UploadQueue = fake if kind == "fake" else SqsUploadQueue(sqs, aws.upload_queue_url, SIGNER)
     message = message_for(awaiting(tenant_id="acme"))
     queue.put(message)
     if kind == "fake":

@@ -239,6 +239,8 @@ BEYOND: frozenset[Grant] = frozenset(
         ("kms:Decrypt", "${Key.Arn}"),
         ("kms:ScheduleKeyDeletion", "${Key.Arn}"),
         ("kms:PutKeyPolicy", "${Key.Arn}"),
+        ("secretsmanager:PutSecretValue", "${MessageKey.Id}"),
+        ("secretsmanager:DeleteSecret", "${MessageKey.Id}"),
         ("lambda:InvokeFunction", "${SubmitImageFunction.Arn}"),
         ("lambda:GetFunction", "${ReleaseImagesFunction.Arn}"),
         ("logs:FilterLogEvents", "${SubmitImageLogs.Arn}"),
@@ -393,14 +395,18 @@ def called(guarded: Guarded, client: Callable[[str], Any], grant: Grant) -> None
                 "ScheduleKeyDeletion": lambda: client(service).schedule_key_deletion(KeyId=key_id),
                 "PutKeyPolicy": lambda: client(service).put_key_policy(KeyId=key_id, Policy="{}"),
             }
-        case "secretsmanager":
-            secret = guarded.physical(logical)
-            calls = {"GetSecretValue": lambda: client(service).get_secret_value(SecretId=secret)}
         case "sns":
             topic = guarded.physical(logical)
             calls = {
                 "Publish": lambda: client(service).publish(TopicArn=topic, Message="one"),
                 "ListSubscriptionsByTopic": lambda: client(service).list_subscriptions_by_topic(TopicArn=topic),
+            }
+        case "secretsmanager":
+            secret = guarded.physical(logical)
+            calls = {
+                "GetSecretValue": lambda: client(service).get_secret_value(SecretId=secret),
+                "PutSecretValue": lambda: client(service).put_secret_value(SecretId=secret, SecretString=NOTHING),
+                "DeleteSecret": lambda: client(service).delete_secret(SecretId=secret),
             }
         case "iam" | "sts":
             role = "" if target == "*" else guarded.physical(logical)

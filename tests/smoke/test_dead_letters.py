@@ -12,6 +12,8 @@ import pytest
 from console.api.client import IMAGE_ID_PATTERN
 from darkroom.aws.dead_letters import DeadLetterQueues
 from darkroom.aws.images_table import from_item, to_item
+from darkroom.aws.secrets import StoredSecret
+from darkroom.aws.signing import MessageSigner
 from darkroom.domain.dead_letter import explanation_of
 from darkroom.domain.errors import INTERNAL
 from darkroom.domain.image import Attempt, Cause, DeadLetterState, Failure, Image, Status, message_for
@@ -25,7 +27,8 @@ class Morgue:
     def __init__(self, stack: LocalStack) -> None:
         self._stack, self._dynamodb, sqs = stack, stack.client("dynamodb"), stack.client("sqs")
         urls = {"fast": stack.outputs["FastDeadLettersUrl"], "slow": stack.outputs["SlowDeadLettersUrl"]}
-        self.letters = DeadLetterQueues(sqs, sqs, urls)
+        keys = StoredSecret(lambda: stack.client("secretsmanager"), stack.physical_id("MessageKey"), clock=lambda: 0)
+        self.letters = DeadLetterQueues(sqs, sqs, urls, MessageSigner(keys, lambda: 0))
 
     def row(self, image_id: str) -> Image:
         key = {"image_id": {"S": image_id}}

@@ -21,6 +21,8 @@ from darkroom.domain.image import (
 )
 from darkroom.domain.lanes import LANES
 from darkroom.domain.message import Message
+from darkroom.domain.rejection import explanation_of_rejection, rejected_message
+from darkroom.domain.signature import Mistrust
 from darkroom.domain.transitions import complete, delete, escalate, give_up, reject
 from darkroom.domain.upload_notification import upload_key
 from darkroom.operations.archive_dead_letters import Archiving, archive_dead_letters
@@ -693,3 +695,78 @@ def test_a_dead_letter_that_explains_itself_in_another_versions_words_is_explain
     office.letters.lying["slow"] = [replace(letter, explanation=told)]
     (case,) = office.ls().cases
     assert (case.verdict, case.cause) == (Verdict.FAILED, "ZeroDivisionError")
+
+
+# ── Messages that did not verify ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def rejected(office: Office, message_id: str = "message-1", body: str | None = None) -> DeadLetter:
+    """The dead letter of a message that somebody made up about a failed image."""
+    message = rejected_message(message_id, message_for(FAILED).model_dump_json() if body is None else body)
+    office.letters.put_rejected("slow", message, explanation_of_rejection(Mistrust.FORGED, queue="slow"))
+    return office.letters.lying["slow"][-1]
+
+
+def test_a_rejected_message_says_why_and_is_about_no_image_whatever_it_names() -> None:
+    office = Office()
+    office.images.rows[FAILED.image_id] = FAILED
+    rejected(office)
+    (case,) = office.ls().cases
+    assert (case.verdict, case.message, case.image, case.cause) == (Verdict.REJECTED, None, None, "forged")
+    assert case.problem is not None and "it was altered or copied" in case.problem
+    assert office.ls(Selection(cause="forged")).cases == (case,)
+    assert office.ls(Selection(image_id=FAILED.image_id)).cases == ()
+
+
+def test_a_message_that_was_rejected_twice_because_an_answer_was_lost_is_one_case() -> None:
+    office = Office()
+    for message_id in ("message-1", "message-2", "message-1"):
+        rejected(office, message_id)
+    assert [len(case.letters) for case in office.ls().cases] == [2, 1]
+
+
+def test_a_rejected_message_replays_nothing() -> None:
+    office = Office()
+    office.images.rows[FAILED.image_id] = FAILED
+    rejected(office)
+    assert office.replay() == Counter(rejected=1)
+    assert (office.row(FAILED), office.lanes.sent) == (FAILED, [])
+
+
+def test_a_rejected_message_is_dropped_by_force_alone() -> None:
+    office = Office()
+    rejected(office)
+    assert office.drop() == Counter(rejected=1)
+    assert office.drop(force=True, selection=Selection(verdict=Verdict.REJECTED)) == Counter(dropped=1)
+    assert office.letters.lying["slow"] == []
+
+
+def test_a_queue_with_a_rejected_message_is_not_moved_as_a_whole() -> None:
+    office = Office()
+    office.place(FAILED)
+    rejected(office)
+    redrives = FakeRedrives(office.letters, office.lanes)
+    with pytest.raises(NotReplayable, match="which this stack has not sent"):
+        office.move(redrives)
+    assert (redrives.started, office.row(FAILED).run) == ([], 1)
+
+
+def test_dead_letters_without_a_signature_are_replayed_one_by_one_and_not_moved() -> None:
+    office = Office()
+    office.images.rows[FAILED.image_id] = FAILED
+    office.letters.lie_down("slow", message_for(FAILED).model_dump_json(), is_signed=False)
+    redrives = FakeRedrives(office.letters, office.lanes)
+    with pytest.raises(NotReplayable, match="from a version before signatures"):
+        office.move(redrives)
+    assert (redrives.started, office.row(FAILED).run) == ([], 1)
+    assert office.replay() == Counter(replayed=1)
+    assert [message.run for message in office.lanes.sent] == [2]
+
+
+def test_the_archive_keeps_what_was_rejected_and_why() -> None:
+    office = Office()
+    letter = rejected(office, body="made up")
+    office.archive_all(older_than_seconds=-1)
+    (document,) = office.archive.objects.values()
+    assert (document["verdict"], document["body"]) == ("rejected", letter.body)
+    assert document["explanation"]["cause"] == "forged"

@@ -18,7 +18,8 @@ def event(*ids: str) -> dict[str, Any]:
                 "messageId": message_id,
                 "receiptHandle": f"receipt of {message_id}",
                 "body": f"body of {message_id}",
-                "attributes": {"ApproximateReceiveCount": "3"},
+                "attributes": {"ApproximateReceiveCount": "3", "SentTimestamp": "1795251600123"},
+                "messageAttributes": {"signature": {"dataType": "String", "stringValue": f"signature of {message_id}"}},
                 "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:fast",
             }
             for message_id in ids
@@ -28,7 +29,16 @@ def event(*ids: str) -> dict[str, Any]:
 
 def test_a_record_says_what_the_event_does() -> None:
     assert read_records(event("a")) == [
-        Record(message_id="a", body="body of a", receipt_handle="receipt of a", receive_count=3, queue="fast")
+        Record(
+            message_id="a",
+            body="body of a",
+            receipt_handle="receipt of a",
+            receive_count=3,
+            queue="fast",
+            group=None,
+            signature="signature of a",
+            sent_at=1795251600123,
+        )
     ]
 
 

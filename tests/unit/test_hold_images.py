@@ -17,11 +17,13 @@ from darkroom.domain.hold import (
     level_of,
     read_batch,
 )
-from darkroom.domain.lanes import LANES
+from darkroom.domain.lanes import HOLD, LANES
 from darkroom.domain.message import Message, UnreadableMessage
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
+from darkroom.domain.signature import Mistrust, Received
 from darkroom.operations.hold_images import Holding, Ports, hold_images
-from proof.fakes.stores import FakeHolds, FakeLanes, FakeWakeUps
+from proof.fakes.messages import KEYS, received, unsigned
+from proof.fakes.stores import FakeDeadLetters, FakeHolds, FakeLanes, FakeWakeUps
 from tests.unit.test_hold import DAY, NOW, entry
 
 
@@ -32,18 +34,36 @@ class Plane:
     lanes: Any = field(default_factory=FakeLanes)
     holds: Any = field(default_factory=FakeHolds)
     wake_ups: Any = field(default_factory=FakeWakeUps)
+    rejected: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={HOLD: []}))
     out_of_time: bool = False
 
-    def hold(self, *entries: Entry | str) -> Holding:
+    def hold(self, *entries: Entry | str | Received) -> Holding:
         return hold_images(
-            Ports(lanes=self.lanes, holds=self.holds, wake_ups=self.wake_ups, clock=lambda: NOW, known_lanes=LANES),
-            [one if isinstance(one, str) else body_of(one) for one in entries],
+            Ports(
+                lanes=self.lanes,
+                holds=self.holds,
+                wake_ups=self.wake_ups,
+                clock=lambda: NOW,
+                known_lanes=LANES,
+                message_keys=KEYS,
+                rejected_messages=self.rejected,
+            ),
+            [
+                one
+                if isinstance(one, Received)
+                else received(HOLD, one if isinstance(one, str) else message_of(one), message_id=f"message-{number}")
+                for number, one in enumerate(entries)
+            ],
             out_of_time=lambda: self.out_of_time,
         )
 
 
+def message_of(one: Entry) -> Message:
+    return one.message.model_copy(update={"process_at": one.process_at})
+
+
 def body_of(one: Entry) -> str:
-    return one.message.model_copy(update={"process_at": one.process_at}).model_dump_json()
+    return message_of(one).model_dump_json()
 
 
 def dead_letter_of(key: str) -> str:
@@ -260,3 +280,38 @@ def test_an_image_whose_place_on_the_wheel_trips_a_bug_costs_the_others_nothing(
     holding = Plane().hold(entry(1, DAY), entry(2, 40 * DAY), entry(3, 300))
     assert ([type(error) for error in holding.failed.values()], holding.held) == ([ZeroDivisionError], 1)
     assert list(holding.failed) == [1]
+
+
+# ── Messages that do not verify ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def forged(one: Entry) -> Received:
+    return unsigned(body_of(one), message_id="forged")
+
+
+def test_what_does_not_verify_is_set_aside_and_the_rest_is_held() -> None:
+    plane = Plane()
+    holding = plane.hold(entry(1, DAY), forged(entry(2, DAY)), forged(entry(3, 60)))
+    assert (holding.failed, holding.held, holding.sent) == ({}, 1, 0)
+    assert holding.rejected == {1: Mistrust.UNSIGNED, 2: Mistrust.UNSIGNED}
+    assert len(plane.rejected.lying[HOLD]) == 2
+
+
+def test_what_cannot_be_set_aside_comes_again() -> None:
+    plane = Plane()
+    plane.rejected.put_rejected = refuse  # type: ignore[method-assign, assignment]
+    holding = plane.hold(entry(1, DAY), forged(entry(2, DAY)))
+    assert (holding.held, holding.rejected, list(holding.failed)) == (1, {}, [1])
+    assert isinstance(holding.failed[1], Retryable)
+
+
+def test_without_time_left_what_is_rejected_comes_again() -> None:
+    plane = Plane(out_of_time=True)
+    holding = plane.hold(forged(entry(2, DAY)))
+    assert (list(holding.failed), plane.rejected.lying[HOLD]) == ([0], [])
+
+
+def test_a_batch_of_the_state_machine_needs_no_signature() -> None:
+    plane = Plane()
+    assert plane.hold(unsigned(dead_letter_of(f"holds/x/{'0' * 40}.json.gz"))).failed == {}
+    assert plane.rejected.lying[HOLD] == []

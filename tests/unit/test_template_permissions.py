@@ -50,6 +50,8 @@ ADAPTERS = {
     "delivery_queue": ("delivery_queue", "SqsDeliveryQueue"),
     "master_secret": ("secrets", "StoredSecret"),
     "followers": ("followers", "FollowersQueues"),
+    "message_keys": ("secrets", "StoredSecret"),
+    "rejected_messages": ("dead_letters", "RejectedMessageQueues"),
 }
 """The adapter of each port, which has one name from the handlers to the operations."""
 
@@ -81,6 +83,7 @@ RESOURCES = {
     "delivery_queue": {"${DeliveryQueue.Arn}"},
     "master_secret": {"${WebhooksSecret.Id}"},
     "followers": {f"arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{PREFIX}*"},
+    "message_keys": {"${MessageKey.Id}"},
 }
 
 ACTIONS = {
@@ -117,6 +120,9 @@ ACTIONS = {
 """The permission that each call of a client needs
 (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
 """
+
+SIGNED = {"lanes", "hold_queue", "upload_queue", "dead_letters"}
+"""The ports whose messages are signed."""
 
 EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:${HoldBatchStateMachine.Name}:*"
 """Executions have a separate ARN, with their machine's name."""
@@ -255,8 +261,12 @@ def needed(folder: str) -> set[Grant]:
                 on = {EXECUTIONS}
             elif action == "dynamodb:Query" and (port, method) in INDEXES:
                 on = {INDEXES[port, method]}
+            elif port == "rejected_messages":
+                on = {queue.replace("Queue", "DeadLetters") for queue in sources_of(folder)}
             else:
                 on = RESOURCES[port]
+            if action == "sqs:SendMessage" and port in SIGNED:
+                grants |= {("secretsmanager:GetSecretValue", key) for key in RESOURCES["message_keys"]}
             grants |= {(action, resource) for resource in on}
     return grants
 
@@ -269,12 +279,7 @@ def needed_by_lambda(folder: str) -> set[Grant]:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html#events-sqs-permissions and
     https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html#events-dynamodb-permissions
     """
-    name = name_of(folder)
-    sources = {
-        _text(source["EventSourceArn"])
-        for source in resources("AWS::Lambda::EventSourceMapping").values()
-        if source["FunctionName"] == {"Ref": f"{name}Function"}
-    }
+    name, sources = name_of(folder), sources_of(folder)
     streams = {source for source in sources if source.endswith(".StreamArn}")}
     queues = sources - streams
     return {
@@ -291,6 +296,15 @@ def needed_by_lambda(folder: str) -> set[Grant]:
             for action in ("DescribeStream", "GetRecords", "GetShardIterator")
         ),
         *(("dynamodb:ListStreams", "*") for _ in streams),
+    }
+
+
+def sources_of(folder: str) -> set[str]:
+    """The ARNs of the queues and streams that invoke the function."""
+    return {
+        _text(source["EventSourceArn"])
+        for source in resources("AWS::Lambda::EventSourceMapping").values()
+        if source["FunctionName"] == {"Ref": f"{name_of(folder)}Function"}
     }
 
 

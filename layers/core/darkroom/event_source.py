@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from darkroom.domain.signature import SIGNATURE, Received
+
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(Received):
     """A message as Lambda received it: `receive_count` includes this time, and `queue` is the queue's name."""
 
-    message_id: str
-    body: str
     receipt_handle: str
     receive_count: int
     queue: str
@@ -31,6 +31,9 @@ def read_records(event: Mapping[str, Any]) -> list[Record]:
                 receipt_handle=record["receiptHandle"],
                 receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
                 queue=record["eventSourceARN"].rpartition(":")[2],
+                group=record["attributes"].get("MessageGroupId"),
+                signature=record["messageAttributes"].get(SIGNATURE, {}).get("stringValue"),
+                sent_at=int(record["attributes"]["SentTimestamp"]),
             )
             for record in event["Records"]
         ]

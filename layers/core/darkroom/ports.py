@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from darkroom.domain.listing import Cursor
     from darkroom.domain.load_shedding import Work
     from darkroom.domain.message import Message
+    from darkroom.domain.rejection import RejectedMessage
     from darkroom.domain.tenants import Allowance, Tenant
     from darkroom.domain.token_bucket import Microseconds, Take
     from darkroom.domain.usage import Count, Usage
@@ -574,7 +575,8 @@ class DeadLetter:
     """One message in a dead-letter queue.
 
     `explanation` is the JSON that Darkroom gave it, None if SQS moved it there by itself; `sent_at` is when its message
-    was first sent, from which its 14 days count.
+    was first sent, from which its 14 days count. `is_signed` is whether it has a signature, which is not verified:
+    without one no queue takes it back.
     """
 
     queue: str
@@ -582,6 +584,7 @@ class DeadLetter:
     receipt: str
     body: str
     explanation: str | None
+    is_signed: bool
     sent_at: Milliseconds
 
 
@@ -621,6 +624,13 @@ class DeadLetters(Protocol):
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
         """Puts a dead letter into the queue. Tried once: a retry after a lost answer would make a second dead
         letter."""
+
+
+class RejectedMessages(Protocol):
+    """Where messages go that do not verify: among the dead letters of the queue that they came from."""
+
+    def put_rejected(self, queue: str, message: RejectedMessage, explanation: dict[str, Any]) -> None:
+        """Puts it there. Tried once, like `DeadLetters.put`. Raises Retryable if that may not have succeeded."""
 
 
 class Once(Protocol):

@@ -181,10 +181,26 @@ class ConcurrencySettings(Settings):
         return lanes_with(self.concurrency)
 
 
-class QueueSettings(LaneSettings):
+class MessageKeySettings(Settings):
+    """The secret with the key that messages are signed with, by its ARN."""
+
+    message_key: str
+
+
+class SendingSettings(LaneSettings, MessageKeySettings):
+    """The lanes' queues, for those who send to them."""
+
+
+class QueueSettings(SendingSettings):
     """The lanes' queues, and the queue of messages to be held."""
 
     hold_queue_url: str
+
+
+class DeadLetterSettings(Settings):
+    """The dead-letter queues, by the name of the lane or purpose of each."""
+
+    dead_letter_queues: Mapping[str, str] = setting(pairs)
 
 
 class InputSettings(Settings):
@@ -265,7 +281,7 @@ class BeginUploadSettings(LoadSheddingSettings):
     max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
 
 
-class AcceptUploadSettings(QueueSettings, InputSettings):
+class AcceptUploadSettings(QueueSettings, InputSettings, DeadLetterSettings):
     """What `accept_upload` needs."""
 
     images_table: str
@@ -274,7 +290,7 @@ class AcceptUploadSettings(QueueSettings, InputSettings):
     upload_queue_url: str
 
 
-class TranscodeImageSettings(LaneSettings, ConcurrencySettings, LimitSettings):
+class TranscodeImageSettings(LaneSettings, MessageKeySettings, ConcurrencySettings, LimitSettings, DeadLetterSettings):
     """What `transcode_image` needs; `visibility_seconds` is the lanes' visibility timeout."""
 
     images_table: str
@@ -291,12 +307,6 @@ class ReadImageSettings(Settings):
     images_table: str
     outputs_bucket: str
     token_buckets_table: str
-
-
-class DeadLetterSettings(Settings):
-    """The dead-letter queues, by the name of the lane or purpose of each."""
-
-    dead_letter_queues: Mapping[str, str] = setting(pairs)
 
 
 class DeliverySettings(Settings):
@@ -384,7 +394,7 @@ class RescheduleImageSettings(LoadSheddingSettings, QueueSettings):
     outputs_bucket: str
 
 
-class HoldImagesSettings(LaneSettings):
+class HoldImagesSettings(SendingSettings, DeadLetterSettings):
     """What `hold_images` needs; `hold_state_machine` is the ARN of the machine that holds a batch."""
 
     holds_bucket: str

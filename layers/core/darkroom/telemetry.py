@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from darkroom.domain.signature import Mistrust
 from darkroom.ports import UnreadableRow
 
 logger = Logger()
@@ -80,3 +81,9 @@ def report_unreadable(rows: Collection[UnreadableRow]) -> None:
         logger.error("a row cannot be read", extra={"row_id": row.row_id, "reason": row.reason})
     with single_metric("RowsUnreadable", MetricUnit.Count, len(rows), default_dimensions={"service": logger.service}):
         pass
+
+
+def report_rejected(mistrust: Mistrust, **details: str) -> None:
+    """Logs and counts a message that did not verify."""
+    logger.error("message rejected", extra={"reason": mistrust.value, **details})
+    metrics.add_metric("MessagesRejected", MetricUnit.Count, 1)

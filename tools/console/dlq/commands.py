@@ -36,7 +36,7 @@ _EPILOG = """[bold]At three in the morning[/bold]
 
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
-_VERDICTS = ("failed", "working", "settled", "unknown", "batch", "unreadable", "unreadable_row")
+_VERDICTS = ("failed", "working", "settled", "unknown", "batch", "rejected", "unreadable", "unreadable_row")
 _WHICH = "Which dead letters (default: all)"
 
 
@@ -66,7 +66,11 @@ ImageOption = Annotated[str | None, option("--image", "ID", "Only one image.", p
 VerdictOption = Annotated[
     str | None,
     option(
-        "--verdict", "S", "failed, working, settled, unknown, batch or unreadable.", panel=_WHICH, callback=_verdict
+        "--verdict",
+        "S",
+        "failed, working, settled, unknown, batch, unreadable or rejected.",
+        panel=_WHICH,
+        callback=_verdict,
     ),
 ]
 OlderOption = Annotated[
@@ -102,7 +106,7 @@ def list_(
     It prints one line per run of an image; the last column counts the run's
     dead letters. Verdicts: failed can be replayed, settled can be dropped,
     working needs nothing, a batch of scheduled images can be woken again;
-    unknown and unreadable do not belong to this stack.
+    unknown, unreadable and rejected do not belong to this stack.
     """
     from console.dlq import work  # noqa: PLC0415
 

@@ -24,6 +24,7 @@ _STANDS = {
     Verdict.SETTLED: "settled",
     Verdict.UNKNOWN: "of no known image",
     Verdict.BATCH: "of batches to wake again",
+    Verdict.REJECTED: "rejected",
     Verdict.UNREADABLE: "unreadable",
     Verdict.UNREADABLE_ROW: "of unreadable rows",
 }
@@ -33,6 +34,7 @@ _MEANINGS = {
     Verdict.WORKING: "its image is unfinished, and the sweeper takes care of it",
     Verdict.UNKNOWN: "there is no such image (any more)",
     Verdict.BATCH: "a batch of scheduled images could not be released; the sweeper sends each when it is overdue",
+    Verdict.REJECTED: "its signature does not verify, so nothing was done for it; docs/runbook.md#rejected-messages",
     Verdict.UNREADABLE: "it is not a message of this version of Darkroom",
     Verdict.UNREADABLE_ROW: "a newer version wrote its image's row: deploy that version again",
 }
@@ -140,7 +142,7 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
         advice.append(("Batches, fixed:", wake_again(words.target)))
     if Verdict.SETTLED in verdict:
         advice.append(("To clean up:", words.command("drop")))
-    for stray in (Verdict.UNKNOWN, Verdict.UNREADABLE):
+    for stray in (Verdict.UNKNOWN, Verdict.UNREADABLE, Verdict.REJECTED):
         if stray in verdict:
             advice.append((f"If {stray}:", f"./darkroom dlq drop --verdict {stray} --force{words.target}"))
     if Verdict.UNREADABLE_ROW in verdict:

@@ -27,6 +27,8 @@ from darkroom.aws.events_topic import SnsTopic
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.original_versions import OriginalVersionsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
+from darkroom.aws.secrets import StoredSecret
+from darkroom.aws.signing import MessageSigner
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.errors import Retryable
@@ -132,14 +134,22 @@ class Stack(RunningStack):
         return DeadLetterQueues(sqs, sqs, {name: queue.url for name, queue in self.queues.items()})
 
     @property
+    def signer(self) -> MessageSigner:
+        """Signs messages, as the functions do."""
+        arn = self._resource("MessageKey")
+        return MessageSigner(StoredSecret(lambda: self.client("secretsmanager"), arn, clock=self.clock), self.clock)
+
+    @property
     def lanes(self) -> LaneQueues:
         """The queues from which the dead letters came."""
-        return LaneQueues(self.client("sqs"), {name: queue.source_url for name, queue in self.queues.items()})
+        return LaneQueues(
+            self.client("sqs"), {name: queue.source_url for name, queue in self.queues.items()}, self.signer
+        )
 
     @property
     def hold_queue(self) -> SqsHoldQueue:
         """The queue of images to hold until their time."""
-        return SqsHoldQueue(self.client("sqs"), self._resource("HoldQueue"))
+        return SqsHoldQueue(self.client("sqs"), self._resource("HoldQueue"), self.signer)
 
     @property
     def redrives(self) -> DeadLetterRedrives:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from itertools import batched
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, retryable
+from darkroom.aws.signing import MessageSigner
 from darkroom.domain.dead_letter import Redrive, RedriveStatus
 from darkroom.domain.message import Message
+from darkroom.domain.rejection import RejectedMessage
+from darkroom.domain.signature import SIGNATURE
 from darkroom.ports import DeadLetter, Taken
 
 if TYPE_CHECKING:
@@ -32,13 +36,21 @@ _BATCH = 10
 class DeadLetterQueues:
     """Implements the `DeadLetters` port with one standard queue for each of `queue_urls`.
 
-    `once_client` is a client that does not retry.
+    `once_client` is a client that does not retry. Only to `put` a message is a `signer` needed: moved back to its lane
+    it must count there.
     """
 
-    def __init__(self, client: SQSClient, once_client: SQSClient, queue_urls: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client: SQSClient,
+        once_client: SQSClient,
+        queue_urls: Mapping[str, str],
+        signer: MessageSigner | None = None,
+    ) -> None:
         self._client = client
         self._once_client = once_client
         self._queue_urls = queue_urls
+        self._signer = signer
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -65,7 +77,7 @@ class DeadLetterQueues:
                     # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html).
                     WaitTimeSeconds=1,
                     MessageSystemAttributeNames=["SentTimestamp"],
-                    MessageAttributeNames=[EXPLANATION],
+                    MessageAttributeNames=[EXPLANATION, SIGNATURE],
                 )
             messages = answer.get("Messages", [])
             asked_again |= answer["ResponseMetadata"]["RetryAttempts"] > 0
@@ -96,12 +108,37 @@ class DeadLetterQueues:
             self._client.delete_message(QueueUrl=self._queue_urls[letter.queue], ReceiptHandle=letter.receipt)
 
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
+        if self._signer is None:
+            raise TypeError("dead letters of messages are signed: this needs a signer")
+        signed = self._signer.signed(queue, group=message.tenant_id, body=message.model_dump_json())
+        attributes = {**signed["MessageAttributes"], **_explained(explanation)}
         with retryable("placing a dead letter"):
             self._once_client.send_message(
+                QueueUrl=self._queue_urls[queue], **{**signed, "MessageAttributes": attributes}
+            )
+
+
+class RejectedMessageQueues:
+    """Implements the `RejectedMessages` port with the dead-letter queues at `queue_urls`.
+
+    `once_client` makes a client that does not retry, for the first message that is rejected: most functions never see
+    one.
+    """
+
+    def __init__(self, once_client: Callable[[], SQSClient], queue_urls: Mapping[str, str]) -> None:
+        self._make_client = once_client
+        self._queue_urls = queue_urls
+
+    @cached_property
+    def _client(self) -> SQSClient:
+        return self._make_client()
+
+    def put_rejected(self, queue: str, message: RejectedMessage, explanation: dict[str, Any]) -> None:
+        with retryable("placing a dead letter"):
+            self._client.send_message(
                 QueueUrl=self._queue_urls[queue],
                 MessageBody=message.model_dump_json(),
-                MessageGroupId=message.tenant_id,
-                MessageAttributes={EXPLANATION: {"DataType": "String", "StringValue": json.dumps(explanation)}},
+                MessageAttributes=_explained(explanation),
             )
 
 
@@ -187,6 +224,10 @@ def _redrive(queue: str, task: ListMessageMoveTasksResultEntryTypeDef) -> Redriv
     )
 
 
+def _explained(explanation: dict[str, Any]) -> dict[str, Any]:
+    return {EXPLANATION: {"DataType": "String", "StringValue": json.dumps(explanation)}}
+
+
 def _letter(queue: str, message: MessageTypeDef) -> DeadLetter:
     explanation = message.get("MessageAttributes", {}).get(EXPLANATION)
     return DeadLetter(
@@ -195,5 +236,6 @@ def _letter(queue: str, message: MessageTypeDef) -> DeadLetter:
         receipt=message["ReceiptHandle"],
         body=message["Body"],
         explanation=None if explanation is None else explanation.get("StringValue"),
+        is_signed=SIGNATURE in message.get("MessageAttributes", {}),
         sent_at=int(message["Attributes"]["SentTimestamp"]),
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from darkroom.aws.errors import code_of, is_passing_code, retryable
+from darkroom.aws.signing import MessageSigner
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Unplaceable
+from darkroom.domain.lanes import HOLD, UPLOAD
 from darkroom.domain.message import Message
 
 if TYPE_CHECKING:
@@ -30,23 +33,21 @@ _SENDINGS = 3
 class LaneQueues:
     """Implements the `Lanes` port with one standard queue per lane."""
 
-    def __init__(self, client: SQSClient, queue_urls: Mapping[str, str]) -> None:
+    def __init__(self, client: SQSClient, queue_urls: Mapping[str, str], signer: MessageSigner) -> None:
         self._client = client
         self._queue_urls = queue_urls
+        self._signer = signer
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
         with retryable("sending the message"):
             self._client.send_message(
                 QueueUrl=self._queue_urls[message.lane],
-                MessageBody=message.model_dump_json(),
-                # On a standard queue the group id makes the queue fair between tenants; it does not order anything
-                # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
-                MessageGroupId=message.tenant_id,
                 DelaySeconds=delay_seconds,
+                **_signed(self._signer, message.lane, message),
             )
 
     def send_all(self, lane: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
-        return _send_all(self._client, self._queue_urls[lane], messages)
+        return _send_all(self._client, self._queue_urls[lane], messages, partial(_signed, self._signer, lane))
 
     def backlog(self, lane: str) -> int:
         with retryable("reading the lane's depth"):
@@ -72,43 +73,48 @@ class LaneDepths:
 class SqsHoldQueue:
     """Implements the `HoldQueue` port with a standard queue."""
 
-    def __init__(self, client: SQSClient, queue_url: str) -> None:
+    def __init__(self, client: SQSClient, queue_url: str, signer: MessageSigner) -> None:
         self._client = client
         self._queue_url = queue_url
+        self._signer = signer
 
     def put(self, message: Message) -> None:
         with retryable("sending the message to be held"):
-            self._client.send_message(
-                QueueUrl=self._queue_url,
-                MessageBody=message.model_dump_json(),
-                MessageGroupId=message.tenant_id,
-            )
+            self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, HOLD, message))
 
     def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
-        return _send_all(self._client, self._queue_url, [(message, 0) for message in messages])
+        signed = partial(_signed, self._signer, HOLD)
+        return _send_all(self._client, self._queue_url, [(message, 0) for message in messages], signed)
 
 
 class SqsUploadQueue:
     """Implements the `UploadQueue` port with a standard queue."""
 
-    def __init__(self, client: SQSClient, queue_url: str) -> None:
+    def __init__(self, client: SQSClient, queue_url: str, signer: MessageSigner) -> None:
         self._client = client
         self._queue_url = queue_url
+        self._signer = signer
 
     def put(self, message: Message) -> None:
         with retryable("sending a reminder of an upload"):
-            self._client.send_message(
-                QueueUrl=self._queue_url,
-                MessageBody=message.model_dump_json(),
-                MessageGroupId=message.tenant_id,
-            )
+            self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, UPLOAD, message))
 
     def postpone(self, receipt_handle: str, seconds: int) -> None:
         """Makes a received notification come back after `seconds`. Raises Retryable if it comes back by itself."""
         change_visibility(self._client, self._queue_url, receipt_handle, seconds)
 
 
-def _send_all(client: SQSClient, queue_url: str, messages: Sequence[tuple[Message, int]]) -> Mapping[int, Exception]:
+type Signed = Callable[[Message], Mapping[str, Any]]
+"""Returns what a call sends of a message."""
+
+
+def _signed(signer: MessageSigner, queue: str, message: Message) -> Mapping[str, Any]:
+    return signer.signed(queue, group=message.tenant_id, body=message.model_dump_json())
+
+
+def _send_all(
+    client: SQSClient, queue_url: str, messages: Sequence[tuple[Message, int]], signed: Signed
+) -> Mapping[int, Exception]:
     """Sends messages ten at a time; returns those that may not have been sent, by their index. Once a queue does not
     answer, the rest is not tried: each call waits for seconds."""
     unsent: dict[int, Exception] = {}
@@ -117,23 +123,21 @@ def _send_all(client: SQSClient, queue_url: str, messages: Sequence[tuple[Messag
         if unavailable is not None:
             unsent |= dict.fromkeys((place for place, _ in batch), unavailable)
         else:
-            unsent |= _send_batch(client, queue_url, dict(batch))
+            unsent |= _send_batch(client, queue_url, dict(batch), signed)
     return unsent
 
 
 def _send_batch(
-    client: SQSClient, queue_url: str, messages: Mapping[int, tuple[Message, int]]
+    client: SQSClient, queue_url: str, messages: Mapping[int, tuple[Message, int]], signed: Signed
 ) -> Mapping[int, Exception]:
     """Sends up to ten messages. A batch may fail in part, with a 200: those are sent again, unless SQS refuses them."""
-    left: dict[str, Any] = {
-        str(place): {
-            "Id": str(place),
-            "MessageBody": message.model_dump_json(),
-            "MessageGroupId": message.tenant_id,
-            "DelaySeconds": delay_seconds,
+    try:
+        left: dict[str, Any] = {
+            str(place): {"Id": str(place), "DelaySeconds": delay_seconds, **signed(message)}
+            for place, (message, delay_seconds) in messages.items()
         }
-        for place, (message, delay_seconds) in messages.items()
-    }
+    except Retryable as error:
+        return dict.fromkeys(messages, error)
     refused: dict[int, Exception] = {}
     for _ in range(_SENDINGS):
         try:

@@ -39,7 +39,7 @@ class StoredSecret:
         # The previous version, once it was asked for: a tuple, because there may be none.
         self._previous: tuple[SecretVersion | None] | None = None
         self._read_at: Milliseconds = 0
-        self._failed_at: Milliseconds = 0
+        self._failed_at: Milliseconds | None = None
 
     @cached_property
     def _client(self) -> SecretsManagerClient:
@@ -73,8 +73,8 @@ class StoredSecret:
         previous = self.previous()
         return previous if previous is not None and previous.version_id == version_id else None
 
-    def _is_within(self, seconds: float, instant: Milliseconds) -> bool:
-        return 0 <= self._clock() - instant < seconds * 1000
+    def _is_within(self, seconds: float, instant: Milliseconds | None) -> bool:
+        return instant is not None and 0 <= self._clock() - instant < seconds * 1000
 
     def _read(self) -> SecretVersion:
         current = self._fetch("AWSCURRENT")
@@ -98,6 +98,7 @@ class StoredSecret:
             if code_of(error) != "ResourceNotFoundException":
                 raise
             return None
+        self._failed_at = None
         return SecretVersion(
             version_id=answer["VersionId"],
             text=answer["SecretString"],

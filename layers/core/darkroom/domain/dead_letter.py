@@ -36,6 +36,8 @@ class Verdict(StrEnum):
     """There is no such image."""
     BATCH = "batch"
     """It describes a batch of scheduled images whose release was given up: moving it back wakes the batch again."""
+    REJECTED = "rejected"
+    """It did not verify: this stack has not sent it, or not so. No row was read for it, and none needs it."""
     UNREADABLE = "unreadable"
     """It is not a Darkroom message, or a newer version's."""
     UNREADABLE_ROW = "unreadable_row"

@@ -12,6 +12,9 @@ from darkroom.domain.tenants import Tier
 if TYPE_CHECKING:
     from darkroom.domain.recipes import Effort
 
+HOLD, UPLOAD = "hold", "upload"
+"""The queues of images to be held and of notifications of uploads, named like lanes."""
+
 COSTLIEST_PHOTO_SECONDS = 5.0
 """How long a worker is busy with a photo and the costliest recipe."""
 

@@ -9,11 +9,9 @@ from pydantic import BaseModel, ValidationError
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.ids import IMAGE_ID_PATTERN
+from darkroom.domain.lanes import UPLOAD
 from darkroom.domain.message import Message, UnreadableMessage, read_message
 from darkroom.domain.retry import RetryPolicy, returns_in
-
-LANE = "upload"
-"""The queue of these notifications, named like a lane."""
 
 # S3 percent-encodes the keys in its events; in ours that affects at most the slash
 # (https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html).
@@ -100,6 +98,12 @@ def read_notification(body: str) -> UploadNotification:
     return UploadNotification(image_ids=(read_message(body).image_id,), is_reminder=True)
 
 
+def is_of_s3(body: str) -> bool:
+    """Whether the body has the form of what S3 sends, an event or its test."""
+    test = _read(_TestEvent, body)
+    return _read(_Event, body) is not None or (test is not None and test.Event == "s3:TestEvent")
+
+
 def read_dead_letter(body: str) -> Message:
     """The message of a dead letter. S3's event of an upload counts as a message for its image's first run, whoever owns
     it. Raises UnreadableMessage."""
@@ -110,7 +114,7 @@ def read_dead_letter(body: str) -> Message:
         image_ids = () if event is None else read_notification(body).image_ids
         if len(image_ids) != 1:
             raise
-        return Message(image_id=image_ids[0], tenant_id=NOBODY, lane=LANE, run=1, schedule=0)
+        return Message(image_id=image_ids[0], tenant_id=NOBODY, lane=UPLOAD, run=1, schedule=0)
 
 
 NOBODY = "-"

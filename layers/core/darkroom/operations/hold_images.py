@@ -20,7 +20,10 @@ from darkroom.domain.hold import (
     unplaceable_because,
 )
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import HOLD
 from darkroom.domain.message import Message, read_message
+from darkroom.domain.signature import Mistrust, NotVerified, Received
+from darkroom.operations.check_message import CheckPorts, reject_message, verify
 from darkroom.operations.enqueue import seconds_until
 from darkroom.ports import Clock, Holds, Lanes, WakeUps
 
@@ -28,7 +31,8 @@ from darkroom.ports import Clock, Holds, Lanes, WakeUps
 @dataclass(kw_only=True)
 class Holding:
     """What became of the messages: those that must come again, by their index, each with its error; how many images
-    went to their lanes, how many batches hold the others, and how many given-up batches wake again.
+    went to their lanes, how many batches hold the others, and how many given-up batches wake again. Those that did not
+    verify are `rejected`, by their index, each with the reason: they may go.
 
     The error is Retryable, or the message's own: UnreadableMessage, Unplaceable or UnreadableBatch. Anything else is a
     bug.
@@ -39,11 +43,12 @@ class Holding:
     held: int = 0
     batches: int = 0
     woken: int = 0
+    rejected: dict[int, Mistrust] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
-    """What holding needs, and the names of the existing lanes."""
+class Ports(CheckPorts):
+    """What holding needs, besides what checks messages, and the names of the existing lanes."""
 
     lanes: Lanes
     holds: Holds
@@ -52,7 +57,7 @@ class Ports:
     known_lanes: Collection[str]
 
 
-def hold_images(ports: Ports, bodies: Sequence[str], *, out_of_time: Callable[[], bool]) -> Holding:
+def hold_images(ports: Ports, messages: Sequence[Received], *, out_of_time: Callable[[], bool]) -> Holding:
     """Makes sure that the image of every message comes to its lane when it is due, and that every batch whose dead
     letter an operator has moved back wakes again; a message for which that cannot be promised now is `failed`.
 
@@ -61,8 +66,8 @@ def hold_images(ports: Ports, bodies: Sequence[str], *, out_of_time: Callable[[]
     batch or lane, the others continue.
     """
     event = _Event(ports=ports)
-    for place, body in enumerate(bodies):
-        event.read(place, body)
+    for place, message in enumerate(messages):
+        event.read(place, message)
     event.send_near()
     # The largest last: if this process dies, all of its event comes again, and what was promised is promised twice.
     for batch in sorted(event.batches(), key=lambda batch: len(batch.entries)):
@@ -70,6 +75,9 @@ def hold_images(ports: Ports, bodies: Sequence[str], *, out_of_time: Callable[[]
     # After the images, whose time may be close: an operator may have moved thousands of dead letters back.
     for place, key in event.given_up.items():
         event.wake(place, key, out_of_time=out_of_time)
+    # Last: however many somebody sends, no image waits for them.
+    for place, mistrust in event.mistrusted.items():
+        event.reject(place, messages[place], mistrust, out_of_time=out_of_time)
     return event.holding
 
 
@@ -81,24 +89,28 @@ class _Event:
     holding: Holding = field(default_factory=Holding)
     given_up: dict[int, str] = field(default_factory=dict)
     places: dict[Entry, list[int]] = field(default_factory=dict)
+    mistrusted: dict[int, Mistrust] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.now = self.ports.clock()
 
-    def read(self, place: int, body: str) -> None:
-        """Determines what the message asks for."""
+    def read(self, place: int, received: Received) -> None:
+        """Determines what the message asks for, if it is one of ours."""
         try:
-            letter = read_batch_dead_letter(body)
+            verify(self.ports.message_keys, HOLD, received, may_be_unsigned=_is_of_the_state_machine)
+            letter = read_batch_dead_letter(received.body)
             if letter is not None:  # an operator has moved it back
                 self.given_up[place] = letter.batch
                 return
-            message = read_message(body)
+            message = read_message(received.body)
             # A message without a time was put here by hand: it belongs in its lane, now.
             entry = Entry(message=message.model_copy(update={"process_at": None}), process_at=message.process_at or 0)
             reason = unplaceable_because(entry, self.now, self.ports.known_lanes)
             if reason is not None:
                 raise Unplaceable(reason)
             self.places.setdefault(entry, []).append(place)  # one that was delivered twice waits once
+        except NotVerified as error:
+            self.mistrusted[place] = error.mistrust
         except Exception as error:  # a message that trips a bug must not keep the others waiting
             self.holding.failed[place] = error
 
@@ -157,6 +169,17 @@ class _Event:
         except Exception as error:  # also a bug: other dead letters, and the images beside it, are settled all the same
             self.holding.failed[place] = error
 
+    def reject(self, place: int, received: Received, mistrust: Mistrust, *, out_of_time: Callable[[], bool]) -> None:
+        """Places the dead letter of a message that is not one of ours."""
+        try:
+            if out_of_time():
+                raise Retryable("time ran out")
+            reject_message(self.ports, HOLD, received, mistrust)
+        except Exception as error:  # also a bug: the others are settled all the same
+            self.holding.failed[place] = error
+        else:
+            self.holding.rejected[place] = mistrust
+
     def _fail(self, entries: Iterable[Entry], error: Exception) -> None:
         self.holding.failed |= {place: error for entry in entries for place in self.places[entry]}
 
@@ -172,6 +195,11 @@ def wake_again(ports: Ports, key: str) -> bool:
         return False
     ports.wake_ups.set(execution_name(key), key, read_stored_batch(key, dumped).wake_at)
     return True
+
+
+def _is_of_the_state_machine(body: str) -> bool:
+    """Whether an execution gave up a batch with this message, which it cannot sign."""
+    return read_batch_dead_letter(body) is not None
 
 
 def send_of(entry: Entry, now: Milliseconds) -> tuple[Message, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from darkroom.domain.dead_letter import Verdict, explanation_in, explanation_of, verdict_of, with_texts
@@ -12,6 +12,7 @@ from darkroom.domain.hold import BatchDeadLetter, read_batch_dead_letter
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.message import Message, UnreadableMessage
+from darkroom.domain.rejection import RejectedMessage, read_rejected_message
 from darkroom.domain.upload_notification import NOBODY, read_dead_letter
 from darkroom.ports import Clock, DeadLetter, DeadLetters, Images, UnreadableRow
 
@@ -26,7 +27,7 @@ HANDFUL = 200
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """One failure to decide on: all dead letters of one run of one image, one dead letter of a batch of scheduled
-    images, or one that names neither.
+    images, one message that did not verify, or one that names none of these.
 
     `explanation` is what the dead letter says, and what the row remembers; empty if neither says anything.
     """
@@ -39,6 +40,7 @@ class Case:
     explanation: dict[str, Any]
     problem: str | None
     batch: BatchDeadLetter | None = None
+    rejected: RejectedMessage | None = None
 
     @property
     def sent_at(self) -> Milliseconds:
@@ -161,10 +163,13 @@ class Group:
     message: Message | None
     problem: str | None
     batch: BatchDeadLetter | None = None
+    rejected: RejectedMessage | None = None
 
     @property
     def key(self) -> tuple[str, int]:
         """Identifies the group when its dead letters are received again."""
+        if self.rejected is not None:
+            return (f"rejected {self.rejected.message_id}", 0)
         return (self.letters[0].message_id, 0) if self.message is None else (self.message.image_id, self.message.run)
 
 
@@ -175,12 +180,14 @@ def grouped(letters: Iterable[DeadLetter]) -> list[Group]:
         try:
             group = Group(letters=(letter,), message=read_dead_letter(letter.body), problem=None)
         except UnreadableMessage as error:
-            batch = read_batch_dead_letter(letter.body)
+            batch, rejected = read_batch_dead_letter(letter.body), read_rejected_message(letter.body)
             problem = str(error) if batch is None else f"{batch.error}: {batch.cause}"
-            group = Group(letters=(letter,), message=None, problem=problem, batch=batch)
+            if rejected is not None:
+                problem = str((explanation_in(letter.explanation) or {}).get("message", "It did not verify."))
+            group = Group(letters=(letter,), message=None, problem=problem, batch=batch, rejected=rejected)
         earlier = groups.get(group.key)
         if earlier is not None:
-            group = Group(letters=(*earlier.letters, letter), message=earlier.message, problem=earlier.problem)
+            group = replace(earlier, letters=(*earlier.letters, letter))
         groups[group.key] = group
     return list(groups.values())
 
@@ -191,7 +198,10 @@ def look_up(ports: Ports, group: Group) -> Case:
     message, problem = group.message, group.problem
     try:
         image = None if message is None else ports.images.get(message.image_id)
-        verdict = Verdict.BATCH if group.batch is not None else verdict_of(message, image)
+        if group.rejected is not None:
+            verdict = Verdict.REJECTED
+        else:
+            verdict = Verdict.BATCH if group.batch is not None else verdict_of(message, image)
     except UnreadableRow as error:
         image, verdict, problem = None, Verdict.UNREADABLE_ROW, str(error)
     if message is not None and message.tenant_id == NOBODY and image is not None:
@@ -210,6 +220,7 @@ def look_up(ports: Ports, group: Group) -> Case:
         explanation=explanation,
         problem=problem,
         batch=group.batch,
+        rejected=group.rejected,
     )
 
 

@@ -21,6 +21,7 @@ from darkroom.domain.dead_letter import (
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import UPLOAD
 from darkroom.operations.begin_next_run import open_row, send_first_message
 from darkroom.operations.enqueue import EnqueuePorts
 from darkroom.operations.list_dead_letters import (
@@ -238,6 +239,18 @@ def refuse_what_cannot_be_moved(queue: str, cases: tuple[Case, ...], *, complete
         raise NotReplayable(
             f"{queue} holds {rows} dead letters of images whose rows a newer version wrote: they would vanish before "
             "anybody can read those rows. Deploy that version again, or leave --all out."
+        )
+    unsigned = sum(case.message is not None and not all(one.is_signed for one in case.letters) for case in cases)
+    rejected = sum(case.verdict is Verdict.REJECTED for case in cases)
+    if rejected:
+        raise NotReplayable(
+            f"{queue} holds {rejected} rejected messages, which this stack has not sent: each would be rejected again. "
+            "Drop those first (darkroom dlq drop --verdict rejected --force), or leave --all out."
+        )
+    if unsigned and queue != UPLOAD:
+        raise NotReplayable(
+            f"{queue} holds dead letters of {unsigned} images without a signature, from a version before signatures: "
+            "each would be rejected. Leave --all out: one by one, each gets a new, signed message."
         )
     if unreadable or unknown:
         raise NotReplayable(

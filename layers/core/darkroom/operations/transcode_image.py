@@ -153,17 +153,21 @@ def transcode_image(ports: Ports, delivery: Delivery) -> Outcome:
     """
     if delivery.deadline - ports.clock() < COSTLIEST_IMAGE_MILLISECONDS:
         cause = Retryable("too little time is left for another image")
-        return _postponed(delivery, cause, delay_seconds=RETURN_SECONDS)
+        return _postponed(cause, receive_count=delivery.receive_count, delay_seconds=RETURN_SECONDS)
     try:
         ports.require_healthy()
         return _settle(ports, delivery)
     except Retryable as outage:
-        delay_seconds = OUTAGE.delay_seconds(delivery.receive_count, ports.jitter())
-        return _postponed(delivery, outage, delay_seconds=delay_seconds)
+        return postponed_by(outage, receive_count=delivery.receive_count, jitter=ports.jitter)
 
 
-def _postponed(delivery: Delivery, cause: Retryable, *, delay_seconds: int) -> Postponed:
-    returns_in_seconds = returns_in(delay_seconds, receive_count=delivery.receive_count)
+def postponed_by(outage: Retryable, *, receive_count: int, jitter: Jitter) -> Postponed:
+    """The outcome of a delivery that an outage kept from its row."""
+    return _postponed(outage, receive_count=receive_count, delay_seconds=OUTAGE.delay_seconds(receive_count, jitter()))
+
+
+def _postponed(cause: Retryable, *, receive_count: int, delay_seconds: int) -> Postponed:
+    returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
     return Postponed(delay_seconds=delay_seconds, cause=cause, returns_in_seconds=returns_in_seconds)
 
 

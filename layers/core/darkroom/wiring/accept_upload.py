@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from darkroom.aws import circuits, clients
+from darkroom.aws.dead_letters import RejectedMessageQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.operations.accept_upload import Ports
+from darkroom.operations.check_message import CheckPorts
 from darkroom.settings import AcceptUploadSettings
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.runtime import clock
 
 
-def wire() -> tuple[Ports, SqsUploadQueue]:
-    """The ports of `accept_upload`, from the function's environment, and the queue of its notifications."""
+def wire() -> tuple[Ports, CheckPorts, SqsUploadQueue]:
+    """The ports of `accept_upload`, from the function's environment, what checks its notifications, and their
+    queue."""
     settings = AcceptUploadSettings.read()
+    message_keys = message_keys_of(settings)
+    signer = signer_of(message_keys)
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),
-        lanes=LaneQueues(sqs, settings.queue_urls),
-        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        lanes=LaneQueues(sqs, settings.queue_urls, signer),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         clock=clock,
         require_healthy=circuits.require_all_healthy(
             circuits.of_dynamodb(dynamodb, settings.images_table),
@@ -29,4 +35,8 @@ def wire() -> tuple[Ports, SqsUploadQueue]:
         ),
         input_formats=settings.input_formats,
     )
-    return ports, SqsUploadQueue(sqs, settings.upload_queue_url)
+    checking = CheckPorts(
+        message_keys=message_keys,
+        rejected_messages=RejectedMessageQueues(clients.sqs_client_without_retries, settings.dead_letter_queues),
+    )
+    return ports, checking, SqsUploadQueue(sqs, settings.upload_queue_url, signer)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from darkroom.aws import clients
+from darkroom.aws.dead_letters import RejectedMessageQueues
 from darkroom.aws.holds import HoldExecutions, HoldsBucket
 from darkroom.aws.queues import LaneQueues
 from darkroom.operations.hold_images import Ports
 from darkroom.settings import HoldImagesSettings
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.runtime import clock
 
 
 def wire() -> Ports:
     """The ports of `hold_images`, from the function's environment."""
     settings = HoldImagesSettings.read()
+    message_keys = message_keys_of(settings)
     return Ports(
-        lanes=LaneQueues(clients.sqs_client(), settings.queue_urls),
+        lanes=LaneQueues(clients.sqs_client(), settings.queue_urls, signer_of(message_keys)),
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
         wake_ups=HoldExecutions(clients.step_functions_client(), settings.hold_state_machine),
         clock=clock,
         known_lanes=settings.queue_urls,
+        message_keys=message_keys,
+        rejected_messages=RejectedMessageQueues(clients.sqs_client_without_retries, settings.dead_letter_queues),
     )

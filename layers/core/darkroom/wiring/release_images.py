@@ -9,17 +9,19 @@ from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.reservations_table import ReservationsTable
 from darkroom.operations.release_images import Ports
 from darkroom.settings import ReleaseImagesSettings
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.runtime import clock
 
 
 def wire() -> Ports:
     """The ports of `release_images`, from the function's environment."""
     settings = ReleaseImagesSettings.read()
+    signer = signer_of(message_keys_of(settings))
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
     return Ports(
         images=ImagesTable(dynamodb, settings.images_table),
-        lanes=LaneQueues(sqs, settings.queue_urls),
-        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        lanes=LaneQueues(sqs, settings.queue_urls, signer),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         holds=HoldsBucket(clients.s3_client(), settings.holds_bucket),
         reservations=ReservationsTable(dynamodb, settings.reservations_table),
         clock=clock,

@@ -9,17 +9,19 @@ from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.operations.reschedule_image import Ports
 from darkroom.settings import RescheduleImageSettings
 from darkroom.wiring.edge import Edge, edge_of, load_shedder_of
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.runtime import clock
 
 
 def wire() -> tuple[Ports, Edge]:
     """The ports of `reschedule_image`, from the function's environment, and what its handler needs around it."""
     settings = RescheduleImageSettings.read()
+    signer = signer_of(message_keys_of(settings))
     dynamodb, sqs = clients.dynamodb_client(), clients.sqs_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
-        lanes=LaneQueues(sqs, settings.queue_urls),
-        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        lanes=LaneQueues(sqs, settings.queue_urls, signer),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         load_shedder=load_shedder_of(settings, dynamodb, sqs),
         clock=clock,
     )

@@ -10,19 +10,21 @@ from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.operations.submit_image import Ports
 from darkroom.settings import SubmitImageSettings
 from darkroom.wiring.edge import Edge, edge_of, load_shedder_of
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.runtime import clock, randomness
 
 
 def wire() -> tuple[Ports, Edge]:
     """The ports of `submit_image`, from the function's environment, and what its handler needs around it."""
     settings = SubmitImageSettings.read()
+    signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         originals=OriginalsBucket(s3, settings.originals_bucket),
-        lanes=LaneQueues(sqs, settings.queue_urls),
-        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
+        lanes=LaneQueues(sqs, settings.queue_urls, signer),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         load_shedder=load_shedder_of(settings, dynamodb, sqs),
         clock=clock,
         randomness=randomness,

@@ -14,6 +14,7 @@ from darkroom.aws.uploads import UploadsBucket
 from darkroom.operations.sweep_due_images import Ports
 from darkroom.ports import Followers
 from darkroom.settings import SweepDueImagesSettings
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.runtime import clock
 
 
@@ -26,6 +27,7 @@ def wire_followers() -> Followers:
 def wire() -> Ports:
     """The ports of `sweep_due_images`, from the function's environment."""
     settings = SweepDueImagesSettings.read()
+    signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
     return Ports(
         images=ImagesTable(dynamodb, settings.images_table),
@@ -33,11 +35,11 @@ def wire() -> Ports:
         originals=OriginalsBucket(s3, settings.originals_bucket),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
         memory=MemoryTable(dynamodb, settings.idempotency_table),
-        lanes=LaneQueues(sqs, settings.queue_urls),
-        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url),
-        upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url),
+        lanes=LaneQueues(sqs, settings.queue_urls, signer),
+        hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
+        upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url, signer),
         reservations=ReservationsTable(dynamodb, settings.reservations_table),
-        dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues),
+        dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues, signer),
         clock=clock,
         service=settings.service,
     )

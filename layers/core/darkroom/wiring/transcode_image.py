@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from darkroom.aws import circuits, clients
+from darkroom.aws.dead_letters import RejectedMessageQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import change_visibility
 from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.operations.check_message import CheckPorts
 from darkroom.operations.report_throughput import Ports as ThroughputPorts
 from darkroom.operations.transcode_image import Ports
 from darkroom.settings import TranscodeImageSettings
+from darkroom.wiring.message_keys import message_keys_of
 from darkroom.wiring.runtime import at_once, clock
 
 if TYPE_CHECKING:
@@ -25,13 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneWorker:
-    """What the lanes' worker does besides developing: it makes messages come back to their lanes, counts its time, and
-    calls `register` for each invocation, which tells the memory of finished work until when its work may be leased."""
+    """What the lanes' worker does besides developing: it checks messages, makes them come back to their lanes, counts
+    its time, and calls `register` for each invocation, which tells the memory of finished work until when its work may
+    be leased."""
 
     sqs: SQSClient
     queue_urls: Mapping[str, str]
     throughput: ThroughputPorts
     register: Callable[[LambdaContext], None]
+    checking: CheckPorts
 
     def change_visibility(self, lane: str, receipt_handle: str, seconds: int) -> None:
         """Makes the message come back to its lane after `seconds`. Raises Retryable if it comes back by itself."""
@@ -64,4 +69,8 @@ def wire() -> tuple[Ports, LaneWorker]:
         queue_urls=settings.queue_urls,
         throughput=ThroughputPorts(throughput=throughput, clock=clock),
         register=once.register,
+        checking=CheckPorts(
+            message_keys=message_keys_of(settings),
+            rejected_messages=RejectedMessageQueues(clients.sqs_client_without_retries, settings.dead_letter_queues),
+        ),
     )

@@ -18,7 +18,7 @@ from darkroom.domain.image import Status, message_for
 from darkroom.domain.lanes import LANES
 from proof.fakes.dead_letters import FakeRedrives
 from tests.unit.console.conftest import Run
-from tests.unit.test_dead_letters import DAY, REFUSED, Office, given_up
+from tests.unit.test_dead_letters import DAY, REFUSED, Office, given_up, rejected
 
 QUEUES = ", ".join(LANES)
 
@@ -266,6 +266,20 @@ def test_a_batch_that_was_given_up_is_told_of_and_moved_back_to_wake_again(run: 
     assert "1 batch of scheduled images would wake again." in run("dlq", "replay", "--all").stdout
     assert run("dlq", "replay", "--all", "--yes").exit_code == 0
     assert (stack.redrives.batches, stack.office.letters.lying["slow"]) == ([BATCH], [])
+
+
+def test_a_message_that_did_not_verify_is_shown_with_its_reason_and_what_to_do(run: Run, stack: FakeStack) -> None:
+    letter = rejected(stack.office)
+    listed = run("dlq", "ls").stdout
+    assert listed.startswith(f"1 dead letter in {QUEUES}: 1 rejected.")
+    assert "forged" in listed and "./darkroom dlq drop --verdict rejected --force --stack shop" in listed
+    shown = run("dlq", "show", letter.message_id).stdout
+    assert "docs/runbook.md#rejected-messages" in shown and "No row was read or changed for it." in shown
+    assert "Left alone: 1 rejected." in run("dlq", "drop", "--yes").stdout
+    moved = run("dlq", "replay", "--all", "--yes")
+    assert moved.exit_code == 1 and "which this stack has not sent" in moved.stderr
+    assert run("dlq", "drop", "--verdict", "rejected", "--force", "--yes").exit_code == 0
+    assert stack.office.letters.lying["slow"] == []
 
 
 @pytest.mark.parametrize("change", [{"v": 2}, {"batch": "originals/x"}, {"batch": 5}])

@@ -1,0 +1,84 @@
+"""Lets a received message be processed if this stack has sent it; any other becomes a dead letter that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from darkroom.domain.message import UnreadableMessage, read_message
+from darkroom.domain.rejection import explanation_of_rejection, read_rejected_message, rejected_message
+from darkroom.domain.signature import Mistrust, NotVerified, Received, is_from_before, read_signature
+from darkroom.ports import RejectedMessages, Secret
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPorts:
+    """What checking a message needs: the keys of messages, and where those that do not verify go."""
+
+    message_keys: Secret
+    rejected_messages: RejectedMessages
+
+
+def nobody(body: str) -> bool:
+    """Whether a body may come without a signature, in a queue to which only our own code sends."""
+    return False
+
+
+def check_message(
+    ports: CheckPorts,
+    queue: str,
+    received: Received,
+    *,
+    may_be_unsigned: Callable[[str], bool] = nobody,
+) -> Mistrust | None:
+    """None if the message may be processed. Otherwise why not: then its dead letter is placed, and it may go; no row
+    was read for it.
+
+    `queue` is the name of the queue's lane or purpose, and `may_be_unsigned` tells the bodies of those who cannot sign
+    and whom the queue's policy lets send. Raises Retryable if the keys cannot be read or the dead letter cannot be
+    placed: the message must come again.
+    """
+    try:
+        verify(ports.message_keys, queue, received, may_be_unsigned=may_be_unsigned)
+    except NotVerified as error:
+        reject_message(ports, queue, received, error.mistrust)
+        return error.mistrust
+    return None
+
+
+def reject_message(ports: CheckPorts, queue: str, received: Received, mistrust: Mistrust) -> None:
+    """Places the dead letter of a message that does not verify. Raises Retryable if that may not have succeeded."""
+    rejected = rejected_message(received.message_id, received.body)
+    ports.rejected_messages.put_rejected(queue, rejected, explanation_of_rejection(mistrust, queue=queue))
+
+
+def verify(message_keys: Secret, queue: str, received: Received, *, may_be_unsigned: Callable[[str], bool]) -> None:
+    """Raises NotVerified unless this stack has sent the message to that queue, and Retryable if that cannot be told.
+
+    It says nothing about when: a message may be days old, or a copy. The row decides that, by its run and schedule.
+    """
+    if received.signature is None:
+        if may_be_unsigned(received.body) or _is_from_before(message_keys, received):
+            return
+        is_back = read_rejected_message(received.body) is not None
+        raise NotVerified(Mistrust.MOVED_BACK if is_back else Mistrust.UNSIGNED)
+    signature = read_signature(received.signature)
+    key = message_keys.version(signature.key_id)
+    if key is None:
+        raise NotVerified(Mistrust.UNKNOWN_KEY)
+    group = _group_in(received.body) if received.group is None else received.group
+    if not signature.covers(secret=key.text, queue=queue, group=group, body=received.body):
+        raise NotVerified(Mistrust.FORGED)
+
+
+def _is_from_before(message_keys: Secret, received: Received) -> bool:
+    """Whether the version before signatures may have sent it. Once the first key was replaced, nothing is."""
+    return is_from_before(message_keys.current().created_at, received.sent_at) and message_keys.previous() is None
+
+
+def _group_in(body: str) -> str:
+    """The group that our code gives a message with this body."""
+    try:
+        return read_message(body).tenant_id
+    except UnreadableMessage:
+        return ""

@@ -1,0 +1,19 @@
+"""The wiring of what signs messages, and of what checks those that come."""
+
+from __future__ import annotations
+
+from darkroom.aws import clients
+from darkroom.aws.secrets import StoredSecret
+from darkroom.aws.signing import MessageSigner
+from darkroom.settings import MessageKeySettings
+from darkroom.wiring.runtime import clock
+
+
+def message_keys_of(settings: MessageKeySettings) -> StoredSecret:
+    """The keys of messages; nothing is asked for them before the first message."""
+    return StoredSecret(clients.secrets_manager_client, settings.message_key, clock=clock)
+
+
+def signer_of(message_keys: StoredSecret) -> MessageSigner:
+    """Signs messages with these keys."""
+    return MessageSigner(message_keys, clock)

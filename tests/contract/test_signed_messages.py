@@ -1,0 +1,283 @@
+"""Messages that this stack has not sent, before the real handlers: each becomes one dead letter that says why."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import EndpointConnectionError
+from moto.backends import get_backend
+from moto.core.models import DEFAULT_ACCOUNT_ID
+
+from darkroom import telemetry
+from darkroom.aws.images_table import ImagesTable
+from darkroom.domain.dead_letter import explanation_of, without_texts
+from darkroom.domain.image import Image, Status, message_for
+from darkroom.domain.signature import SIGNATURE
+from darkroom.domain.upload_notification import upload_key
+from tests.contract.conftest import MESSAGE_KEY, REGION, Aws
+from tests.contract.functions import call, http_event, load, received
+from tests.contract.test_handlers import PHOTO, Functions
+from tests.unit.test_dead_letters import given_up
+from tests.unit.test_upload_notification import TEST_EVENT
+from tests.unit.test_upload_notification import event as notification
+
+
+@pytest.fixture
+def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
+    """The functions of a stack that has signed for a day."""
+    secret = get_backend("secretsmanager")[DEFAULT_ACCOUNT_ID][REGION].secrets[aws.message_key]
+    for version in secret.versions.values():
+        version["createdate"] -= 24 * 3600
+    return Functions(aws, monkeypatch)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
+    return stream
+
+
+def send(url: str, body: str, **attributes: Any) -> None:
+    boto3.client("sqs").send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
+
+
+def letters(aws: Aws, queue: str) -> list[dict[str, Any]]:
+    """The dead letters in a queue: body and explanation."""
+    answer = boto3.client("sqs").receive_message(
+        QueueUrl=aws.dead_letter_urls[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+    )
+    return [
+        {
+            "body": json.loads(one["Body"]),
+            "explanation": json.loads(one["MessageAttributes"]["explanation"]["StringValue"]),
+        }
+        for one in answer.get("Messages", [])
+    ]
+
+
+def silence(monkeypatch: pytest.MonkeyPatch, service: str, operation: str) -> None:
+    """Makes every client's call of that operation fail from now on."""
+    make = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def fail(self: Any, name: str, arguments: dict[str, Any]) -> Any:
+        if (self.meta.service_model.service_name, name) == (service, operation):
+            raise EndpointConnectionError(endpoint_url="https://nowhere")
+        return make(self, name, arguments)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", fail)
+
+
+def stored(functions: Functions) -> Image:
+    answer = functions.post()
+    return functions.row(json.loads(answer["body"])["id"])
+
+
+# ── The lanes ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_genuine_message_is_developed(functions: Functions) -> None:
+    image = stored(functions)
+    assert functions.work() == {"batchItemFailures": []}
+    assert functions.row(image.image_id).status is Status.DONE
+    assert letters(functions.aws, "slow") == []
+
+
+def test_a_forged_message_beside_a_genuine_one_becomes_a_dead_letter_and_reads_no_row(
+    functions: Functions, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    victim = stored(functions)
+    received(functions.aws.slow_queue_url)  # its own message is elsewhere
+    good = stored(functions)
+    forged = message_for(victim).model_dump_json()
+    send(functions.aws.slow_queue_url, forged)
+    assert functions.work() == {"batchItemFailures": []}
+    assert functions.row(victim.image_id) == victim
+    assert functions.row(good.image_id).status is Status.DONE
+    (letter,) = letters(functions.aws, "slow")
+    assert letter["body"]["rejected"] == forged
+    assert letter["body"]["sha256"] == hashlib.sha256(forged.encode()).hexdigest()
+    assert letter["explanation"]["cause"] == "unsigned"
+    (line,) = [json.loads(line) for line in log.getvalue().splitlines() if '"message rejected"' in line]
+    assert (line["level"], line["reason"], line["message_id"]) == ("ERROR", "unsigned", letter["body"]["message_id"])
+    assert "image_id" not in line, "nothing of it is believed"
+    assert '"MessagesRejected":[1.0]' in capsys.readouterr().out.replace(" ", "")
+
+
+@pytest.mark.parametrize("body", ["anything", "", '{"v":1}'])
+def test_a_message_that_is_not_even_one_is_rejected_at_once(functions: Functions, body: str) -> None:
+    send(functions.aws.slow_queue_url, body or " ")
+    assert functions.work() == {"batchItemFailures": []}
+    assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "slow")] == ["unsigned"]
+
+
+def test_a_message_that_was_copied_into_another_lane_is_rejected_there(functions: Functions) -> None:
+    image = stored(functions)
+    (record,) = received(functions.aws.slow_queue_url)["Records"]
+    signature = record["messageAttributes"][SIGNATURE]["stringValue"]
+    send(functions.aws.fast_queue_url, record["body"], signature={"DataType": "String", "StringValue": signature})
+    event = received(functions.aws.fast_queue_url)
+    assert call(functions.transcode_image, event) == {"batchItemFailures": []}
+    assert functions.row(image.image_id) == image
+    assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "fast")] == ["forged"]
+
+
+def test_a_dead_letter_of_our_own_counts_when_it_is_moved_back(functions: Functions) -> None:
+    image = given_up(1)
+    ImagesTable(boto3.client("dynamodb"), functions.aws.images_table).create(image)
+    ports = functions.sweep_due_images.ports
+    ports.dead_letters.put("slow", message_for(image), without_texts(explanation_of(image)))
+    sqs = boto3.client("sqs")
+    (letter,) = sqs.receive_message(QueueUrl=functions.aws.dead_letter_urls["slow"], MessageAttributeNames=["All"])[
+        "Messages"
+    ]
+    send(functions.aws.slow_queue_url, letter["Body"], **letter["MessageAttributes"])
+    assert functions.work() == {"batchItemFailures": []}
+    assert letters(functions.aws, "slow") == [], "it is not rejected"
+
+
+def test_if_its_dead_letter_cannot_be_placed_the_message_comes_again(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(functions.aws.slow_queue_url, "forged")
+    event = received(functions.aws.slow_queue_url)
+    silence(monkeypatch, "sqs", "SendMessage")
+    assert call(functions.transcode_image, event)["batchItemFailures"]
+    assert letters(functions.aws, "slow") == []
+
+
+@pytest.mark.parametrize(("count", "comes_back"), [(1, True), (4, True), (5, False)])
+def test_while_no_key_can_be_read_a_delivery_is_postponed_and_never_ends_as_a_dead_letter(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, count: int, *, comes_back: bool
+) -> None:
+    image = stored(functions)
+    event = received(functions.aws.slow_queue_url)
+    event["Records"][0]["attributes"]["ApproximateReceiveCount"] = str(count)
+    silence(monkeypatch, "secretsmanager", "GetSecretValue")
+    assert bool(call(functions.transcode_image, event)["batchItemFailures"]) is comes_back
+    assert functions.row(image.image_id) == image, "it keeps the time of its next look"
+    assert letters(functions.aws, "slow") == []
+
+
+def test_while_no_key_can_be_read_an_upload_is_accepted_and_due_at_once(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence(monkeypatch, "secretsmanager", "GetSecretValue")
+    image = stored(functions)
+    assert image.due_at is not None and image.due_at <= functions.submit_image.ports.clock()
+    assert received(functions.aws.slow_queue_url) == {"Records": []}
+
+
+def test_the_key_is_read_for_the_first_message_and_not_again(functions: Functions, log: io.StringIO) -> None:
+    for _ in range(3):
+        functions.post()
+        functions.work()
+    calls = [
+        json.loads(line)["aws_calls"].get("secretsmanager:GetSecretValue", {"count": 0})["count"]
+        for line in log.getvalue().splitlines()
+        if '"timing"' in line
+    ]
+    assert calls == [1, 1, 0, 0, 0, 0], "of the API's function and of the worker"
+
+
+# ── The hold queue and the upload queue ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_to_be_held_is_held_only_if_it_is_signed(functions: Functions) -> None:
+    functions.post(query={"delay": "P2D"})
+    aws = functions.aws
+    (genuine,) = received(aws.hold_queue_url)["Records"]
+    send(aws.hold_queue_url, genuine["body"])
+    forged = received(aws.hold_queue_url)["Records"]
+    assert call(functions.hold_images, {"Records": [*forged, genuine]}) == {"batchItemFailures": []}
+    held = boto3.client("s3").list_objects_v2(Bucket=aws.holds_bucket)
+    assert held["KeyCount"] == 1
+    assert [letter["body"]["rejected"] for letter in letters(aws, "hold")] == [genuine["body"]]
+
+
+def test_a_batch_that_step_functions_gave_up_needs_no_signature(functions: Functions) -> None:
+    gone = {"v": 1, "batch": f"holds/x/{'0' * 40}.json.gz", "error": "E", "cause": "", "execution": "arn"}
+    send(functions.aws.hold_queue_url, json.dumps(gone))
+    event = received(functions.aws.hold_queue_url)
+    assert call(functions.hold_images, event) == {"batchItemFailures": []}
+    assert letters(functions.aws, "hold") == []
+
+
+def announced(functions: Functions) -> Image:
+    body = json.dumps({"bytes": len(PHOTO), "sha256": hashlib.sha256(PHOTO).hexdigest()}).encode()
+    answer = call(functions.begin_upload, http_event("POST", "/uploads", body=body))
+    image = functions.row(json.loads(answer["body"])["id"])
+    bucket = functions.aws.uploads_bucket
+    boto3.client("s3").put_object(Bucket=bucket, Key=upload_key(image.image_id), Body=PHOTO)
+    return image
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (lambda image: notification(upload_key(image.image_id)), Status.PENDING),
+        (lambda image: TEST_EVENT, Status.AWAITING_UPLOAD),
+    ],
+    ids=["an event", "its test"],
+)
+def test_what_s3_sends_needs_no_signature(functions: Functions, body: Callable[[Image], str], status: Status) -> None:
+    image = announced(functions)
+    send(functions.aws.upload_queue_url, body(image))
+    assert call(functions.accept_upload, received(functions.aws.upload_queue_url)) == {"batchItemFailures": []}
+    assert functions.row(image.image_id).status is status
+    assert letters(functions.aws, "upload") == []
+
+
+def test_a_forged_reminder_of_an_upload_is_rejected(functions: Functions) -> None:
+    image = announced(functions)
+    send(functions.aws.upload_queue_url, message_for(image).model_dump_json())
+    assert call(functions.accept_upload, received(functions.aws.upload_queue_url)) == {"batchItemFailures": []}
+    assert functions.row(image.image_id) == image
+    assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "upload")] == ["unsigned"]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_while_no_key_can_be_read_a_notification_of_s3_is_accepted_and_a_reminder_postponed(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    image = announced(functions)
+    functions.sweep_due_images.ports.upload_queue.put(message_for(image))
+    reminder = received(functions.aws.upload_queue_url)
+    reminder["Records"][0]["attributes"]["ApproximateReceiveCount"] = str(count)
+    silence(monkeypatch, "secretsmanager", "GetSecretValue")
+    assert len(call(functions.accept_upload, reminder)["batchItemFailures"]) == (1 if count == 1 else 0)
+    assert functions.row(image.image_id) == image
+    send(functions.aws.upload_queue_url, notification(upload_key(image.image_id)))
+    event = received(functions.aws.upload_queue_url)
+    assert call(functions.accept_upload, event) == {"batchItemFailures": []}
+    assert functions.row(image.image_id).status is Status.PENDING
+
+
+# ── The key ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_key_is_replaced_while_messages_are_under_way(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    functions = Functions(aws, monkeypatch)
+    before = stored(functions)
+    new = MESSAGE_KEY.replace("s", "t")
+    boto3.client("secretsmanager").put_secret_value(SecretId=aws.message_key, SecretString=new)
+    fresh = Functions(aws, monkeypatch)
+    after = stored(fresh)
+    assert len(received_by(fresh)) == 2
+    assert {fresh.row(image.image_id).status for image in (before, after)} == {Status.DONE}
+    assert letters(aws, "slow") == []
+
+
+def received_by(functions: Functions) -> list[Any]:
+    """The messages that the slow lane's worker has received."""
+    event = received(functions.aws.slow_queue_url)
+    worker = load("transcode_image", functions.aws, functions._monkeypatch)
+    assert call(worker, event) == {"batchItemFailures": []}
+    return list(event["Records"])
