@@ -8,13 +8,15 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
+from darkroom.domain.lanes import EVENTS
 from darkroom.event_source import come_back, read_records
+from darkroom.operations.check_message import check_messages
 from darkroom.operations.create_deliveries import create_deliveries
-from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.telemetry import entry_point, logger, metrics, report_rejected
 from darkroom.wiring.create_deliveries import wire
 from darkroom.wiring.runtime import within
 
-ports = wire()
+ports, checking = wire()
 
 LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
@@ -24,10 +26,14 @@ LAST_WORDS_SECONDS = 1.0
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     records = read_records(event)
     with within(context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
-        created = create_deliveries(ports, [record.body for record in records])
+        checked = check_messages(checking, EVENTS, records)
+        created = create_deliveries(ports, [records[place].body for place in checked.trusted])
     logger.info("noted", extra={"deliveries": created.deliveries})
     metrics.add_metric("DeliveriesNoted", MetricUnit.Count, created.deliveries)
-    for place, failure in created.failures.items():
+    for place, mistrust in checked.rejected.items():
+        report_rejected(mistrust, message_id=records[place].message_id)
+    failures = {**checked.failures, **{checked.trusted[number]: one for number, one in created.failures.items()}}
+    for place, failure in failures.items():
         told = logger.warning if isinstance(failure, Retryable) else logger.error
         told("an event was not noted", extra={"message_id": records[place].message_id, "cause": str(failure)})
-    return come_back(records[place] for place in created.failures)
+    return come_back(records[place] for place in failures)

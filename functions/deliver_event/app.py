@@ -11,26 +11,44 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.delivery import Answer, read_delivery_message
 from darkroom.domain.errors import Retryable
+from darkroom.domain.lanes import DELIVERY
+from darkroom.domain.signature import Mistrust, NotVerified
 from darkroom.event_source import Record, come_back, read_records
+from darkroom.operations.check_message import reject_message, verify
 from darkroom.operations.deliver_event import Delivered, deliver_event
-from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.telemetry import entry_point, logger, metrics, report_rejected
 from darkroom.wiring.deliver_event import wire
 from darkroom.wiring.runtime import at_once, within
 
-ports = wire()
+ports, checking = wire()
 
 LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
 
 
-def attempt(record: Record) -> Delivered | Exception:
-    """What the message came to, or what went wrong."""
+def attempt(record: Record) -> Delivered | Mistrust | Exception:
+    """What the message came to, why it does not verify, or what went wrong."""
     try:
+        verify(checking.message_keys, DELIVERY, record)
         # The receipt is another each time that the message comes; a row holds some of them, so they are kept short.
         receipt = hashlib.sha256(record.receipt_handle.encode()).hexdigest()[:32]
         return deliver_event(ports, read_delivery_message(record.body), claimed_by=receipt)
+    except NotVerified as error:
+        return error.mistrust
     except Exception as error:  # whatever it is, it is this message's, and no reason to fail any other
         return error
+
+
+def is_rejected(record: Record, mistrust: Mistrust) -> bool:
+    """Whether the dead letter of a message that does not verify is placed. If not, the message must come again, because
+    no row stands for it."""
+    try:
+        reject_message(checking, DELIVERY, record, mistrust)
+    except Exception as error:
+        logger.error("a dead letter was not placed", exc_info=error, extra={"message_id": record.message_id})
+        return False
+    report_rejected(mistrust, message_id=record.message_id)
+    return True
 
 
 @entry_point()
@@ -38,7 +56,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     records = read_records(event)
     with within(context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
         results = at_once([partial(attempt, record) for record in records])
-    failed = []
+        # Last: however many somebody sends, no delivery waits for them.
+        failed = [
+            record
+            for record, result in zip(records, results, strict=True)
+            if isinstance(result, Mistrust) and not is_rejected(record, result)
+        ]
     answers: list[Answer] = []
     for record, result in zip(records, results, strict=True):
         message = {"message_id": record.message_id, "delivery": record.body}
@@ -48,7 +71,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         elif isinstance(result, Retryable):
             # Its row is due, and the sweeper sends another message: this one would only come back later than that.
             logger.warning("a delivery was postponed", extra={**message, "cause": str(result)})
-        else:
+        elif isinstance(result, Exception):
             logger.error("a delivery failed here", exc_info=result, extra=message)
             failed.append(record)
     metrics.add_metric("DeliveriesSent", MetricUnit.Count, len(answers))

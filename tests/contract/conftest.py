@@ -137,7 +137,9 @@ def aws(ambient: None) -> Iterator[Aws]:
             archive_bucket="archive",
             holds_bucket="holds",
             hold_state_machine=_state_machine(),
-            dead_letter_urls={lane: _queue(f"{lane}-dead-letters", {}) for lane in (*LANES, "hold", "upload")},
+            dead_letter_urls={
+                lane: _queue(f"{lane}-dead-letters", {}) for lane in (*LANES, "hold", "upload", "delivery", "events")
+            },
             queue_urls={lane: _lane(lane) for lane in LANES},
             hold_queue_url=_queue("hold-queue", {"VisibilityTimeout": "420"}),
             upload_queue_url=_lane("upload"),

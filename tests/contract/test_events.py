@@ -19,11 +19,14 @@ from darkroom.aws.usage_table import MOST_AT_ONCE, UsageTable
 from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, body_of, event_of, events_of
+from darkroom.domain.signature import read_signature
 from darkroom.domain.transitions import complete, delete, redo
 from darkroom.domain.usage import Count, Usage
 from darkroom.ports import DayOfUsage, Images, Unpublishable, UsageCounts
 from proof.fakes import FakeImages
 from proof.fakes.events import FakeUsage
+from proof.fakes.messages import KEYS, SIGNER, keys_of
+from proof.fakes.secrets import FakeSecret
 from tests.contract.conftest import Aws
 from tests.contract.functions import written
 from tests.unit.test_image import NOW, pending, processing
@@ -142,7 +145,7 @@ def received(url: str) -> list[Any]:
 
 
 def topic(aws: Aws, client: Any = None) -> SnsTopic:
-    return SnsTopic(client or boto3.client("sns"), aws.events_topic, source="/darkroom/contract")
+    return SnsTopic(client or boto3.client("sns"), aws.events_topic, SIGNER, source="/darkroom/contract")
 
 
 def test_events_reach_a_queue_as_they_are_with_what_filters_ask_for(aws: Aws) -> None:
@@ -154,6 +157,9 @@ def test_events_reach_a_queue_as_they_are_with_what_filters_ask_for(aws: Aws) ->
     )
     for message in messages:
         attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+        signature = read_signature(attributes.pop("signature"))
+        group = message["Attributes"]["MessageGroupId"]
+        assert signature.covers(secret=KEYS.current().text, queue="events", group=group, body=message["Body"])
         assert attributes == {
             "type": "image.accepted",
             "tenant_id": "acme",
@@ -191,6 +197,14 @@ def test_every_event_travels_in_its_tenants_group(aws: Aws) -> None:
     topic(aws, sns).publish_all([told(1, tenant_id="acme"), told(2, tenant_id="other")])
     entries = sns.sent[0]["PublishBatchRequestEntries"]
     assert [entry["MessageGroupId"] for entry in entries] == ["acme", "other"]
+
+
+def test_without_a_key_no_event_is_published_and_all_are_told(aws: Aws) -> None:
+    sns: Any = Sns()
+    unsigned = SnsTopic(sns, aws.events_topic, keys_of(FakeSecret(is_down=True)), source="/")
+    problems = unsigned.publish_all([told(n) for n in range(12)])
+    assert sorted(problems) == list(range(12))
+    assert all(isinstance(problem, Retryable) for problem in problems.values())
 
 
 def test_part_of_a_batch_may_fail_although_the_call_succeeds(aws: Aws) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any, Protocol
 
 import boto3
@@ -188,3 +191,24 @@ def test_what_only_an_operator_can_fix_is_no_outage(aws: Aws) -> None:
     denied.failure = ClientError(answer, "GetSecretValue")
     with pytest.raises(ClientError):
         denied.secret.current()
+
+
+def test_threads_that_need_it_at_once_share_one_call(aws: Aws) -> None:
+    kept = InSecretsManager()
+    another = Event()
+
+    def slowly(params: dict[str, Any], **_: object) -> None:
+        if len(kept.calls) > 1:
+            another.set()
+        another.wait(0.3)  # a call in another thread would come meanwhile
+
+    secret = StoredSecret(lambda: _listened_to(kept, slowly), kept.arn, clock=lambda: kept.now)
+    with ThreadPoolExecutor(max_workers=8) as threads:
+        versions = list(threads.map(lambda _: secret.current().version_id, range(8)))
+    assert (len(set(versions)), kept.calls, kept.clients) == (1, ["AWSCURRENT"], 1)
+
+
+def _listened_to(kept: InSecretsManager, listener: Callable[..., None]) -> Any:
+    client = kept._client()
+    client.meta.events.register("provide-client-params.secretsmanager.GetSecretValue", listener)
+    return client

@@ -1,4 +1,5 @@
-"""Every message that Darkroom sends is in its tenant's group, which makes the queues fair, and signed for its queue."""
+"""Every message that Darkroom sends is in its tenant's group, or its endpoint's, which makes the queues fair, and
+signed for its queue."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from proof.fakes import FakeDeadLetters
 from proof.fakes.messages import NOW, keys_of, signature_in
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import MESSAGE_KEY, Aws
-from tests.contract.functions import ROOT, call, http_event, load, received, record
+from tests.contract.functions import ROOT, call, http_event, load, received, record, written
 from tests.contract.test_delays import executions
 from tests.unit.test_upload_notification import event as notification
 
@@ -58,7 +59,15 @@ class Post:
     clock: Any
     sent: list[Sent] = field(default_factory=list)
 
+    published: list[Sent] = field(default_factory=list)
+
     def note(self, operation: str, parameters: dict[str, Any]) -> None:
+        for entry in parameters.get("PublishBatchRequestEntries", []):
+            group, body = entry["MessageGroupId"], entry["Message"]
+            covered = {"secret": MESSAGE_KEY, "queue": "events", "group": group, "body": body}
+            is_signed = read_signature(signature_in(entry)).covers(**covered)
+            tenant_id = json.loads(body)["data"]["tenant_id"]
+            self.published.append(Sent(queue="events", group=group, tenant_id=tenant_id, is_signed=is_signed))
         if operation in ("SendMessage", "SendMessageBatch"):
             for entry in parameters.get("Entries", [parameters]):
                 queue = parameters["QueueUrl"].rpartition("/")[2]
@@ -110,6 +119,19 @@ class Post:
         event = http_event("PATCH", f"/images/{image_id}", body=json.dumps({"delay": delay}).encode())
         event["requestContext"]["authorizer"] = {"lambda": CALLER}
         assert self.invoke("reschedule_image", event)["statusCode"] == 200
+
+    def ask(self, path: str, body: Any = None) -> dict[str, Any]:
+        """What the API answers about the tenant's webhooks."""
+        event = http_event("POST", path, body=b"" if body is None else json.dumps(body).encode())
+        event["requestContext"]["authorizer"] = {"lambda": CALLER}
+        answer = self.invoke("manage_webhooks", event)
+        assert answer["statusCode"] in (201, 202), answer
+        document: dict[str, Any] = json.loads(answer["body"])
+        return document
+
+    def add_webhook(self) -> str:
+        """The path of a webhook where nothing listens."""
+        return f"/webhooks/{self.ask('/webhooks', {'url': 'http://127.0.0.1:9/'})['id']}"
 
     @property
     def images(self) -> ImagesTable:
@@ -245,6 +267,38 @@ def replay(post: Post) -> None:
     replay_image(ports, image.image_id)
 
 
+def ping(post: Post) -> str:
+    path = post.add_webhook()
+    post.ask(f"{path}/ping")
+    return path.rpartition("/")[2]
+
+
+def note_an_event(post: Post) -> str:
+    path = post.add_webhook()
+    post.upload()
+    post.sent.clear()
+    post.invoke("publish_events", {"Records": written(post.aws.images_table)})
+    post.invoke("create_deliveries", received(post.aws.webhooks_queue_url))
+    return path.rpartition("/")[2]
+
+
+def try_a_delivery_again(post: Post) -> str:
+    endpoint_id = ping(post)
+    pinged = received(post.aws.delivery_queue_url)
+    post.sent.clear()
+    post.invoke("deliver_event", pinged)
+    return endpoint_id
+
+
+def rescue_a_delivery(post: Post) -> str:
+    endpoint_id = ping(post)
+    boto3.client("sqs").purge_queue(QueueUrl=post.aws.delivery_queue_url)
+    post.clock.shift(301)
+    post.sent.clear()
+    post.invoke("sweep_due_images", {})
+    return endpoint_id
+
+
 WAYS: dict[Callable[[Post], None], str] = {
     upload: "fast",
     upload_for_soon: "fast",
@@ -272,6 +326,20 @@ def test_a_message_travels_in_its_tenants_group_and_signed(post: Post, way: Call
     assert post.sent == [Sent(queue=queue, group=TENANT, tenant_id=TENANT, is_signed=True)]
 
 
+@pytest.mark.parametrize("way", [ping, note_an_event, try_a_delivery_again, rescue_a_delivery])
+def test_a_message_of_a_delivery_travels_in_its_endpoints_group_and_signed(
+    post: Post, way: Callable[[Post], str]
+) -> None:
+    endpoint_id = way(post)
+    assert post.sent == [Sent(queue="delivery", group=endpoint_id, tenant_id=TENANT, is_signed=True)]
+
+
+def test_an_event_is_published_in_its_tenants_group_and_signed(post: Post) -> None:
+    post.upload()
+    post.invoke("publish_events", {"Records": written(post.aws.images_table)})
+    assert post.published == [Sent(queue="events", group=TENANT, tenant_id=TENANT, is_signed=True)]
+
+
 def test_these_are_all_places_in_the_code_that_send() -> None:
     """A new sender must be added to the ways above. (The state machine's own message to operators has no tenant.)"""
     sending = {
@@ -279,7 +347,7 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
         for folder in ("layers/core/darkroom", "functions", "tools/console")
         for path in (ROOT / folder).rglob("*.py")
         for name, node in functions_in(ast.parse(path.read_text()))
-        if {"send_message", "send_message_batch"}
+        if {"send_message", "send_message_batch", "publish", "publish_batch"}
         & {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
     }
     assert sending == {
@@ -290,7 +358,8 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
         ("dead_letters", "DeadLetterQueues.put"),
         ("dead_letters", "RejectedMessageQueues.put_rejected"),  # what came is of no tenant
         ("events_topic", "SqsUnpublished.put"),  # only people read it
-        ("delivery_queue", "SqsDeliveryQueue.send"),  # in its endpoint's group: tests/contract/test_webhooks.py
+        ("delivery_queue", "SqsDeliveryQueue.send"),
+        ("events_topic", "SnsTopic._publish"),
     }
 
 

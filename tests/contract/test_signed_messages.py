@@ -22,7 +22,7 @@ from darkroom.domain.image import Image, Status, message_for
 from darkroom.domain.signature import SIGNATURE
 from darkroom.domain.upload_notification import upload_key
 from tests.contract.conftest import MESSAGE_KEY, REGION, Aws
-from tests.contract.functions import call, http_event, load, received
+from tests.contract.functions import call, http_event, load, received, written
 from tests.contract.test_handlers import PHOTO, Functions
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_upload_notification import TEST_EVENT
@@ -258,6 +258,157 @@ def test_while_no_key_can_be_read_a_notification_of_s3_is_accepted_and_a_reminde
     event = received(functions.aws.upload_queue_url)
     assert call(functions.accept_upload, event) == {"batchItemFailures": []}
     assert functions.row(image.image_id).status is Status.PENDING
+
+
+# ── The queue of deliveries ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def pinged(functions: Functions) -> tuple[str, dict[str, Any]]:
+    """The path of a new webhook's deliveries, where nothing listens, and an event with the message of its ping."""
+    made = call(functions.manage_webhooks, http_event("POST", "/webhooks", body=b'{"url":"http://127.0.0.1:9/"}'))
+    path = f"/webhooks/{json.loads(made['body'])['id']}"
+    assert call(functions.manage_webhooks, http_event("POST", f"{path}/ping"))["statusCode"] == 202
+    return f"{path}/deliveries", received(functions.aws.delivery_queue_url)
+
+
+def tries(functions: Functions, path: str) -> int:
+    """How often the delivery of the ping was tried."""
+    (delivery,) = json.loads(call(functions.manage_webhooks, http_event("GET", path))["body"])["deliveries"]
+    return len(delivery["attempts"])
+
+
+def test_a_delivery_is_tried_only_if_its_message_is_signed(functions: Functions) -> None:
+    aws = functions.aws
+    path, event = pinged(functions)
+    (genuine,) = event["Records"]
+    send(aws.delivery_queue_url, genuine["body"])
+    forged = received(aws.delivery_queue_url)
+    assert call(functions.deliver_event, forged) == {"batchItemFailures": []}
+    assert tries(functions, path) == 0
+    assert [letter["body"]["rejected"] for letter in letters(aws, "delivery")] == [genuine["body"]]
+    assert call(functions.deliver_event, {"Records": [*forged["Records"], genuine]}) == {"batchItemFailures": []}
+    assert tries(functions, path) == 1
+    assert [letter["explanation"]["cause"] for letter in letters(aws, "delivery")] == ["unsigned"]
+
+
+def test_a_message_for_another_endpoint_is_rejected(functions: Functions) -> None:
+    path, event = pinged(functions)
+    event["Records"][0]["attributes"]["MessageGroupId"] = "we_0000000000000000"
+    assert call(functions.deliver_event, event) == {"batchItemFailures": []}
+    assert tries(functions, path) == 0
+    assert [letter["explanation"]["cause"] for letter in letters(functions.aws, "delivery")] == ["forged"]
+
+
+def test_a_message_of_a_delivery_verifies_where_its_group_is_not_told(functions: Functions) -> None:
+    path, event = pinged(functions)
+    del event["Records"][0]["attributes"]["MessageGroupId"]
+    assert call(functions.deliver_event, event) == {"batchItemFailures": []}
+    assert tries(functions, path) == 1
+
+
+def test_if_its_dead_letter_cannot_be_placed_a_message_beside_a_delivery_comes_again(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, event = pinged(functions)
+    send(functions.aws.delivery_queue_url, "forged")
+    forged = received(functions.aws.delivery_queue_url)
+    silence(monkeypatch, "sqs", "SendMessage")
+    both = {"Records": [*forged["Records"], *event["Records"]]}
+    (failed,) = call(functions.deliver_event, both)["batchItemFailures"]
+    assert failed == {"itemIdentifier": forged["Records"][0]["messageId"]}
+    assert tries(functions, path) == 1
+
+
+def test_while_no_key_can_be_read_a_delivery_is_left_to_the_sweeper(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, event = pinged(functions)
+    with monkeypatch.context() as outage:
+        silence(outage, "secretsmanager", "GetSecretValue")
+        assert call(functions.deliver_event, event) == {"batchItemFailures": []}
+    assert tries(functions, path) == 0
+    assert letters(functions.aws, "delivery") == []
+
+
+def test_a_batch_of_deliveries_reads_each_secret_once(functions: Functions, log: io.StringIO) -> None:
+    path, event = pinged(functions)
+    call(functions.deliver_event, {"Records": event["Records"] * 5})
+    assert tries(functions, path) == 1
+    (timing,) = [
+        json.loads(line)
+        for line in log.getvalue().splitlines()
+        if '"timing"' in line and '"function_name":"deliver_event"' in line
+    ]
+    assert timing["aws_calls"]["secretsmanager:GetSecretValue"]["count"] == 2
+
+
+# ── The queues of consumers ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def counted(functions: Functions) -> int:
+    """How many events were counted."""
+    table = boto3.client("dynamodb").scan(TableName=functions.aws.counted_events_table, Select="COUNT")
+    return int(table["Count"])
+
+
+def published(functions: Functions, url: str) -> dict[str, Any]:
+    """A new image's event as that consumer gets it."""
+    image = stored(functions)
+    records = [
+        one for one in written(functions.aws.images_table) if one["dynamodb"]["Keys"]["image_id"]["S"] == image.image_id
+    ]
+    assert call(functions.publish_events, {"Records": records}) == {"batchItemFailures": []}
+    return received(url)
+
+
+def test_an_event_is_counted_only_if_it_is_signed(functions: Functions) -> None:
+    aws = functions.aws
+    event = published(functions, aws.usage_queue_url)
+    (genuine,) = event["Records"]
+    send(aws.usage_queue_url, genuine["body"].replace('-1"', '-2"'))
+    forged = received(aws.usage_queue_url)
+    assert call(functions.count_usage, forged) == {"batchItemFailures": []}
+    assert counted(functions) == 0
+    assert [letter["explanation"]["cause"] for letter in letters(aws, "events")] == ["unsigned"]
+    assert call(functions.count_usage, {"Records": [*forged["Records"], genuine]}) == {"batchItemFailures": []}
+    assert counted(functions) == 1
+
+
+def test_an_event_is_sent_to_webhooks_only_if_it_is_signed(functions: Functions) -> None:
+    aws = functions.aws
+    path, _ = pinged(functions)
+    event = published(functions, aws.webhooks_queue_url)
+    (genuine,) = event["Records"]
+    send(aws.webhooks_queue_url, genuine["body"])
+    forged = received(aws.webhooks_queue_url)
+    assert call(functions.create_deliveries, forged) == {"batchItemFailures": []}
+    assert tries(functions, path) == 0, "there is the ping alone"
+    assert [letter["body"]["rejected"] for letter in letters(aws, "events")] == [genuine["body"]]
+    assert call(functions.create_deliveries, {"Records": [*forged["Records"], genuine]}) == {"batchItemFailures": []}
+    assert len(received(aws.delivery_queue_url)["Records"]) == 1
+
+
+def test_an_event_verifies_where_its_group_is_not_told(functions: Functions) -> None:
+    event = published(functions, functions.aws.usage_queue_url)
+    event["Records"][0]["attributes"].pop("MessageGroupId", None)
+    assert call(functions.count_usage, event) == {"batchItemFailures": []}
+    assert counted(functions) == 1
+
+
+@pytest.mark.parametrize("consumer", ["count_usage", "create_deliveries"])
+@pytest.mark.parametrize(("service", "operation"), [("secretsmanager", "GetSecretValue"), ("sqs", "SendMessage")])
+def test_an_event_that_cannot_be_checked_or_explained_comes_again(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, consumer: str, service: str, operation: str
+) -> None:
+    url = functions.aws.usage_queue_url
+    event = published(functions, url)
+    send(url, "forged")
+    event["Records"] += received(url)["Records"] if service == "sqs" else []
+    bad = event["Records"][-1]["messageId"]
+    silence(monkeypatch, service, operation)
+    answer = call(getattr(functions, consumer), event)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": bad}]}
+    assert letters(functions.aws, "events") == []
 
 
 # ── The key ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from darkroom.aws.events_topic import SnsTopic
 from darkroom.aws.followers import LEFT_BEHIND_SECONDS, PREFIX
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, EventType
+from proof.fakes.messages import SIGNER
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, load
 from tests.contract.test_events import told
@@ -37,7 +38,7 @@ class Tail:
         )
 
     def publish(self, *events: Event) -> None:
-        assert SnsTopic(boto3.client("sns"), self.aws.events_topic, source="/").publish_all(events) == {}
+        assert SnsTopic(boto3.client("sns"), self.aws.events_topic, SIGNER, source="/").publish_all(events) == {}
 
     def queues(self) -> list[str]:
         return boto3.client("sqs").list_queues(QueueNamePrefix=PREFIX).get("QueueUrls", [])

@@ -28,6 +28,7 @@ from darkroom.domain.delivery import (
 from darkroom.domain.endpoint import Endpoint, Flight, Recovery, Secret, endpoint_id_from
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, Tenant, TenantState, Tier
 from darkroom.ports import Deliveries, DueDelivery, DueEndpoint, Endpoints, Fenced, UnreadableRow
+from proof.fakes.messages import SIGNER
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
 from tests.contract.conftest import Aws
 
@@ -277,7 +278,7 @@ def test_what_a_later_version_wrote_is_kept_or_refused(aws: Aws) -> None:
 
 def test_a_message_is_a_reference_in_its_endpoints_group(aws: Aws) -> None:
     client = boto3.client("sqs")
-    SqsDeliveryQueue(client, aws.delivery_queue_url).send(message_for(delivery()))
+    SqsDeliveryQueue(client, aws.delivery_queue_url, SIGNER).send(message_for(delivery()))
     (sent,) = client.receive_message(QueueUrl=aws.delivery_queue_url, AttributeNames=["All"])["Messages"]
     assert read_delivery_message(sent["Body"]) == message_for(delivery())
     assert "body" not in json.loads(sent["Body"])

@@ -9,20 +9,32 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from darkroom.aws.signing import MessageSigner
+from darkroom.domain import delivery as deliveries
+from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus, read_delivery_message
+from darkroom.domain.event import Event, EventType, body_of
 from darkroom.domain.image import Image, Status, message_for
-from darkroom.domain.lanes import HOLD, LANES, UPLOAD
+from darkroom.domain.lanes import DELIVERY, EVENTS, HOLD, LANES, UPLOAD
 from darkroom.domain.message import Message, read_message
 from darkroom.domain.signature import Mistrust, Received
 from darkroom.domain.tenants import Tier
 from darkroom.domain.upload_notification import is_of_s3, read_notification
 from darkroom.operations.check_message import CheckPorts, check_message
+from darkroom.operations.count_usage import Ports as UsagePorts
+from darkroom.operations.count_usage import count_usage
+from darkroom.operations.create_deliveries import Ports as CreatePorts
+from darkroom.operations.create_deliveries import create_deliveries
 from darkroom.operations.hold_images import Ports as HoldPorts
 from darkroom.operations.hold_images import hold_images
+from darkroom.operations.manage_webhooks import create_webhook, remove_webhook
 from proof.fakes import FakeDeadLetters, World
+from proof.fakes.events import FakeUsage
 from proof.fakes.messages import KEYS, SIGNER, keys_of, received
 from proof.fakes.pictures import jpeg
 from proof.fakes.secrets import LONG_AGO, FakeSecret
 from proof.fakes.stores import FakeHolds, FakeWakeUps
+from proof.fakes.webhooks import OK, FakeReceiver, Request
+from proof.fakes.webhooks_world import WebhooksWorld, event
 
 COUNT = 1000
 QUEUES = (*LANES, HOLD, UPLOAD)
@@ -119,7 +131,7 @@ def forged(stack: Besieged) -> Received:
 def foreign(stack: Besieged) -> Received:
     """A message of another queue of this stack, or of another stack."""
     message = stack.message()
-    other = stack.chance.choice([queue for queue in QUEUES if queue != stack.queue])
+    other = stack.chance.choice([queue for queue in (*QUEUES, DELIVERY) if queue != stack.queue])
     stack.deliveries += 1
     message_id = f"message-{stack.deliveries}"
     signer, queue = stack.chance.choice([(SIGNER, other), (keys_of(STRANGER), stack.queue)])
@@ -203,3 +215,233 @@ def test_what_was_rejected_is_rejected_again_when_it_is_moved_back() -> None:
     back = Received(message_id="moved", body=letter.body, group=None, signature=None, sent_at=stack.world.now)
     assert stack.receive(back) is Mistrust.MOVED_BACK
     assert json.loads(stack.letters.lying["slow"][1].body) == json.loads(letter.body)
+
+
+# ── The queue of deliveries ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answers(request: Request) -> Answer:
+    """One receiver fails, and so its deliveries wait."""
+    return OK if "good" in request.url else Answer(milliseconds=5, status=500, body="no")
+
+
+@dataclass
+class BesiegedWebhooks:
+    """A stack with deliveries at every stage, to endpoints of two tenants, and what their receiver does with a
+    message."""
+
+    chance: random.Random
+    world: WebhooksWorld = field(default_factory=lambda: WebhooksWorld(receiver=FakeReceiver(answers)))
+    letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={DELIVERY: []}))
+    messages: int = 0
+
+    def __post_init__(self) -> None:
+        manage = self.world.manage()
+        endpoints = [
+            create_webhook(manage, tenant_id, url=f"https://{host}.example.com/", events=("*",), description=None)[0]
+            for tenant_id in ("acme", "umbra")
+            for host in ("good", "failing", "good-but-removed")
+        ]
+        for number in range(4):
+            self.world.tell(event(number), event(number + 10, tenant_id="umbra"))
+            self.world.run()
+        self.rows = all_of(self.world)
+        for endpoint in endpoints:
+            if "removed" in endpoint.url:
+                remove_webhook(manage, endpoint.tenant_id, endpoint.endpoint_id)
+        self.world.take()
+
+    def genuine(self, message: DeliveryMessage, *, queue: str = DELIVERY, signer: MessageSigner = SIGNER) -> Received:
+        self.messages += 1
+        body, message_id = message.model_dump_json(), f"message-{self.messages}"
+        return received(queue, body, group=message.endpoint_id, signer=signer, message_id=message_id)
+
+    def of(self, *statuses: DeliveryStatus) -> DeliveryMessage:
+        """What our own code has once sent for a delivery of one of these statuses."""
+        return deliveries.message_for(self.chance.choice([row for row in self.rows if row.status in statuses]))
+
+    def receive(self, message: Received) -> Mistrust | None:
+        """What the receiver of this queue does with the message."""
+        checking = CheckPorts(message_keys=KEYS, rejected_messages=self.letters)
+        mistrust = check_message(checking, DELIVERY, message)
+        if mistrust is None:
+            self.world.deliver(read_delivery_message(message.body))
+        return mistrust
+
+
+def forged_delivery(stack: BesiegedWebhooks) -> Received:
+    """Somebody who may send, and has no key, would have a delivery made that is due, or another's."""
+    genuine = stack.genuine(stack.of(*DeliveryStatus))
+    another = stack.of(*DeliveryStatus)
+    return stack.chance.choice(
+        [
+            replace(genuine, signature=None),
+            replace(genuine, body=another.model_dump_json() + " "),
+            replace(genuine, group=f"{genuine.group}-2"),
+            replace(genuine, signature="v1." + "0" * 64 + "." + KEYS.current().version_id),
+            replace(genuine, signature=f"{genuine.signature}x"),
+            replace(genuine, signature="not a signature"),
+            replace(genuine, body="anything", signature=None),
+        ]
+    )
+
+
+def foreign_delivery(stack: BesiegedWebhooks) -> Received:
+    """A message to another queue of this stack, or of another stack."""
+    signer, queue = stack.chance.choice([*((SIGNER, queue) for queue in QUEUES), (keys_of(STRANGER), DELIVERY)])
+    return stack.genuine(stack.of(*DeliveryStatus), queue=queue, signer=signer)
+
+
+def stale_delivery(stack: BesiegedWebhooks) -> Received:
+    """A message for an attempt whose time has not come, or for what is no longer there, or never was."""
+    message = stack.of(DeliveryStatus.WAITING)
+    changes = stack.chance.choice(
+        [{}, {"delivery_id": "0" * 14}, {"endpoint_id": "we_0000000000000000"}, {"tenant_id": "somebody"}]
+    )
+    return stack.genuine(message.model_copy(update=changes))
+
+
+def replayed_delivery(stack: BesiegedWebhooks) -> Received:
+    """A genuine message of a delivery that has ended, once more."""
+    return stack.genuine(stack.of(DeliveryStatus.DELIVERED))
+
+
+@pytest.mark.parametrize("kind", [forged_delivery, foreign_delivery, stale_delivery, replayed_delivery])
+def test_none_of_a_thousand_has_a_webhook_sent(kind: Callable[[BesiegedWebhooks], Received]) -> None:
+    stack = BesiegedWebhooks(chance=random.Random(kind.__name__))
+    endpoints, rows = dict(stack.world.endpoints.rows), all_of(stack.world)
+    sent, requests = list(stack.world.delivery_queue.sent), len(stack.world.receiver.requests)
+    messages = [kind(stack) for _ in range(COUNT)]
+    mistrusts = [stack.receive(message) for message in messages]
+    assert len(stack.world.receiver.requests) == requests
+    assert all_of(stack.world) == rows
+    letters = stack.letters.lying[DELIVERY]
+    if kind in (forged_delivery, foreign_delivery):
+        assert None not in mistrusts
+        assert dict(stack.world.endpoints.rows) == endpoints, "no row is touched"
+        assert stack.world.delivery_queue.sent == sent
+        told = {json.loads(letter.body)["message_id"]: letter for letter in letters}
+        assert len(letters) == COUNT
+        reasons = [json.loads(told[message.message_id].explanation or "")["cause"] for message in messages]
+        assert reasons == mistrusts
+    else:
+        assert set(mistrusts) == {None}, "they are ours, and the row decides"
+        assert letters == []
+
+
+def all_of(world: WebhooksWorld) -> list[Delivery]:
+    return [row for rows in world.deliveries.rows.values() for row in rows.values()]
+
+
+def test_among_a_thousand_forged_ones_every_genuine_message_has_its_webhook_sent() -> None:
+    stack = BesiegedWebhooks(chance=random.Random(DELIVERY))
+    told = [event(number) for number in range(100, 110)]
+    for number in range(COUNT):
+        stack.receive(forged_delivery(stack))
+        if number % (COUNT // len(told)) == 0:
+            stack.world.tell(told[number * len(told) // COUNT])
+            for message in stack.world.take():
+                stack.receive(stack.genuine(message))
+    delivered = [row.event_id for row in all_of(stack.world) if row.status is DeliveryStatus.DELIVERED]
+    assert {one.event_id for one in told} <= set(delivered)
+
+
+# ── The queues of consumers ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class BesiegedConsumers:
+    """Usage that was counted, and webhooks that were sent, of some events; and what the consumers do with a message."""
+
+    consumer: str
+    chance: random.Random
+    world: WebhooksWorld = field(default_factory=lambda: WebhooksWorld(receiver=FakeReceiver(answers)))
+    usage: FakeUsage = field(default_factory=FakeUsage)
+    letters: FakeDeadLetters = field(default_factory=lambda: FakeDeadLetters(lying={EVENTS: []}))
+    messages: int = 0
+
+    def __post_init__(self) -> None:
+        for tenant_id in ("acme", "umbra"):
+            url = "https://good.example.com/"
+            create_webhook(self.world.manage(), tenant_id, url=url, events=("*",), description=None)
+        self.told = [told(number, kind) for number in range(8) for kind in (EventType.ACCEPTED, EventType.DONE)]
+        for one in self.told:
+            self.receive(self.genuine(one))
+
+    def genuine(self, one: Event, *, queue: str = EVENTS, signer: MessageSigner = SIGNER) -> Received:
+        self.messages += 1
+        body, message_id = body_of(one, source="/darkroom/test"), f"message-{self.messages}"
+        return received(queue, body, group=one.tenant_id, signer=signer, message_id=message_id)
+
+    def receive(self, message: Received) -> Mistrust | None:
+        """What this consumer does with the message."""
+        checking = CheckPorts(message_keys=KEYS, rejected_messages=self.letters)
+        mistrust = check_message(checking, EVENTS, message)
+        if mistrust is None and self.consumer == "usage":
+            assert not count_usage(UsagePorts(usage=self.usage, clock=self.world.clock), [message.body]).failures
+        elif mistrust is None:
+            assert not create_deliveries(self.world.ports(CreatePorts), [message.body]).failures
+            self.world.run()
+        return mistrust
+
+
+def told(number: int, kind: EventType) -> Event:
+    """An event of one of two tenants' images."""
+    tenant_id, image_id = ("acme", "umbra")[number % 2], f"{number:026d}"
+    details: dict[str, object] = {"bytes": 500} if kind is EventType.ACCEPTED else {"variants": []}
+    sequence = 1 if kind is EventType.ACCEPTED else 3
+    data = {"id": image_id, "tenant_id": tenant_id, **details}
+    return event(number, kind, tenant_id=tenant_id, subject=image_id, sequence=sequence, data=data)
+
+
+def forged_event(stack: BesiegedConsumers) -> Received:
+    """Somebody who may send, and has no key, tells of an image that there never was, or of more than there is."""
+    invented = stack.genuine(told(stack.chance.randrange(100, 10**6), EventType.ACCEPTED))
+    genuine = stack.genuine(stack.chance.choice(stack.told))
+    return stack.chance.choice(
+        [
+            replace(invented, signature=None),
+            replace(invented, signature=genuine.signature),
+            replace(genuine, body=invented.body),
+            replace(invented, group=f"{genuine.group}-2"),
+            replace(invented, signature="v1." + "0" * 64 + "." + KEYS.current().version_id),
+            replace(invented, body="anything", signature=None),
+        ]
+    )
+
+
+def foreign_event(stack: BesiegedConsumers) -> Received:
+    """What was signed for another queue of this stack, or by another stack."""
+    senders = [*((SIGNER, queue) for queue in (*QUEUES, DELIVERY)), (keys_of(STRANGER), EVENTS)]
+    signer, queue = stack.chance.choice(senders)
+    return stack.genuine(told(stack.chance.randrange(100, 10**6), EventType.ACCEPTED), queue=queue, signer=signer)
+
+
+def stale_event(stack: BesiegedConsumers) -> Received:
+    """What was told before, and has been followed by another event of its image."""
+    return stack.genuine(stack.chance.choice([one for one in stack.told if one.type is EventType.ACCEPTED]))
+
+
+def replayed_event(stack: BesiegedConsumers) -> Received:
+    """The latest of an image, once more."""
+    return stack.genuine(stack.chance.choice([one for one in stack.told if one.type is EventType.DONE]))
+
+
+@pytest.mark.parametrize("consumer", ["usage", "webhooks"])
+@pytest.mark.parametrize("kind", [forged_event, foreign_event, stale_event, replayed_event])
+def test_none_of_a_thousand_is_counted_or_sent(kind: Callable[[BesiegedConsumers], Received], consumer: str) -> None:
+    stack = BesiegedConsumers(consumer=consumer, chance=random.Random(f"{kind.__name__} {consumer}"))
+    sums, rows, requests = dict(stack.usage.sums), all_of(stack.world), len(stack.world.receiver.requests)
+    assert sums if consumer == "usage" else rows and requests
+    messages = [kind(stack) for _ in range(COUNT)]
+    mistrusts = [stack.receive(message) for message in messages]
+    assert (stack.usage.sums, all_of(stack.world), len(stack.world.receiver.requests)) == (sums, rows, requests)
+    letters = stack.letters.lying[EVENTS]
+    if kind in (forged_event, foreign_event):
+        assert None not in mistrusts
+        explained = {json.loads(one.body)["message_id"]: json.loads(one.explanation or "")["cause"] for one in letters}
+        assert len(letters) == COUNT
+        assert [explained[message.message_id] for message in messages] == mistrusts
+    else:
+        assert set(mistrusts) == {None}, "they are ours, and have been heard of"
+        assert letters == []

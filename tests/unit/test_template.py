@@ -335,9 +335,11 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
         for source in resources("AWS::Lambda::EventSourceMapping").values():
             function = source["FunctionName"]["Ref"]
             if source["EventSourceArn"] == {"Fn::GetAtt": [queue, "Arn"]} and function in looked_after:
-                assert f"{queue.removesuffix('Queue').lower()}=${{{letters}}}" in looked_after[function].split(",")
-    for receiver in ("AcceptUploadFunction", "HoldImagesFunction", "TranscodeImageFunction"):
-        del looked_after[receiver]
+                name = queue.removesuffix("Queue")
+                name = "events" if name in CONSUMERS else name.lower()
+                assert f"{name}=${{{letters}}}" in looked_after[function].split(",")
+    for receiver in ("AcceptUpload", "CountUsage", "CreateDeliveries", "DeliverEvent", "HoldImages", "TranscodeImage"):
+        del looked_after[f"{receiver}Function"]
     for told, urls in looked_after.items():
         named = dict(pair.split("=") for pair in urls.split(","))
         # Consumers' hold events, which can be published again, and those of deliveries repeat their rows: nobody has to

@@ -121,7 +121,7 @@ ACTIONS = {
 (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
 """
 
-SIGNED = {"lanes", "hold_queue", "upload_queue", "dead_letters"}
+SIGNED = {"lanes", "hold_queue", "upload_queue", "dead_letters", "delivery_queue", "topic"}
 """The ports whose messages are signed."""
 
 EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:${HoldBatchStateMachine.Name}:*"
@@ -265,7 +265,7 @@ def needed(folder: str) -> set[Grant]:
                 on = {queue.replace("Queue", "DeadLetters") for queue in sources_of(folder)}
             else:
                 on = RESOURCES[port]
-            if action == "sqs:SendMessage" and port in SIGNED:
+            if action in ("sqs:SendMessage", "sns:Publish") and port in SIGNED:
                 grants |= {("secretsmanager:GetSecretValue", key) for key in RESOURCES["message_keys"]}
             grants |= {(action, resource) for resource in on}
     return grants

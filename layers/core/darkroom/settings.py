@@ -309,8 +309,8 @@ class ReadImageSettings(Settings):
     token_buckets_table: str
 
 
-class DeliverySettings(Settings):
-    """Where endpoints and their deliveries are."""
+class DeliverySettings(MessageKeySettings):
+    """Where endpoints and their deliveries are, for those who send to the queue of deliveries."""
 
     endpoints_table: str
     deliveries_table: str
@@ -338,7 +338,7 @@ class ArchiveDeadLettersSettings(DeadLetterSettings):
     archive_bucket: str
 
 
-class PublishEventsSettings(Settings):
+class PublishEventsSettings(MessageKeySettings):
     """What `publish_events` needs; `events_topic` is the topic's ARN, and `event_source` names this stack."""
 
     events_topic: str
@@ -346,7 +346,11 @@ class PublishEventsSettings(Settings):
     unpublished_events_url: str
 
 
-class CountUsageSettings(Settings):
+class ConsumerSettings(MessageKeySettings, DeadLetterSettings):
+    """What every consumer of events needs."""
+
+
+class CountUsageSettings(ConsumerSettings):
     """What `count_usage` needs."""
 
     usage_table: str
@@ -360,11 +364,11 @@ class ReachSettings(Settings):
     webhook_hosts: str = setting(one_of("public", "loopback"))
 
 
-class CreateDeliveriesSettings(DeliverySettings):
+class CreateDeliveriesSettings(DeliverySettings, ConsumerSettings):
     """The settings of `create_deliveries`."""
 
 
-class DeliverEventSettings(DeliverySettings, ReachSettings):
+class DeliverEventSettings(DeliverySettings, ReachSettings, DeadLetterSettings):
     """The settings of `deliver_event`."""
 
     tenants_table: str

@@ -105,7 +105,7 @@ class Stack(RunningStack):
     @property
     def topic(self) -> SnsTopic:
         """The topic of all events."""
-        return SnsTopic(self.client("sns"), self.events_topic, source=f"/darkroom/{self.name}")
+        return SnsTopic(self.client("sns"), self.events_topic, self.signer, source=f"/darkroom/{self.name}")
 
     @property
     def usage(self) -> UsageTable:

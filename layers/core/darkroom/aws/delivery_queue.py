@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from darkroom.aws.errors import retryable
+from darkroom.aws.signing import MessageSigner
 from darkroom.domain.delivery import DeliveryMessage
+from darkroom.domain.lanes import DELIVERY
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -14,17 +16,16 @@ if TYPE_CHECKING:
 class SqsDeliveryQueue:
     """Implements the `DeliveryQueue` port with one standard queue."""
 
-    def __init__(self, client: SQSClient, queue_url: str) -> None:
+    def __init__(self, client: SQSClient, queue_url: str, signer: MessageSigner) -> None:
         self._client = client
         self._queue_url = queue_url
+        self._signer = signer
 
     def send(self, message: DeliveryMessage, *, delay_seconds: int = 0) -> None:
         with retryable("sending the message of a delivery"):
             self._client.send_message(
                 QueueUrl=self._queue_url,
-                MessageBody=message.model_dump_json(),
-                # A standard queue is fair between its groups
-                # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
-                MessageGroupId=message.endpoint_id,
                 DelaySeconds=delay_seconds,
+                # A slow endpoint does not hold up the others.
+                **self._signer.signed(DELIVERY, group=message.endpoint_id, body=message.model_dump_json()),
             )

@@ -8,8 +8,11 @@ from itertools import batched
 from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.errors import is_passing_code, retryable
+from darkroom.aws.signing import MessageSigner
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, body_of
+from darkroom.domain.lanes import EVENTS
+from darkroom.domain.signature import SIGNATURE
 from darkroom.ports import Unpublishable
 
 if TYPE_CHECKING:
@@ -21,11 +24,15 @@ _BATCH = 10
 
 
 class SnsTopic:
-    """Implements the `Topic` port with a standard topic; `source` is the events' `source`."""
+    """Implements the `Topic` port with a standard topic; `source` is the events' `source`.
 
-    def __init__(self, client: SNSClient, topic_arn: str, *, source: str) -> None:
+    Their signatures travel with them into the consumers' queues, which get messages as they are (`RawMessageDelivery`).
+    """
+
+    def __init__(self, client: SNSClient, topic_arn: str, signer: MessageSigner, *, source: str) -> None:
         self._client = client
         self._topic_arn = topic_arn
+        self._signer = signer
         self._source = source
 
     def publish_all(self, events: Sequence[Event]) -> Mapping[int, Exception]:
@@ -39,8 +46,8 @@ class SnsTopic:
         return unpublished
 
     def _publish(self, events: Mapping[int, Event]) -> Mapping[int, Exception]:
-        entries: list[Any] = [self._entry(place, event) for place, event in events.items()]
         try:
+            entries: list[Any] = [self._entry(place, event) for place, event in events.items()]
             with retryable("publishing events"):
                 answer = self._client.publish_batch(TopicArn=self._topic_arn, PublishBatchRequestEntries=entries)
         except Retryable as error:
@@ -49,15 +56,17 @@ class SnsTopic:
         return {int(entry["Id"]): _problem(entry) for entry in answer.get("Failed", [])}
 
     def _entry(self, place: int, event: Event) -> dict[str, Any]:
+        body = body_of(event, source=self._source)
         attributes = {
             "type": event.type.value,
             "tenant_id": event.tenant_id,
             "lane": event.lane,
             "preset": event.preset,
+            SIGNATURE: self._signer.signature(EVENTS, group=event.tenant_id, body=body),
         }
         return {
             "Id": str(place),
-            "Message": body_of(event, source=self._source),
+            "Message": body,
             # On a standard topic it orders nothing: it makes the consumers' queues fair between tenants
             # (https://docs.aws.amazon.com/sns/latest/api/API_PublishBatchRequestEntry.html).
             "MessageGroupId": event.tenant_id,

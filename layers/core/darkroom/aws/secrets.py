@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from threading import RLock
 from typing import TYPE_CHECKING, Literal
 
 from botocore.exceptions import ClientError
@@ -28,7 +29,7 @@ class StoredSecret:
     """Implements the `Secret` port with the secret whose ARN is `arn`.
 
     `client` makes the client, for the first call: a cold start neither loads its model nor waits for it. In an outage
-    the versions that were read last stay in use.
+    the versions that were read last stay in use. Threads that need it at once share one call.
     """
 
     def __init__(self, client: Callable[[], SecretsManagerClient], arn: str, *, clock: Clock) -> None:
@@ -40,12 +41,31 @@ class StoredSecret:
         self._previous: tuple[SecretVersion | None] | None = None
         self._read_at: Milliseconds = 0
         self._failed_at: Milliseconds | None = None
+        self._one_at_a_time = RLock()
 
     @cached_property
     def _client(self) -> SecretsManagerClient:
         return self._make_client()
 
     def current(self) -> SecretVersion:
+        with self._one_at_a_time:
+            return self._current_now()
+
+    def previous(self) -> SecretVersion | None:
+        with self._one_at_a_time:
+            if self._previous is None:
+                self._previous = (self._fetch("AWSPREVIOUS"),)
+            return self._previous[0]
+
+    def version(self, version_id: str) -> SecretVersion | None:
+        with self._one_at_a_time:
+            found = self._known(version_id)
+            if found is None and not self._is_within(LEAST_SECONDS, self._read_at):
+                self._read()
+                found = self._known(version_id)
+            return found
+
+    def _current_now(self) -> SecretVersion:
         if self._current is None or not self._is_within(REMEMBERED_SECONDS, self._read_at):
             try:
                 return self._read()
@@ -53,18 +73,6 @@ class StoredSecret:
                 if self._current is None:
                     raise
         return self._current
-
-    def previous(self) -> SecretVersion | None:
-        if self._previous is None:
-            self._previous = (self._fetch("AWSPREVIOUS"),)
-        return self._previous[0]
-
-    def version(self, version_id: str) -> SecretVersion | None:
-        found = self._known(version_id)
-        if found is None and not self._is_within(LEAST_SECONDS, self._read_at):
-            self._read()
-            found = self._known(version_id)
-        return found
 
     def _known(self, version_id: str) -> SecretVersion | None:
         current = self.current()

@@ -16,17 +16,20 @@ class MessageSigner:
         self._keys = keys
         self._clock = clock
 
-    def signed(self, queue: str, *, group: str, body: str) -> Mapping[str, Any]:
-        """A message to the queue of that lane or purpose, as SQS's API takes it. Raises Retryable if no key can be
-        read."""
+    def signature(self, queue: str, *, group: str, body: str) -> str:
+        """The signature of a message to the queue of that lane or purpose. Raises Retryable if no key can be read."""
         key = self._keys.current()
         if not may_sign(key.created_at, self._clock()):
             key = self._keys.previous() or key
-        signature = sign(key_id=key.version_id, secret=key.text, queue=queue, group=group, body=body)
+        return str(sign(key_id=key.version_id, secret=key.text, queue=queue, group=group, body=body))
+
+    def signed(self, queue: str, *, group: str, body: str) -> Mapping[str, Any]:
+        """The message with its signature, as SQS's API takes it. Raises Retryable if no key can be read."""
+        signature = self.signature(queue, group=group, body=body)
         return {
             "MessageBody": body,
-            # On a standard queue the group id makes the queue fair between tenants; it does not order anything
+            # On a standard queue the group id makes the queue fair between groups; it does not order anything
             # (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html).
             "MessageGroupId": group,
-            "MessageAttributes": {SIGNATURE: {"DataType": "String", "StringValue": str(signature)}},
+            "MessageAttributes": {SIGNATURE: {"DataType": "String", "StringValue": signature}},
         }

@@ -12,8 +12,11 @@ from darkroom.domain.tenants import Tier
 if TYPE_CHECKING:
     from darkroom.domain.recipes import Effort
 
-HOLD, UPLOAD = "hold", "upload"
-"""The queues of images to be held and of notifications of uploads, named like lanes."""
+HOLD, UPLOAD, DELIVERY = "hold", "upload", "delivery"
+"""The queues of images to be held, of notifications of uploads and of deliveries to webhooks, named like lanes."""
+
+EVENTS = "events"
+"""What the topic's messages are signed for: each consumer's queue gets the same ones."""
 
 COSTLIEST_PHOTO_SECONDS = 5.0
 """How long a worker is busy with a photo and the costliest recipe."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from darkroom.domain.delivery import UnreadableDeliveryMessage, read_delivery_message
+from darkroom.domain.event import UnreadableEvent, read_event
+from darkroom.domain.lanes import DELIVERY, EVENTS
 from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.domain.rejection import explanation_of_rejection, read_rejected_message, rejected_message
 from darkroom.domain.signature import Mistrust, NotVerified, Received, is_from_before, read_signature
@@ -46,13 +49,41 @@ def check_message(
     return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What became of messages that came together, by their index: which may be processed, why others were rejected, and
+    which must come again, with what went wrong."""
+
+    trusted: Sequence[int]
+    rejected: Mapping[int, Mistrust]
+    failures: Mapping[int, Exception]
+
+
+def check_messages(ports: CheckPorts, queue: str, messages: Sequence[Received]) -> Checked:
+    """Checks each message alone."""
+    rejected: dict[int, Mistrust] = {}
+    failures: dict[int, Exception] = {}
+    for place, received in enumerate(messages):
+        try:
+            mistrust = check_message(ports, queue, received)
+        except Exception as error:  # whatever it is, it is this message's, and no reason to fail any other
+            failures[place] = error
+            continue
+        if mistrust is not None:
+            rejected[place] = mistrust
+    trusted = [place for place in range(len(messages)) if place not in rejected and place not in failures]
+    return Checked(trusted=trusted, rejected=rejected, failures=failures)
+
+
 def reject_message(ports: CheckPorts, queue: str, received: Received, mistrust: Mistrust) -> None:
     """Places the dead letter of a message that does not verify. Raises Retryable if that may not have succeeded."""
     rejected = rejected_message(received.message_id, received.body)
     ports.rejected_messages.put_rejected(queue, rejected, explanation_of_rejection(mistrust, queue=queue))
 
 
-def verify(message_keys: Secret, queue: str, received: Received, *, may_be_unsigned: Callable[[str], bool]) -> None:
+def verify(
+    message_keys: Secret, queue: str, received: Received, *, may_be_unsigned: Callable[[str], bool] = nobody
+) -> None:
     """Raises NotVerified unless this stack has sent the message to that queue, and Retryable if that cannot be told.
 
     It says nothing about when: a message may be days old, or a copy. The row decides that, by its run and schedule.
@@ -66,7 +97,7 @@ def verify(message_keys: Secret, queue: str, received: Received, *, may_be_unsig
     key = message_keys.version(signature.key_id)
     if key is None:
         raise NotVerified(Mistrust.UNKNOWN_KEY)
-    group = _group_in(received.body) if received.group is None else received.group
+    group = _group_in(queue, received.body) if received.group is None else received.group
     if not signature.covers(secret=key.text, queue=queue, group=group, body=received.body):
         raise NotVerified(Mistrust.FORGED)
 
@@ -76,9 +107,11 @@ def _is_from_before(message_keys: Secret, received: Received) -> bool:
     return is_from_before(message_keys.current().created_at, received.sent_at) and message_keys.previous() is None
 
 
-def _group_in(body: str) -> str:
-    """The group that our code gives a message with this body."""
+def _group_in(queue: str, body: str) -> str:
+    """The group that our code gives a message to that queue with this body."""
     try:
-        return read_message(body).tenant_id
-    except UnreadableMessage:
+        if queue == EVENTS:
+            return read_event(body).tenant_id
+        return read_delivery_message(body).endpoint_id if queue == DELIVERY else read_message(body).tenant_id
+    except (UnreadableMessage, UnreadableDeliveryMessage, UnreadableEvent):
         return ""

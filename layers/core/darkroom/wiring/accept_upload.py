@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from darkroom.aws import circuits, clients
-from darkroom.aws.dead_letters import RejectedMessageQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
@@ -11,7 +10,7 @@ from darkroom.aws.uploads import UploadsBucket
 from darkroom.operations.accept_upload import Ports
 from darkroom.operations.check_message import CheckPorts
 from darkroom.settings import AcceptUploadSettings
-from darkroom.wiring.message_keys import message_keys_of, signer_of
+from darkroom.wiring.message_keys import checking_of, message_keys_of, signer_of
 from darkroom.wiring.runtime import clock
 
 
@@ -35,8 +34,4 @@ def wire() -> tuple[Ports, CheckPorts, SqsUploadQueue]:
         ),
         input_formats=settings.input_formats,
     )
-    checking = CheckPorts(
-        message_keys=message_keys,
-        rejected_messages=RejectedMessageQueues(clients.sqs_client_without_retries, settings.dead_letter_queues),
-    )
-    return ports, checking, SqsUploadQueue(sqs, settings.upload_queue_url, signer)
+    return ports, checking_of(message_keys, settings), SqsUploadQueue(sqs, settings.upload_queue_url, signer)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from darkroom.aws import clients
 from darkroom.aws.usage_table import UsageTable
+from darkroom.operations.check_message import CheckPorts
 from darkroom.operations.count_usage import Ports
 from darkroom.settings import CountUsageSettings
+from darkroom.wiring.message_keys import checking_of, message_keys_of
 from darkroom.wiring.runtime import clock
 
 
-def wire() -> Ports:
-    """The ports of `count_usage`, from the function's environment."""
+def wire() -> tuple[Ports, CheckPorts]:
+    """The ports of `count_usage`, from the function's environment, and what checks its messages."""
     settings = CountUsageSettings.read()
-    return Ports(
+    ports = Ports(
         usage=UsageTable(clients.dynamodb_client(), settings.usage_table, settings.counted_events_table), clock=clock
     )
+    return ports, checking_of(message_keys_of(settings), settings)

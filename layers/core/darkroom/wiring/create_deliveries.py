@@ -6,18 +6,22 @@ from darkroom.aws import clients
 from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.delivery_queue import SqsDeliveryQueue
 from darkroom.aws.endpoints_table import EndpointsTable
+from darkroom.operations.check_message import CheckPorts
 from darkroom.operations.create_deliveries import Ports
 from darkroom.settings import CreateDeliveriesSettings
+from darkroom.wiring.message_keys import checking_of, message_keys_of, signer_of
 from darkroom.wiring.runtime import clock
 
 
-def wire() -> Ports:
-    """The ports of `create_deliveries`, from the function's environment."""
+def wire() -> tuple[Ports, CheckPorts]:
+    """The ports of `create_deliveries`, from the function's environment, and what checks its messages."""
     settings = CreateDeliveriesSettings.read()
+    message_keys = message_keys_of(settings)
     dynamodb = clients.dynamodb_client()
-    return Ports(
+    ports = Ports(
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
-        delivery_queue=SqsDeliveryQueue(clients.sqs_client(), settings.delivery_queue_url),
+        delivery_queue=SqsDeliveryQueue(clients.sqs_client(), settings.delivery_queue_url, signer_of(message_keys)),
         clock=clock,
     )
+    return ports, checking_of(message_keys, settings)

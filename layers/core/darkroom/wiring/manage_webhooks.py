@@ -11,6 +11,7 @@ from darkroom.egress import read_url
 from darkroom.operations.manage_webhooks import Ports
 from darkroom.operations.take_token import Ports as RateLimitPorts
 from darkroom.settings import ManageWebhooksSettings
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.rate_limit import rate_limit_of
 from darkroom.wiring.reach import policy_of
 from darkroom.wiring.runtime import clock, randomness
@@ -29,7 +30,9 @@ def wire() -> tuple[Ports, RateLimitPorts]:
     ports = Ports(
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
-        delivery_queue=SqsDeliveryQueue(clients.sqs_client(), settings.delivery_queue_url),
+        delivery_queue=SqsDeliveryQueue(
+            clients.sqs_client(), settings.delivery_queue_url, signer_of(message_keys_of(settings))
+        ),
         master_secret=StoredSecret(clients.secrets_manager_client, settings.webhooks_secret, clock=clock),
         check_url=check_url,
         source=settings.event_source,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from darkroom.aws import clients
+from darkroom.aws.dead_letters import RejectedMessageQueues
 from darkroom.aws.secrets import StoredSecret
 from darkroom.aws.signing import MessageSigner
-from darkroom.settings import MessageKeySettings
+from darkroom.operations.check_message import CheckPorts
+from darkroom.settings import DeadLetterSettings, MessageKeySettings
 from darkroom.wiring.runtime import clock
 
 
@@ -17,3 +19,11 @@ def message_keys_of(settings: MessageKeySettings) -> StoredSecret:
 def signer_of(message_keys: StoredSecret) -> MessageSigner:
     """Signs messages with these keys."""
     return MessageSigner(message_keys, clock)
+
+
+def checking_of(message_keys: StoredSecret, settings: DeadLetterSettings) -> CheckPorts:
+    """Checks messages with these keys, and places dead letters."""
+    return CheckPorts(
+        message_keys=message_keys,
+        rejected_messages=RejectedMessageQueues(clients.sqs_client_without_retries, settings.dead_letter_queues),
+    )

@@ -11,13 +11,19 @@ from darkroom.aws.row_changes import read_changes
 from darkroom.operations.publish_events import Ports
 from darkroom.ports import RowChange
 from darkroom.settings import PublishEventsSettings
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 
 
 def wire() -> tuple[Ports, Callable[[Mapping[str, Any]], list[RowChange]]]:
     """The ports of `publish_events`, from the function's environment, and what reads the stream's writes."""
     settings = PublishEventsSettings.read()
     ports = Ports(
-        topic=SnsTopic(clients.sns_client(), settings.events_topic, source=settings.event_source),
+        topic=SnsTopic(
+            clients.sns_client(),
+            settings.events_topic,
+            signer_of(message_keys_of(settings)),
+            source=settings.event_source,
+        ),
         unpublished=SqsUnpublished(clients.sqs_client(), settings.unpublished_events_url),
     )
     return ports, read_changes

@@ -10,6 +10,7 @@ from darkroom.aws.suspensions import Suspensions
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.operations.sweep_due_endpoints import Ports
 from darkroom.settings import SweepDueImagesSettings
+from darkroom.wiring.message_keys import message_keys_of, signer_of
 from darkroom.wiring.runtime import clock
 
 
@@ -20,7 +21,9 @@ def wire() -> Ports:
     return Ports(
         endpoints=EndpointsTable(dynamodb, settings.endpoints_table),
         deliveries=DeliveriesTable(dynamodb, settings.deliveries_table),
-        delivery_queue=SqsDeliveryQueue(clients.sqs_client(), settings.delivery_queue_url),
+        delivery_queue=SqsDeliveryQueue(
+            clients.sqs_client(), settings.delivery_queue_url, signer_of(message_keys_of(settings))
+        ),
         is_suspended=Suspensions(TenantsTable(dynamodb, settings.tenants_table), clock),
         clock=clock,
     )

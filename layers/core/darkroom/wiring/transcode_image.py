@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from darkroom.aws import circuits, clients
-from darkroom.aws.dead_letters import RejectedMessageQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
@@ -18,7 +17,7 @@ from darkroom.operations.check_message import CheckPorts
 from darkroom.operations.report_throughput import Ports as ThroughputPorts
 from darkroom.operations.transcode_image import Ports
 from darkroom.settings import TranscodeImageSettings
-from darkroom.wiring.message_keys import message_keys_of
+from darkroom.wiring.message_keys import checking_of, message_keys_of
 from darkroom.wiring.runtime import at_once, clock
 
 if TYPE_CHECKING:
@@ -69,8 +68,5 @@ def wire() -> tuple[Ports, LaneWorker]:
         queue_urls=settings.queue_urls,
         throughput=ThroughputPorts(throughput=throughput, clock=clock),
         register=once.register,
-        checking=CheckPorts(
-            message_keys=message_keys_of(settings),
-            rejected_messages=RejectedMessageQueues(clients.sqs_client_without_retries, settings.dead_letter_queues),
-        ),
+        checking=checking_of(message_keys_of(settings), settings),
     )
