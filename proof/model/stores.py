@@ -147,10 +147,10 @@ class WatchedOutputs(FakeOutputs):
 
 
 @dataclass
-class Parcel:
+class QueuedMessage:
     """One message in a lane's queue, or held by a worker: SQS counts its receives and hides it for a while."""
 
-    parcel_id: str
+    message_id: str
     message: Message
     signature: str | None
     visible_at: Milliseconds
@@ -159,7 +159,7 @@ class Parcel:
     def received(self) -> Received:
         """What its worker is given."""
         return Received(
-            message_id=self.parcel_id,
+            message_id=self.message_id,
             body=self.message.model_dump_json(),
             group=self.message.tenant_id,
             signature=self.signature,
@@ -172,7 +172,7 @@ class ModelLanes(FakeLanes):
     """The `Lanes` port with what SQS does to messages: visibility, receive counts and the redrive to dead letters."""
 
     dead_letters: FakeDeadLetters = field(default_factory=FakeDeadLetters)
-    messages: list[Parcel] = field(default_factory=list)
+    messages: list[QueuedMessage] = field(default_factory=list)
     crowd: int = 0
     now: Milliseconds = 0
     made: int = 0
@@ -186,17 +186,19 @@ class ModelLanes(FakeLanes):
         self.made += 1
         visible_at = self.now + delay_seconds * 1000
         self.messages.append(
-            Parcel(parcel_id=f"message-{self.made}", message=message, signature=signature, visible_at=visible_at)
+            QueuedMessage(
+                message_id=f"message-{self.made}", message=message, signature=signature, visible_at=visible_at
+            )
         )
 
     def backlog(self, lane: str) -> int:
         return self.crowd + sum(message.message.lane == lane for message in self.visible())
 
-    def visible(self) -> list[Parcel]:
+    def visible(self) -> list[QueuedMessage]:
         """The messages that a worker may receive now."""
         return [message for message in self.messages if message.visible_at <= self.now]
 
-    def receive(self, message: Parcel, visibility_seconds: int) -> bool:
+    def receive(self, message: QueuedMessage, visibility_seconds: int) -> bool:
         """Delivers the message; after five deliveries it becomes a dead letter instead."""
         if message.receive_count >= MAX_RECEIVES:
             is_signed = message.signature is not None
@@ -207,12 +209,12 @@ class ModelLanes(FakeLanes):
         message.visible_at = self.now + visibility_seconds * 1000
         return True
 
-    def acknowledge(self, message: Parcel) -> None:
+    def acknowledge(self, message: QueuedMessage) -> None:
         """Removes the message, if it is still there."""
         if message in self.messages:
             self.messages.remove(message)
 
-    def hide(self, message: Parcel, seconds: int) -> None:
+    def hide(self, message: QueuedMessage, seconds: int) -> None:
         """Makes the message visible again after that time."""
         message.visible_at = self.now + seconds * 1000
 

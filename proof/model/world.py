@@ -56,7 +56,7 @@ from proof.model.stores import (
     ModelDeadLetters,
     ModelLanes,
     ModelOnce,
-    Parcel,
+    QueuedMessage,
     SigningLanes,
     WatchedImages,
     WatchedOutputs,
@@ -279,12 +279,12 @@ class Model:
 
         self._start("submit", "client", body, **how)
 
-    def deliver(self, message: Parcel, **how: Any) -> None:
+    def deliver(self, message: QueuedMessage, **how: Any) -> None:
         """SQS delivers a message to a worker; what the handler does with the outcome is in its `settle`."""
         if not self.lanes.receive(message, VISIBILITY_SECONDS):
             self.counts.totals["redriven by SQS"] += 1
             return
-        receipt, receive_count = f"{message.parcel_id}/{message.receive_count}", message.receive_count
+        receipt, receive_count = f"{message.message_id}/{message.receive_count}", message.receive_count
         if "worker" in self.surroundings.down:
             return
         if receive_count > 1 or message.message.run > 1:
@@ -311,7 +311,7 @@ class Model:
 
         self._start("deliver", "worker", body, **how)
 
-    def _checked_and_delivered(self, message: Parcel, receipt: str, receive_count: int) -> Outcome:
+    def _checked_and_delivered(self, message: QueuedMessage, receipt: str, receive_count: int) -> Outcome:
         """What the handler does: only what verifies is delivered."""
         worker = self.worlds["worker"]
         try:

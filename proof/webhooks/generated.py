@@ -140,8 +140,8 @@ class Histories(RuleBasedStateMachine):
             self.model.add(1)
         for _ in range(count):
             self._tell(EventType.DONE, 1)
-        for parcel in self.model.events.visible():
-            self.model.hear(parcel)
+        for message in self.model.events.visible():
+            self.model.hear(message)
 
     # ── Processes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -219,7 +219,7 @@ class Histories(RuleBasedStateMachine):
     def _do(self, step: Step, how: How) -> None:
         model = self.model
         told = model.events.visible()
-        sent = sorted(model.queue.visible(), key=lambda parcel: not model.is_at(parcel.content.delivery_id))
+        sent = sorted(model.queue.visible(), key=lambda message: not model.is_at(message.content.delivery_id))
         endpoints = model.endpoints.of_tenant(TENANT)
         match step:
             case ("hear", which, count) if told:
@@ -244,25 +244,25 @@ class Histories(RuleBasedStateMachine):
 
     # ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @precondition(lambda self: self.model.queue.parcels)
+    @precondition(lambda self: self.model.queue.messages)
     @rule(which=ANY, mischief=mischiefs)
     def play(self, which: int, mischief: Step) -> None:
         """One rule for everything that happens to a message, so that it does not crowd out the deliveries."""
         queue = self.model.queue
-        which %= len(queue.parcels)
-        parcel = queue.parcels[which]
+        which %= len(queue.messages)
+        message = queue.messages[which]
         match mischief:
             case ("duplicate", times):
                 for _ in range(times):
-                    queue.send(parcel.content)
+                    queue.send(message.content)
             case ("reorder",):
-                queue.parcels[:] = queue.parcels[which:][::-1] + queue.parcels[:which]
+                queue.messages[:] = queue.messages[which:][::-1] + queue.messages[:which]
             case ("delay", seconds):
-                queue.hide(parcel, seconds)
+                queue.hide(message, seconds)
             case ("expire visibility",):
-                queue.hide(parcel, 0)
+                queue.hide(message, 0)
             case ("lose a message",):
-                queue.acknowledge(parcel)
+                queue.acknowledge(message)
         self._happens(mischief[0])
 
     # ── The environment ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -35,8 +35,8 @@ def _history(script: Script) -> Script:
 
 
 def _hear(model: Model) -> None:
-    for parcel in model.events.visible():
-        model.hear(parcel)
+    for message in model.events.visible():
+        model.hear(message)
 
 
 @_history
@@ -69,7 +69,7 @@ def its_message_lost(model: Model) -> None:
     model.add()
     model.tell(1)
     _hear(model)
-    model.queue.parcels.clear()
+    model.queue.messages.clear()
     model.let_run(3)
 
 
@@ -87,10 +87,10 @@ def two_workers_with_one_message(model: Model) -> None:
     model.add()
     model.tell(1)
     _hear(model)
-    for parcel in list(model.queue.parcels):
-        model.queue.send(parcel.content)
-    for call, parcel in zip((TAKE_OFF, CLAIM), list(model.queue.parcels), strict=False):
-        model.deliver(parcel, stops_at=call)
+    for message in list(model.queue.messages):
+        model.queue.send(message.content)
+    for call, message in zip((TAKE_OFF, CLAIM), list(model.queue.messages), strict=False):
+        model.deliver(message, stops_at=call)
     model.go_on()
     model.drain()
 
@@ -101,8 +101,8 @@ def more_than_may_be_on_their_way(model: Model) -> None:
     for number in range(MAX_FLIGHTS + 1):
         model.tell(number)
     _hear(model)
-    for parcel in model.queue.visible():
-        model.deliver(parcel, stops_at=POST)
+    for message in model.queue.visible():
+        model.deliver(message, stops_at=POST)
     model.go_on()
     model.drain()
 
@@ -137,8 +137,8 @@ def disabled_and_enabled(model: Model) -> None:
     model.tell(1)
     model.tell(2)
     _hear(model)
-    for parcel in model.queue.visible()[:1]:
-        model.deliver(parcel, stops_at=POST)
+    for message in model.queue.visible()[:1]:
+        model.deliver(message, stops_at=POST)
     model.insist("disable", endpoint.endpoint_id)
     model.go_on()
     model.tell(3)
@@ -164,7 +164,7 @@ def recovered(model: Model) -> None:
     for number in range(3):
         model.tell(number)
     _hear(model)
-    model.queue.parcels.clear()
+    model.queue.messages.clear()
     model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None, ended_at=model.now)
     model.insist("recover", endpoint.endpoint_id)
     with patch.object(sweep_due_endpoints, "RECOVERED_FIRST", 1):
@@ -198,8 +198,8 @@ def removed(model: Model) -> None:
     model.tell(1)
     model.tell(2)
     _hear(model)
-    for parcel in model.queue.visible()[:1]:
-        model.deliver(parcel, stops_at=POST)
+    for message in model.queue.visible()[:1]:
+        model.deliver(message, stops_at=POST)
     model.insist("remove", endpoint.endpoint_id)
     model.add()
     model.go_on()
@@ -212,8 +212,8 @@ def its_secret_rotated(model: Model) -> None:
     endpoint = model.add()
     model.tell(1)
     _hear(model)
-    for parcel in model.queue.visible():
-        model.deliver(parcel, stops_at=TAKE_OFF)
+    for message in model.queue.visible():
+        model.deliver(message, stops_at=TAKE_OFF)
     model.insist("rotate", endpoint.endpoint_id)
     model.go_on()
     model.drain()
@@ -234,8 +234,8 @@ def of_several_types(model: Model) -> None:
     model.add(2)
     for number, kind in enumerate((EventType.ACCEPTED, EventType.FAILED)):
         model.tell(number, kind)
-    for parcel in [model.events.visible()]:
-        model.hear(*parcel)
+    for message in [model.events.visible()]:
+        model.hear(*message)
     model.drain()
 
 

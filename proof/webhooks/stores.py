@@ -128,7 +128,7 @@ class WatchedDeliveries(FakeDeliveries):
 
 
 @dataclass(eq=False)
-class Parcel[Content]:
+class QueuedMessage[Content]:
     """One message in a queue, or held by a worker: SQS counts its receives and hides it for a while."""
 
     content: Content
@@ -144,33 +144,33 @@ class ModelQueue[Content]:
     clock: Clock
     visibility_seconds: int
     max_receives: int
-    parcels: list[Parcel[Content]] = field(default_factory=list)
+    messages: list[QueuedMessage[Content]] = field(default_factory=list)
 
     def send(self, message: Content, *, delay_seconds: int = 0) -> None:
         must(0 <= delay_seconds <= MESSAGE_SECONDS, "lost", "SQS takes a message with this delay")
-        self.parcels.append(Parcel(message, self.clock() + delay_seconds * 1000))
+        self.messages.append(QueuedMessage(message, self.clock() + delay_seconds * 1000))
 
-    def visible(self) -> list[Parcel[Content]]:
+    def visible(self) -> list[QueuedMessage[Content]]:
         """The messages that a worker may receive now."""
-        return [parcel for parcel in self.parcels if parcel.visible_at <= self.clock()]
+        return [message for message in self.messages if message.visible_at <= self.clock()]
 
-    def receive(self, parcel: Parcel[Content]) -> bool:
+    def receive(self, message: QueuedMessage[Content]) -> bool:
         """Delivers the message; after too many receives, it leaves the queue instead."""
-        if parcel.receives >= self.max_receives:
-            self.acknowledge(parcel)
+        if message.receives >= self.max_receives:
+            self.acknowledge(message)
             return False
-        parcel.receives += 1
-        self.hide(parcel, self.visibility_seconds)
+        message.receives += 1
+        self.hide(message, self.visibility_seconds)
         return True
 
-    def acknowledge(self, parcel: Parcel[Content]) -> None:
+    def acknowledge(self, message: QueuedMessage[Content]) -> None:
         """Removes the message, if it is still there."""
-        if parcel in self.parcels:
-            self.parcels.remove(parcel)
+        if message in self.messages:
+            self.messages.remove(message)
 
-    def hide(self, parcel: Parcel[Content], seconds: int) -> None:
+    def hide(self, message: QueuedMessage[Content], seconds: int) -> None:
         """Makes the message visible again after that time."""
-        parcel.visible_at = self.clock() + seconds * 1000
+        message.visible_at = self.clock() + seconds * 1000
 
 
 @dataclass

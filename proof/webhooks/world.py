@@ -35,7 +35,14 @@ from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT, WebhooksWorld, event
 from proof.model.processes import Call, Fault, Process, Struck, Surroundings
 from proof.model.stores import Broken, must
-from proof.webhooks.stores import ModelQueue, ModelReceiver, ModelTenants, Parcel, WatchedDeliveries, WatchedEndpoints
+from proof.webhooks.stores import (
+    ModelQueue,
+    ModelReceiver,
+    ModelTenants,
+    QueuedMessage,
+    WatchedDeliveries,
+    WatchedEndpoints,
+)
 
 STORES = ("endpoints", "deliveries", "index", "queue", "receiver", "secret", "tenants", "events")
 """What processes call; the index of due deliveries may fail while its table does not."""
@@ -156,26 +163,26 @@ class Model:
         for _ in range(copies):
             self.events.send(one)
 
-    def hear(self, *parcels: Parcel[Event], **how: Any) -> None:
+    def hear(self, *messages: QueuedMessage[Event], **how: Any) -> None:
         """The consumer gets some of the events' messages in a batch."""
-        batch = [parcel for parcel in parcels if self.events.receive(parcel)]
+        batch = [message for message in messages if self.events.receive(message)]
 
         def body() -> None:
-            bodies = [body_of(parcel.content, source=self.world.source) for parcel in batch]
+            bodies = [body_of(message.content, source=self.world.source) for message in batch]
             failures = create_deliveries(self.world.ports(CreatePorts), bodies).failures
             for failure in failures.values():
                 _raise_a_bug(failure)
             with suppress(Retryable):
-                for number, parcel in enumerate(batch):
+                for number, message in enumerate(batch):
                     if number not in failures:
-                        self._struck_events.acknowledge(parcel)
-                        self.heard.add(parcel.content.event_id)
+                        self._struck_events.acknowledge(message)
+                        self.heard.add(message.content.event_id)
 
         self.start("hear", body, **how)
 
-    def deliver(self, parcel: Parcel[DeliveryMessage], **how: Any) -> None:
+    def deliver(self, message: QueuedMessage[DeliveryMessage], **how: Any) -> None:
         """A worker gets a message."""
-        if not self.queue.receive(parcel):
+        if not self.queue.receive(message):
             self.counts["redriven by SQS"] += 1
             return
         self._receipts += 1
@@ -183,10 +190,10 @@ class Model:
 
         def body() -> None:
             with suppress(Retryable):  # the message is gone, and the delivery's row is due
-                delivered = deliver_event(self.world.ports(DeliverPorts), parcel.content, claimed_by=receipt)
+                delivered = deliver_event(self.world.ports(DeliverPorts), message.content, claimed_by=receipt)
                 self.counts[f"delivery: {delivered.outcome}"] += 1
             with suppress(Retryable):
-                self._struck_queue.acknowledge(parcel)
+                self._struck_queue.acknowledge(message)
 
         self.start(receipt, body, **how)
 
@@ -314,8 +321,8 @@ class Model:
 
     def drain(self) -> None:
         """Everything that is visible now is delivered, event by event and message by message."""
-        for parcel in self.events.visible():
-            self.hear(parcel)
+        for message in self.events.visible():
+            self.hear(message)
         for _ in range(_MOST_MESSAGES):
             if not (visible := self.queue.visible()):
                 return
@@ -429,8 +436,8 @@ class Model:
 
     def _seconds_to_next_event(self) -> int | None:
         """The time until a message is visible, or the next sweep that finds anything; None if nothing is left."""
-        instants = [parcel.visible_at for parcel in self.queue.parcels]
-        instants += [parcel.visible_at for parcel in self.events.parcels]
+        instants = [message.visible_at for message in self.queue.messages]
+        instants += [message.visible_at for message in self.events.messages]
         recovering = any(row.recovery is not None for row in self.endpoints.of_tenant(TENANT))
         if recovering or any(row.due_at is not None for row in self._promised()):
             instants += [row.due_at for row in self.endpoints.of_tenant(TENANT) if row.due_at is not None]

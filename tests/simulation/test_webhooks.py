@@ -80,14 +80,14 @@ def told(*numbers: int, endpoints: int = 1) -> Model:
         model.add()
     for number in numbers:
         model.tell(number, EventType.DONE)
-    for parcel in model.events.visible():
-        model.hear(parcel)
+    for message in model.events.visible():
+        model.hear(message)
     return model
 
 
 def test_what_a_recovery_has_opened_is_tried_soon_though_its_index_is_behind() -> None:
     model = told(1)
-    model.queue.parcels.clear()
+    model.queue.messages.clear()
     model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
     model.pass_time(3600)
     model.deliveries.lag = (LAG_SECONDS - 1) * 1000
@@ -113,8 +113,8 @@ def test_what_came_just_before_an_endpoint_was_enabled_is_tried_soon_though_its_
 
 def test_a_message_calls_no_other_again_and_again_while_the_index_is_behind() -> None:
     model = told(*range(MAX_FLIGHTS + 4))
-    for parcel in model.queue.visible():
-        model.deliver(parcel, stops_at=POST)
+    for message in model.queue.visible():
+        model.deliver(message, stops_at=POST)
     model.deliveries.lag = (LAG_SECONDS - 1) * 1000
     model.go_on()
     model.drain()
@@ -123,8 +123,8 @@ def test_a_message_calls_no_other_again_and_again_while_the_index_is_behind() ->
 
 def test_nobody_takes_off_while_as_many_are_on_their_way_as_may_be() -> None:
     model = told(*range(MAX_FLIGHTS + 2))
-    for parcel in model.queue.visible():
-        model.deliver(parcel, stops_at=POST)
+    for message in model.queue.visible():
+        model.deliver(message, stops_at=POST)
     assert len(model.stopped) == MAX_FLIGHTS
     assert model.counts["delivery: busy"] == 2
     model.go_on()
@@ -138,7 +138,7 @@ def test_a_worker_that_dies_makes_room_when_its_lease_is_over_and_not_before() -
     (process,) = model.stopped
     model.kill(process)
     model.pass_time(min(LEASE_SECONDS, FLIGHT_SECONDS) - 1)
-    model.queue.send(model.queue.parcels[0].content)
+    model.queue.send(model.queue.messages[0].content)
     model.drain()
     assert model.counts["delivery: leased"] == 1
     model.settle()
@@ -161,7 +161,7 @@ def test_no_message_brings_an_attempt_before_its_time() -> None:
     model = told(1)
     model.receiver.answer = DOWN
     model.drain()
-    model.queue.send(model.queue.parcels[0].content)
+    model.queue.send(model.queue.messages[0].content)
     model.drain()
     assert (model.counts["delivery: failed"], model.counts["delivery: early"]) == (1, 1)
     model.settle()
@@ -171,9 +171,9 @@ def test_an_event_that_comes_again_when_it_is_delivered_sends_no_message() -> No
     model = told(1)
     model.drain()
     model.tell(1)
-    for parcel in model.events.visible():
-        model.hear(parcel)
-    assert model.queue.parcels == []
+    for message in model.events.visible():
+        model.hear(message)
+    assert model.queue.messages == []
     model.settle()
 
 
@@ -183,9 +183,9 @@ def test_a_look_that_comes_at_once_may_not_see_what_it_is_for_and_another_follow
     (endpoint,) = model.endpoints.of_tenant(TENANT)
     model.pass_time(55)  # the look is five seconds away
     model.tell(2)
-    for parcel in model.events.visible():
-        model.hear(parcel)
-    model.queue.parcels.clear()
+    for message in model.events.visible():
+        model.hear(message)
+    model.queue.messages.clear()
     model.deliveries.lag = (LAG_SECONDS - 1) * 1000
     model.pass_time(5)
     model.sweep()
@@ -197,23 +197,23 @@ def test_a_look_that_comes_at_once_may_not_see_what_it_is_for_and_another_follow
 
 def test_of_two_sweeps_one_has_a_delivery_tried() -> None:
     model = told(1)
-    model.queue.parcels.clear()
+    model.queue.messages.clear()
     model.pass_time(60)
     model.sweep(stops_at=Call(store="index", number=0))
     model.pass_time(1)
     model.sweep()
     model.go_on()
-    assert len(model.queue.parcels) == 1
+    assert len(model.queue.messages) == 1
     model.settle()
 
 
 def test_what_waits_for_a_suspended_tenant_is_not_sent_to_workers() -> None:
     model = told(1)
-    model.queue.parcels.clear()
+    model.queue.messages.clear()
     model.tenants.suspended.add(TENANT)
     model.let_run(5)
     assert model.counts["look: suspended"] == 1
-    assert model.queue.parcels == []
+    assert model.queue.messages == []
     model.settle()
 
 
@@ -230,7 +230,7 @@ def test_a_disabled_endpoint_is_not_looked_at() -> None:
 
 def test_a_recovery_opens_each_delivery_once() -> None:
     model = told(1, 2, 3)
-    model.queue.parcels.clear()
+    model.queue.messages.clear()
     model.plant(status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
     model.receiver.answer = DOWN
     (endpoint,) = model.endpoints.of_tenant(TENANT)
@@ -256,8 +256,8 @@ def test_a_recovery_leaves_what_is_due_anyway_as_it_is() -> None:
 
 def test_the_oldest_of_those_that_fail_tries_an_endpoint_that_rests() -> None:
     model = told(*range(MAX_FLIGHTS))
-    for parcel in model.queue.visible():
-        model.deliver(parcel, stops_at=POST)
+    for message in model.queue.visible():
+        model.deliver(message, stops_at=POST)
     model.receiver.answer = DOWN
     model.go_on()
     (endpoint,) = model.endpoints.of_tenant(TENANT)
@@ -289,11 +289,11 @@ def test_a_row_describes_its_last_attempts_alone() -> None:
 
 def test_messages_do_not_multiply() -> None:
     model = told(*range(6 * MAX_FLIGHTS))
-    model.queue.parcels[MAX_FLIGHTS + 2 :] = []
-    for parcel in model.queue.visible():
-        model.deliver(parcel, stops_at=POST)
+    model.queue.messages[MAX_FLIGHTS + 2 :] = []
+    for message in model.queue.visible():
+        model.deliver(message, stops_at=POST)
     model.go_on()
-    assert len(model.queue.parcels) == MAX_FLIGHTS
+    assert len(model.queue.messages) == MAX_FLIGHTS
     model.settle()
 
 
