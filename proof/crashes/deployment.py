@@ -83,8 +83,9 @@ def functions() -> dict[str, Function]:
 
 
 def stream_source() -> StreamSource:
-    """The one stream that invokes a function."""
-    (source,) = filter(_is_stream, resources("AWS::Lambda::EventSourceMapping").values())
+    """The stream of the images' rows. That of webhooks' rows invokes the same function."""
+    streams = filter(_is_stream, resources("AWS::Lambda::EventSourceMapping").values())
+    (source,) = (one for one in streams if logical_name(one["EventSourceArn"]) == "ImagesTable")
     function = of_type("AWS::Serverless::Function")[logical_name(source["FunctionName"])]
     return StreamSource(
         table=logical_name(source["EventSourceArn"]),

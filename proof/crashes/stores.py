@@ -109,7 +109,7 @@ class Stores:
         client = boto3.client("secretsmanager")
         for name in deployment.of_type("AWS::SecretsManager::Secret"):
             self.references[name] = client.create_secret(Name=name, SecretString=name * 8)["ARN"]
-            (secret,) = get_backend("secretsmanager")[DEFAULT_ACCOUNT_ID][REGION].secrets.values()
+        for secret in get_backend("secretsmanager")[DEFAULT_ACCOUNT_ID][REGION].secrets.values():
             for version in secret.versions.values():
                 version["createdate"] -= 24 * 3600
 
