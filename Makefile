@@ -56,7 +56,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
-.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
@@ -84,6 +84,9 @@ bench-local: setup ## The local stack: its start, photos one by one and many at 
 
 bench-load-shedding: setup ## The effects of full lanes and noisy tenants: bursts and neighbours on the local stack, 30 minutes
 	@exec $(DEV)/python -m benchmarks.load_shedding
+
+bench-webhooks: setup ## Webhooks in virtual time: two receivers that do not answer beside 48, an outage, retries, dollars (LONG=1: more loads)
+	@exec $(DEV)/python -m benchmarks.webhooks
 
 fuzz: setup ## Damaged and hostile files through the engine, with limited memory (LONG=1: the published count)
 	@exec $(DEV)/python -m proof.fuzz

@@ -1,6 +1,6 @@
 """List prices of the AWS requests that Darkroom makes, in US dollars, us-east-1, without free tier or volume discount.
 
-As of November 2026: https://aws.amazon.com/sqs/pricing, /s3/pricing, /step-functions/pricing,
+As of November 2026: https://aws.amazon.com/sqs/pricing, /sns/pricing, /s3/pricing, /step-functions/pricing,
 /dynamodb/pricing/on-demand, /lambda/pricing, /api-gateway/pricing, /cloudwatch/pricing, /eventbridge/pricing.
 """
 
@@ -12,6 +12,7 @@ AS_OF = "November 2026"
 
 PER_MILLION = {
     "SQS requests": 0.40,
+    "SNS requests": 0.50,
     "S3 puts": 5.00,
     "S3 gets": 0.40,
     "S3 deletes": 0.0,

@@ -1,0 +1,95 @@
+"""Webhooks in virtual time: what bad receivers cost the others, what an outage loses, and dollars for a million.
+
+    make bench-webhooks                                        (LONG=1: three loads, and five of failing ones)
+    python -m benchmarks.webhooks [--deliveries N] [--per-second R] [--seed S]
+
+Plays deliveries to fifty endpoints through the real operations, over the proofs' stores as AWS has them: calls take
+time, and the index of what is due is late. Only the queues and the pools of their functions are modelled. The load is
+played with and without two endpoints that do not answer. Then one endpoint is disabled for an hour, and others fail
+until all ten attempts are made. Then events are published and brought to two consumers, at several rates. Last, two
+thousand deliveries go out on a local stack, a tenth of them to an endpoint at which nobody listens. Prints tables and
+writes build/reports/webhooks.json. Exits with 1 if something was lost or delivered twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.webhooks import fan_out, local, neighbours, rest
+from checks.report import Goal, write_report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plays everything, prints the tables and writes the report; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.webhooks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    long = os.environ.get("LONG") == "1"
+    parser.add_argument("--deliveries", type=int, default=100_000, help="of the load that is played twice (100,000)")
+    parser.add_argument("--per-second", type=float, default=200.0, help="how many of these come in a second (200)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    runs, goals = neighbours.measure(
+        seeds=range(options.seed, options.seed + (3 if long else 1)),
+        deliveries=options.deliveries,
+        per_second=options.per_second,
+    )
+    rows: list[Mapping[str, Any]] = [run.row for run in runs]
+    _print_neighbours(rows)
+    rested, rest_goals = rest.measure(seeds=range(options.seed, options.seed + (5 if long else 2)))
+    _print_rest(rested)
+    fanned, fan_out_goals = fan_out.measure(seed=options.seed)
+    _print_fan_out(fanned)
+    on_the_stack, local_goals = local.measure()
+    _print_local(on_the_stack)
+    rows += [*rested, *fanned, on_the_stack]
+    broken = sum(sum(row.get("broken", {}).values()) for row in rows)
+    goals += [*rest_goals, *fan_out_goals, *local_goals]
+    goals.append(Goal(name="deliveries lost, or more on their way than may be", value=broken, limit=0, at_least=False))
+    write_report("webhooks", seed=options.seed, rows=rows, goals=goals)
+    is_whole = all(goal.holds for goal in local_goals)
+    return 1 if broken or any(row.get("sent_twice") for row in rows) or not is_whole else 0
+
+
+def _print_neighbours(rows: Sequence[Mapping[str, Any]]) -> None:
+    print(f"{'milliseconds of the 48 others':<42}{'p50':>8}{'p99':>8}{'worst':>8}")
+    for row in rows:
+        how = "with two that do not answer" if row["bad"] else "without them"
+        for name, told in (("all", how), ("steady", f"{how}, no bursts")):
+            figures = "".join(f"{row[f'{name}_{figure}']:>8,}" for figure in ("p50", "p99", "worst"))
+            print(f"  {told:<40}{figures}")
+    last = rows[-1]
+    print(f"\nA million deliveries, without logs, at {last['per_second']:g} a second:")
+    for name, dollars in last["dollars"].items():
+        print(f"  {name:<26}{last['billed'][name]:>9,.3f} each  ${dollars:>6.2f}")
+    print(f"  {'together':<40}${sum(last['dollars'].values()):>7.2f}")
+
+
+def _print_rest(rows: Sequence[Mapping[str, Any]]) -> None:
+    disabled = rows[0]
+    print(f"\nDisabled for an hour: {disabled['waited']:,} waited, caught up after {disabled['caught_up_seconds']} s")
+    for row in rows[1:]:
+        print(
+            f"{row['kind']}: {row['attempts']} attempts in {row['hours']:.1f} h, {row['outside']} outside their windows"
+        )
+
+
+def _print_fan_out(rows: Sequence[Mapping[str, Any]]) -> None:
+    print("\nPublishing a million events and bringing each to two consumers:")
+    for row in rows:
+        batches = ", ".join(f"{name} {size:g}" for name, size in row["batch"].items())
+        parts = ", ".join(f"{name} {dollars:.2f}" for name, dollars in row["dollars"].items())
+        print(f"  {row['per_second']:>5g} a second  ${row['dollars_a_million']:.2f} ({parts}); in batches of {batches}")
+
+
+def _print_local(row: Mapping[str, Any]) -> None:
+    print(f"\nOn the local stack, {row['deliveries']:,} deliveries, in {row['delivered_seconds']} s with the photos:")
+    print(f"to the living {row['living']}, to the dead one {row['dead']} in {row['attempts_at_the_dead']} attempts")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

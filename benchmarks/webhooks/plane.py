@@ -1,0 +1,262 @@
+"""Webhooks by their own operations: the functions, their queues and the receivers, in virtual time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from benchmarks.webhooks.queue import Done, Message, Queue
+from benchmarks.webhooks.receivers import Behaviour
+from benchmarks.webhooks.stores import Aws, Remote, Rows, reads, writes
+from benchmarks.webhooks.virtual_time import START, VirtualTime
+from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus, read_delivery_message
+from darkroom.domain.endpoint import MAX_FLIGHTS, RAMP_SUCCESSES, Endpoint, matches, place_of
+from darkroom.domain.errors import Retryable
+from darkroom.domain.event import Event, body_of
+from darkroom.domain.webhook_signature import ID_HEADER
+from darkroom.operations.create_deliveries import Ports as CreatePorts
+from darkroom.operations.create_deliveries import create_deliveries
+from darkroom.operations.deliver_event import Ports as DeliverPorts
+from darkroom.operations.deliver_event import deliver_event
+from darkroom.operations.manage_webhooks import Change, change_webhook
+from darkroom.operations.manage_webhooks import Ports as ManagePorts
+from darkroom.operations.sweep_due_endpoints import Ports as SweepPorts
+from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
+from proof.fakes.secrets import FakeSecret
+from proof.fakes.webhooks import FakeEndpoints
+
+SOURCE = "/darkroom/benchmark"
+
+CREATE_CONCURRENCY, DELIVER_CONCURRENCY = 10, 20
+"""The most batches at a time, as in the template: `MaximumConcurrency` of the consumer, and `WebhookConcurrency`."""
+
+CREATE_VISIBILITY_SECONDS, DELIVER_VISIBILITY_SECONDS = 200, 270
+"""The queues' visibility timeouts, as in the template."""
+
+SWEEP_SECONDS = 60
+
+type Delivered = tuple[str, str]
+"""A delivery by its endpoint's id and its event's."""
+
+
+@dataclass
+class Seen:
+    """What a receiver has seen of a delivery, in milliseconds: when each attempt began and ended, and when it took
+    it."""
+
+    attempts: list[tuple[float, float]] = field(default_factory=list)
+    delivered_at: float | None = None
+    times: int = 0
+
+
+class Plane:
+    """Endpoints with their receivers, by endpoint id in `behaves`, and what becomes of the events that come.
+
+    `broken` counts what must never be, `outcomes` what messages and looks of the sweeper came to.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint], behaves: Mapping[str, Behaviour], *, seed: int) -> None:
+        self.time = VirtualTime()
+        self.behaves = dict(behaves)
+        self.outcomes: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
+        self.wanted: dict[Delivered, float] = {}
+        self.seen: defaultdict[Delivered, Seen] = defaultdict(Seen)
+        self.endpoints = FakeEndpoints({(one.tenant_id, place_of(one.endpoint_id)): one for one in endpoints})
+        self.deliveries = Rows(time=self.time)
+        self._seed = seed
+        self._endpoint_ids = {one.url: one.endpoint_id for one in endpoints}
+        self._in_flight: Counter[str] = Counter()
+        self._filled_since: dict[str, int] = {}
+        self._receipts = count()
+        chance = random.Random(f"{seed} {len(endpoints)}")
+        self.aws = Aws(self.time, chance)
+        self.create_queue = Queue(
+            self.time,
+            concurrency=CREATE_CONCURRENCY,
+            visibility_seconds=CREATE_VISIBILITY_SECONDS,
+            handle=self._create,
+        )
+        self.deliver_queue = Queue(
+            self.time,
+            concurrency=DELIVER_CONCURRENCY,
+            visibility_seconds=DELIVER_VISIBILITY_SECONDS,
+            handle=self._deliver,
+        )
+        # Ten rows are one read unit, and two if many deliveries are on their way.
+        units = {"get": reads(1), "of_tenant": reads(1), "change": writes, "due": reads(0.5)}
+        endpoints_by_aws = Remote(self.aws, "endpoints", self.endpoints, units)
+        units = {"get": reads(1), "create": writes, "change": writes, "due": reads(0.5)}
+        deliveries_by_aws = Remote(self.aws, "deliveries", self.deliveries, units)
+        units = {"send": lambda *_, **__: {"SQS requests": 1}}
+        queue_by_aws = Remote(self.aws, "queue", self, units)
+        self._create_ports = CreatePorts(
+            endpoints=endpoints_by_aws, deliveries=deliveries_by_aws, delivery_queue=queue_by_aws, clock=self.time.now
+        )
+        self._deliver_ports = DeliverPorts(
+            endpoints=endpoints_by_aws,
+            deliveries=deliveries_by_aws,
+            delivery_queue=queue_by_aws,
+            receiver=self,
+            master_secret=FakeSecret(),
+            is_suspended=lambda _: False,
+            clock=self.time.now,
+            jitter=chance.random,
+        )
+        self._sweep_ports = SweepPorts(
+            endpoints=endpoints_by_aws,
+            deliveries=deliveries_by_aws,
+            delivery_queue=queue_by_aws,
+            is_suspended=lambda _: False,
+            clock=self.time.now,
+        )
+        # What an owner does here takes no time.
+        self._manage_ports = ManagePorts(
+            endpoints=self.endpoints,
+            deliveries=self.deliveries,
+            delivery_queue=self,
+            master_secret=FakeSecret(),
+            check_url=lambda _: None,
+            source=SOURCE,
+            clock=self.time.now,
+            randomness=chance.randbytes,
+        )
+        self.time.after(chance.uniform(0, SWEEP_SECONDS * 1000), self._sweep)
+
+    # ── What happens, and what came of it ────────────────────────────────────────────────────────────────────────────
+
+    def come(self, events: Sequence[Event]) -> None:
+        """Each event comes to the consumer's queue at its time. What is before that, the stream and the topic, takes as
+        long for all."""
+        of_tenant: defaultdict[str, list[Endpoint]] = defaultdict(list)
+        for endpoint in self.endpoints.rows.values():
+            of_tenant[endpoint.tenant_id].append(endpoint)
+        for event in events:
+            at = float(event.time - START)
+            for endpoint in of_tenant[event.tenant_id]:
+                if matches(endpoint.events, event.type):
+                    self.wanted[endpoint.endpoint_id, event.event_id] = at
+            body = body_of(event, source=SOURCE)
+            self.time.at(at, lambda body=body, group=event.tenant_id: self.create_queue.send(body, group=group))  # type: ignore[misc]
+
+    def run(self, until_seconds: float) -> None:
+        """Lets time pass until then."""
+        self.time.pause(until_seconds * 1000 - self.time.elapsed())
+
+    def run_until_delivered(self, endpoint_ids: Container[str], *, most_seconds: float) -> float:
+        """Lets time pass until all deliveries to these endpoints have arrived, at most so long; returns how many
+        seconds that took."""
+        began = self.time.elapsed()
+        left = [one for one in self.wanted if one[0] in endpoint_ids]
+        while left := [one for one in left if self.seen[one].delivered_at is None]:
+            if self.time.elapsed() - began > most_seconds * 1000:
+                self.broken["never delivered"] += len(left)
+                break
+            self.time.pause(1000)
+        return (self.time.elapsed() - began) / 1000
+
+    def change(self, endpoint: Endpoint, *, is_enabled: bool) -> None:
+        """What its owner does."""
+        change_webhook(self._manage_ports, endpoint.tenant_id, endpoint.endpoint_id, Change(is_enabled=is_enabled))
+        if is_enabled:
+            self._filled_since[endpoint.endpoint_id] = 0
+
+    def latencies(self, endpoint_ids: Container[str]) -> list[float]:
+        """From the event's time to the receiver's answer, in milliseconds, of all that were delivered to these."""
+        return sorted(
+            seen.delivered_at - self.wanted[one]
+            for one, seen in self.seen.items()
+            if one[0] in endpoint_ids and seen.delivered_at is not None
+        )
+
+    def close(self) -> None:
+        """Counts what was lost: neither delivered, nor to be tried again, nor noted as failed in its last attempt.
+        Nothing can happen after that."""
+        rows = {
+            (endpoint_id, row.event_id): row
+            for endpoint_id, rows in self.deliveries.rows.items()
+            for row in rows.values()
+        }
+        for one in self.wanted:
+            is_kept = one in rows and (rows[one].due_at is not None or rows[one].status is DeliveryStatus.FAILED)
+            self.broken["lost"] += not is_kept and self.seen[one].delivered_at is None
+        self.time.close()
+
+    # ── The functions ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _create(self, batch: Sequence[Message], done: Done) -> None:
+        def work() -> None:
+            created = create_deliveries(self._create_ports, [message.body for message in batch])
+            for failure in created.failures.values():
+                self.outcomes[f"noting: {failure}"] += 1
+            done([batch[place] for place in created.failures])
+
+        self.time.start(work)
+
+    def _deliver(self, batch: Sequence[Message], done: Done) -> None:
+        """All of a batch at the same time; the batch takes as long as its slowest."""
+        left = len(batch)
+
+        def work(message: Message) -> None:
+            nonlocal left
+            try:
+                delivered = deliver_event(
+                    self._deliver_ports,
+                    read_delivery_message(message.body),
+                    claimed_by=f"receipt-{next(self._receipts):056}",
+                )
+                self.outcomes[delivered.outcome] += 1
+            except Retryable as error:  # the row is due: the function lets the message go
+                self.outcomes[f"delivering: {error}"] += 1
+            left -= 1
+            if not left:
+                done([])
+
+        for message in batch:
+            self.time.start(lambda message=message: work(message))  # type: ignore[misc]
+
+    def _sweep(self) -> None:
+        def work() -> None:
+            sweep = sweep_due_endpoints(self._sweep_ports, out_of_time=lambda: False)
+            self.outcomes.update({f"look: {outcome}": times for outcome, times in sweep.outcomes.items()})
+            for error in (*sweep.errors.values(), *sweep.unlisted.values()):
+                raise error
+
+        self.time.start(work)
+        self.time.after(SWEEP_SECONDS * 1000, self._sweep)
+
+    # ── The ports that are the plane itself ──────────────────────────────────────────────────────────────────────────
+
+    def send(self, message: DeliveryMessage, *, delay_seconds: int = 0) -> None:
+        """As `DeliveryQueue`."""
+        self.deliver_queue.send(message.model_dump_json(), group=message.endpoint_id, delay_seconds=delay_seconds)
+
+    def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        """As `Receiver`."""
+        one = self._endpoint_ids[url], headers[ID_HEADER]
+        endpoint_id, event_id = one
+        began = self.time.elapsed()
+        self._take_off(endpoint_id)
+        chance = random.Random(f"{self._seed} {endpoint_id} {event_id}")
+        milliseconds, answer = self.behaves[endpoint_id](chance, event_id)
+        self.time.pause(milliseconds)
+        self._in_flight[endpoint_id] -= 1
+        seen = self.seen[one]
+        seen.attempts.append((began, self.time.elapsed()))
+        if answer.is_success:
+            if endpoint_id in self._filled_since:
+                self._filled_since[endpoint_id] += 1
+            seen.times += 1
+            seen.delivered_at = seen.attempts[-1][1] if seen.delivered_at is None else seen.delivered_at
+        return answer
+
+    def _take_off(self, endpoint_id: str) -> None:
+        self._in_flight[endpoint_id] += 1
+        if self._in_flight[endpoint_id] > MAX_FLIGHTS:
+            self.broken["more on their way to an endpoint than may be"] += 1
+        successes = self._filled_since.get(endpoint_id)  # since its owner has enabled it
+        if successes is not None and self._in_flight[endpoint_id] > 1 + successes // RAMP_SUCCESSES:
+            self.broken["more on their way to an endpoint than may be after a recovery"] += 1

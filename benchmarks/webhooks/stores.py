@@ -1,0 +1,135 @@
+"""The fakes of webhooks as AWS has them: a call takes time and costs, and the index of what is due is late."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmarks.webhooks.virtual_time import VirtualTime
+from darkroom.aws.attributes import to_attributes
+from darkroom.domain.delivery import Delivery
+from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.instants import Milliseconds
+from darkroom.ports import DueDelivery
+from proof.fakes.webhooks import FakeDeliveries
+
+CALL_MILLISECONDS = 2.0, 8.0
+"""How long a call to DynamoDB or SQS takes: single-digit milliseconds (https://aws.amazon.com/dynamodb/features)."""
+
+LAG_MILLISECONDS = 300.0
+"""How late an index is: a fraction of a second
+(https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.Sync)."""
+
+UNIT_BYTES = 1024
+
+
+@dataclass
+class Rows(FakeDeliveries):
+    """The deliveries, with their index of due times, which shows a write after a while."""
+
+    time: VirtualTime = field(kw_only=True)
+    _index: dict[str, list[DueDelivery]] = field(default_factory=dict)
+
+    def create(self, delivery: Delivery) -> Delivery:
+        kept = super().create(delivery)
+        if kept is delivery:
+            self._show(delivery, None, delivery.due_at)
+        return kept
+
+    def change(self, before: Delivery, after: Delivery) -> Delivery:
+        written = super().change(before, after)
+        self._show(written, before.due_at, written.due_at)
+        return written
+
+    def due(self, endpoint_id: str, limit: int) -> Sequence[DueDelivery]:
+        return self._index.get(endpoint_id, [])[:limit]
+
+    def _show(self, row: Delivery, was: Milliseconds | None, is_now: Milliseconds | None) -> None:
+        def show() -> None:
+            index = self._index.setdefault(row.endpoint_id, [])
+            if was is not None:
+                del index[bisect_left(index, DueDelivery(was, row.delivery_id))]
+            if is_now is not None:
+                insort(index, DueDelivery(is_now, row.delivery_id))
+
+        if was != is_now:
+            self.time.after(LAG_MILLISECONDS, show)
+
+
+@dataclass(eq=False)
+class Aws:
+    """Lets the time of each call pass, and counts the calls by their names and by the units of the price list."""
+
+    time: VirtualTime
+    chance: random.Random
+    calls: Counter[str] = field(default_factory=Counter)
+    billed: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def call(self, name: str, units: Mapping[str, float]) -> None:
+        """One call, which has its effect at its end."""
+        self.calls[name] += 1
+        for unit, count in units.items():
+            self.billed[unit] += count
+        self.time.pause(self.chance.uniform(*CALL_MILLISECONDS))
+
+
+class Remote:
+    """A store whose every call goes through AWS; `units` says what one costs, by its arguments."""
+
+    def __init__(
+        self, aws: Aws, name: str, store: Any, units: Mapping[str, Callable[..., Mapping[str, float]]]
+    ) -> None:
+        self._aws, self._name, self._store, self._units = aws, name, store, units
+
+    def __getattr__(self, method: str) -> Any:
+        call = getattr(self._store, method)
+
+        def through_aws(*arguments: Any, **options: Any) -> Any:
+            self._aws.call(f"{self._name}.{method}", self._units[method](*arguments, **options))
+            return call(*arguments, **options)
+
+        return through_aws
+
+
+def reads(units: float) -> Callable[..., Mapping[str, float]]:
+    """What a call costs that reads so many units, whatever its arguments."""
+    return lambda *arguments, **options: {"DynamoDB read units": units}
+
+
+def writes(before: Any, after: Any = None) -> Mapping[str, float]:
+    """What a write costs, refused or not: a unit for each KB of the whole item, and in the index of due times one to
+    remove an entry and one to put it
+    (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.ThroughputConsiderations)."""
+    new = before if after is None else after
+    was, is_now = None if after is None else before.due_at, new.due_at
+    in_index = 0 if was == is_now else (was is not None) + (is_now is not None)
+    return {"DynamoDB write units": -(-size(new) // UNIT_BYTES) + in_index}
+
+
+def size(row: Endpoint | Delivery) -> int:
+    """The bytes of a row's item, names included
+    (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html)."""
+    return _size(to_attributes(asdict(row)))
+
+
+def _size(attributes: Mapping[str, Any]) -> int:
+    return sum(len(name) + _size_of(attribute) for name, attribute in attributes.items())
+
+
+def _size_of(attribute: Mapping[str, Any]) -> int:
+    ((kind, value),) = attribute.items()
+    match kind:
+        case "S":
+            return len(value.encode())
+        case "N":
+            return len(value) // 2 + 2
+        case "L":
+            return 3 + sum(1 + _size_of(part) for part in value)
+        case "M":
+            return 3 + len(value) + _size(value)
+        case _:
+            return 1
