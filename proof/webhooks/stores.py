@@ -19,6 +19,11 @@ ENDED = (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
 type Clock = Callable[[], Milliseconds]
 
 
+_REST_BEGINS_WITH, _REST_GROWS_BY = 3_600_000, 30
+"""How long an endpoint's first rest lasts at most: so many milliseconds, and so many times what it has failed for. Of
+the schedule's waits, with `Retry-After` and the jitter, none is longer."""
+
+
 @dataclass
 class WatchedEndpoints(FakeEndpoints):
     """The endpoints' rows."""
@@ -47,6 +52,10 @@ class WatchedEndpoints(FakeEndpoints):
                 called = {flight.delivery_id for flight in in_flight(old, now=now) if flight.claimed_by is None}
                 may_try = of_anybody or all(one <= (old.probe or "") for one in begun - called)
                 must(may_try, "doubled", "one delivery tries an endpoint that rests: the oldest, and what is called")
+        if old.rests_until is None and new.rests_until is not None:
+            # Those whose first attempts fail now are tried again soon: five seconds, minutes, half an hour later.
+            most = _REST_BEGINS_WITH + _REST_GROWS_BY * (now - (new.failing_since or now))
+            must(new.rests_until - now <= most, "stuck", "a rest begins with a short one, whatever failed long before")
         generations = [secret.generation for secret in new.secrets]
         must(generations == sorted(set(generations), reverse=True), "lost", "no secret comes again")
 

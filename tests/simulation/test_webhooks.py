@@ -12,6 +12,7 @@ from darkroom.domain.endpoint import FAILURES_TO_REST, FLIGHT_SECONDS, LAG_SECON
 from darkroom.domain.event import EventType
 from darkroom.operations import change_endpoint, create_deliveries, sweep_due_endpoints
 from proof.crashes import deployment
+from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.__main__ import play
 from proof.model.processes import MODES, Call, Fault
@@ -276,6 +277,27 @@ def test_a_last_attempt_lets_another_delivery_try_an_endpoint_that_rests() -> No
     model.drain()
     (endpoint,) = model.endpoints.of_tenant(TENANT)
     assert (endpoint.rests_until, endpoint.probe) == (model.now, None)
+    model.settle()
+
+
+def test_an_event_that_is_refused_for_hours_makes_no_rest_long() -> None:
+    model = told(1)
+    model.receiver.answer = DOWN
+    model.drain()
+    model.queue.messages.clear()
+    model.plant(attempt=6)
+    model.receiver.answer = OK
+    model.tell(2)
+    model.drain()
+    model.receiver.answer = DOWN
+    model.plant(due_at=model.now)
+    model.let_run(2)
+    for number in range(3, 3 + FAILURES_TO_REST):
+        model.tell(number)
+    model.drain()
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    assert endpoint.rests_until is not None, "and the stores have checked for how long"
+    model.receiver.answer = OK
     model.settle()
 
 

@@ -531,7 +531,7 @@ def test_the_oldest_that_has_failed_tries_at_its_own_times(is_lost: bool) -> Non
     assert world.rows(endpoint)[0].attempt == 3
 
 
-def test_one_that_is_older_than_the_one_that_tries_takes_its_place() -> None:
+def test_one_that_is_older_than_the_one_that_tries_tries_as_well_and_does_not_take_its_place() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = refuses(1)
@@ -545,11 +545,34 @@ def test_one_that_is_older_than_the_one_that_tries_takes_its_place() -> None:
     world.tell(event(3), event(4), event(5))
     world.run()
     world.run_for(206)
-    oldest = world.rows(endpoint)[0]
-    assert (oldest.attempt, world.endpoint(endpoint).probe) == (3, oldest.delivery_id)
+    oldest, _, first_of_all = world.rows(endpoint)[:3]
+    assert (oldest.attempt, world.endpoint(endpoint).probe) == (3, first_of_all.delivery_id)
 
 
-def test_the_sweeper_has_the_oldest_try() -> None:
+def test_after_a_short_outage_nothing_waits_for_an_event_that_is_always_refused() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = refuses(1)
+    world.tell(event(1))
+    world.run()
+    world.run_for(HOUR)
+    world.tell(event(2))
+    world.run()
+    while world.rows(endpoint)[0].attempt < 5:
+        world.run_for(60)
+    assert (world.rows(endpoint)[0].due_at or 0) - world.now > HOUR * 1000, "it has just been refused again"
+    world.receiver.behaves = fails
+    world.tell(event(3), event(4), event(5))
+    world.run()
+    assert world.endpoint(endpoint).rests_until is not None
+    world.run_for(60)
+    world.receiver.behaves = refuses(1)
+    world.tell(event(6))
+    world.run_for(10 * 60)
+    assert [row.status for row in world.rows(endpoint)[1:]] == [DeliveryStatus.DELIVERED] * 5
+
+
+def test_the_sweeper_has_the_one_that_tries_sent_and_the_oldest() -> None:
     world = WebhooksWorld()
     endpoint = world.add()
     world.receiver.behaves = fails
@@ -565,8 +588,8 @@ def test_the_sweeper_has_the_oldest_try() -> None:
     world.delivery_queue.sent.clear()  # all messages are lost
     world.advance(10 * 60)
     assert world.sweep().outcomes["sent"] == 1
-    (message,) = world.take()
-    assert message.delivery_id == world.rows(endpoint)[0].delivery_id
+    oldest, _, first_of_all, *_ = [row.delivery_id for row in world.rows(endpoint)]
+    assert [message.delivery_id for message in world.take()] == [first_of_all, oldest]
 
 
 def test_at_most_two_deliveries_are_on_their_way_to_an_endpoint_that_rests() -> None:

@@ -137,13 +137,13 @@ class Endpoint:
     """An endpoint's row. `version` counts its writes; a write is allowed on the version that it was decided on.
 
     `events` are the patterns of the types that it gets. `failures` counts the deliveries in a row whose first attempts
-    failed; everything has failed since `failing_since`. `probe` is the oldest delivery that has failed since then (or
-    a ping), and is tried again at `probe_at`. With `rests_until` the endpoint rests: then only the probe may try it
-    (any, if None), what is older, and what is called. `successes` are those since it was made, enabled or recovered, as
-    far as they matter for how much may be sent to it. At `crowded_at` a delivery had to wait for its turn: since then
-    each that ends calls the next. At `due_at` the sweeper looks at it; at `woken_at` something was written that a look
-    at that time may not have seen. `warned_version` and `disabled_version` are the versions that brought `warned_at`
-    and `disabled_at`: events are named by them.
+    failed; everything has failed since `failing_since`. `probe` is the oldest delivery whose first attempt has failed
+    since then (or a ping), and is tried again at `probe_at`. With `rests_until` the endpoint rests: then only the probe
+    may try it (any, if None), what is older, and what is called. `successes` are those since it was made, enabled or
+    recovered, as far as they matter for how much may be sent to it. At `crowded_at` a delivery had to wait for its
+    turn: since then each that ends calls the next. At `due_at` the sweeper looks at it; at `woken_at` something was
+    written that a look at that time may not have seen. `warned_version` and `disabled_version` are the versions that
+    brought `warned_at` and `disabled_at`: events are named by them.
     """
 
     tenant_id: str
@@ -305,8 +305,8 @@ def take_off(endpoint: Endpoint, delivery_id: str, *, claimed_by: str, now: Mill
         return NotNow.DISABLED
     if endpoint.rests_until is not None:
         # The delivery's own row says when it may try again: here only whether it is the one that tries, or the other
-        # that was called. One that is older takes the place of the one that tries: it failed before, and was on the
-        # way to its next attempt when the rest began.
+        # that was called. One that is older may try as well: it failed before, and was on the way to its next
+        # attempt when the rest began.
         is_probe = endpoint.rests_until <= now if endpoint.probe is None else delivery_id <= endpoint.probe
         is_called = any(one.delivery_id == delivery_id and one.claimed_by is None for one in endpoint.flights)
         if not is_probe and not is_called:
@@ -398,12 +398,21 @@ def fail(
         return disable(failed, DisabledBy.FAILING, now=now)
     if now - since >= WARN_SECONDS * SECOND and failed.warned_at is None:
         failed = replace(failed, warned_at=now, warned_version=endpoint.version + 1)
-    if failed.probe is None or delivery_id <= failed.probe:  # ids begin with the time of their event
+    if _is_probe(failed, delivery_id, is_first=is_first):
         # After its last attempt another takes its place.
         failed = replace(failed, probe=None if retry_at is None else delivery_id, probe_at=retry_at)
     if failed.failures >= FAILURES_TO_REST:
         failed = replace(failed, rests_until=now if failed.probe_at is None else failed.probe_at)
     return wake(failed, now if retry_at is None else retry_at, now=now)
+
+
+def _is_probe(endpoint: Endpoint, delivery_id: str, *, is_first: bool) -> bool:
+    """Whether the delivery that has just failed is the one that tries the endpoint from now on: the oldest whose first
+    attempt has failed since all fail. One that had failed before may be hours away from its next attempt, and so
+    everything else would be."""
+    if endpoint.probe is None:
+        return is_first or endpoint.rests_until is not None
+    return delivery_id == endpoint.probe or (is_first and delivery_id < endpoint.probe)  # ids begin with a time
 
 
 # ── When the sweeper looks at it ─────────────────────────────────────────────────────────────────────────────────────

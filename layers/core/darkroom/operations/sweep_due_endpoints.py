@@ -144,23 +144,25 @@ def _decide(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -
 
 
 def _let_one_try(ports: Ports, endpoint: Endpoint, now: Milliseconds) -> str:
-    """An endpoint rests: the delivery that is to try it is sent once its time has come, and nothing else."""
+    """An endpoint rests: the delivery that is to try it is sent once its time has come, and one that is older and due;
+    nothing else."""
     if endpoint.rests_until is not None and endpoint.rests_until > now:
         ports.endpoints.change(endpoint, replace(endpoint, due_at=endpoint.rests_until))
         return "resting"
     listed = ports.deliveries.due(endpoint.endpoint_id, LISTED)
-    due = [one.delivery_id for one in listed if one.due_at <= now]
-    if endpoint.probe is not None:
-        delivery = ports.deliveries.get(endpoint.endpoint_id, endpoint.probe)
-        if delivery is not None and delivery.due_at is not None:  # otherwise another takes its place
-            due.append(endpoint.probe)
-    probe = min(due, default=None)  # the oldest
+    oldest = min([one.delivery_id for one in listed if one.due_at <= now], default=None)
+    probe = endpoint.probe
+    if probe is not None:
+        delivery = ports.deliveries.get(endpoint.endpoint_id, probe)
+        if delivery is None or delivery.due_at is None:  # it has ended: another takes its place
+            probe = None
+    probe = probe or oldest
     if probe is None:
         due_at = next_look(endpoint, [one.due_at for one in listed], now=now)
         ports.endpoints.change(endpoint, replace(endpoint, probe=None, due_at=due_at))
         return "quiet"
     ports.endpoints.change(endpoint, replace(endpoint, probe=probe, due_at=now + LOOK_SECONDS * SECOND))
-    return _send(ports, endpoint, [probe])
+    return _send(ports, endpoint, [probe, *([oldest] if oldest is not None and oldest < probe else [])])
 
 
 def _recover(ports: Ports, sweep: Sweep, endpoint: Endpoint, now: Milliseconds) -> Endpoint:
