@@ -8,7 +8,7 @@ time, and the index of what is due is late. Only the queues and the pools of the
 played with and without two endpoints that do not answer. Then one endpoint is disabled for an hour, and others fail
 until all ten attempts are made. Then events are published and brought to two consumers, at several rates. Last, two
 thousand deliveries go out on a local stack, a tenth of them to an endpoint at which nobody listens. Prints tables and
-writes build/reports/webhooks.json. Exits with 1 if something was lost or delivered twice.
+writes build/reports/bench_webhooks.json. Exits with 1 if something was lost or delivered twice.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     broken = sum(sum(row.get("broken", {}).values()) for row in rows)
     goals += [*rest_goals, *fan_out_goals, *local_goals]
     goals.append(Goal(name="deliveries lost, or more on their way than may be", value=broken, limit=0, at_least=False))
-    write_report("webhooks", seed=options.seed, rows=rows, goals=goals)
+    write_report("bench_webhooks", seed=options.seed, rows=rows, goals=goals)
     is_whole = all(goal.holds for goal in local_goals)
     return 1 if broken or any(row.get("sent_twice") for row in rows) or not is_whole else 0
 
