@@ -9,11 +9,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from darkroom.domain.delivery import (
     JITTER,
+    LEASE_SECONDS,
     MAX_ATTEMPTS,
     RETRY_SECONDS,
     Answer,
@@ -25,6 +27,7 @@ from darkroom.domain.delivery import (
 from darkroom.domain.endpoint import (
     DISABLE_SECONDS,
     FAILURES_TO_REST,
+    FLIGHT_SECONDS,
     MAX_FLIGHTS,
     RAMP_SUCCESSES,
     ROTATION_SECONDS,
@@ -33,6 +36,7 @@ from darkroom.domain.endpoint import (
     Endpoint,
     EndpointState,
     in_flight,
+    place_of,
 )
 from darkroom.domain.errors import Retryable
 from darkroom.domain.webhook_signature import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
@@ -512,6 +516,19 @@ def test_an_endpoint_that_rests_is_tried_by_one_other_at_a_time() -> None:
     assert world.take() == []
 
 
+def test_a_call_that_comes_too_late_is_none_any_more() -> None:
+    world = WebhooksWorld()
+    world.add()
+    world.receiver.behaves = fails
+    world.tell(*(event(number) for number in range(FAILURES_TO_REST + 1)))
+    *messages, last = world.take()
+    for message in messages:
+        world.deliver(message)
+    assert world.take() == [last]
+    world.advance(FLIGHT_SECONDS)  # another may have been called since
+    assert world.deliver(last).outcome == "resting"
+
+
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_the_oldest_that_has_failed_tries_at_its_own_times(is_lost: bool) -> None:
     world = WebhooksWorld()
@@ -942,3 +959,121 @@ def test_a_message_that_comes_before_the_next_attempt_does_nothing() -> None:
     assert world.deliver(message).outcome == "failed"
     assert world.deliver(message).outcome == "early"
     assert len(world.receiver.requests) == 1
+
+
+# ── Two at the same row ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_worker_that_took_too_long_leaves_what_another_has_recorded() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    (message,) = world.take()
+
+    def slow(_: Request) -> Answer:
+        world.receiver.behaves = lambda _: OK
+        world.advance(LEASE_SECONDS + 1)
+        assert world.deliver(message).outcome == "delivered"
+        return DOWN
+
+    world.receiver.behaves = slow
+    assert world.deliver(message).outcome == "failed"
+    (row,) = world.rows(endpoint)
+    assert row.status is DeliveryStatus.DELIVERED
+
+
+def planted(world: WebhooksWorld, endpoint: Endpoint, **stated: Any) -> None:
+    """Its deliveries become what these fields say."""
+    rows = world.deliveries.rows[endpoint.endpoint_id]
+    for delivery_id, row in rows.items():
+        rows[delivery_id] = replace(row, **stated)
+
+
+class Overtaken(FakeDeliveries):
+    """Another write of the same delivery comes before the first that is tried."""
+
+    def change(self, before: Delivery, after: Delivery) -> Delivery:
+        if before.version == self.get(before.endpoint_id, before.delivery_id).version:  # type: ignore[union-attr]
+            self.rows[before.endpoint_id][before.delivery_id] = replace(before, version=before.version + 1)
+        raise Fenced(self.get(before.endpoint_id, before.delivery_id))
+
+
+def test_a_worker_that_gives_up_what_another_has_written_meanwhile_tries_it_no_more() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event())
+    (message,) = world.take()
+    planted(
+        world, endpoint, status=DeliveryStatus.SENDING, attempt=MAX_ATTEMPTS, lease_until=world.now, due_at=world.now
+    )
+    world.deliveries = Overtaken(rows=world.deliveries.rows)
+    assert world.deliver(message).outcome == "gave_up"
+    assert world.receiver.requests == []
+
+
+def test_a_recovery_leaves_what_another_has_written_meanwhile_and_goes_on() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.tell(event(1), event(2))
+    world.take()
+    planted(world, endpoint, status=DeliveryStatus.FAILED, attempt=MAX_ATTEMPTS, due_at=None)
+    recover_webhook(world.manage(), TENANT, endpoint.endpoint_id, since=0)
+    whole, world.deliveries = world.deliveries, Overtaken(rows=world.deliveries.rows)
+    sweep = world.sweep()
+    assert (sweep.recovered, sweep.errors, sweep.outcomes["fenced"]) == (0, {}, 0)
+    world.deliveries = whole
+    assert world.endpoint(endpoint).recovery is None
+
+
+def test_whoever_meets_a_delivery_that_is_not_due_sees_that_the_sweeper_looks_in_time() -> None:
+    world = WebhooksWorld()
+    endpoint = world.add()
+    world.receiver.behaves = fails
+    world.tell(event())
+    (message,) = world.take()
+    world.deliver(message)
+    place = (endpoint.tenant_id, place_of(endpoint.endpoint_id))
+    # As if the worker had died before it could say so.
+    world.endpoints.rows[place] = replace(world.endpoint(endpoint), due_at=world.now + HOUR * 1000)
+    assert world.deliver(message).outcome == "early"
+    (row,) = world.rows(endpoint)
+    assert row.due_at is not None
+    assert (world.endpoint(endpoint).due_at or 0) <= row.due_at
+
+
+def test_an_endpoint_that_trips_a_bug_keeps_the_sweeper_from_no_other() -> None:
+    class Broken(FakeEndpoints):
+        def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
+            if before.endpoint_id == broken.endpoint_id:
+                raise ZeroDivisionError("a bug")
+            return super().change(before, after)
+
+    world = WebhooksWorld()
+    broken, whole = world.add("https://a.example.com/"), world.add("https://b.example.com/")
+    world.tell(event())
+    world.delivery_queue.sent.clear()
+    world.advance(61)
+    world.endpoints = Broken(rows=world.endpoints.rows)
+    sweep = world.sweep()
+    assert (list(sweep.errors), sweep.outcomes["sent"]) == ([broken.endpoint_id], 1)
+    assert [message.endpoint_id for message in world.take()] == [whole.endpoint_id]
+    assert world.sweep().errors == {}, "it is postponed"
+
+
+def test_a_look_that_another_write_comes_before_is_decided_again() -> None:
+    class Overtaken(FakeEndpoints):
+        def change(self, before: Endpoint, after: Endpoint) -> Endpoint:
+            if not overtaken:
+                overtaken.append(super().change(before, replace(before, crowded_at=world.now)))
+            return super().change(before, after)
+
+    overtaken: list[Endpoint] = []
+    world = WebhooksWorld()
+    world.add()
+    world.tell(event())
+    world.delivery_queue.sent.clear()
+    world.advance(61)
+    world.endpoints = Overtaken(rows=world.endpoints.rows)
+    sweep = world.sweep()
+    assert (sweep.errors, sweep.outcomes) == ({}, {"sent": 1})
+    assert len(world.take()) == 1

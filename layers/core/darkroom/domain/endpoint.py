@@ -308,7 +308,8 @@ def take_off(endpoint: Endpoint, delivery_id: str, *, claimed_by: str, now: Mill
         # that was called. One that is older may try as well: it failed before, and was on the way to its next
         # attempt when the rest began.
         is_probe = endpoint.rests_until <= now if endpoint.probe is None else delivery_id <= endpoint.probe
-        is_called = any(one.delivery_id == delivery_id and one.claimed_by is None for one in endpoint.flights)
+        places = in_flight(endpoint, now=now)
+        is_called = any(one.delivery_id == delivery_id and one.claimed_by is None for one in places)
         if not is_probe and not is_called:
             return NotNow.RESTING
     flights = in_flight(release(endpoint, delivery_id), now=now)
