@@ -1,6 +1,7 @@
 """`sam local invoke` of deliver_event."""
 
 import json
+import time
 from pathlib import Path
 
 from darkroom.domain.delivery import message_for, new_delivery
@@ -9,21 +10,22 @@ from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 
 def test_an_attempt_is_made_and_recorded(stack: DeployedStack, tmp_path: Path) -> None:
+    now = time.time_ns() // 1_000_000  # of a delivery noted longer ago than a month, the table would forget the row
     endpoint = Endpoint(
         tenant_id="acme",
-        endpoint_id=endpoint_id_from(1, bytes(10)),
+        endpoint_id=endpoint_id_from(now, bytes(10)),
         url="https://darkroom.invalid/",  # a name that nobody has (RFC 6761)
         events=("*",),
-        created_at=1,
+        created_at=now,
     )
     delivery = new_delivery(
         endpoint_id=endpoint.endpoint_id,
         tenant_id="acme",
         event_id="ping-1",
         event_type="webhook.ping",
-        time=1,
+        time=now,
         body="{}",
-        now=1,
+        now=now,
     )
     stack.endpoints.create(endpoint)
     stack.deliveries.create(delivery)

@@ -4,7 +4,8 @@ Gap: MiniStack ignores TimeToLiveSpecification when a stack creates or updates a
 AWS: items whose attribute of that name is in the past are removed within a few days; without the property none are.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-dynamodb-table-timetolivespecification.html
 
-What still differs from AWS: items are removed within a minute of their time.
+What still differs from AWS: items are removed within a minute of their time, also those whose time is more than five
+years past, which AWS keeps.
 """
 
 from typing import Any
