@@ -17,8 +17,8 @@ the number of images that have been answered, and nothing to the time of day. Ea
 (for a form: when its file was stored) or from its `process_at` to `completed_at`, by the stack's own clock, is compared
 with that in the other rehearsal, and may be longer by a minute. Not compared are the images that the poison was meant
 for (their record is stale, their original gone), and those that were hit themselves in either rehearsal: by a process
-that died while it accepted or developed them, or by an attempt or a delivery that failed during an emulator pause or
-within half a minute after it. The table counts them by reason.
+that died while it accepted or developed them, or by a message, a delivery or an attempt that failed during an emulator
+pause or within half a minute after it. The table counts them by reason.
 
 Exits with 1 if a promise was broken.
 """

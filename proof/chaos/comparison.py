@@ -25,13 +25,14 @@ one when the clock is moved, and as much again for a busy machine or a paused em
 class Life:
     """How long an image took in one rehearsal: from its acceptance, or from its time, to its end (None: it did not
     end).
-    `hits` says what, other than poison, struck it."""
+    `hits` says what, other than poison, struck it, and `delays` what its functions logged that made it wait."""
 
     number: int
     began_at: Milliseconds
     ended_at: Milliseconds | None
     is_neighbour: bool = True
     hits: frozenset[str] = frozenset()
+    delays: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -75,7 +76,8 @@ def compare(
         compared += 1
         latest = max(latest, later)
         if later > limit_seconds:
-            late.append(f"image {number} took {after.seconds:.0f} s, and {before.seconds:.0f} s without poison")
+            took = f"image {number} took {after.seconds:.0f} s, and {before.seconds:.0f} s without poison"
+            late.append("; ".join((took, *after.delays)))
     return Comparison(
         compared=compared,
         excluded=excluded,

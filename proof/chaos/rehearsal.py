@@ -77,6 +77,12 @@ ROUNDS = 16
 """How often time is moved on until the poison has ended: five receives, eight minutes apart, and executions that retry
 for half an hour."""
 
+_DELAYS = (
+    *("message not sent", "notification postponed"),
+    *("delivery postponed", "delivery failed", "attempt failed"),
+)
+"""What the functions log of an image that must wait then, for a retry or for the sweeper."""
+
 _ROUND_SECONDS = 8 * 60 + 2
 _RECOVERY_SECONDS = 30
 """How long after a pause circuits may still be open."""
@@ -560,7 +566,8 @@ class Rehearsal:
     def _account(self, seconds: float) -> Account:
         rows = {image_id: row for image_id, row in self._rows().items() if image_id in self._by_id}
         deaths = self._stage.strikes.deaths()
-        postponed = self._postponed()
+        delays = self._delays()
+        postponed = {image_id for image_id, found in delays.items() if any(self._is_in_pause(at) for at, _ in found)}
         healthy = [rows[image_id] for image_id, one in self._by_id.items() if not one.is_doomed and image_id in rows]
         evidence = Evidence(
             rows=rows,
@@ -575,7 +582,7 @@ class Rehearsal:
         since, until = self._began, self._clock.now()
         return Account(
             outcome=outcome_of(evidence, answers, undisturbed=self._stage.undisturbed.prints),
-            lives=self._lives(rows, deaths, postponed),
+            lives=self._lives(rows, deaths, postponed, delays),
             accepted=sum(told.is_accepted for told in self._told.values()),
             failed=tuple(
                 f"{row.image_id} ({self._by_id[row.image_id].way}) ended {row.status}: {row.error}"
@@ -634,22 +641,26 @@ class Rehearsal:
                 at = datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z")
                 yield round(at.timestamp() * 1000), line
 
-    def _postponed(self) -> set[str]:
-        """The images whose delivery or attempt failed during an emulator pause, or soon after."""
-        return {
-            line["image_id"]
-            for logical_id in ("TranscodeImageLogs", "AcceptUploadLogs")
-            for at, line in self._lines(logical_id)
-            if line.get("message")
-            in ("delivery postponed", "attempt failed", "notification postponed", "delivery failed")
-            and "image_id" in line
-            and self._is_in_pause(at)
-        }
+    def _delays(self) -> dict[str, list[tuple[int, str]]]:
+        """What made images wait, according to the functions that were at work on them: by image, when and what."""
+        found: dict[str, list[tuple[int, str]]] = {}
+        for logical_id in ("SubmitImageLogs", "AcceptUploadLogs", "TranscodeImageLogs", "SweepDueImagesLogs"):
+            for at, line in self._lines(logical_id):
+                if line.get("message") in _DELAYS and "image_id" in line:
+                    said = f"{line['message']} ({line.get('cause') or line.get('exception', '')})"
+                    found.setdefault(line["image_id"], []).append((at, said))
+        return found
 
     def _is_in_pause(self, at: int) -> bool:
         return any(began <= at <= over for began, over in self._pauses)
 
-    def _lives(self, rows: Mapping[str, Image], deaths: Sequence[Death], postponed: set[str]) -> dict[int, Life]:
+    def _lives(
+        self,
+        rows: Mapping[str, Image],
+        deaths: Sequence[Death],
+        postponed: set[str],
+        delays: Mapping[str, Sequence[tuple[int, str]]],
+    ) -> dict[int, Life]:
         killed: dict[str, set[str]] = {}
         # A scheduled image has time: it loses none when a process that holds or releases it dies.
         for death in (death for death in deaths if death.function in (UPLOAD_ACCEPTOR, TRANSCODER)):
@@ -674,6 +685,7 @@ class Rehearsal:
                 ended_at=row.completed_at,
                 is_neighbour=sending.is_neighbour,
                 hits=frozenset(hits),
+                delays=tuple(f"after {(at - began_at) / 1000:.0f} s: {said}" for at, said in delays.get(image_id, ())),
             )
         return lives
 

@@ -166,11 +166,13 @@ def test_while_no_key_can_be_read_a_delivery_is_postponed_and_never_ends_as_a_de
     assert letters(functions.aws, "slow") == []
 
 
-def test_while_no_key_can_be_read_an_upload_is_accepted_and_due_at_once(
-    functions: Functions, monkeypatch: pytest.MonkeyPatch
+def test_while_no_key_can_be_read_an_upload_is_accepted_and_due_at_once_and_the_log_says_why(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
 ) -> None:
     silence(monkeypatch, "secretsmanager", "GetSecretValue")
     image = stored(functions)
+    (line,) = [json.loads(line) for line in log.getvalue().splitlines() if "message not sent" in line]
+    assert (line["image_id"], line["cause"].partition(":")[0]) == (image.image_id, "reading a secret")
     assert image.due_at is not None and image.due_at <= functions.submit_image.ports.clock()
     assert received(functions.aws.slow_queue_url) == {"Records": []}
 

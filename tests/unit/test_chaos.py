@@ -212,6 +212,12 @@ def test_images_that_were_hit_themselves_are_excluded_and_counted(
     assert found.alike_latest_seconds == (399 if hit_before and hit_after else 0)
 
 
+def test_of_a_late_image_all_is_told_that_made_it_wait() -> None:
+    waiting = replace(life(1, 90), delays=("after 2 s: message not sent (a timeout)",))
+    (late,) = compare(of(life(1, 1)), of(waiting)).late
+    assert late == "image 1 took 90 s, and 1 s without poison; after 2 s: message not sent (a timeout)"
+
+
 def test_whom_the_poison_was_meant_for_and_who_was_not_accepted_twice_are_left_out() -> None:
     found = compare(
         of(life(1, 1, is_neighbour=False), life(2, 1), life(3, 1)), of(life(1, 900, is_neighbour=False), life(3, 2))

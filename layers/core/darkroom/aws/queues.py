@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Unplaceable
 from darkroom.domain.lanes import HOLD, UPLOAD
 from darkroom.domain.message import Message
+from darkroom.telemetry import logger
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -39,7 +41,7 @@ class LaneQueues:
         self._signer = signer
 
     def send(self, message: Message, *, delay_seconds: int = 0) -> None:
-        with retryable("sending the message"):
+        with _telling(message), retryable("sending the message"):
             self._client.send_message(
                 QueueUrl=self._queue_urls[message.lane],
                 DelaySeconds=delay_seconds,
@@ -79,7 +81,7 @@ class SqsHoldQueue:
         self._signer = signer
 
     def put(self, message: Message) -> None:
-        with retryable("sending the message to be held"):
+        with _telling(message), retryable("sending the message to be held"):
             self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, HOLD, message))
 
     def put_all(self, messages: Sequence[Message]) -> Mapping[int, Exception]:
@@ -96,12 +98,23 @@ class SqsUploadQueue:
         self._signer = signer
 
     def put(self, message: Message) -> None:
-        with retryable("sending a reminder of an upload"):
+        with _telling(message), retryable("sending a reminder of an upload"):
             self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, UPLOAD, message))
 
     def postpone(self, receipt_handle: str, seconds: int) -> None:
         """Makes a received notification come back after `seconds`. Raises Retryable if it comes back by itself."""
         change_visibility(self._client, self._queue_url, receipt_handle, seconds)
+
+
+@contextmanager
+def _telling(message: Message) -> Iterator[None]:
+    """Logs that a message was not sent, and why: its sender goes on, because the sweeper makes up for it, and nothing
+    else explains the image's wait."""
+    try:
+        yield
+    except Retryable as cause:
+        logger.warning("message not sent", extra={"image_id": message.image_id, "cause": str(cause)})
+        raise
 
 
 type Signed = Callable[[Message], Mapping[str, Any]]
