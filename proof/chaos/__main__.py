@@ -9,7 +9,8 @@ included, damaged batches with their own executions, unreadable rows at the head
 that a process began before it died.
 
 The product keeps its real timing; whenever the stack is at rest, its clock is moved to the next event, so the six
-minutes for which a dead worker's message is hidden pass at once. The clock never skips an image's time.
+minutes for which a dead worker's message is hidden pass at once. The clock never skips an image's time, and for two
+minutes in all it waits for images that only a slow machine holds up.
 
 How much later the poison makes its neighbours: both rehearsals follow the same plan. In it kills are tied to images (a
 process dies at a call whose number the seed chooses, in the first event that contains the image), pauses and poison to

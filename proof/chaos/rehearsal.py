@@ -83,6 +83,9 @@ _DELAYS = (
 )
 """What the functions log of an image that must wait then, for a retry or for the sweeper."""
 
+_GIVEN_SECONDS = 120
+"""How long in all a slow machine is waited for: an image that is late by a defect costs so much once."""
+
 _ROUND_SECONDS = 8 * 60 + 2
 _RECOVERY_SECONDS = 30
 """How long after a pause circuits may still be open."""
@@ -432,10 +435,14 @@ class Rehearsal:
 
     def _drive(self) -> None:
         """Move the clock from event to event, whenever the stack is at rest, until all images have ended."""
-        steps, instants_passed = 0, set[int]()
+        steps, instants_passed, given_seconds = 0, set[int](), 0.0
         while True:
             self._rest()
             self._look()
+            while given_seconds < _GIVEN_SECONDS and self._is_any_at_work():
+                time.sleep(_REST_LOOK_SECONDS)
+                given_seconds += _REST_LOOK_SECONDS
+                self._look()
             now = self._clock.now()
             if not self._watch.open:
                 break
@@ -504,6 +511,21 @@ class Rehearsal:
                 self._watch.open.pop(image_id, None)
             else:
                 self._watch.open[image_id] = item
+
+    def _is_any_at_work(self) -> bool:
+        """Whether there are open images that nothing holds up but a slow machine: if the clock were moved now, they
+        would seem late."""
+        deaths = self._stage.strikes.deaths()
+        held_up = {image_id for death in deaths for image_id in death.image_ids} | self._delays().keys()
+        tokens = {death.token for death in deaths}
+        return any(
+            sending.is_neighbour
+            and sending.way is not Way.SCHEDULED
+            and image_id not in held_up
+            and f"{self._name}-{sending.number}" not in tokens
+            for image_id, sending in self._by_id.items()
+            if image_id in self._watch.open
+        )
 
     def _expected(self, now: int) -> tuple[list[int], bool]:
         """When known hidden messages return, and whether any image is overdue without a known event."""
