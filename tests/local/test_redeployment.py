@@ -50,6 +50,18 @@ def test_an_edited_preset_is_live(edited: LocalStack, tmp_path: Path) -> None:
     assert "250" in str(document)
 
 
+def test_a_faulty_preset_is_refused_before_anything_is_built(edited: LocalStack, http: httpx.Client) -> None:
+    presets = edited.checkout / "layers" / "core" / "darkroom" / "domain" / "presets.py"
+    sound = presets.read_text()
+    edit(presets, '"name": "medium", "width": 800', '"name": "medium", "width": 0')
+    failed = edited.darkroom("local", "deploy")
+    presets.write_text(sound)
+    assert failed.returncode == 1
+    assert "domain/presets.py: standard.variants.1.width" in failed.stdout
+    assert "nothing was built" in failed.stdout
+    assert http.get(f"{edited.api_url}/nowhere").status_code == 404
+
+
 def test_a_failed_deployment_names_the_resource_and_the_stack_serves_on(edited: LocalStack, http: httpx.Client) -> None:
     template = edited.checkout / "template.yaml"
     sound = template.read_text()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -70,6 +73,32 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    root = Path(__file__).resolve().parents[2]
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):  # no git, or an archive without its history
+        commit = "unknown commit"
+    typer.echo(f"darkroom {version} ({commit})")
+    raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of every command; their callbacks do the work."""
+
+
 app.command("upload", epilog=upload.EPILOG)(upload.command)
 app.command("status", epilog=images.STATUS_EPILOG)(images.status)
 app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)

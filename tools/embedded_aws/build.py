@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import shutil
+import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -82,9 +83,25 @@ def _made_from(folder: Path) -> str | None:
     return made_from.read_text() if made_from.exists() and template.exists() else None
 
 
+def _check_presets(state: State, interrupts: Interrupts, show: Callable[[str], None]) -> None:
+    run(
+        "reading the presets",
+        [sys.executable, "-m", "embedded_aws.preset_check"],
+        environment={
+            **child_environment(state),
+            "PYTHONPATH": f"{paths.TOOLS}{os.pathsep}{paths.ROOT / 'layers' / 'core'}",
+        },
+        folder=paths.ROOT,
+        log=state.logs / "presets.log",
+        interrupts=interrupts,
+        show=show,
+    )
+
+
 def _sam_build(
     state: State, folder: Path, excluded: Iterable[str], *, interrupts: Interrupts, show: Callable[[str], None]
 ) -> None:
+    _check_presets(state, interrupts, show)
     folder.mkdir(parents=True, exist_ok=True)
     with _downloads_never_half(folder):
         run(

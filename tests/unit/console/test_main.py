@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.unit.console.conftest import Run
@@ -23,3 +25,9 @@ def test_help_lists_every_command_with_a_first_walk_through_them(run: Run) -> No
 
 def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
     assert run("develop").exit_code == 2
+
+
+def test_the_version_names_the_commit(run: Run) -> None:
+    result = run("--version")
+    assert result.exit_code == 0
+    assert re.fullmatch(r"darkroom \d+\.\d+\.\d+ \((unknown commit|[\w.-]+)\)\n", result.stdout)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from console.api.client import StatusDocument, VariantDocument
-from console.terminal.display import instant, line, printable, seconds, table
+from console.terminal.display import instant, line, printable, seconds, size, table
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
@@ -134,6 +134,12 @@ def why_no_files(document: StatusDocument, options: str) -> str:
 def dimensions(variant: VariantDocument) -> str:
     """Width and height for people."""
     return f"{variant['width']}\N{MULTIPLICATION SIGN}{variant['height']}"
+
+
+def variant_in_words(variant: VariantDocument) -> str:
+    """One variant in a few words: "thumb 320×213 jpeg 7.0 kB"."""
+    facts = (variant["name"], dimensions(variant), variant["format"], size(variant["bytes"]))
+    return printable(" ".join(facts))
 
 
 def counts(numbers: Mapping[str, int]) -> str:

@@ -69,6 +69,8 @@ def seconds(duration_seconds: float) -> str:
 
 def age(duration_seconds: float) -> str:
     """A coarse duration for people: "40 s", "5 min", "3 h 20 min", "12 d 4 h"."""
+    # What a clock that was ahead has dated is new, not younger than nothing.
+    duration_seconds = max(duration_seconds, 0)
     minutes, whole = int(duration_seconds // 60), int(duration_seconds)
     if whole < 60:
         return f"{whole} s"

@@ -19,7 +19,8 @@ from console.upload.sender import KeySource
 EPILOG = """[bold]Examples[/bold]
 
   ./darkroom upload photo.jpg                 [dim]prints the image's id[/dim]
-  ./darkroom upload photo.jpg --wait          [dim]and waits until it is developed[/dim]
+  id=$(./darkroom upload photo.jpg)           [dim]nothing but the id is on standard output[/dim]
+  ./darkroom upload photo.jpg --wait          [dim]waits until it is developed, and lists the variants[/dim]
   ./darkroom upload holiday/ 'more/**/*.png'  [dim]a folder and a pattern[/dim]
   ./darkroom upload photo.jpg --variants thumb,webp
   ./darkroom upload photo.jpg --recipe card.json
@@ -93,7 +94,8 @@ def command(
         ),
     ] = KeySource.RANDOM,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document at the end: files, their images, a summary.")
+        bool,
+        typer.Option("--json", help="Print one JSON document at the end, and no ids: files, their images, a summary."),
     ] = False,
     url: UrlOption = None,
     api_key: ApiKeyOption = None,
@@ -101,9 +103,11 @@ def command(
 ) -> None:
     """Send photos to be developed.
 
-    Prints a line for each file: the image's id, then the file. A file that is
-    refused is reported with the reason and does not stop the others. A file of
-    more than 4 MB goes straight to the stack's storage.
+    Prints a line for each file: the image's id, then the file. Into a pipe, a
+    variable or a file it prints the ids alone, one per line; everything else is
+    on standard error. A file that is refused is reported with the reason and
+    does not stop the others. A file of more than 4 MB goes straight to the
+    stack's storage.
 
     A request that fails or finds a busy stack is retried after growing pauses.
     That never makes a second image: all attempts for one file carry the same

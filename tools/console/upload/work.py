@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import typer
+from rich.console import Console
 
 from console.api.client import Api, ApiError, StatusDocument, Unavailable, Unreachable
 from console.images import pages as image_pages
@@ -35,7 +36,9 @@ def upload(
 ) -> None:
     """`upload FILE…`."""
     started_at = time.monotonic()
-    screen = display.errors() if as_json else display.output()
+    results = display.output()
+    # For a program, results are all that there is on standard output: a document, or ids.
+    screen = results if results.is_terminal and not as_json else display.errors()
     with (
         Interrupts() as interrupts,
         target.open(connections=concurrency + 1, pause=interrupts.pause) as api,
@@ -50,7 +53,7 @@ def upload(
             key_source=key_source,
             concurrency=concurrency,
             wait=wait,
-            print_ids=not as_json,
+            ids=None if as_json or screen is results else results,
         )
         try:
             run.follow(timeout_seconds=timeout_seconds or float("inf"))
@@ -72,7 +75,7 @@ def upload(
         display.print_json(document)
     else:
         pages.show(
-            display.output(),
+            screen,
             summary,
             unknown=run.on_the_way(),
             waited=wait,
@@ -101,7 +104,7 @@ class _Run:
         key_source: KeySource,
         concurrency: int,
         wait: bool,
-        print_ids: bool,
+        ids: Console | None,
     ) -> None:
         self.files = files
         self.outcomes: list[Outcome] = []
@@ -112,7 +115,7 @@ class _Run:
         self._file_of: dict[str, Path] = {}
         self._report = report
         self._interrupts = interrupts
-        self._print_ids = print_ids
+        self._ids = ids
         self._total_bytes = sum(map(_size_bytes, files))
         self._sender = Sender(
             files,
@@ -187,8 +190,9 @@ class _Run:
                 continue
             self._file_of[outcome.answer.image_id] = outcome.file
             self.watch.add(outcome.answer)
-            if self._print_ids:
-                self._report.say(f"{outcome.answer.image_id}  {file}")
+            if self._ids is not None:
+                display.line(self._ids, outcome.answer.image_id)
+            self._report.say(f"{outcome.answer.image_id}  {file}")
 
     def _poll(self) -> None:
         try:
@@ -209,6 +213,8 @@ class _Run:
         elif document["status"] in ENDED_BADLY:
             self._report.complain(f"{document['status']}: {image_id}  {file}: {_reason(document)}")
         elif document["status"] == "done":
+            made = ", ".join(map(image_pages.variant_in_words, document["variants"]))
+            self._report.say(f"done: {image_id}  {file}: {made}", style="green")
             for notice in document["notices"]:
                 self._report.say(f"notice: {image_id}  {file}: {display.printable(notice)}", style="yellow")
 

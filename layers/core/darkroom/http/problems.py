@@ -50,7 +50,7 @@ _TABLE = (
         code="empty_upload",
         status=HTTPStatus.BAD_REQUEST,
         title="The upload is empty",
-        example="The body is empty. Send the file's bytes: curl --data-binary @photo.jpg",
+        example="The body is empty: there is no photo in it. Send the bytes of an image file.",
     ),
     ProblemType(
         code="unknown_preset",

@@ -144,7 +144,7 @@ def _replay(ports: Ports, image: Image, fingerprint: str) -> Accepted:
 
 def _media_type(body: bytes, input_formats: frozenset[InputFormat]) -> str:
     if not body:
-        raise Rejected("empty_upload", "The body is empty. Send the file's bytes: curl --data-binary @photo.jpg")
+        raise Rejected("empty_upload", "The body is empty: there is no photo in it. Send the bytes of an image file.")
     if len(body) > MAX_BODY_BYTES:
         raise Rejected(
             "upload_too_large",

@@ -71,3 +71,11 @@ def test_a_document_for_programs_is_ascii(capsys: pytest.CaptureFixture[str]) ->
     shown = capsys.readouterr().out
     assert shown.isascii() and "\x1b" not in shown
     assert json.loads(shown) == {"message": "a\x1b[2J\x9b\u202eé"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-30, "0 s"), (40.9, "40 s"), (300, "5 min"), (12_000, "3 h 20 min"), (1_051_200, "12 d 4 h")],
+)
+def test_an_age_is_coarse_and_never_negative(seconds: float, words: str) -> None:
+    assert display.age(seconds) == words

@@ -25,14 +25,28 @@ def photos(*names: str) -> None:
         Path(name).write_bytes(f"photo {name}".encode())
 
 
-def test_uploading_prints_the_id_of_each_file_and_succeeds(run: Run, api: FakeApi) -> None:
+def test_uploading_tells_the_id_of_each_file_and_standard_output_holds_the_ids_alone(run: Run, api: FakeApi) -> None:
     photos("a.jpg", "b.png")
     result = run("upload", "a.jpg", "b.png")
     assert result.exit_code == 0, result.output
-    printed = {line.split("  ")[1]: line.split("  ")[0] for line in result.stdout.splitlines() if "  " in line[20:30]}
-    assert set(printed) == {"a.jpg", "b.png"}
-    assert set(printed.values()) == set(api.images)
-    assert "2 of 2 files" in result.stdout
+    assert sorted(result.stdout.splitlines()) == sorted(api.images)
+    told = {line.split("  ")[1]: line.split("  ")[0] for line in result.stderr.splitlines() if "  " in line[20:30]}
+    assert set(told) == {"a.jpg", "b.png"}
+    assert set(told.values()) == set(api.images)
+    assert "2 of 2 files" in result.stderr
+
+
+def test_who_looks_sees_everything_once_on_standard_output(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes any stream for a terminal then
+    photos("a.jpg")
+    result = run("upload", "a.jpg")
+    assert result.exit_code == 0, result.output
+    (image_id,) = api.images
+    assert [image_id in line for line in result.stdout.splitlines() if "a.jpg" in line] == [True]
+    assert "1 of 1 files" in result.stdout
+    assert image_id not in result.stderr
 
 
 def test_bytes_are_sent_as_they_are_with_the_type_that_the_name_suggests_and_the_preset(run: Run, api: FakeApi) -> None:
@@ -55,7 +69,7 @@ def test_the_same_photo_twice_is_one_image_when_the_key_comes_from_the_content(r
     result = run("upload", "a.jpg", "a.jpg", "--idempotency-key-from", "content")
     assert result.exit_code == 0
     assert len(api.images) == 1
-    assert "1 distinct (1 repeated)" in result.stdout
+    assert "1 distinct (1 repeated)" in result.stderr
 
 
 def test_a_content_key_depends_on_the_bytes_and_on_what_is_asked_for_alone() -> None:
@@ -177,7 +191,7 @@ def test_waiting_shows_the_notices_about_each_image(run: Run, api: FakeApi) -> N
     api.notices[b"photo b.jpg"] = ["The file is animated:\x1b only its first frame was developed."]
     result = run("upload", "a.jpg", "b.jpg", "--wait")
     assert result.exit_code == 0
-    (notice,) = [line for line in result.stdout.splitlines() if line.startswith("notice: ")]
+    (notice,) = [line for line in result.stderr.splitlines() if line.startswith("notice: ")]
     assert notice.endswith("b.jpg: The file is animated:\ufffd only its first frame was developed.")
 
 
@@ -222,7 +236,15 @@ def test_waiting_ends_when_every_image_has_ended_and_tells_the_drain_rate(run: R
         "failed      0\n",
         "drain rate  6.00 images/s = 12 done / 2.00 s from the first acceptance to the last completion",
     ):
-        assert fact in result.stdout
+        assert fact in result.stderr
+
+
+def test_waiting_lists_the_variants_of_each_image(run: Run, api: FakeApi) -> None:
+    photos("a.jpg")
+    result = run("upload", "a.jpg", "--wait")
+    (image_id,) = api.images
+    assert f"done: {image_id}  a.jpg: thumb " in result.stderr
+    assert result.stdout == f"{image_id}\n"
 
 
 def test_waiting_reports_each_image_that_failed_and_the_reason(run: Run, api: FakeApi) -> None:
@@ -248,7 +270,7 @@ def test_an_image_that_the_api_no_longer_knows_is_reported_as_lost(run: Run, api
     result = run("upload", "a.jpg", "b.jpg", "--wait")
     assert result.exit_code == 1
     assert "lost: " in result.stderr
-    assert "done        1\n" in result.stdout
+    assert "done        1\n" in result.stderr
 
 
 def test_the_json_report_is_all_that_standard_output_holds(run: Run, api: FakeApi) -> None:
@@ -282,7 +304,7 @@ def test_an_interrupt_lets_the_files_on_the_way_arrive_and_lists_what_was_accept
     assert result.exit_code == 130
     assert 3 <= len(api.images) < 20
     assert all(image_id in result.stdout for image_id in api.images)
-    assert f"Interrupted. {len(api.images)} of 20 files were accepted" in result.stdout
+    assert f"Interrupted. {len(api.images)} of 20 files were accepted" in result.stderr
 
 
 def test_a_file_that_does_not_arrive_in_time_after_an_interrupt_is_told_as_unknown(
@@ -301,8 +323,8 @@ def test_a_file_that_does_not_arrive_in_time_after_an_interrupt_is_told_as_unkno
     result = run("upload", ".", "--concurrency", "1")
     released.set()
     assert result.exit_code == 130
-    assert "Interrupted. 2 of 20 files were accepted" in result.stdout
-    assert "unknown     10.jpg (it may have been accepted)" in result.stdout
+    assert "Interrupted. 2 of 20 files were accepted" in result.stderr
+    assert "unknown     10.jpg (it may have been accepted)" in result.stderr
 
 
 def test_the_first_interrupt_is_a_request_and_the_second_is_an_exception() -> None:
