@@ -50,6 +50,17 @@ def test_an_edited_preset_is_live(edited: LocalStack, tmp_path: Path) -> None:
     assert "250" in str(document)
 
 
+def test_of_a_function_that_cannot_start_its_own_exception_is_shown(edited: LocalStack) -> None:
+    handler = edited.checkout / "functions" / "read_image" / "app.py"
+    sound = handler.read_text()
+    handler.write_text(f"{sound}\nraise RuntimeError('no such setting')\n")
+    failed = edited.darkroom("local", "deploy")
+    handler.write_text(sound)
+    assert failed.returncode == 1
+    assert "ReadImageFunction: RuntimeError: no such setting" in failed.stdout
+    deploy(edited)
+
+
 def test_a_faulty_preset_is_refused_before_anything_is_built(edited: LocalStack, http: httpx.Client) -> None:
     presets = edited.checkout / "layers" / "core" / "darkroom" / "domain" / "presets.py"
     sound = presets.read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from embedded_aws import paths
 from embedded_aws.build import prepare_sam, sam_environment, sam_options
 from embedded_aws.failures import ApiSilent, CommandFailed, DeploymentFailed
+from embedded_aws.logs import folder_name
 from embedded_aws.paths import State
 from embedded_aws.processes import Interrupts, run
 from embedded_aws.stack import STACK_NAME
@@ -32,9 +34,11 @@ _CONSEQUENCES = ("Resource creation cancelled", "Resource update cancelled")
 # Any well-formed id of no image. Our function answers it with a problem document; API Gateway never does.
 _PROBE = "/images/00000000000000000000000000/status"
 _PROBLEM = "application/problem+json"
+_BEHIND_THE_PROBE = ("AuthorizeRequestFunction", "ReadImageFunction")
 _PROBE_ATTEMPTS = 3
 _PROBE_TIMEOUT_SECONDS = 30  # API Gateway's own limit for a function
 # Stopping waits for the call in progress, so no call may take long.
+_PATIENT = Config(read_timeout=_PROBE_TIMEOUT_SECONDS, retries={"total_max_attempts": 1})
 _CLIENT = Config(connect_timeout=2, read_timeout=4, retries={"total_max_attempts": 1})
 
 
@@ -84,8 +88,30 @@ def await_answer(api_url: str, interrupts: Interrupts, api_key: str | None = Non
             answer = str(error)
         interrupts.pause(0.5)
     raise ApiSilent(
-        f"GET {api_url}{_PROBE} should be a 404 problem document made by ReadImageFunction, and was: {answer}"
+        f"GET {api_url}{_PROBE} should be a 404 problem document made by ReadImageFunction, and was: {answer}",
+        exceptions=[lines for function in _BEHIND_THE_PROBE if (lines := _exception_of(function))],
     )
+
+
+def _exception_of(function: str) -> list[str]:
+    """The exception with which a function fails at its sample event, as Lambda reports it; empty if it does not fail.
+    https://docs.aws.amazon.com/lambda/latest/dg/python-exceptions.html
+    """
+    try:
+        found = boto3.client("cloudformation", config=_CLIENT).describe_stack_resource(
+            StackName=STACK_NAME, LogicalResourceId=function
+        )
+        answer = boto3.client("lambda", config=_PATIENT).invoke(
+            FunctionName=found["StackResourceDetail"]["PhysicalResourceId"],
+            Payload=(paths.ROOT / "events" / f"{folder_name(function)}.json").read_bytes(),
+        )
+        report = json.loads(answer["Payload"].read())
+    except (BotoCoreError, ClientError, OSError, ValueError):
+        return []  # then the emulator's log has to do
+    if "FunctionError" not in answer:
+        return []
+    stack = [line for frame in report.get("stackTrace", ()) for line in str(frame).rstrip().splitlines()]
+    return [f"{function}: {report.get('errorType')}: {report.get('errorMessage')}", *stack]
 
 
 def _delete_if_stuck(cloudformation: CloudFormationClient, interrupts: Interrupts) -> None:

@@ -29,7 +29,12 @@ class DeploymentFailed(CommandFailed):
 
 
 class ApiSilent(Exception):
-    """The stack is deployed, but its API does not answer as our function does."""
+    """The stack is deployed, but its API does not answer as our function does; `exceptions` are those of the functions
+    behind it, each with its stack, if that is why."""
+
+    def __init__(self, message: str, exceptions: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__(message)
+        self.exceptions = exceptions
 
 
 class ClockFixed(Exception):

@@ -27,6 +27,7 @@ _ADVICE = {
     "reading the presets": "Correct layers/core/darkroom/domain/presets.py, then run this again; nothing was built.",
     "sam build": "Fix what it names, then `./darkroom local deploy` if a stack is running, or `make run`.",
     "sam deploy": "Fix what it names, then `./darkroom local deploy` if a stack is running, or `make run`.",
+    "a function": "Fix it, then `./darkroom local deploy` if a stack is running, or `make run`.",
     "the emulator": "Run this again; if it fails again, its log says why.",
 }
 
@@ -95,7 +96,14 @@ def failures_explained(state: State) -> Iterator[None]:
         display.line(errors, _ADVICE[failure.name])
     except ApiSilent as failure:
         display.complain(str(failure))
-        _show_tail(errors, state.logs / "emulator.log")
+        for first, *stack in failure.exceptions:
+            display.line(errors, f"  {display.printable(first)}", style="red")
+            for line in stack:
+                display.line(errors, f"  │ {display.printable(line)}", style="dim")
+        if failure.exceptions:
+            display.line(errors, _ADVICE["a function"])
+        else:
+            _show_tail(errors, state.logs / "emulator.log")
     except (AlreadyRunning, NotRunning, ClockFixed) as failure:
         display.complain(str(failure))
     except _aws_errors() as failure:
