@@ -102,6 +102,8 @@ def options(
 app.command("upload", epilog=upload.EPILOG)(upload.command)
 app.command("status", epilog=images.STATUS_EPILOG)(images.status)
 app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
+app.command("ls", epilog=images.LS_EPILOG)(images.ls)
+app.command("rm", epilog=images.RM_EPILOG)(images.rm)
 app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
 app.command("redo", epilog=images.REDO_EPILOG)(images.redo)

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.console.conftest import Run
 
 
-@pytest.mark.parametrize("command", ["upload", "status", "download", "delay", "redo"])
+@pytest.mark.parametrize("command", ["upload", "status", "download", "ls", "rm", "delay", "redo"])
 def test_help_shows_examples_and_explains_the_exit_status(run: Run, command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0

@@ -152,7 +152,7 @@ def reschedule(
         of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--zone": zone, "--by": by}
         | {"--rate": rate, "--yes": yes, "--stack": stack, "--region": region},
     ):
-        from console.delay import by_id  # noqa: PLC0415
+        from console.images import by_id  # noqa: PLC0415
         from console.images.ids import ids_of  # noqa: PLC0415
 
         if to is not None and delay is None:
@@ -203,7 +203,7 @@ def cancel(
         of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--zone": zone}
         | {"--rate": rate, "--yes": yes, "--stack": stack, "--region": region},
     ):
-        from console.delay import by_id  # noqa: PLC0415
+        from console.images import by_id  # noqa: PLC0415
         from console.images.ids import ids_of  # noqa: PLC0415
 
         by_id.cancel(resolve(url, api_key, iam), ids_of(ids, sys.stdin))

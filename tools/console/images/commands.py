@@ -1,4 +1,4 @@
-"""`darkroom status`, `download` and `redo`: commands on accepted images."""
+"""`darkroom status`, `download`, `ls`, `redo` and `rm`: commands on accepted images."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 from console.api.client import ApiError
-from console.images import pages
+from console.images import by_id, pages
 from console.images.download import save_variants
 from console.images.ids import checked_image_id, ids_of
 from console.images.watch import followed
+from console.options import JsonOption, duration, option
 from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOption, UrlOption, reach, resolve
 from console.terminal import display
+from console.terminal.durations import seconds_of
 
 STATUS_EPILOG = """[bold]Examples[/bold]
 
@@ -41,6 +43,32 @@ DOWNLOAD_EPILOG = """[bold]Examples[/bold]
   1    the image is not done, or a file differs or could not be fetched
   2    the command was not understood
   130  interrupted"""
+
+LS_EPILOG = """[bold]Examples[/bold]
+
+  ./darkroom ls                               [dim]the newest fifty of the last day[/dim]
+  ./darkroom ls --status failed --status pending --since 2h
+  ./darkroom ls --cause KeyError --tenant acme
+  ./darkroom ls --status failed --json | jq -r '.images[].id' | ./darkroom redo -
+
+[bold]Exit status[/bold]
+
+  0    it worked, whether or not there are such images
+  1    it failed: standard error says why and what to do
+  2    the command was not understood
+  130  interrupted"""
+
+RM_EPILOG = """[bold]Examples[/bold]
+
+  ./darkroom rm 01h2xcejqtf2nbrexx3vqjhp41
+  ./darkroom rm - < ids.txt
+
+[bold]Exit status[/bold]
+
+  0    every image is deleted, or was before
+  1    at least one is not: standard error says why
+  2    the command was not understood; nothing was done
+  130  interrupted; what was deleted is deleted"""
 
 REDO_EPILOG = """[bold]Examples[/bold]
 
@@ -124,6 +152,65 @@ def download(
         out = display.output()
         files = save_variants(api, document, folder, names=tuple(names or ()), force=force)
         pages.show_files(out, document, files)
+
+
+def ls(
+    *,
+    statuses: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="S", help="Only these: failed, pending, …; may be given several times."),
+    ] = None,
+    tenant: Annotated[str | None, option("--tenant", "ID", "Only this tenant's.")] = None,
+    since: Annotated[
+        str, typer.Option("--since", metavar="D", help="Accepted no longer ago than D: 30m, 6h, 7d.", callback=duration)
+    ] = "1d",
+    cause: Annotated[
+        str | None,
+        option("--cause", "C", "Only these: an error's code, or the latest attempt's exception (KeyError)."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most N images.")] = 50,
+    as_json: JsonOption = False,
+    stack: StackOption = None,
+    region: RegionOption = None,
+) -> None:
+    """List images of all tenants, newest first: their status, attempts and causes.
+
+    It also shows those that failed and are still retried, with the exception of
+    the latest attempt. It reads every row that was accepted since then.
+    """
+    from console.images import listing  # noqa: PLC0415 - what talks to AWS takes half a second to import
+    from darkroom.domain.image import Status  # noqa: PLC0415
+
+    unknown = sorted(set(statuses or ()) - set(Status))
+    if unknown:
+        raise typer.BadParameter(
+            f"{display.printable(unknown[0])!r} is none of {', '.join(Status)}.", param_hint="--status"
+        )
+    chosen = reach(stack, region)
+    filters = listing.Filters(
+        since=chosen.clock() - round(1000 * (seconds_of(since) or 0)),
+        tenant_id=tenant,
+        statuses=frozenset(map(Status, statuses or ())),
+        cause=cause,
+    )
+    listing.ls(chosen, filters, limit=limit, as_json=as_json)
+
+
+def rm(
+    *,
+    image_ids: Annotated[
+        list[str],
+        typer.Argument(metavar="ID", help="Images' ids; - reads them from standard input.", show_default=False),
+    ],
+    url: UrlOption = None,
+    api_key: ApiKeyOption = None,
+    iam: IamOption = False,
+) -> None:
+    """Delete images, through the API: what is not done is withdrawn.
+
+    Their originals and variants are removed; nothing brings them back.
+    """
+    by_id.remove(resolve(url, api_key, iam), ids_of(image_ids, sys.stdin))
 
 
 def redo(

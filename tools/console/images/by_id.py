@@ -1,4 +1,4 @@
-"""Reschedules and withdraws single scheduled images through the API, and prints a line for each."""
+"""Reschedules, withdraws and deletes single images through the API, and prints a line for each."""
 
 from __future__ import annotations
 
@@ -39,6 +39,16 @@ def cancel(target: Target, image_ids: Sequence[str]) -> None:
         return "withdrawn"
 
     _do(target, image_ids, cancel_one, done="withdrawn")
+
+
+def remove(target: Target, image_ids: Sequence[str]) -> None:
+    """`rm ID…`."""
+
+    def remove_one(api: Api, image_id: str) -> str:
+        api.withdraw(image_id)
+        return "deleted"
+
+    _do(target, image_ids, remove_one, done="deleted")
 
 
 def _do(target: Target, image_ids: Sequence[str], act: Callable[[Api, str], str], *, done: str) -> None:

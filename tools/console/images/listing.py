@@ -1,0 +1,126 @@
+"""The work of `darkroom ls`, once the command line is parsed."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from console.stack.operators import Stack
+from console.terminal import display
+from darkroom.domain.image import Cause, Image, Status
+from darkroom.domain.instants import Milliseconds, day_of, rfc3339
+from darkroom.domain.listing import MAX_PAGE_IMAGES
+from darkroom.domain.tenants import DEFAULT_TENANT, Tenant
+
+_HEADS = ("accepted", "id", "tenant", "lane", "status", "attempt", "cause")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which images to list: accepted at `since` or later, of that tenant (None: all), with one of these statuses
+    (empty: any), whose error's code or whose latest attempt's exception is `cause` (None: any)."""
+
+    since: Milliseconds
+    tenant_id: str | None = None
+    statuses: Collection[Status] = ()
+    cause: str | None = None
+
+    def match(self, image: Image) -> bool:
+        """Whether it is to be listed, its tenant and its time apart."""
+        if self.statuses and image.status not in self.statuses:
+            return False
+        return self.cause is None or self.cause in _causes(image)
+
+
+def ls(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
+    """`ls`."""
+    with stack.explained():
+        found = list(islice(images_of(stack, filters), limit + 1))
+    shown, is_all = found[:limit], len(found) <= limit
+    if as_json:
+        display.print_json({"images": [_document(image) for image in shown], "complete": is_all})
+        return
+    out = display.output()
+    if not shown:
+        display.line(out, f"No such image was accepted since {rfc3339(filters.since)}.")
+        return
+    display.table(out, _HEADS, [_row(image, stack.clock()) for image in shown], right=frozenset({"attempt"}))
+    if not is_all:
+        display.line(display.errors(), f"There are more: --limit {2 * limit} shows twice as many.")
+
+
+def images_of(stack: Stack, filters: Filters) -> Iterator[Image]:
+    """The images that match, newest first."""
+    tenants = _tenants(stack, filters) if filters.tenant_id is None else [filters.tenant_id]
+    each = [_of_tenant(stack, tenant_id, since=filters.since) for tenant_id in tenants]
+    newest_first = heapq.merge(*each, key=lambda image: (image.created_at, image.image_id), reverse=True)
+    return filter(filters.match, newest_first)
+
+
+def _tenants(stack: Stack, filters: Filters) -> Sequence[str]:
+    """Everybody who may have images: tenants of tokens have no row of their own, but used something since."""
+    known = {row.tenant_id for row in stack.tenants.all_tenants() if isinstance(row, Tenant)}
+    used = stack.usage.days(since=day_of(filters.since), until=day_of(stack.clock()), tenant_id=None)
+    return sorted({DEFAULT_TENANT, *known, *(one.tenant_id for one in used)})
+
+
+def _of_tenant(stack: Stack, tenant_id: str, *, since: Milliseconds) -> Iterator[Image]:
+    cursor = None
+    while True:
+        listed = stack.images.newest(tenant_id, after=cursor, limit=MAX_PAGE_IMAGES)
+        rows = stack.images.get_all([entry.image_id for entry in listed.cursors])
+        for entry in listed.cursors:
+            if entry.created_at < since:
+                return
+            row = rows.get(entry.image_id)
+            if isinstance(row, Image) and not row.is_deleted:  # `doctor` tells of those that cannot be read
+                yield row
+        if listed.next is None:
+            return
+        cursor = listed.next
+
+
+def _latest(image: Image) -> Cause | None:
+    return next((attempt.cause for attempt in reversed(image.attempts) if attempt.cause is not None), None)
+
+
+def _causes(image: Image) -> set[str]:
+    latest = _latest(image)
+    found = {latest.error_type} if latest is not None else set()
+    return found if image.error is None else found | {image.error.code}
+
+
+def _words(image: Image) -> str:
+    if image.status is Status.DONE:
+        return ""
+    latest = _latest(image)
+    if image.error is not None:
+        return f"{image.error.code}: {image.error.message}"
+    return "" if latest is None else f"{latest.error_type}: {latest.message}"
+
+
+def _row(image: Image, now: Milliseconds) -> tuple[str, ...]:
+    accepted = f"{display.age((now - image.created_at) / 1000)} ago"
+    return (
+        *(accepted, image.image_id, image.tenant_id, image.lane, image.status, str(image.attempt)),
+        _words(image),
+    )
+
+
+def _document(image: Image) -> dict[str, Any]:
+    latest = _latest(image)
+    return {
+        "id": image.image_id,
+        "tenant": image.tenant_id,
+        "lane": image.lane,
+        "status": image.status,
+        "run": image.run,
+        "attempt": image.attempt,
+        "created_at": rfc3339(image.created_at),
+        "completed_at": rfc3339(image.completed_at),
+        "error": None if image.error is None else {"code": image.error.code, "message": image.error.message},
+        "cause": None if latest is None else {"type": latest.error_type, "message": latest.message},
+    }
