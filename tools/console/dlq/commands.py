@@ -61,6 +61,10 @@ CauseOption = Annotated[
         "--cause", "C", "An exception's type, as `ls` shows it, or an error code: internal, worker_lost.", panel=_WHICH
     ),
 ]
+FingerprintOption = Annotated[
+    str | None,
+    option("--fingerprint", "F", "Only one defect: exception and place, as `ls` and `show` name it.", panel=_WHICH),
+]
 TenantOption = Annotated[str | None, option("--tenant", "T", "Only one tenant.", panel=_WHICH)]
 ImageOption = Annotated[str | None, option("--image", "ID", "Only one image.", panel=_WHICH, callback=_image_id)]
 VerdictOption = Annotated[
@@ -91,6 +95,7 @@ def list_(
     *,
     lane: LaneOption = None,
     cause: CauseOption = None,
+    fingerprint: FingerprintOption = None,
     tenant: TenantOption = None,
     image: ImageOption = None,
     verdict: VerdictOption = None,
@@ -101,7 +106,7 @@ def list_(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """List what was given up, and why.
+    """List what was given up, and why, and what is still retried after a failure.
 
     It prints one line per run of an image; the last column counts the run's
     dead letters. Verdicts: failed can be replayed, settled can be dropped,
@@ -113,6 +118,7 @@ def list_(
     filters = Filters(
         lane=lane,
         cause=cause,
+        fingerprint=fingerprint,
         tenant=tenant,
         image=image,
         verdict=verdict,
@@ -150,6 +156,7 @@ def replay(
     yes: YesOption = False,
     lane: LaneOption = None,
     cause: CauseOption = None,
+    fingerprint: FingerprintOption = None,
     tenant: TenantOption = None,
     image: ImageOption = None,
     older_than: OlderOption = None,
@@ -166,9 +173,17 @@ def replay(
     """
     from console.dlq import work  # noqa: PLC0415
 
-    if everything and any((cause, tenant, image, older_than, newer_than)):
+    if everything and any((cause, fingerprint, tenant, image, older_than, newer_than)):
         raise typer.BadParameter("it moves all dead letters of a lane: no filter except --lane.", param_hint="--all")
-    filters = Filters(lane=lane, cause=cause, tenant=tenant, image=image, older_than=older_than, newer_than=newer_than)
+    filters = Filters(
+        lane=lane,
+        cause=cause,
+        fingerprint=fingerprint,
+        tenant=tenant,
+        image=image,
+        older_than=older_than,
+        newer_than=newer_than,
+    )
     where = reach(stack, region)
     if not yes:
         work.tell_replay(where, filters, everything=everything, rate=rate, limit=limit)
@@ -187,6 +202,7 @@ def drop(
     yes: YesOption = False,
     lane: LaneOption = None,
     cause: CauseOption = None,
+    fingerprint: FingerprintOption = None,
     tenant: TenantOption = None,
     image: ImageOption = None,
     verdict: VerdictOption = None,
@@ -205,6 +221,7 @@ def drop(
     filters = Filters(
         lane=lane,
         cause=cause,
+        fingerprint=fingerprint,
         tenant=tenant,
         image=image,
         verdict=verdict,

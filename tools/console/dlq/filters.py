@@ -11,6 +11,7 @@ class Filters:
 
     lane: str | None = None
     cause: str | None = None
+    fingerprint: str | None = None
     tenant: str | None = None
     image: str | None = None
     verdict: str | None = None

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console
 
 from console.terminal import display
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Verdict, why_settled
+from darkroom.domain.fingerprint import own_frames
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.operations.list_dead_letters import Case, Listing
+from darkroom.operations.list_retrying import Defect, Retrying
 
 ROWS_SHOWN = 100
 _BODY_CHARACTERS = 2000
@@ -42,7 +45,7 @@ _MEANINGS = {
 
 _NOT_TAKEN = {
     "replay": frozenset({"--verdict"}),
-    "archive": frozenset({"--cause", "--tenant", "--image", "--verdict", "--newer-than"}),
+    "archive": frozenset({"--cause", "--fingerprint", "--tenant", "--image", "--verdict", "--newer-than"}),
 }
 """Filters that a command does not accept."""
 
@@ -154,6 +157,45 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
     display.advise(out, advice)
 
 
+def retrying_page(out: Console, retrying: Retrying, now: Milliseconds, *, target: str) -> None:
+    """The part of `dlq ls` about images that failed and are not given up yet."""
+    if not retrying.is_all:
+        text = f"Of the images still to be tried again, the {retrying.looked_at:,} that wait longest were read."
+        display.line(out, text, style="yellow")
+    if not retrying.defects:
+        return
+    images = sum(len(defect.images) for defect in retrying.defects)
+    alike = display.of(len(retrying.defects), "defect")
+    display.line(out)
+    display.line(out, f"Still retrying: {display.of(images, 'image')}, {alike}.", style="bold yellow")
+    for defect in retrying.defects:
+        first = defect.images[0]
+        age = display.age((now - (first.waiting_since or first.created_at)) / 1000)
+        display.line(out)
+        display.line(out, f"  {display.printable(defect.fingerprint)}", style="red")
+        message = display.printable(" ".join(defect.cause.message.split()))
+        display.line(out, f"    {defect.cause.error_type}: {message}")
+        if defect.frame is not None:
+            display.line(out, f"    at {display.printable(str(defect.frame))}")
+        waits = f"up to {display.of(defect.attempts, 'attempt')}, the first has waited {age}"
+        display.line(out, f"    {display.of(len(defect.images), 'image')}, {waits}: {first.image_id}")
+    display.line(out)
+    display.advise(out, [("All of them:", f"./darkroom ls --status pending --status processing{target}")])
+
+
+def defect_document(defect: Defect) -> dict[str, Any]:
+    """Images that fail alike, as JSON."""
+    return {
+        "fingerprint": defect.fingerprint,
+        "error_type": defect.cause.error_type,
+        "message": defect.cause.message,
+        "frame": None if defect.frame is None else str(defect.frame),
+        "stack": defect.cause.stack,
+        "attempts": defect.attempts,
+        "images": [image.image_id for image in defect.images],
+    }
+
+
 def meaning(case: Case) -> str:
     """The verdict in words."""
     if case.verdict is Verdict.SETTLED and case.message is not None and case.image is not None:
@@ -192,6 +234,8 @@ def wake_again(target: str) -> str:
 def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
     told, image, message = case.explanation, case.image, case.message
     facts = [("lane", case.queue)]
+    if case.fingerprint is not None:
+        facts.append(("defect", case.fingerprint))
     if message is not None:
         facts.append(("tenant", message.tenant_id))
         facts.append(("run", f"{message.run}, {display.of(len(told.get('attempts') or ()), 'attempt')}"))
@@ -214,20 +258,48 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
 
 
 def attempts(out: Console, told: Mapping[str, Any]) -> None:
-    """Prints every attempt with its cause and the end of its stack."""
-    for attempt in told.get("attempts") or ():
+    """Prints the attempts, those that failed alike together, each with its cause and the way through our own code, the
+    guilty line first. JSON has the whole stacks."""
+    for alike in _alike(told.get("attempts") or ()):
+        first, last = alike[0], alike[-1]
         display.line(out)
-        ended, request = attempt.get("ended_at"), attempt.get("request_id")
+        ended, request = last.get("ended_at"), last.get("request_id")
         how = f"ended {ended}" if ended else "never ended: its worker died"
-        head = f"attempt {attempt.get('attempt')}  {attempt.get('started_at')}, {how}; request {request}"
+        name = f"attempt {first.get('attempt')}"
+        if len(alike) > 1:
+            name = f"attempts {first.get('attempt')} to {last.get('attempt')}"
+        head = f"{name}  {first.get('started_at')}, {how}; request {request}"
         display.line(out, display.printable(head), style="bold")
-        if attempt.get("error_type"):
-            display.line(out, f"  {display.printable(str(attempt['error_type']))}: {_inline(attempt)}", style="red")
-        for line in str(attempt.get("stack") or "").splitlines():
-            display.line(out, f"  {display.printable(line)}")
+        if last.get("error_type"):
+            display.line(out, f"  {display.printable(str(last['error_type']))}: {_inline(last)}", style="red")
+        _print_stack(out, str(last.get("stack") or ""))
     if told.get("look"):
         display.line(out)
         display.line(out, display.printable(str(told["look"])))
+
+
+def _alike(attempts: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Attempts in a row with the same exception, message and stack. Those that never ended stay alone."""
+    numbered = enumerate(attempts)
+
+    def failure(pair: tuple[int, Mapping[str, Any]]) -> Hashable:
+        number, attempt = pair
+        named = tuple(str(attempt.get(name)) for name in ("error_type", "message", "stack"))
+        return named if attempt.get("error_type") else number
+
+    for _, pairs in groupby(numbered, key=failure):
+        yield [attempt for _, attempt in pairs]
+
+
+def _print_stack(out: Console, stack: str) -> None:
+    frames = own_frames(stack)
+    for number, frame in enumerate(frames):
+        display.line(out, f"  {'at' if number == 0 else 'called from'} {display.printable(str(frame))}")
+        if frame.source:
+            display.line(out, f"      {display.printable(frame.source)}", style="bold" if number == 0 else "dim")
+    if not frames:
+        for line in stack.splitlines():
+            display.line(out, f"  {display.printable(line)}")
 
 
 def _inline(attempt: Mapping[str, Any]) -> str:

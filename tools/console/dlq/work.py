@@ -14,12 +14,17 @@ from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.terminal.interrupts import INTERRUPTED, Interrupts
 from darkroom.domain.dead_letter import Redrive, RedriveStatus, Verdict, why_not_replayable
+from darkroom.domain.fingerprint import fingerprint
+from darkroom.domain.image import Image
+from darkroom.domain.lanes import LANES
 from darkroom.operations.archive_dead_letters import Ports as ArchivePorts
 from darkroom.operations.archive_dead_letters import archive_dead_letters
 from darkroom.operations.drop_dead_letters import Ports as DropPorts
 from darkroom.operations.drop_dead_letters import drop_dead_letters, is_droppable
 from darkroom.operations.list_dead_letters import EVERYTHING, Listing, Selection, list_dead_letters
 from darkroom.operations.list_dead_letters import Ports as ListPorts
+from darkroom.operations.list_retrying import Ports as RetryingPorts
+from darkroom.operations.list_retrying import Retrying, latest_failure, list_retrying
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
     REDRIVE_LIMIT,
@@ -42,6 +47,7 @@ def selection_of(filters: Filters) -> Selection:
         image_id=filters.image,
         tenant_id=filters.tenant,
         cause=filters.cause,
+        fingerprint=filters.fingerprint,
         verdict=None if filters.verdict is None else Verdict(filters.verdict),
         older_than_seconds=seconds_of(filters.older_than),
         newer_than_seconds=seconds_of(filters.newer_than),
@@ -56,8 +62,12 @@ def words_of(filters: Filters, stack: Stack) -> Words:
 def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
     """`dlq ls`."""
     listing = _listed(stack, filters.lane, selection_of(filters), limit=limit)
+    retrying = _retrying(stack, filters, limit=limit) if filters.verdict is None else None
     if not as_json:
-        pages.listing_page(display.output(), listing, stack.clock(), words_of(filters, stack))
+        out = display.output()
+        pages.listing_page(out, listing, stack.clock(), words_of(filters, stack))
+        if retrying is not None:
+            pages.retrying_page(out, retrying, stack.clock(), target=stack.options)
         return
     display.print_json(
         {
@@ -65,8 +75,27 @@ def list_(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
             "dead_letters_read": listing.letters,
             "incomplete": list(listing.incomplete),
             "cases": [pages.document(case, stack.clock()) for case in listing.cases],
+            "retrying": [] if retrying is None else [pages.defect_document(one) for one in retrying.defects],
         }
     )
+
+
+def _retrying(stack: Stack, filters: Filters, *, limit: int) -> Retrying:
+    """What was tried in vain and is not given up yet; of the filters, the ages are those of dead letters alone."""
+
+    def covers(image: Image) -> bool:
+        cause = latest_failure(image)
+        return (
+            cause is not None
+            and (filters.image is None or image.image_id == filters.image)
+            and (filters.tenant is None or image.tenant_id == filters.tenant)
+            and (filters.cause is None or cause.error_type.casefold() == filters.cause.casefold())
+            and (filters.fingerprint is None or fingerprint(cause.error_type, cause.stack) == filters.fingerprint)
+        )
+
+    lanes = [lane for lane in LANES if filters.lane in (None, lane)]
+    with stack.explained():
+        return list_retrying(RetryingPorts(images=stack.images, clock=stack.clock), lanes, limit=limit, covers=covers)
 
 
 def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from darkroom.domain.dead_letter import Verdict, explanation_in, explanation_of, verdict_of, with_texts
 from darkroom.domain.errors import Retryable
+from darkroom.domain.fingerprint import fingerprint
 from darkroom.domain.hold import BatchDeadLetter, read_batch_dead_letter
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
@@ -59,6 +60,13 @@ class Case:
         return next((attempt for attempt in reversed(attempts) if attempt.get("error_type")), None)
 
     @property
+    def fingerprint(self) -> str | None:
+        """What it has in common with other failures of the same defect (`domain.fingerprint`); None if no attempt ended
+        with an exception."""
+        error = self.last_error
+        return None if error is None else fingerprint(str(error["error_type"]), str(error.get("stack") or ""))
+
+    @property
     def cause(self) -> str | None:
         """Its cause as operators name it: the exception's type; `worker_lost` if the workers died."""
         if self.batch is not None:
@@ -74,6 +82,7 @@ class Selection:
     image_id: str | None = None
     tenant_id: str | None = None
     cause: str | None = None
+    fingerprint: str | None = None
     verdict: Verdict | None = None
     older_than_seconds: float | None = None
     newer_than_seconds: float | None = None
@@ -86,6 +95,7 @@ class Selection:
             (self.image_id is None or (message is not None and message.image_id == self.image_id))
             and (self.tenant_id is None or (message is not None and message.tenant_id == self.tenant_id))
             and (self.cause is None or self.cause.casefold() in _names_of_cause(case))
+            and (self.fingerprint is None or case.fingerprint == self.fingerprint)
             and (self.verdict is None or case.verdict is self.verdict)
             and (self.older_than_seconds is None or age_seconds > self.older_than_seconds)
             and (self.newer_than_seconds is None or age_seconds < self.newer_than_seconds)

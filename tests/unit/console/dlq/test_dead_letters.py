@@ -14,11 +14,13 @@ from console.api.client import ApiError
 from console.dlq import commands as dead_letters
 from console.dlq.commands import _VERDICTS
 from darkroom.domain.dead_letter import Verdict
-from darkroom.domain.image import Status, message_for
+from darkroom.domain.image import Attempt, Cause, Image, Status, message_for
 from darkroom.domain.lanes import LANES
 from proof.fakes.dead_letters import FakeRedrives
+from proof.fakes.rows import accepted_image
 from tests.unit.console.conftest import Run
 from tests.unit.test_dead_letters import DAY, REFUSED, Office, given_up, rejected
+from tests.unit.test_image import NOW
 
 QUEUES = ", ".join(LANES)
 
@@ -308,3 +310,81 @@ def test_a_dead_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
     told = json.dumps({"v": 1, "attempts": [attempt]})
     stack.office.letters.lie_down("slow", message_for(FAILED).model_dump_json(), told)
     assert run("dlq", "show", FAILED.image_id).exit_code == 0
+
+
+def test_what_is_still_retried_is_shown_by_defect_with_its_place_and_its_message(run: Run, stack: FakeStack) -> None:
+    code = '  File "/opt/python/darkroom/operations/transcode_image.py", line 83, in _develop\n'
+    cause = Cause(error_type="KeyError", message="'large'", stack=code)
+    attempts = (Attempt(run=1, number=1, request_id="r", started_at=NOW, ended_at=NOW, cause=cause),)
+    row = replace(accepted_image(now=NOW, image_id="7" * 26), attempt=1, attempts=attempts)
+    stack.images.rows[row.image_id] = row
+    shown = run("dlq", "ls").stdout
+    assert shown.startswith("No dead letters in ")
+    for line in (
+        "Still retrying: 1 image, 1 defect.",
+        "  KeyError@operations/transcode_image.py:_develop",
+        "    KeyError: 'large'",
+        "    at operations/transcode_image.py:83 in _develop",
+        f"    1 image, up to 1 attempt, the first has waited 1 h 0 min: {row.image_id}",
+    ):
+        assert f"{line}\n" in shown
+    (defect,) = json.loads(run("dlq", "ls", "--json").stdout)["retrying"]
+    assert (defect["fingerprint"], defect["images"]) == (
+        "KeyError@operations/transcode_image.py:_develop",
+        [row.image_id],
+    )
+    for others in (("--cause", "IndexError"), ("--lane", "fast"), ("--tenant", "acme"), ("--verdict", "failed")):
+        assert "Still retrying" not in run("dlq", "ls", *others).stdout
+
+
+def test_one_defect_is_replayed_by_its_fingerprint(run: Run, stack: FakeStack) -> None:
+    def failed(number: int, place: str) -> Image:
+        code = f'  File "/opt/python/darkroom/operations/transcode_image.py", line {number}, in {place}\n'
+        cause = Cause(error_type="KeyError", message="m", stack=code)
+        attempts = (Attempt(run=1, number=5, request_id="r", started_at=NOW, ended_at=NOW, cause=cause),)
+        image = replace(given_up(number), attempts=attempts)
+        stack.office.place(image)
+        return image
+
+    mine, other = failed(1, "_develop"), failed(2, "_store")
+    fingerprint = "KeyError@operations/transcode_image.py:_develop"
+    assert f"defect     {fingerprint}" in run("dlq", "show", mine.image_id).stdout
+    result = run("dlq", "replay", "--fingerprint", fingerprint, "--yes")
+    assert result.exit_code == 0, result.output
+    assert stack.images.rows[mine.image_id].run == 2
+    assert stack.images.rows[other.image_id].run == 1
+
+
+def test_attempts_that_failed_alike_are_told_once_with_our_own_code_and_the_guilty_line_first(
+    run: Run, stack: FakeStack
+) -> None:
+    code = (
+        'Traceback (most recent call last):\n  File "/var/task/app.py", line 9, in settle\n    transcode_image(ports)\n'
+        '  File "/opt/python/darkroom/operations/transcode_image.py", line 83, in _develop\n    sizes[name]\n'
+        '  File "/opt/python/pydantic/main.py", line 1, in validate\n    raise\nKeyError: 1\n'
+    )
+    same = Cause(error_type="KeyError", message="1", stack=code)
+    causes = [same, same, None, replace(same, message="2"), same]
+    attempts = tuple(
+        Attempt(
+            run=1,
+            number=number,
+            request_id=f"r{number}",
+            started_at=NOW,
+            ended_at=None if cause is None else NOW,
+            cause=cause,
+        )
+        for number, cause in enumerate(causes, start=1)
+    )
+    image = replace(given_up(1), attempts=attempts)
+    stack.office.place(image)
+    shown = run("dlq", "show", image.image_id).stdout
+    heads = [line.partition("  ")[0] for line in shown.splitlines() if line.startswith("attempt")]
+    assert heads == ["attempts 1 to 2", "attempt 3", "attempt 4", "attempt 5"]
+    assert "request r2" in shown and "request r1" not in shown
+    way = (
+        "  KeyError: 1\n  at operations/transcode_image.py:83 in _develop\n      sizes[name]\n"
+        "  called from app.py:9 in settle\n      transcode_image(ports)\n"
+    )
+    assert shown.count(way) == 2
+    assert "pydantic" not in shown and "Traceback" not in shown

@@ -1,0 +1,90 @@
+"""Lists images whose latest attempt failed and that will be tried again, grouped by what went wrong."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import batched, islice
+
+from darkroom.domain.fingerprint import Frame, fingerprint, guilty_frame
+from darkroom.domain.image import DUE_SHARD_NAMES, Cause, Image
+from darkroom.ports import Clock, Images
+
+_PAGE = 100
+"""How many rows one look reads: DynamoDB's limit for a batch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What looking for them needs."""
+
+    images: Images
+    clock: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Defect:
+    """Images that failed alike in their latest attempt, the longest waiting first, with the cause of the first."""
+
+    fingerprint: str
+    cause: Cause
+    frame: Frame | None
+    images: tuple[Image, ...]
+
+    @property
+    def attempts(self) -> int:
+        """The most attempts that one of them has had in its run."""
+        return max(image.attempt for image in self.images)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retrying:
+    """The defects, that with the most images first; `looked_at` unfinished images were read, and `is_all` says whether
+    there are no more."""
+
+    defects: tuple[Defect, ...]
+    looked_at: int
+    is_all: bool
+
+
+def list_retrying(
+    ports: Ports, lanes: Iterable[str], *, limit: int, covers: Callable[[Image], bool] = lambda _: True
+) -> Retrying:
+    """Reads the `limit` unfinished images of these lanes that have waited longest. Raises Retryable if the table cannot
+    answer."""
+    now = ports.clock()
+    shards = [
+        ports.images.waiting(lane, shard, since=0, until=now + 1, page_size=_PAGE)
+        for lane in lanes
+        for shard in DUE_SHARD_NAMES
+    ]
+    waiting = list(islice(heapq.merge(*shards), limit + 1))
+    found: dict[str, list[tuple[Image, Cause]]] = {}
+    for batch in batched(waiting[:limit], _PAGE, strict=False):
+        rows = ports.images.get_all([entry.image_id for entry in batch])
+        for row in (rows.get(entry.image_id) for entry in batch):
+            cause = latest_failure(row) if isinstance(row, Image) else None
+            if cause is not None and isinstance(row, Image) and covers(row):
+                found.setdefault(fingerprint(cause.error_type, cause.stack), []).append((row, cause))
+    defects = [_defect(name, alike) for name, alike in found.items()]
+    return Retrying(
+        defects=tuple(sorted(defects, key=lambda defect: -len(defect.images))),
+        looked_at=min(len(waiting), limit),
+        is_all=len(waiting) <= limit,
+    )
+
+
+def latest_failure(image: Image) -> Cause | None:
+    """The exception of the present run's latest attempt that ended with one, if the image is unfinished."""
+    if image.status.is_terminal:
+        return None
+    own = [attempt.cause for attempt in image.attempts if attempt.run == image.run and attempt.cause is not None]
+    return own[-1] if own else None
+
+
+def _defect(name: str, alike: Sequence[tuple[Image, Cause]]) -> Defect:
+    _, cause = alike[0]
+    return Defect(
+        fingerprint=name, cause=cause, frame=guilty_frame(cause.stack), images=tuple(image for image, _ in alike)
+    )

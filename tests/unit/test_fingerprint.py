@@ -1,0 +1,68 @@
+"""Which failures are one defect."""
+
+from __future__ import annotations
+
+import pytest
+
+from darkroom.domain.fingerprint import Frame, fingerprint, guilty_frame, own_frames
+
+STACK = """Traceback (most recent call last):
+  File "/var/task/app.py", line 90, in settle
+    transcode_image(ports, message)
+  File "/opt/python/darkroom/operations/transcode_image.py", line 210, in _develop
+    made = engine.develop(recipe)
+  File "/opt/python/pydantic/main.py", line 1, in validate
+    raise KeyError(name)
+KeyError: 'large'
+"""
+OTHERS = STACK.replace("/opt/python/pydantic", "/opt/python/lib/python3.13/site-packages/pydantic")
+
+
+def test_the_guilty_frame_is_the_last_one_of_our_own_code() -> None:
+    guilty = Frame(
+        file="operations/transcode_image.py", line=210, function="_develop", source="made = engine.develop(recipe)"
+    )
+    assert guilty_frame(OTHERS) == guilty
+    assert own_frames(OTHERS) == [
+        guilty,
+        Frame(file="app.py", line=90, function="settle", source="transcode_image(ports, message)"),
+    ]
+    assert str(guilty_frame(OTHERS)) == "operations/transcode_image.py:210 in _develop"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/opt/python/pydantic/main.py",
+        "/opt/python/lib/python3.13/site-packages/PIL/Image.py",
+        "/var/lang/lib/python3.13/concurrent/futures/thread.py",
+        "<frozen importlib._bootstrap>",
+        "/home/me/darkroom/.darkroom/run/python/PIL/Image.py",
+        "/home/darkroom/.venv/lib/python3.13/site-packages/PIL/Image.py",
+    ],
+)
+def test_code_of_others_is_never_guilty(path: str) -> None:
+    stack = STACK.replace("/opt/python/pydantic/main.py", path)
+    assert fingerprint("KeyError", stack) == "KeyError@operations/transcode_image.py:_develop"
+
+
+def test_a_frame_without_its_source_is_not_given_the_next_ones() -> None:
+    without = "\n".join(line for line in STACK.splitlines() if not line.startswith("    "))
+    assert [frame.source for frame in own_frames(without)] == ["", ""]
+
+
+def test_a_handler_is_named_by_its_file_and_a_checkout_may_be_called_darkroom_too() -> None:
+    assert fingerprint("E", '  File "/var/task/app.py", line 3, in handler\n') == "E@app.py:handler"
+    elsewhere = '  File "/home/me/darkroom/layers/core/darkroom/domain/image.py", line 3, in begin\n'
+    assert fingerprint("E", elsewhere) == "E@domain/image.py:begin"
+
+
+def test_another_line_is_the_same_defect_and_another_function_or_exception_another_one() -> None:
+    assert fingerprint("KeyError", STACK.replace("210", "215")) == fingerprint("KeyError", STACK)
+    assert fingerprint("KeyError", STACK.replace("_develop", "_store")) != fingerprint("KeyError", STACK)
+    assert fingerprint("IndexError", STACK) != fingerprint("KeyError", STACK)
+
+
+@pytest.mark.parametrize("stack", ["", "killed", STACK[-20:]])
+def test_a_stack_without_our_code_has_no_guilty_frame(stack: str) -> None:
+    assert (guilty_frame(stack), fingerprint("E", stack)) == (None, "E@?")
