@@ -81,10 +81,12 @@ def redeploy(state: State, *, interrupts: Interrupts, step: Step) -> StackRecord
     return serving
 
 
-def serve(emulator: Child, interrupts: Interrupts) -> None:
-    """Wait until a stop is requested (Interrupted) or the emulator exits on its own (CommandFailed)."""
+def serve(emulator: Child, interrupts: Interrupts, *, look: Callable[[], None] = lambda: None) -> None:
+    """Wait until a stop is requested (Interrupted) or the emulator exits on its own (CommandFailed); `look` is called
+    again and again meanwhile."""
     while emulator.exit_status is None:
         interrupts.pause(_SERVE_SECONDS)
+        look()
     raise CommandFailed("the emulator", emulator.exit_status, emulator.log)
 
 

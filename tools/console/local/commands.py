@@ -99,7 +99,8 @@ def up(
 ) -> None:
     """Start the stack: emulator, sam build, sam deploy.
 
-    It serves until Ctrl-C, which stops everything.
+    It serves until Ctrl-C, which stops everything and forgets all images. Until
+    then it tells of each alarm that fires or clears.
     The exit status is 0 only if every step succeeded.
 
       ./darkroom local up --develop photo.jpg              as `make run`
@@ -108,7 +109,10 @@ def up(
     out, state = display.output(), State.current()
     well, serving = True, False
     with Interrupts() as interrupts:
+        from console.local.alarms import Alarms  # noqa: PLC0415
+        from embedded_aws.logs import IMPATIENT  # noqa: PLC0415
         from embedded_aws.supervisor import local_stack, serve  # noqa: PLC0415
+        from stacks.running import recorded_stack  # noqa: PLC0415
 
         environment.enter(state)
         try:
@@ -137,7 +141,8 @@ def up(
                 display.line(out)
                 display.line(out, "Serving until Ctrl-C. After an edit: ./darkroom local deploy", style="bold")
                 serving = True
-                serve(emulator, interrupts)
+                cloudwatch = recorded_stack(stack, config=IMPATIENT).client("cloudwatch")
+                serve(emulator, interrupts, look=Alarms(cloudwatch, f"{stack.stack_name}-", out).look)
         except Interrupted as interrupt:
             display.line(out, "\nStopped: no process of the local stack is running any more.")
             # Ctrl-C is how serving is meant to end; before that, it is an interrupted command.
