@@ -56,9 +56,10 @@ def test_of_a_function_that_cannot_start_its_own_exception_is_shown(edited: Loca
     handler.write_text(f"{sound}\nraise RuntimeError('no such setting')\n")
     failed = edited.darkroom("local", "deploy")
     handler.write_text(sound)
+    deploy(edited)
     assert failed.returncode == 1
     assert "ReadImageFunction: RuntimeError: no such setting" in failed.stdout
-    deploy(edited)
+    assert "raise RuntimeError('no such setting')" in failed.stdout
 
 
 def test_a_faulty_preset_is_refused_before_anything_is_built(edited: LocalStack, http: httpx.Client) -> None:
