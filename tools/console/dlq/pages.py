@@ -160,7 +160,9 @@ def listing_page(out: Console, listing: Listing, now: Milliseconds, words: Words
 def retrying_page(out: Console, retrying: Retrying, now: Milliseconds, *, target: str) -> None:
     """The part of `dlq ls` about images that failed and are not given up yet."""
     if not retrying.is_all:
-        text = f"Of the images still to be tried again, the {retrying.looked_at:,} that wait longest were read."
+        text = (
+            f"Of the unfinished images only the {retrying.looked_at:,} that have waited longest were read. See --limit."
+        )
         display.line(out, text, style="yellow")
     if not retrying.defects:
         return

@@ -388,3 +388,12 @@ def test_attempts_that_failed_alike_are_told_once_with_our_own_code_and_the_guil
     )
     assert shown.count(way) == 2
     assert "pydantic" not in shown and "Traceback" not in shown
+
+
+def test_that_not_all_unfinished_images_were_read_is_said(run: Run, stack: FakeStack) -> None:
+    for number in (1, 2):
+        row = accepted_image(now=NOW, image_id=f"{number:026d}")
+        stack.images.rows[row.image_id] = row
+    said = "Of the unfinished images only the 1 that have waited longest were read. See --limit.\n"
+    assert said in run("dlq", "ls", "--limit", "1").stdout
+    assert said not in run("dlq", "ls", "--limit", "2").stdout
