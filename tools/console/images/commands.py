@@ -49,7 +49,7 @@ LS_EPILOG = """[bold]Examples[/bold]
   ./darkroom ls                               [dim]the newest fifty of the last day[/dim]
   ./darkroom ls --status failed --status pending --since 2h
   ./darkroom ls --cause KeyError --tenant acme
-  ./darkroom ls --status failed --json | jq -r '.images[].id' | ./darkroom redo -
+  ./darkroom ls --tenant acme --json | jq -r '.images[].id' | ./darkroom rm -
 
 [bold]Exit status[/bold]
 
