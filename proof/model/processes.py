@@ -48,12 +48,16 @@ class Surroundings:
     calls: list[str] = field(default_factory=list)
     strikes: dict[int, Mode] = field(default_factory=dict)
     struck: Callable[[str], None] = lambda mode: None
+    is_landing: bool = False
+    """Whether the call that is applied now comes late."""
 
     def land(self) -> None:
         """Applies late calls now; no process is left to see their answers."""
+        self.is_landing = True
         while self.under_way:
             with suppress(Fenced, Retryable, MemoryUnavailable):
                 self.under_way.pop(0)()
+        self.is_landing = False
 
 
 class Process:

@@ -11,7 +11,7 @@ from darkroom.domain.endpoint import MAX_FLIGHTS, Endpoint, in_flight
 from darkroom.domain.instants import Milliseconds
 from darkroom.ports import DueDelivery
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
-from proof.model.processes import Process
+from proof.model.processes import Process, Surroundings
 from proof.model.stores import must
 
 ENDED = (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
@@ -187,6 +187,7 @@ class ModelReceiver:
     """What listens at the URLs: it answers as it is told, and notes who has brought what it has taken."""
 
     answer: Answer
+    surroundings: Surroundings
     taken: dict[tuple[str, str], list[Process]] = field(default_factory=dict)
     """The processes that have sent it successfully, by URL and event id."""
 
@@ -198,7 +199,8 @@ class ModelReceiver:
         must(self.bodies.setdefault(key, body) == body, "differing", "every attempt sends the same")
         if self.answer.is_success:
             earlier = self.taken.setdefault(key, [])
-            excused = all(one.is_struck for one in earlier)
+            # A request that was lost from sight may arrive after the one that was sent because of it.
+            excused = self.surroundings.is_landing or all(one.is_struck for one in earlier)
             must(excused, "doubled", "nothing is sent twice unless a fault befell the one that sent it first")
             earlier.append(sender)
         return self.answer

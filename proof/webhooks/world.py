@@ -119,7 +119,7 @@ class Model:
         self.queue = ModelQueue[DeliveryMessage](self.clock, VISIBILITY_SECONDS, MAX_RECEIVES)
         # Whatever is given up there is brought back by an operator.
         self.events = ModelQueue[Event](self.clock, VISIBILITY_SECONDS, 1_000_000)
-        self.receiver, self.tenants, self.secret = ModelReceiver(OK), ModelTenants(), FakeSecret()
+        self.receiver, self.tenants, self.secret = ModelReceiver(OK, self.surroundings), ModelTenants(), FakeSecret()
         self._struck_receiver = self._struck("receiver", self.receiver)
         self._struck_queue, self._struck_events = self._struck("queue", self.queue), self._struck("events", self.events)
         self.world = _World(

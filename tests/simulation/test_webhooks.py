@@ -15,7 +15,7 @@ from proof.crashes import deployment
 from proof.fakes.webhooks import OK
 from proof.fakes.webhooks_world import TENANT
 from proof.model.__main__ import play
-from proof.model.processes import MODES, Call, Fault
+from proof.model.processes import MODES, Call, Fault, Process
 from proof.model.stores import Broken
 from proof.webhooks.__main__ import main, never_happened
 from proof.webhooks.generated import COUNTS, Histories
@@ -156,6 +156,34 @@ def test_a_receiver_that_took_it_gets_it_again_only_if_nobody_could_record_it() 
     model.settle()
     (senders,) = model.receiver.taken.values()
     assert [sender.is_struck for sender in senders] == [True, False]
+
+
+def test_a_request_that_arrives_late_may_come_after_the_attempt_that_made_up_for_it() -> None:
+    model = told(1)
+    model.plant(attempt=MAX_ATTEMPTS - 1)
+    for message in model.queue.visible():
+        model.deliver(message, fault=Fault(at=POST, mode="applied late"))
+    (endpoint,) = model.endpoints.of_tenant(TENANT)
+    model.insist("recover", endpoint.endpoint_id)
+    model.sweep()
+    for message in model.queue.visible():
+        model.deliver(message)
+    assert [row.status for row in model.deliveries.all()] == [DeliveryStatus.DELIVERED]
+    model.settle()
+    (senders,) = model.receiver.taken.values()
+    assert [sender.is_struck for sender in senders] == [False, True]
+
+
+def test_a_struck_sender_may_not_send_again_what_has_arrived() -> None:
+    model = told(1)
+    model.deliver(model.queue.visible()[0])
+    ((url, event_id),) = model.receiver.taken
+    sender = Process("struck", model.surroundings, lambda: None)
+    sender.die()
+    with pytest.raises(Broken, match="nothing is sent twice"):
+        model.receiver.post(
+            url, headers={"webhook-id": event_id}, body=model.receiver.bodies[url, event_id], sender=sender
+        )
 
 
 def test_no_message_brings_an_attempt_before_its_time() -> None:
