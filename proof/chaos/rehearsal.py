@@ -77,10 +77,7 @@ ROUNDS = 16
 """How often time is moved on until the poison has ended: five receives, eight minutes apart, and executions that retry
 for half an hour."""
 
-_DELAYS = (
-    *("message not sent", "notification postponed"),
-    *("delivery postponed", "delivery failed", "attempt failed"),
-)
+_DELAYS = ("message not sent", "notification postponed", "delivery postponed", "delivery failed", "attempt failed")
 """What the functions log of an image that must wait then, for a retry or for the sweeper."""
 
 _GIVEN_SECONDS = 120
@@ -439,10 +436,11 @@ class Rehearsal:
         while True:
             self._rest()
             self._look()
-            while given_seconds < _GIVEN_SECONDS and self._is_any_at_work():
+            began = time.monotonic()
+            while given_seconds + time.monotonic() - began < _GIVEN_SECONDS and self._is_any_at_work():
                 time.sleep(_REST_LOOK_SECONDS)
-                given_seconds += _REST_LOOK_SECONDS
                 self._look()
+            given_seconds += time.monotonic() - began
             now = self._clock.now()
             if not self._watch.open:
                 break
@@ -589,7 +587,6 @@ class Rehearsal:
         rows = {image_id: row for image_id, row in self._rows().items() if image_id in self._by_id}
         deaths = self._stage.strikes.deaths()
         delays = self._delays()
-        postponed = {image_id for image_id, found in delays.items() if any(self._is_in_pause(at) for at, _ in found)}
         healthy = [rows[image_id] for image_id, one in self._by_id.items() if not one.is_doomed and image_id in rows]
         evidence = Evidence(
             rows=rows,
@@ -604,7 +601,7 @@ class Rehearsal:
         since, until = self._began, self._clock.now()
         return Account(
             outcome=outcome_of(evidence, answers, undisturbed=self._stage.undisturbed.prints),
-            lives=self._lives(rows, deaths, postponed, delays),
+            lives=self._lives(rows, deaths, delays),
             accepted=sum(told.is_accepted for told in self._told.values()),
             failed=tuple(
                 f"{row.image_id} ({self._by_id[row.image_id].way}) ended {row.status}: {row.error}"
@@ -638,7 +635,7 @@ class Rehearsal:
             poison=len(self._poison) + len(self._batches) + len(self._bad_rows),
             stale_records=self._stale,
             stale_attempts=max((row.attempt for row in healthy if self._by_id[row.image_id].is_stale), default=0),
-            postponed=len(postponed),
+            postponed=sum(map(self._is_postponed, delays.values())),
             longest_gap_seconds=round(
                 comparison.longest_gap_seconds(sweeps, self._clock.jumps, since=since, until=until), 1
             ),
@@ -676,11 +673,13 @@ class Rehearsal:
     def _is_in_pause(self, at: int) -> bool:
         return any(began <= at <= over for began, over in self._pauses)
 
+    def _is_postponed(self, delays: Sequence[tuple[int, str]]) -> bool:
+        return any(self._is_in_pause(at) for at, _ in delays)
+
     def _lives(
         self,
         rows: Mapping[str, Image],
         deaths: Sequence[Death],
-        postponed: set[str],
         delays: Mapping[str, Sequence[tuple[int, str]]],
     ) -> dict[int, Life]:
         killed: dict[str, set[str]] = {}
@@ -698,7 +697,7 @@ class Rehearsal:
             if f"{self._name}-{sending.number}" in tokens:
                 hits.add(f"{ACCEPTOR} was killed")
             accepted_at = told.at if sending.way is Way.FORM else row.created_at
-            if image_id in postponed or (told.refused and self._is_in_pause(accepted_at)):
+            if self._is_postponed(delays.get(image_id, ())) or (told.refused and self._is_in_pause(accepted_at)):
                 hits.add("postponed in a pause")
             began_at = accepted_at if row.process_at is None else max(row.process_at, accepted_at)
             lives[sending.number] = Life(
