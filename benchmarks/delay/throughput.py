@@ -16,7 +16,10 @@ STATE = ROOT / "build" / "bench-delay" / "stack"
 
 _AHEAD_SECONDS = 2 * 86_400
 _CLIENTS = 8
-_DURATION = re.compile(r"^REPORT RequestId: \S+\s+Duration: ([0-9.]+) ms")
+# Of a function that logs JSON, and of one that logs text.
+_DURATION = re.compile(
+    r'^\{.*"type":"platform\.report".*"durationMs":([0-9.]+)|^REPORT RequestId: \S+\s+Duration: ([0-9.]+) ms'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,4 +63,4 @@ def measure(*, images: int) -> Throughput:
 def _seconds_of(stack: Stack, log_group: str) -> float:
     """The total time of a function's invocations, including initialisation."""
     durations = (_DURATION.search(message) for message in stack.log_messages(log_group))
-    return sum(float(found[1]) for found in durations if found) / 1000
+    return sum(float(found[1] or found[2]) for found in durations if found) / 1000

@@ -15,7 +15,7 @@ from darkroom.domain.upload_notification import is_of_s3, read_notification, whe
 from darkroom.event_source import Record, read_records, settle_each
 from darkroom.operations.accept_upload import accept_upload
 from darkroom.operations.check_message import check_message
-from darkroom.telemetry import entry_point, logger, metrics, report_rejected
+from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics, report_rejected
 from darkroom.wiring.accept_upload import wire
 from darkroom.wiring.runtime import within
 
@@ -28,10 +28,7 @@ _METRICS = {"accepted": "UploadsAccepted", "failed": "ImagesFailed", "expired": 
 
 
 def settle(record: Record, lambda_context: LambdaContext) -> None:
-    logger.remove_keys(["image_id"])  # of the batch's previous record
-    logger.set_correlation_id(None)
-    logger.append_keys(message_id=record.message_id, receive_count=record.receive_count)
-    is_reminder = False
+    is_reminder, failure = False, None
     try:
         with within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
             mistrust = check_message(checking, UPLOAD, record, may_be_unsigned=is_of_s3)
@@ -41,17 +38,20 @@ def settle(record: Record, lambda_context: LambdaContext) -> None:
             notification = read_notification(record.body)
             is_reminder = notification.is_reminder
             metrics.add_metric("UploadsNotified", MetricUnit.Count, len(notification.image_ids))
-            _accept_all(notification.image_ids)
-    except Exception as failure:
-        _report(failure)
-        returns = when_notification_returns(
-            failure, receive_count=record.receive_count, is_reminder=is_reminder, unit_random=random.random()
-        )
-        if returns is None:
-            return
-        if returns.in_seconds is not None:
-            _come_back(record, returns.in_seconds)
-        raise
+            failure = _accept_all(notification.image_ids)
+    except Exception as error:
+        _report(error)
+        failure = error
+    if failure is None:
+        return
+    returns = when_notification_returns(
+        failure, receive_count=record.receive_count, is_reminder=is_reminder, unit_random=random.random()
+    )
+    if returns is None:
+        return
+    if returns.in_seconds is not None:
+        _come_back(record, returns.in_seconds)
+    raise failure
 
 
 def _report(failure: Exception) -> None:
@@ -63,24 +63,22 @@ def _report(failure: Exception) -> None:
         metrics.add_metric("NotificationsFailed", MetricUnit.Count, 1)
 
 
-def _accept_all(image_ids: Sequence[str]) -> None:
-    """Accepts each upload, even if earlier ones failed; then raises what went wrong with any, a bug before an
+def _accept_all(image_ids: Sequence[str]) -> Exception | None:
+    """Accepts each upload, even if earlier ones failed, and returns what went wrong with any, a bug before an
     outage."""
     failures: list[Exception] = []
     for image_id in image_ids:
-        try:
-            _accept(image_id)
-        except Exception as error:
-            failures.append(error)
-    if failures:
-        raise min(failures, key=lambda failure: isinstance(failure, Retryable))
+        with lines_about(image_id=image_id):
+            try:
+                _accept(image_id)
+            except Exception as error:
+                _report(error)
+                failures.append(error)
+    return min(failures, key=lambda failure: isinstance(failure, Retryable), default=None)
 
 
 def _accept(image_id: str) -> None:
-    logger.append_keys(image_id=image_id)
-    acceptance = accept_upload(ports, image_id)
-    if acceptance.image is not None:
-        logger.set_correlation_id(acceptance.image.correlation_id)
+    acceptance = accept_upload(ports, image_id, on_row=follow)
     logger.info("notification settled", extra={"outcome": acceptance.outcome})
     metrics.add_metric(_METRICS.get(acceptance.outcome, "NotificationsWithoutWork"), MetricUnit.Count, 1)
 
@@ -94,4 +92,8 @@ def _come_back(record: Record, seconds: int) -> None:
 
 @entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return settle_each(read_records(event), lambda record: settle(record, context))
+    def settle_one(record: Record) -> None:
+        with lines_about(message_id=record.message_id, receive_count=record.receive_count):
+            settle(record, context)
+
+    return settle_each(read_records(event), settle_one)

@@ -24,14 +24,9 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         ports,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
     )
-    for queue, seconds in archiving.oldest_seconds.items():
-        with single_metric(
-            "OldestDeadLetterSeconds",
-            MetricUnit.Seconds,
-            seconds,
-            default_dimensions={"service": logger.service, "queue": queue},
-        ):
-            pass
+    oldest_seconds, dimensions = max(archiving.oldest_seconds.values(), default=0.0), {"service": logger.service}
+    with single_metric("OldestDeadLetterSeconds", MetricUnit.Seconds, oldest_seconds, default_dimensions=dimensions):
+        pass
     summary = {"outcomes": dict(archiving.outcomes), "incomplete": archiving.incomplete}
     logger.info("archived", extra=summary)
     metrics.add_metric("DeadLettersArchived", MetricUnit.Count, archiving.outcomes["archived"])

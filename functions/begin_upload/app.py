@@ -41,7 +41,8 @@ def post_upload() -> Response[str]:
         ),
     )
     image = begun.image
-    logger.info("announced", extra={"image_id": image.image_id, "replayed": begun.replayed})
+    logger.append_keys(image_id=image.image_id)
+    logger.info("announced", extra={"replayed": begun.replayed})
     metrics.add_metric("UploadsRenewed" if begun.replayed else "UploadsBegun", MetricUnit.Count, 1)
     headers = headers_of_accepted(image, replayed=begun.replayed, now=ports.clock())
     document = upload_document(image, begun.form, edge.outputs.url_of)

@@ -8,6 +8,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
+from darkroom.domain.event import image_id_in
 from darkroom.domain.lanes import EVENTS
 from darkroom.event_source import come_back, read_records
 from darkroom.operations.check_message import check_messages
@@ -35,5 +36,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     failures = {**checked.failures, **{checked.trusted[number]: one for number, one in counting.failures.items()}}
     for place, failure in failures.items():
         told = logger.warning if isinstance(failure, Retryable) else logger.error
-        told("an event was not counted", extra={"message_id": records[place].message_id, "cause": str(failure)})
+        about = {"message_id": records[place].message_id, "image_id": image_id_in(records[place].body)}
+        told("an event was not counted", extra={**about, "cause": str(failure)})
     return come_back(records[place] for place in failures)

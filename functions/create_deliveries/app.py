@@ -8,6 +8,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
+from darkroom.domain.event import image_id_in, image_id_of_event, read_event
 from darkroom.domain.lanes import EVENTS
 from darkroom.event_source import come_back, read_records
 from darkroom.operations.check_message import check_messages
@@ -28,6 +29,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     with within(context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
         checked = check_messages(checking, EVENTS, records)
         created = create_deliveries(ports, [records[place].body for place in checked.trusted])
+    for number, deliveries in created.noted.items():
+        event_id = read_event(records[checked.trusted[number]].body).event_id
+        if deliveries and (image_id := image_id_of_event(event_id)) is not None:
+            about = {"image_id": image_id, "event_id": event_id, "deliveries": deliveries}
+            logger.info("deliveries noted", extra=about)
     logger.info("noted", extra={"deliveries": created.deliveries})
     metrics.add_metric("DeliveriesNoted", MetricUnit.Count, created.deliveries)
     for place, mistrust in checked.rejected.items():
@@ -35,5 +41,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     failures = {**checked.failures, **{checked.trusted[number]: one for number, one in created.failures.items()}}
     for place, failure in failures.items():
         told = logger.warning if isinstance(failure, Retryable) else logger.error
-        told("an event was not noted", extra={"message_id": records[place].message_id, "cause": str(failure)})
+        about = {"message_id": records[place].message_id, "image_id": image_id_in(records[place].body)}
+        told("an event was not noted", extra={**about, "cause": str(failure)})
     return come_back(records[place] for place in failures)

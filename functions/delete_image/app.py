@@ -26,7 +26,7 @@ app = create_app(within=within, counted=AnswerMetrics(served="ImagesDeleted", re
 @handles(app, DELETE_IMAGE, protected(rate_limit))
 def delete(image_id: str) -> Response[str]:
     delete_image(ports, image_id, tenant_id=caller_of(app).tenant_id)
-    logger.info("deleted", extra={"image_id": image_id})
+    logger.info("deleted")
     return Response(status_code=HTTPStatus.NO_CONTENT.value, headers=dict(NOT_STORED))
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.delivery import Answer, read_delivery_message
+from darkroom.domain.delivery import Answer, UnreadableDeliveryMessage, event_id_of, read_delivery_message
 from darkroom.domain.errors import Retryable
+from darkroom.domain.event import image_id_of_event
 from darkroom.domain.lanes import DELIVERY
 from darkroom.domain.signature import Mistrust, NotVerified
 from darkroom.event_source import Record, come_back, read_records
@@ -64,7 +65,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         ]
     answers: list[Answer] = []
     for record, result in zip(records, results, strict=True):
-        message = {"message_id": record.message_id, "delivery": record.body}
+        message = {"message_id": record.message_id, **about(record.body)}
         if isinstance(result, Delivered):
             tell(result, message)
             answers += [] if result.answer is None else [result.answer]
@@ -79,7 +80,23 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return come_back(failed)
 
 
-def tell(delivered: Delivered, message: dict[str, str]) -> None:
+def about(body: str) -> dict[str, str | None]:
+    """What a message's log lines say about its delivery: its endpoint, its event, and the image that this is about."""
+    try:
+        message = read_delivery_message(body)
+    except UnreadableDeliveryMessage:
+        return {"delivery": body}
+    event_id = event_id_of(message.delivery_id)
+    return {
+        "tenant_id": message.tenant_id,
+        "webhook_id": message.endpoint_id,
+        "delivery_id": message.delivery_id,
+        "event_id": event_id,
+        "image_id": image_id_of_event(event_id),
+    }
+
+
+def tell(delivered: Delivered, message: dict[str, str | None]) -> None:
     """Logs one delivery."""
     answer = delivered.answer
     details = {} if answer is None else {"status": answer.status, "ms": answer.milliseconds, "error": answer.error}

@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Unplaceable, UnreadableBatch
-from darkroom.domain.message import UnreadableMessage
+from darkroom.domain.message import UnreadableMessage, read_message
 from darkroom.event_source import come_back, read_records
 from darkroom.operations.hold_images import hold_images
 from darkroom.telemetry import entry_point, logger, metrics, report_rejected
@@ -20,6 +20,13 @@ ports = wire()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 20_000
 """One batch takes at most its two calls, retries included; what is left comes again."""
+
+
+def _image_id_in(body: str) -> str | None:
+    try:
+        return read_message(body).image_id
+    except UnreadableMessage:
+        return None
 
 
 @entry_point()
@@ -37,6 +44,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     for error, group in groupby(holding.failed.items(), key=lambda one: one[1]):
         places = [place for place, _ in group]
         told = {"message_id": records[places[0]].message_id, "messages": len(places), "reason": str(error)}
+        if len(places) == 1 and (image_id := _image_id_in(records[places[0]].body)) is not None:
+            told["image_id"] = image_id
         match error:
             case Retryable():
                 logger.warning("some could not be held", extra=told)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from darkroom.domain.ids import is_image_id
+from darkroom.domain.image import Image
 from darkroom.event_source import begin_again_at
 from darkroom.operations.publish_events import publish_events
-from darkroom.telemetry import entry_point, logger, metrics
+from darkroom.ports import RowChange
+from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics
 from darkroom.wiring.publish_events import wire
 from darkroom.wiring.runtime import within
 
@@ -19,14 +23,26 @@ LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
 
 
+def tell(log: Callable[..., None], change: RowChange, message: str, **details: str) -> None:
+    """Logs a line about one write."""
+    with lines_about(**{"image_id" if is_image_id(change.subject) else "webhook_id": change.subject}):
+        for row in (change.before, change.after):  # a tombstone has forgotten the request, the row before it has not
+            if isinstance(row, Image):
+                follow(row)
+        log(message, extra=details)
+
+
 @entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    changes = read_changes(event)
     with within(context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
-        publishing = publish_events(ports, read_changes(event))
-    logger.info("published", extra={"events": dict(publishing.published), "set_aside": publishing.set_aside})
+        publishing = publish_events(ports, changes)
+    for place, one in publishing.events.items():
+        tell(logger.info, changes[place], "event published", event_id=one.event_id, type=one.type.value)
+    for place, reason in publishing.set_aside.items():
+        tell(logger.error, changes[place], "an event cannot be published", reason=reason)
+    logger.info("published", extra={"events": dict(publishing.published), "set_aside": len(publishing.set_aside)})
     metrics.add_metric("EventsPublished", MetricUnit.Count, publishing.published.total())
-    if publishing.set_aside:
-        logger.error("some events cannot be published", extra={"count": publishing.set_aside})
     if publishing.begin_again_at is not None:
         logger.warning("the stream begins again", extra={"cause": str(publishing.problem)})
         metrics.add_metric("EventsPostponed", MetricUnit.Count, 1)

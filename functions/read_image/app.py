@@ -99,7 +99,7 @@ def get_variant(image_id: str, name: str) -> Response[str]:
             "unknown_variant", f"The image has no such variant. It has: {', '.join(unknown.names)}."
         ) from unknown
     except VariantMissing as missing:
-        logger.error("variant missing", extra={"image_id": missing.image.image_id, "key": missing.variant.key})
+        logger.error("variant missing", extra={"key": missing.variant.key})
         raise Problem(
             "variant_missing",
             "The variant was made, but its file is missing. Report the image's id and the correlation id to the "

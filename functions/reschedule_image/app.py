@@ -32,7 +32,7 @@ def patch(image_id: str) -> Response[str]:
     image = reschedule_image(
         ports, image_id, read_reschedule(json_body(app)), tenant_id=caller.tenant_id, tier=caller.tier
     )
-    logger.info("moved", extra={"image_id": image_id, "schedule": image.schedule})
+    logger.info("moved", extra={"schedule": image.schedule})
     return json_response(HTTPStatus.OK, status_document(image, edge.outputs.url_of))
 
 

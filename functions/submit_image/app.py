@@ -53,7 +53,8 @@ def post_image() -> Response[str]:
         ),
     )
     image = accepted.image
-    logger.info("accepted", extra={"image_id": image.image_id, "replayed": accepted.replayed})
+    logger.append_keys(image_id=image.image_id)
+    logger.info("accepted", extra={"replayed": accepted.replayed})
     metrics.add_metric("ImagesReplayed" if accepted.replayed else "ImagesAccepted", MetricUnit.Count, 1)
     headers = headers_of_accepted(image, replayed=accepted.replayed, now=ports.clock())
     return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of), headers)

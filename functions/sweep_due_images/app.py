@@ -9,14 +9,17 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import Retryable
+from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
+from darkroom.operations.measure_lanes import Measures, measure_lanes
 from darkroom.operations.sweep_due_endpoints import sweep_due_endpoints
-from darkroom.operations.sweep_due_images import Measures, measure, sweep_due_images
+from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
 from darkroom.telemetry import entry_point, logger, metrics, report_unreadable
 from darkroom.wiring.runtime import within
 from darkroom.wiring.sweep_due_endpoints import wire as wire_endpoints
 from darkroom.wiring.sweep_due_images import wire, wire_followers
 
-ports, endpoints_ports, followers = wire(), wire_endpoints(), wire_followers()
+(ports, measuring, outcome_ports), endpoints_ports, followers = wire(), wire_endpoints(), wire_followers()
+outcomes = OutcomeCounter()
 
 STOP_BEFORE_DEADLINE_MILLISECONDS = 10_000
 """One image takes at most a few seconds, retries included: a sweep ends cleanly, and the next one continues."""
@@ -29,12 +32,20 @@ MEASURING_SECONDS = 15.0
 
 
 def tell(measures: Measures) -> None:
-    """Emits what the alarms watch, zero included: a metric that stops reveals trouble, such as a sweeper that
-    stopped."""
+    """Emits what the alarms watch, of the lane or queue that is worst, and only if it is not zero: an idle stack pays
+    for none of it. That the sweeper itself is silent shows in the count of sweeps."""
     for lane, seconds in measures.oldest_seconds.items():
         _emit("OldestUnfinishedSeconds", MetricUnit.Seconds, seconds, lane=lane)
-    for queue, depth in measures.letters.items():
-        _emit("DeadLetters", MetricUnit.Count, depth, queue=queue)
+    service = ports.service
+    shares_of_service_level = [seconds / service[lane].sla_seconds for lane, seconds in measures.oldest_seconds.items()]
+    shares_of_patience = [seconds / service[lane].stuck_seconds for lane, seconds in measures.oldest_seconds.items()]
+    _emit("LateRatio", MetricUnit.NoUnit, max(shares_of_service_level, default=0))
+    _emit("StuckRatio", MetricUnit.NoUnit, max(shares_of_patience, default=0))
+    _emit("AttemptsFailing", MetricUnit.Percent, max(measures.failing_percent.values(), default=0))
+    _emit("FastBurn", MetricUnit.NoUnit, max(measures.fast_burn.values(), default=0))
+    _emit("SlowBurn", MetricUnit.NoUnit, max(measures.slow_burn.values(), default=0))
+    _emit("DeadLetters", MetricUnit.Count, sum(measures.dead.values()))
+    _emit("EventDeadLetters", MetricUnit.Count, sum(measures.dead_of_events.values()))
     for what, error in measures.problems.items():
         if isinstance(error, Retryable):
             logger.warning("it cannot be measured now", extra={"what": what, "cause": str(error)})
@@ -43,14 +54,29 @@ def tell(measures: Measures) -> None:
 
 
 def _emit(name: str, unit: MetricUnit, value: float, **dimension: str) -> None:
+    if value == 0:
+        return
     with single_metric(name, unit, value, default_dimensions={"service": logger.service, **dimension}):
         pass
+
+
+def count(sweep: Sweep) -> None:
+    """Counts the images that the sweep gave up or let expire, for their lanes' service levels."""
+    for lane, ended in sweep.ended.items():
+        outcomes.count(lane, ended, ports.clock())
+        _emit("ImagesGivenUp", MetricUnit.Count, ended.given_up)
+        _emit("ImagesEnded", MetricUnit.Count, ended.ended, lane=lane)
+        _emit("ImagesBad", MetricUnit.Count, ended.bad, lane=lane)
+    try:
+        report_outcomes(outcome_ports, outcomes)
+    except Exception:  # the rows are written
+        logger.exception("the outcomes could not be reported")
 
 
 @entry_point()
 def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     with within(MEASURING_SECONDS):
-        measures = measure(ports)
+        measures = measure_lanes(measuring)
     tell(measures)  # first: a sweep that has much to do must not keep the alarms waiting
     sweep = sweep_due_images(
         ports,
@@ -58,6 +84,7 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
             context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS + KEPT_FOR_ENDPOINTS_MILLISECONDS
         ),
     )
+    count(sweep)
     looked_at = sweep_due_endpoints(
         endpoints_ports,
         out_of_time=lambda: context.get_remaining_time_in_millis() < STOP_BEFORE_DEADLINE_MILLISECONDS,
@@ -77,11 +104,13 @@ def handler(event: object, context: LambdaContext) -> dict[str, Any]:
         "complete": sweep.complete and looked_at.complete,
     }
     logger.info("swept", extra=summary)
-    metrics.add_metric("ImagesRescued", MetricUnit.Count, sweep.outcomes["rescued"])
     unlisted = sweep.unlisted | {f"endpoints {shard}": error for shard, error in looked_at.unlisted.items()}
     for shard, error in unlisted.items():
         logger.error("what is due could not be listed", exc_info=error, extra={"shard": shard})
+    # An alarm fires where this is missing or zero: nothing is repaired then, or the other alarms may be blind. A sweep
+    # that ran out of time has worked all the while.
+    metrics.add_metric("SweepsCompleted", MetricUnit.Count, int(not unlisted and not measures.problems))
     if unlisted:
-        # Fails only after all other images were checked: the function's alarm fires if that continues.
+        # Fails only after all other images were checked.
         raise Retryable(f"what is due could not be listed in the shards {', '.join(unlisted)}")
     return summary

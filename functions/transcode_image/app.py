@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any, NoReturn
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from darkroom.domain.errors import Retryable
+from darkroom.domain.errors import NeedsOperator, Retryable
+from darkroom.domain.fingerprint import fingerprint
+from darkroom.domain.image import Image
+from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.marks import Marks
 from darkroom.domain.message import read_message
+from darkroom.domain.service_level import NO_OUTCOMES, SUCCEEDED, Outcomes, end_of, failed_attempt
 from darkroom.event_source import Record, read_records, settle_each
 from darkroom.operations.check_message import check_message
+from darkroom.operations.count_outcomes import OutcomeCounter, report_outcomes
 from darkroom.operations.report_throughput import ThroughputCounter, report_throughput
 from darkroom.operations.transcode_image import (
     Delivery,
@@ -22,31 +29,30 @@ from darkroom.operations.transcode_image import (
     postponed_by,
     transcode_image,
 )
-from darkroom.telemetry import entry_point, logger, metrics, report_rejected
+from darkroom.telemetry import entry_point, follow, lines_about, logger, metrics, report_rejected
 from darkroom.wiring.runtime import within
 from darkroom.wiring.transcode_image import wire
 
 ports, worker = wire()
-counter = ThroughputCounter()
+counter, outcomes = ThroughputCounter(), OutcomeCounter()
 
 LAST_WORDS_SECONDS = 1.0
 """The part of the function's time that the last AWS call leaves for the answer and the logs."""
 
 
-def settle(record: Record, lambda_context: LambdaContext) -> None:
+def settle(record: Record, lambda_context: LambdaContext, *, received_at: Milliseconds) -> None:
     began, is_settled = ports.clock(), False
+    marks = Marks(instants={"enqueued": record.sent_at, "received": received_at})
     try:
-        develop(record, lambda_context)
+        with lines_about(message_id=record.message_id, receive_count=record.receive_count):
+            develop(record, lambda_context, marks)
         is_settled = True
     finally:
         if (lane := _lane_of(record)) is not None:
             counter.count(lane, is_settled=is_settled, busy_milliseconds=ports.clock() - began)
 
 
-def develop(record: Record, lambda_context: LambdaContext) -> None:
-    logger.remove_keys(["image_id", "lane", "run"])  # of the batch's previous record
-    logger.set_correlation_id(None)
-    logger.append_keys(message_id=record.message_id, receive_count=record.receive_count)
+def develop(record: Record, lambda_context: LambdaContext, marks: Marks) -> None:
     try:
         remaining_milliseconds = lambda_context.get_remaining_time_in_millis()
         with within(remaining_milliseconds / 1000 - LAST_WORDS_SECONDS):
@@ -55,7 +61,9 @@ def develop(record: Record, lambda_context: LambdaContext) -> None:
                 report_rejected(mistrust)
                 return
             message = read_message(record.body)
-            logger.append_keys(image_id=message.image_id, lane=message.lane, run=message.run)
+            logger.append_keys(
+                image_id=message.image_id, tenant_id=message.tenant_id, lane=message.lane, run=message.run
+            )
             outcome: Outcome = transcode_image(
                 ports,
                 Delivery(
@@ -64,44 +72,98 @@ def develop(record: Record, lambda_context: LambdaContext) -> None:
                     request_id=lambda_context.aws_request_id,
                     receive_count=record.receive_count,
                     deadline=ports.clock() + remaining_milliseconds,
+                    marks=marks,
+                    on_row=follow,
                 ),
             )
     except Retryable as outage:  # no key can be read, or a dead letter cannot be placed
         outcome = postponed_by(outage, receive_count=record.receive_count, jitter=ports.jitter)
-    except Exception:
+    except Exception as bug:
         # The message stays hidden for its visibility timeout, comes back by itself and ends as a dead letter.
         logger.exception("delivery failed")
-        metrics.add_metric("DeliveriesFailed", MetricUnit.Count, 1)
+        metrics.add_metric("MessagesFailed", MetricUnit.Count, 1)
+        if (lane := _lane_of(record)) is not None:
+            outcomes.count(lane, failed_attempt(record.message_id), ports.clock())
+        _report_run(marks, "crashed", bug)
         raise
-    _report(outcome)
+    _report(outcome, marks)
+    _count(outcome)
     if outcome.returns_in_seconds is not None:
         _come_back(record, outcome.returns_in_seconds, outcome.cause)
 
 
-def _report(outcome: Outcome) -> None:
+def _report(outcome: Outcome, marks: Marks) -> None:
     match outcome:
-        case Finished(image=image, reason=reason, cause=cause):
-            if image is not None:
-                logger.set_correlation_id(image.correlation_id)
+        case Finished(reason=reason, cause=cause):
             if cause is not None:
                 logger.error("image given up", exc_info=cause)
-            logger.info("delivery settled", extra={"outcome": reason})
+            if marks.attempt:
+                _report_run(marks, reason, cause)
+            else:
+                logger.info("delivery settled", extra={"outcome": reason})
             metrics.add_metric(_METRICS.get(reason, "DeliveriesWithoutWork"), MetricUnit.Count, 1)
         case TryAgain(delay_seconds=delay_seconds, cause=cause, image=image):
-            logger.set_correlation_id(image.correlation_id)
             logger.error(
                 "attempt failed",
                 exc_info=cause,
                 extra={"attempt": image.attempt, "status": image.status, "delay_seconds": delay_seconds},
             )
             metrics.add_metric("AttemptsFailed", MetricUnit.Count, 1)
-        case Early(image=image, delay_seconds=delay_seconds):
-            logger.set_correlation_id(image.correlation_id)
+            _report_run(marks, "put_back", cause)
+        case Early(delay_seconds=delay_seconds):
             logger.info("delivery before its time", extra={"delay_seconds": delay_seconds})
             metrics.add_metric("DeliveriesEarly", MetricUnit.Count, 1)
         case Postponed(delay_seconds=delay_seconds, cause=cause):
             logger.warning("delivery postponed", extra={"cause": str(cause), "delay_seconds": delay_seconds})
             metrics.add_metric("DeliveriesPostponed", MetricUnit.Count, 1)
+            _report_run(marks, "postponed", cause)
+
+
+def _report_run(marks: Marks, outcome: str, cause: Exception | None) -> None:
+    """Logs the one line of an attempt, if the delivery has begun one: what became of it, and when it reached what."""
+    if marks.attempt:
+        logger.info(
+            "run",
+            extra={
+                "run": marks.run,
+                "attempt": marks.attempt,
+                "outcome": outcome,
+                "cause": None if cause is None else type(cause).__name__,
+                "fingerprint": None if cause is None else _fingerprint(cause),
+                "accepted_at": rfc3339(marks.instants["accepted"]),
+                "milliseconds": marks.since_accepted(),
+            },
+        )
+
+
+def _fingerprint(cause: Exception) -> str:
+    """The same as that of the attempt in the row."""
+    guilty = (cause.__cause__ or cause) if isinstance(cause, NeedsOperator) else cause
+    return fingerprint(type(guilty).__name__, "".join(traceback.format_exception(guilty)))
+
+
+def _count(outcome: Outcome) -> None:
+    """Counts an attempt, and an image that ended, for its lane's service level."""
+    match outcome:
+        case TryAgain(image=image):
+            outcomes.count(image.lane, failed_attempt(image.image_id), ports.clock())
+        case Finished(image=image, reason=reason, cause=cause, waiting_since=since) if image is not None:
+            end = end_of(image, waiting_since=since, lane=ports.service[image.lane])
+            outcomes.count(image.lane, _attempt_of(image, reason, cause) + end, ports.clock())
+            if since is not None and image.dead_letter is not None:
+                metrics.add_metric("ImagesGivenUp", MetricUnit.Count, 1)
+            if end.ended and since is not None and image.completed_at is not None:
+                dimensions = {"service": logger.service, "lane": image.lane}
+                seconds = (image.completed_at - since) / 1000
+                with single_metric("ImageSeconds", MetricUnit.Seconds, seconds, default_dimensions=dimensions) as told:
+                    told.add_metric("ImagesEnded", MetricUnit.Count, end.ended)
+                    told.add_metric("ImagesBad", MetricUnit.Count, end.bad)
+
+
+def _attempt_of(image: Image, reason: str, cause: Exception | None) -> Outcomes:
+    if cause is not None:
+        return failed_attempt(image.image_id)
+    return SUCCEEDED if reason in ("done", "failed") else NO_OUTCOMES
 
 
 def _lane_of(record: Record) -> str | None:
@@ -109,13 +171,15 @@ def _lane_of(record: Record) -> str | None:
     return next((lane for lane, url in worker.queue_urls.items() if url.rpartition("/")[2] == record.queue), None)
 
 
-def _report_throughput(lambda_context: LambdaContext) -> None:
-    """Reports how fast the lanes drain to load shedding, when there is enough to report."""
+def _report_counts(lambda_context: LambdaContext) -> None:
+    """Reports how the attempts and images ended to the sweeper, and how fast the lanes drain to load shedding, when
+    there is enough to report."""
     try:
         with within(lambda_context.get_remaining_time_in_millis() / 1000 - LAST_WORDS_SECONDS):
+            report_outcomes(worker.outcomes, outcomes)
             reported = report_throughput(worker.throughput, counter)
     except Exception:  # the deliveries are settled: raising would bring all of them back
-        logger.exception("the throughput could not be reported")
+        logger.exception("the counts could not be reported")
         return
     for lane, work in reported.items():
         drain = ports.service[lane].concurrency * work.settled * 1000 / work.busy_milliseconds
@@ -144,6 +208,7 @@ _METRICS = {
 @entry_point()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     worker.register(context)
-    answer = settle_each(read_records(event), lambda record: settle(record, context))
-    _report_throughput(context)
+    received_at = ports.clock()
+    answer = settle_each(read_records(event), lambda record: settle(record, context, received_at=received_at))
+    _report_counts(context)
     return answer

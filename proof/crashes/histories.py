@@ -256,7 +256,7 @@ def _redo(image_id: str) -> None:
     from darkroom.operations.redo_image import Ports, redo_image  # noqa: PLC0415
     from darkroom.wiring.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
-    of_sweeper = wire()
+    of_sweeper, *_ = wire()
     ports = Ports(images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)
     redo_image(ports, image_id)
 
@@ -264,7 +264,7 @@ def _redo(image_id: str) -> None:
 def _replay_slow_lane(world: World) -> bool:
     from darkroom.wiring.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
-    of_sweeper = wire()
+    of_sweeper, *_ = wire()
     ports = Ports(
         images=of_sweeper.images,
         lanes=of_sweeper.lanes,

@@ -1,4 +1,4 @@
-"""In-memory fakes of what load shedding decides by: depths of lanes, throughput and token buckets."""
+"""In-memory fakes of what lanes count: their depths, throughput and outcomes, and of token buckets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES, Lane, lanes_with
 from darkroom.domain.load_shedding import NO_WORK, Work
+from darkroom.domain.service_level import NO_OUTCOMES, Outcomes
 from darkroom.domain.tenants import Allowance
 from darkroom.domain.token_bucket import Microseconds, Take, take
 
@@ -42,6 +43,19 @@ class FakeThroughput:
     def latest(self, lane: str, now: Milliseconds) -> Sequence[Work]:
         worked = sorted((minute for name, minute in self.minutes if name == lane), reverse=True)
         return [self.minutes[lane, minute] for minute in worked if minute * 60_000 > now - 24 * 3600 * 1000][:5]
+
+
+@dataclass
+class FakeOutcomes:
+    """The `OutcomeCounts` port over a dictionary."""
+
+    minutes: dict[tuple[str, Milliseconds], Outcomes] = field(default_factory=dict)
+
+    def add(self, lane: str, minute: Milliseconds, outcomes: Outcomes) -> None:
+        self.minutes[lane, minute] = self.minutes.get((lane, minute), NO_OUTCOMES) + outcomes
+
+    def since(self, lane: str, since: Milliseconds) -> Mapping[Milliseconds, Outcomes]:
+        return {minute: its for (name, minute), its in self.minutes.items() if name == lane and minute >= since}
 
 
 @dataclass

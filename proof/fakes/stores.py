@@ -364,6 +364,9 @@ class FakeDeadLetters:
         self.hidden |= {letter.message_id for letter in there[:limit]}
         return Taken(letters=tuple(there[:limit]), complete=len(there) <= limit)
 
+    def sample(self, queue: str) -> tuple[DeadLetter, ...]:
+        return tuple(letter for letter in self.lying[queue] if letter.message_id not in self.hidden)[:10]
+
     def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
         self.hidden -= {letter.message_id for letter in letters}
 

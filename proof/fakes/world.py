@@ -21,13 +21,15 @@ from darkroom.operations.begin_upload import Ports as BeginPorts
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.measure_lanes import Ports as MeasurePorts
+from darkroom.operations.measure_lanes import measure_lanes
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.submit_image import Ports as SubmitPorts
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweep_due_images import Sweep, measure, sweep_due_images
+from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
 from darkroom.operations.transcode_image import Delivery, Outcome, transcode_image
 from darkroom.operations.transcode_image import Ports as TranscodePorts
-from proof.fakes.load_shedding import FakeDepths, FakeThroughput
+from proof.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput
 from proof.fakes.stores import (
     FakeDeadLetters,
     FakeHoldQueue,
@@ -63,6 +65,8 @@ class World:
     once: Any = field(default_factory=FakeOnce)
     depths: Any = field(default_factory=FakeDepths)
     throughput: Any = field(default_factory=FakeThroughput)
+    outcome_counts: Any = field(default_factory=FakeOutcomes)
+    event_dead_letters: Any = field(default_factory=lambda: FakeDeadLetters(lying={"usage": []}))
     limits: Limits = field(default_factory=Limits)
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
     require_healthy: Callable[[], None] = lambda: None
@@ -147,7 +151,7 @@ class World:
         return sweep_due_images(self.ports(SweepPorts), out_of_time=lambda: False)
 
     def oldest(self) -> dict[str, float]:
-        return measure(self.ports(SweepPorts)).oldest_seconds
+        return measure_lanes(self.ports(MeasurePorts)).oldest_seconds
 
     def delete(self, image_id: str, tenant_id: str = "default") -> None:
         delete_image(self.ports(DeletePorts), image_id, tenant_id=tenant_id)

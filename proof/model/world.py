@@ -28,6 +28,8 @@ from darkroom.operations.drop_dead_letters import drop_dead_letters
 from darkroom.operations.list_dead_letters import EVERYTHING
 from darkroom.operations.list_images import Ports as ListPorts
 from darkroom.operations.list_images import list_images
+from darkroom.operations.measure_lanes import Ports as MeasurePorts
+from darkroom.operations.measure_lanes import measure_lanes
 from darkroom.operations.pace import Pace
 from darkroom.operations.redo_image import NotRedoable, redo_image
 from darkroom.operations.redo_image import Ports as RedoPorts
@@ -39,8 +41,6 @@ from darkroom.operations.replay_dead_letters import (
     replay_image,
     replay_queue,
 )
-from darkroom.operations.sweep_due_images import Ports as SweepPorts
-from darkroom.operations.sweep_due_images import measure
 from darkroom.operations.transcode_image import Early, Finished, Outcome, Postponed, postponed_by
 from darkroom.ports import DeadLetter
 from proof.fakes import FakeOriginals, World
@@ -346,7 +346,7 @@ class Model:
     def _sweep(self) -> None:
         """What the handler does: it measures first, and sweeps whether or not that worked."""
         sweeper = self.worlds["sweeper"]
-        problems = {**measure(sweeper.ports(SweepPorts)).problems}
+        problems = {**measure_lanes(sweeper.ports(MeasurePorts)).problems}
         sweep = sweeper.sweep()
         must(not sweep.errors, "stuck", f"a sweep trips over no row: {sweep.errors}")
         for error in (*problems.values(), *sweep.unlisted.values()):

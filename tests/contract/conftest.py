@@ -24,6 +24,8 @@ from darkroom.operations.create_key import Ports, create_key
 TEMPLATE = raw_template()
 REGION = "us-east-1"
 MESSAGE_KEY = "s" * 64
+TRACE = "Root=1-6ba7b810-9dad11d180b400c04fd430c8;Parent=53995c3f42cd8ad8;Sampled=1"
+"""What Lambda tells an invocation about its trace."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,7 @@ class Aws:
     events_topic: str
     usage_queue_url: str
     unpublished_events_url: str
+    usage_dead_letters_url: str
     usage_table: str
     counted_events_table: str
     endpoints_table: str
@@ -86,6 +89,9 @@ class Aws:
             "HOLDS_BUCKET": self.holds_bucket,
             "HOLD_STATE_MACHINE": self.hold_state_machine,
             "DEAD_LETTER_QUEUES": ",".join(f"{name}={url}" for name, url in self.dead_letter_urls.items()),
+            "EVENT_DEAD_LETTER_QUEUES": (
+                f"unpublished={self.unpublished_events_url},usage={self.usage_dead_letters_url}"
+            ),
             "EVENTS_TOPIC": self.events_topic,
             "EVENT_SOURCE": "/darkroom/contract",
             "UNPUBLISHED_EVENTS_URL": self.unpublished_events_url,
@@ -111,6 +117,7 @@ def ambient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", TRACE)
 
 
 @pytest.fixture
@@ -146,6 +153,7 @@ def aws(ambient: None) -> Iterator[Aws]:
             events_topic=_client("sns").create_topic(Name="events")["TopicArn"],
             usage_queue_url=_consumer("usage"),
             unpublished_events_url=_queue("unpublished-events", {}),
+            usage_dead_letters_url=_queue("usage-dead-letters", {}),
             usage_table=_table("UsageTable"),
             counted_events_table=_table("CountedEventsTable"),
             endpoints_table=_table("EndpointsTable"),

@@ -77,6 +77,17 @@ def test_what_is_in_one_hand_is_in_no_other_until_it_is_given_back(kind: str, aw
 
 
 @BOTH
+def test_a_sample_of_dead_letters_stays_visible_to_everybody(kind: str, aws: Aws) -> None:
+    letters = dead_letters_of(kind, aws)
+    put(letters, *range(12))
+    sample = letters.sample("slow")
+    assert len({letter.message_id for letter in sample}) == 10
+    assert json.loads(sample[0].explanation or "")
+    assert len(letters.take("slow", 20).letters) == 12
+    assert letters.sample("slow") == letters.sample("fast") == ()
+
+
+@BOTH
 def test_a_removed_dead_letter_is_gone_and_removing_it_again_is_no_error(kind: str, aws: Aws) -> None:
     letters = dead_letters_of(kind, aws)
     put(letters, 1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from darkroom import telemetry
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.events_topic import SnsTopic, SqsUnpublished
 from darkroom.aws.images_table import ImagesTable
@@ -28,7 +30,7 @@ from proof.fakes.events import FakeUsage
 from proof.fakes.messages import KEYS, SIGNER, keys_of
 from proof.fakes.secrets import FakeSecret
 from tests.contract.conftest import Aws
-from tests.contract.functions import written
+from tests.contract.functions import call, load, written
 from tests.unit.test_image import NOW, pending, processing
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
@@ -76,6 +78,25 @@ def test_the_streams_records_are_read_as_the_rows_were_written(aws: Aws) -> None
     assert [change.place for change in changes] == [record["dynamodb"]["SequenceNumber"] for record in records]
     assert [change.version for change in changes] == [first.version, second.version, None]
     assert [event_of(change.before, change.after) is not None for change in changes] == [False, True, False]
+
+
+def test_a_published_event_is_one_line_with_the_request_that_accepted_its_image(
+    aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", log)
+    images = ImagesTable(boto3.client("dynamodb"), aws.images_table)
+    row = images.create(pending(accepted_at=NOW))
+    tombstone = images.change(row, delete(row, now=NOW + 5))
+    assert (row.correlation_id, tombstone.correlation_id) == ("c", "")
+    call(load("publish_events", aws, monkeypatch), {"Records": written(aws.images_table)})
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    told = [line for line in lines if line["message"] == "event published"]
+    assert [(line["type"], line["event_id"]) for line in told] == [
+        ("image.accepted", f"{row.image_id}-{row.version}"),
+        ("image.cancelled", f"{row.image_id}-{tombstone.version}"),
+    ]
+    assert {(line["image_id"], line["correlation_id"]) for line in told} == {(row.image_id, "c")}
 
 
 def test_the_records_of_endpoints_are_read_as_the_rows_were_written(aws: Aws) -> None:

@@ -19,8 +19,11 @@ from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
+from darkroom.domain.message import Message
+from darkroom.domain.service_level import SUCCEEDED, failed_attempt
 from darkroom.settings import MissingSettings, SubmitImageSettings
 from proof.fakes.pictures import encoded, jpeg, picture
+from proof.fakes.rows import accepted_image
 from tests.contract.conftest import Aws
 from tests.contract.functions import ROOT, call, http_event, load, received
 
@@ -603,8 +606,8 @@ def test_one_correlation_id_runs_from_the_request_to_the_workers_log(functions: 
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     about = {line["message"]: line for line in lines if line.get("image_id") == image_id}
     assert about["accepted"]["correlation_id"] == "gateway-request-1"
-    assert about["delivery settled"]["correlation_id"] == "gateway-request-1"
-    assert about["delivery settled"]["outcome"] == "done"
+    assert about["run"]["correlation_id"] == "gateway-request-1"
+    assert about["run"]["outcome"] == "done"
 
 
 def test_one_records_keys_are_not_on_anothers_log_lines(functions: Functions, log: io.StringIO) -> None:
@@ -615,7 +618,7 @@ def test_one_records_keys_are_not_on_anothers_log_lines(functions: Functions, lo
     call(functions.transcode_image, {"Records": first + second})
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     (failed,) = [line for line in lines if line.get("message") == "delivery failed"]
-    assert "image_id" not in failed and not failed.get("correlation_id")
+    assert "image_id" not in failed and failed["correlation_id"] == failed["function_request_id"]
 
 
 def test_a_deleted_image_is_cancelled_and_its_objects_go_with_the_next_sweep(functions: Functions) -> None:
@@ -675,19 +678,45 @@ def test_a_given_up_image_gets_its_dead_letter_from_the_sweeper(functions: Funct
     assert json.loads(letter["MessageAttributes"]["explanation"]["StringValue"])["cause"] == "internal"
 
 
-def test_a_sweep_measures_what_waits_and_what_is_dead_also_when_nothing_is(
+def measured(output: str) -> dict[Any, float]:
+    """The metrics in a function's log, by name, or by name and lane."""
+    lines = [json.loads(line) for line in output.splitlines() if '"_aws"' in line]
+    return {
+        ((name, line["lane"]) if "lane" in line else name): line[name][0]
+        for line in lines
+        for name in line
+        if name[0].isupper()
+    }
+
+
+def test_a_sweep_emits_what_is_late_failing_or_dead_by_the_worst_lane(
     functions: Functions, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    images = functions.sweep_due_images.ports.images
+    now = functions.sweep_due_images.ports.clock()
+    images.create(accepted_image(image_id=f"{1:026}", lane="fast", now=now - 60_000))
+    images.create(accepted_image(image_id=f"{2:026}", lane="slow", now=now - 60_000))
+    outcomes = sum((failed_attempt(name) for name in "xyz"), SUCCEEDED)
+    functions.sweep_due_images.measuring.outcome_counts.add("slow", now // 60_000 * 60_000, outcomes)
+    functions.sweep_due_images.ports.dead_letters.put(
+        "slow", Message(image_id=f"{3:026}", tenant_id="acme", lane="slow", run=1, schedule=0), {}
+    )
+    capsys.readouterr()
     call(functions.sweep_due_images, {})
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
-    measured = {
-        (name, line.get("lane", line.get("queue"))): line[name] for line in lines for name in line if name[0].isupper()
-    }
-    assert measured["OldestUnfinishedSeconds", "fast"] == [0.0] and measured["DeadLetters", "slow"] == [0.0]
-    dimensions = {
-        tuple(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) for line in lines if "DeadLetters" in line
-    }
-    assert {tuple(sorted(names)) for names in dimensions} == {("queue", "service")}
+    told = measured(capsys.readouterr().out)
+    assert 60 <= told["OldestUnfinishedSeconds", "slow"] < 100
+    assert 2 <= told["LateRatio"] < 3.3, "of the fast lane, which promises 30 seconds"
+    assert 0.2 <= told["StuckRatio"] < 0.33
+    assert (told["AttemptsFailing"], told["DeadLetters"], told["SweepsCompleted"]) == (75, 1, 1)
+    assert "EventDeadLetters" not in told
+
+
+def test_a_sweep_tells_dead_letters_of_events(functions: Functions, capsys: pytest.CaptureFixture[str]) -> None:
+    queues = functions.sweep_due_images.measuring.event_dead_letters
+    boto3.client("sqs").send_message(QueueUrl=queues._queue_urls["unpublished"], MessageBody="{}")
+    capsys.readouterr()
+    call(functions.sweep_due_images, {})
+    assert measured(capsys.readouterr().out)["EventDeadLetters"] == 1
 
 
 def test_the_sweeper_sends_what_was_accepted_and_never_enqueued(functions: Functions) -> None:
@@ -701,14 +730,6 @@ def test_the_sweeper_sends_what_was_accepted_and_never_enqueued(functions: Funct
     assert call(functions.sweep_due_images, event) == {"outcomes": {"rescued": 1}, "endpoints": {}, "complete": True}
     assert functions.work() == {"batchItemFailures": []}
     assert functions.row(image_id).status is Status.DONE
-
-
-def test_a_sweep_says_how_many_it_rescued_also_when_none(
-    functions: Functions, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call(functions.sweep_due_images, {})
-    metrics = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
-    assert any(line.get("ImagesRescued") == [0.0] for line in metrics)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "events").glob("*.json")), ids=lambda path: path.stem)

@@ -1,4 +1,5 @@
-"""The functions' logs contain nothing with which anybody could act for a client, and no data of a client's own."""
+"""The functions' logs contain nothing with which anybody could act for a client, and no data of a client's own; and
+every line says which trace, which request and which image it belongs to."""
 
 from __future__ import annotations
 
@@ -14,14 +15,17 @@ import pytest
 
 from darkroom import telemetry
 from darkroom.aws import clients
+from darkroom.domain.ids import IMAGE_ID_PATTERN
+from darkroom.domain.marks import MARKS
 from proof.fakes.pictures import jpeg
-from tests.contract.conftest import Aws
-from tests.contract.functions import ROOT, call, http_event, load, received, written
+from tests.contract.conftest import TRACE, Aws
+from tests.contract.functions import ROOT, Context, call, http_event, load, received, written
 from tests.contract.gateway import Gateway
 from tests.contract.test_tenant_matrix import MAKING, MOVE
 from tests.unit.test_upload_notification import event
 
 FUNCTIONS = {path.parent.name for path in ROOT.glob("functions/*/app.py")}
+REQUEST_ID, INVOCATION_ID = "gateway-request-1", Context.aws_request_id
 FILENAME = "from-our-holiday-in-secretville"
 SESSION = "c2Vzc2lvbi1vZi10aGUtcm9sZQ"
 SIGNING = "sEcReT/oF/tHe/FuNcTiOnS/rOlE"
@@ -41,6 +45,20 @@ def form(photo: bytes) -> bytes:
     return head.encode() + photo + b"\r\n--boundary--\r\n"
 
 
+@pytest.fixture(autouse=True)
+def hurried() -> Iterator[None]:
+    """No receive waits for messages: moto's queues would, although nothing can come. And the SDK's session is a new one
+    that knows no credentials of other tests."""
+
+    def do_not_wait(**said: Any) -> None:
+        said["params"]["WaitTimeSeconds"] = 0
+
+    clients._session.cache_clear()
+    clients._session().register("provide-client-params.sqs.ReceiveMessage", do_not_wait)
+    yield
+    clients._session.cache_clear()
+
+
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     stream = io.StringIO()
@@ -57,14 +75,11 @@ def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succ
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SIGNING)
     monkeypatch.setenv("AWS_SESSION_TOKEN", SESSION)
-    clients._session.cache_clear()  # it would keep the credentials of other tests
     gateway = Gateway(aws, monkeypatch)
     run = Run(gateway, bearer | PRIVATE)
     run.everything()
     assert {"X-Amz-Signature", "x-amz-signature"} <= run.signed, "there were addresses and forms to hide"
-    # From here on everything fails, at its first call.
-    for table in (aws.images_table, aws.reservations_table, aws.endpoints_table):
-        boto3.client("dynamodb").delete_table(TableName=table)
+    run.fail()
     run.everything()
     boto3.client("dynamodb").delete_table(TableName=aws.tenants_table)
     assert gateway.request("GET", "/images/x", headers={"authorization": bearer["authorization"] + "0"}).status == 403
@@ -94,6 +109,12 @@ class Run:
         self.invoked: set[str] = set()
         self.signed: set[str] = set()
         self.signatures: set[str] = set()
+
+    def fail(self) -> None:
+        """Makes everything fail from now on, at its first call."""
+        aws = self.gateway.aws
+        for table in (aws.images_table, aws.reservations_table, aws.endpoints_table):
+            boto3.client("dynamodb").delete_table(TableName=table)
 
     def everything(self) -> None:
         aws = self.gateway.aws
@@ -125,6 +146,7 @@ class Run:
         for path in ("", "/status", "/variants/thumb"):
             for query in ("", f"?filename={FILENAME}"):
                 self.sent("GET", f"/images/{image}{path}{query}")
+            self.sent("GET", f"/images/{FILENAME}{path}")
         self.sent("PATCH", f"/images/{soon}", MOVE)
         self.sent("DELETE", f"/images/{soon}")
         self.worked("publish_events", {"Records": written(aws.images_table)})
@@ -166,6 +188,105 @@ def _signed(body: Any, headers: dict[str, str]) -> Iterator[tuple[str, str]]:
             if name in ("X-Amz-Signature", "X-Amz-Security-Token"):
                 yield name, values[0]
     yield from re.findall(r'"(x-amz-signature|x-amz-security-token|policy)": "([^"]+)"', text)
+
+
+OF_IMAGES = {
+    *("accepted", "announced", "moved", "deleted"),
+    *("notification settled", "run", "event published", "deliveries noted", "delivery"),
+}
+"""The messages of lines that are about one image, when nothing fails."""
+
+WORKERS = ("sweep_due_images", "transcode_image", "accept_upload")
+
+
+def lines_in(log: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.getvalue().splitlines() if line.startswith("{")]
+
+
+def test_every_line_has_its_trace_and_a_request_and_what_is_about_an_image_has_its_id(
+    aws: Aws, bearer: dict[str, str], monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    gateway = Gateway(aws, monkeypatch)
+    run = Run(gateway, bearer)
+    run.everything()
+    well = lines_in(log)
+    run.fail()
+    run.everything()
+    lines = lines_in(log)
+    assert {line["function_name"] for line in lines} == FUNCTIONS, "a new function: have it run here"
+    trace_id = TRACE.split(";")[0].removeprefix("Root=")
+    assert {line.get("trace_id") for line in lines} == {trace_id}
+    assert {line.get("correlation_id") for line in lines} == {REQUEST_ID, INVOCATION_ID}
+    assert "xray_trace_id" not in log.getvalue()
+    for line in lines:
+        named = set(re.findall(rf"(?<![0-9a-z]){IMAGE_ID_PATTERN}(?![0-9a-z])", json.dumps(line)))
+        assert not named or line.get("image_id") in named, line
+    assert {line["message"] for line in lines if "image_id" in line} >= OF_IMAGES
+    # While nothing fails, each such line has an image; but for the events of webhooks.
+    of_images = [line for line in well if line["message"] in OF_IMAGES]
+    assert all("image_id" in line for line in of_images if not line.get("event_id", "").startswith(("ping-", "we_")))
+    # Where the row is known, the request that accepted the image is too; a line about no image has its invocation.
+    by_row = [line for line in well if line["message"] in ("run", "notification settled", "event published")]
+    assert {line["function_name"] for line in by_row} == {"transcode_image", "accept_upload", "publish_events"}
+    assert {line["correlation_id"] for line in by_row} == {REQUEST_ID}
+    of_none = [line for line in well if line["function_name"] in WORKERS and line["message"] in ("swept", "timing")]
+    assert {line["correlation_id"] for line in of_none} == {INVOCATION_ID}
+    assert not any("image_id" in line or "message_id" in line for line in of_none)
+
+
+def test_an_attempt_is_one_line_that_says_when_it_reached_what(
+    aws: Aws, bearer: dict[str, str], monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    gateway = Gateway(aws, monkeypatch)
+    run = Run(gateway, bearer)
+    image_id = run.sent("POST", "/images?variants=thumb", MAKING["/images"])
+    event = received(aws.fast_queue_url)
+    run.worked("transcode_image", event)
+    run.worked("transcode_image", event)
+    lines = lines_in(log)
+    (line,) = [line for line in lines if line["message"] == "run"]
+    assert (line["image_id"], line["lane"], line["run"], line["attempt"]) == (image_id, "fast", 1, 1)
+    assert line["outcome"] == "done" and "cause" not in line
+    marks = line["milliseconds"]
+    assert list(marks) == list(MARKS)
+    assert marks["accepted"] == 0
+    assert list(marks.values())[2:] == sorted(list(marks.values())[2:])
+    (settled,) = [line for line in lines if line["message"] == "delivery settled"]
+    assert settled["outcome"] == "terminal"
+
+
+def test_an_attempt_that_fails_is_one_line_too_and_says_how_far_it_came(
+    aws: Aws, bearer: dict[str, str], monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+) -> None:
+    run = Run(Gateway(aws, monkeypatch), bearer)
+    image_id = run.sent("POST", "/images?variants=thumb", MAKING["/images"])
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(run.gateway.function("transcode_image").ports.outputs, "put_if_absent", fail)
+    run.worked("transcode_image", received(aws.fast_queue_url))
+    lines = lines_in(log)
+    (line,) = [line for line in lines if line["message"] == "run"]
+    assert (line["image_id"], line["correlation_id"]) == (image_id, REQUEST_ID)
+    assert (line["outcome"], line["cause"], line["attempt"]) == ("put_back", "KeyError", 1)
+    assert {"claimed", "decoded", "developed", "finished"} <= line["milliseconds"].keys()
+    assert "stored" not in line["milliseconds"]
+
+
+def test_the_sdk_sends_the_trace_of_the_invocation_along(
+    aws: Aws, bearer: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = Gateway(aws, monkeypatch)
+    function = gateway.function("submit_image")
+    sent: list[str] = []
+
+    def note(request: Any, **_: object) -> None:
+        sent.append(request.headers["X-Amzn-Trace-Id"].decode())
+
+    function.ports.lanes._client.meta.events.register("before-send.sqs.SendMessage", note)
+    Run(gateway, bearer).sent("POST", "/images?variants=thumb", MAKING["/images"])
+    assert sent == [TRACE]
 
 
 def test_the_last_line_of_an_invocation_says_what_took_its_time(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from darkroom.domain.lanes import LANES
+from checks.idle_cost import IDLE_METRICS, SWEEP_QUERIES
+from checks.report import ROOT
+from darkroom.aws import clients
 from tests.contract.conftest import TEMPLATE, Aws
 from tests.contract.functions import call, load
 
@@ -30,20 +33,36 @@ def watched() -> set[Measure]:
     resources = TEMPLATE["Resources"].values()
     alarms = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
     return {
-        (alarm["MetricName"], frozenset((item["Name"], item["Value"]) for item in alarm["Dimensions"]))
+        (alarm["MetricName"], frozenset((item["Name"], item["Value"]) for item in alarm.get("Dimensions", ())))
         for alarm in alarms
         if not str(alarm["Namespace"]).startswith("AWS/")
     }
 
 
-def test_each_run_of_the_watching_functions_emits_every_watched_metric_even_if_nothing_is_wrong(
+def test_an_idle_stack_emits_what_the_bill_says_and_nothing_else(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Only submit_image refuses uploads (tests/contract/test_load_shedding.py).
-    of_watchmen = {measure for measure in watched() if measure[0] != "PayingTenantsShed"}
     monkeypatch.setenv("ARCHIVE_BUCKET", "archive")  # without dead letters it is not used
     for name in ("sweep_due_images", "archive_dead_letters"):
         call(load(name, aws, monkeypatch), {})
-    assert of_watchmen <= set(emitted(capsys.readouterr().out))
-    # For each lane its oldest image; for each queue how many dead letters it has, and how old; and unreadable rows.
-    assert len(of_watchmen) == len(LANES) + 2 * len([*LANES, "hold", "upload"]) + 1
+    every_time = {name for name, _ in emitted(capsys.readouterr().out)} - {"ColdStart"}
+    assert every_time == IDLE_METRICS.keys()
+
+
+def test_an_idle_sweep_makes_the_calls_that_the_bill_says(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeper = load("sweep_due_images", aws, monkeypatch)
+    calls: Counter[str] = Counter()
+    monkeypatch.setattr(clients, "count_call", lambda operation, seconds: calls.update([operation]))
+    call(sweeper, {})
+    assert calls["dynamodb:Query"] == SWEEP_QUERIES
+    queues = [*sweeper.measuring.dead_letters.queues, *sweeper.measuring.event_dead_letters.queues]
+    assert calls["sqs:GetQueueAttributes"] == len(queues)
+    assert calls.keys() == {"dynamodb:Query", "sqs:GetQueueAttributes", "sns:ListSubscriptionsByTopic"}
+
+
+def test_every_watched_metric_is_one_that_is_emitted_somewhere() -> None:
+    names = {name for name, _ in watched() if name != "FunctionErrors"}  # which the log groups' filters emit
+    modules = [*ROOT.glob("functions/*/app.py"), *ROOT.glob("layers/core/darkroom/**/*.py")]
+    code = "".join(path.read_text() for path in modules)
+    assert {name for name in names if f'"{name}"' not in code} == set()
+    assert {dimensions for _, dimensions in watched()} == {frozenset({("service", "darkroom")}), frozenset()}

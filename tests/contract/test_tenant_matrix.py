@@ -411,6 +411,6 @@ def test_no_log_holds_a_secret_and_every_line_about_an_image_names_its_tenant(
     assert "earer" not in said
     keys = city.acme.bearer["authorization"] + city.globex.bearer["authorization"]
     for word in ("accepted", "announced"):
-        lines = [json.loads(line) for line in log.getvalue().splitlines() if f'"{word}"' in line]
+        lines = [json.loads(line) for line in log.getvalue().splitlines() if f'"message":"{word}"' in line]
         assert {line["tenant_id"] for line in lines} == {"acme", "globex"}, word
         assert all(line["key_id"] in keys for line in lines), word

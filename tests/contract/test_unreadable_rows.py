@@ -261,8 +261,8 @@ def test_a_sweep_whose_measuring_trips_a_bug_sweeps_all_the_same(
     capsys.readouterr()
     assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1}
     out = capsys.readouterr().out
-    assert "OldestUnfinishedSeconds" not in {name for name, _ in emitted(out)}, "its alarm takes silence for trouble"
-    assert {"DeadLetters", "RowsUnreadable"} <= {name for name, _ in emitted(out)}
+    assert "OldestUnfinishedSeconds" not in {name for name, _ in emitted(out)}
+    assert '"SweepsCompleted":[0.0]' in out.replace(" ", ""), "or nobody would hear that the alarms are blind"
     assert log.getvalue().count("it cannot be measured") == len(LANES) and "ZeroDivisionError" in log.getvalue()
 
 

@@ -237,10 +237,10 @@ def test_one_correlation_id_leads_from_the_answer_to_the_workers_log(stack: Loca
                 if image_id in event["message"] and event["message"].startswith("{"):
                     line = json.loads(event["message"])
                     found[line["message"]] = line
-        return found if {"accepted", "delivery settled"} <= found.keys() else None
+        return found if {"accepted", "run"} <= found.keys() else None
 
     found = wait_until(lines, "both functions have logged", seconds=30)
-    assert found["accepted"]["correlation_id"] == found["delivery settled"]["correlation_id"]
+    assert found["accepted"]["correlation_id"] == found["run"]["correlation_id"]
     assert found["accepted"]["correlation_id"]
 
 

@@ -16,7 +16,7 @@ from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Status, due_
 from darkroom.domain.lanes import LANES, SLOW
 from darkroom.domain.message import Message, read_message
 from darkroom.operations import sweep_due_images as operation
-from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, measure, sweep_due_images
+from darkroom.operations.sweep_due_images import POSTPONED_SECONDS, sweep_due_images
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.ports import Due
 from proof.fakes import World
@@ -278,28 +278,6 @@ def test_a_shard_that_cannot_be_listed_keeps_no_other_waiting(error: Exception) 
     world.images.due = fails
     sweep = world.sweep()
     assert (sweep.outcomes, sweep.unlisted) == (Counter(rescued=15), {"03": error})
-
-
-@pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
-def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: Exception) -> None:
-    world = World()
-    oldest_waiting, depth = world.images.oldest_waiting, world.dead_letters.depth
-
-    def fails(call: Any, at: str) -> Any:
-        def answer(name: str) -> Any:
-            if name == at:
-                raise error
-            return call(name)
-
-        return answer
-
-    world.images.oldest_waiting, world.dead_letters.depth = fails(oldest_waiting, "fast"), fails(depth, "slow")
-    measures = measure(world.ports(SweepPorts))
-    assert (measures.oldest_seconds, measures.letters) == (
-        {lane: 0.0 for lane in LANES if lane != "fast"},
-        {lane: 0 for lane in LANES if lane != "slow"},
-    )
-    assert set(measures.problems.values()) == {error} and len(measures.problems) == 2
 
 
 def given_up(world: World) -> str:

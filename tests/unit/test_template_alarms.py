@@ -6,49 +6,35 @@ import re
 from typing import Any
 
 import pytest
+import typer
 
 from checks.expand_template import referred, resources
 from checks.report import ROOT
+from console.main import app
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.lanes import LANES, Lane
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS
-from tests.unit.test_template import CONSUMERS
 
 ALARMS = resources("AWS::CloudWatch::Alarm")
+COMPOSITES = resources("AWS::CloudWatch::CompositeAlarm")
 FUNCTIONS = resources("AWS::Lambda::Function")
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
 
 OWN = {"Fn::Sub": "Darkroom/${AWS::StackName}"}
 """The namespace of our own metrics."""
 
-TOPICS = {
-    "Late": "WarningAlarms",
-    "Shed": "CriticalAlarms",
-    "Errors": "WarningAlarms",
-    "Throttles": "WarningAlarms",
-    "Expiring": "WarningAlarms",
-    "Stuck": "CriticalAlarms",
-    "Failing": "CriticalAlarms",
-    "Failures": "CriticalAlarms",
-    "DeadLetters": "CriticalAlarms",
-    "Counted": "CriticalAlarms",
-    "Unreadable": "CriticalAlarms",
-    "Unpublished": "CriticalAlarms",
-}
-"""Who is notified, by the last words of an alarm's name."""
-
 AWS_METRICS: dict[tuple[str, str], tuple[str, str, Any]] = {
-    ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
     ("AWS/SQS", "ApproximateAgeOfOldestMessage"): ("QueueName", "AWS::SQS::Queue", "QueueName"),
-    ("AWS/Lambda", "Errors"): ("FunctionName", "AWS::Lambda::Function", None),
-    ("AWS/Lambda", "Throttles"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/Lambda", "IteratorAge"): ("FunctionName", "AWS::Lambda::Function", None),
     ("AWS/States", "ExecutionsFailed"): ("StateMachineArn", "AWS::StepFunctions::StateMachine", None),
     ("AWS/ApiGateway", "5xx"): ("ApiId", "AWS::ApiGatewayV2::Api", None),
 }
 """Each AWS metric with its one dimension, the resource that this names, and the attribute that gives the name."""
+
+
+COMPARISONS = {"GreaterThanThreshold": ">", "GreaterThanOrEqualToThreshold": ">=", "LessThanThreshold": "<"}
 
 
 def watching(namespace: Any, metric: str, **dimensions: Any) -> dict[str, dict[str, Any]]:
@@ -57,14 +43,8 @@ def watching(namespace: Any, metric: str, **dimensions: Any) -> dict[str, dict[s
         name: alarm
         for name, alarm in ALARMS.items()
         if (alarm["Namespace"], alarm["MetricName"]) == (namespace, metric)
-        and {dimension["Name"]: dimension["Value"] for dimension in alarm["Dimensions"]} == dimensions
+        and {dimension["Name"]: dimension["Value"] for dimension in alarm.get("Dimensions", ())} == dimensions
     }
-
-
-def topic_of(name: str) -> str:
-    """The topic that an alarm's name implies."""
-    (topic,) = [topic for words, topic in TOPICS.items() if name.endswith(f"{words}Alarm")]
-    return topic
 
 
 def sentence(alarm: dict[str, Any]) -> tuple[Any, ...]:
@@ -74,7 +54,7 @@ def sentence(alarm: dict[str, Any]) -> tuple[Any, ...]:
         alarm["Statistic"],
         alarm["Period"],
         (alarm.get("DatapointsToAlarm", of), of),
-        {"GreaterThanThreshold": ">", "GreaterThanOrEqualToThreshold": ">="}[alarm["ComparisonOperator"]],
+        COMPARISONS[alarm["ComparisonOperator"]],
         alarm["Threshold"],
         alarm["TreatMissingData"],
     )
@@ -85,90 +65,86 @@ def told(alarms: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
     return {name: sentence(alarm) for name, alarm in alarms.items()}
 
 
-@pytest.mark.parametrize("lane", [*LANES, "hold", "upload"])
-def test_dead_letters_are_noticed_by_sqs_and_by_the_sweeper_and_before_they_expire(lane: str) -> None:
-    queue = f"{lane.capitalize()}DeadLetters"
-    by_sqs = watching("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName={"Fn::GetAtt": [queue, "QueueName"]})
-    assert {f"{queue}Alarm": ("Maximum", 60, (1, 1), ">=", 1, "notBreaching")} == told(by_sqs)
-    by_sweeps = watching(OWN, "DeadLetters", service="darkroom", queue=lane)
-    assert {f"{queue}CountedAlarm": ("Maximum", 60, (1, 1), ">=", 1, "ignore")} == told(by_sweeps)
-    by_age = watching(OWN, "OldestDeadLetterSeconds", service="darkroom", queue=lane)
-    retention_seconds = resources("AWS::SQS::Queue")[queue]["MessageRetentionPeriod"]
-    assert {
-        f"{queue}ExpiringAlarm": ("Maximum", 21_600, (1, 1), ">=", retention_seconds - 2 * 86_400, "ignore")
-    } == told(by_age)
+def own(metric: str) -> dict[str, tuple[Any, ...]]:
+    """The rules of the alarms on one of our own metrics."""
+    return told(watching(OWN, metric, service="darkroom"))
 
 
-@pytest.mark.parametrize("consumer", CONSUMERS)
-def test_what_a_consumer_gave_up_is_noticed(consumer: str) -> None:
-    queue = f"{consumer}DeadLetters"
-    by_sqs = watching("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName={"Fn::GetAtt": [queue, "QueueName"]})
-    assert {f"{queue}Alarm": ("Maximum", 60, (1, 1), ">=", 1, "notBreaching")} == told(by_sqs)
+def test_dead_letters_are_noticed_and_before_they_expire() -> None:
+    assert own("DeadLetters") == {"DeadLettersAlarm": ("Maximum", 60, (1, 1), ">=", 1, "notBreaching")}
+    assert own("EventDeadLetters") == {"EventDeadLettersAlarm": ("Maximum", 60, (1, 1), ">=", 1, "notBreaching")}
+    retention_seconds = {
+        its["MessageRetentionPeriod"]
+        for name, its in resources("AWS::SQS::Queue").items()
+        if name.endswith("DeadLetters")
+    }
+    limit = min(retention_seconds) - 2 * 86_400
+    expiring = {"DeadLettersExpiringAlarm": ("Maximum", 21_600, (1, 1), ">=", limit, "ignore")}
+    assert own("OldestDeadLetterSeconds") == expiring
+
+
+def test_the_sweeper_counts_the_dead_letters_of_every_queue() -> None:
+    variables = FUNCTIONS["SweepDueImagesFunction"]["Environment"]["Variables"]
+    counted = {
+        queue
+        for name in ("DEAD_LETTER_QUEUES", "EVENT_DEAD_LETTER_QUEUES")
+        for queue in re.findall(r"\$\{(\w+)\}", variables[name]["Fn::Sub"])
+    }
+    queues = resources("AWS::SQS::Queue")
+    assert counted == {name for name in queues if name.endswith("DeadLetters")} | {"UnpublishedEvents"}
+
+
+def test_a_given_up_image_pages_until_a_quarter_of_an_hour_has_passed_without_another() -> None:
+    # So that a bug that gives up an image every few minutes is one incident.
+    assert own("ImagesGivenUp") == {"ImagesGivenUpAlarm": ("Sum", 60, (1, 15), ">=", 1, "notBreaching")}
+
+
+def test_failing_attempts_warn_within_two_minutes() -> None:
+    # Workers write failures at once, and a sweep reads them within a minute.
+    assert own("AttemptsFailing") == {"AttemptsFailingAlarm": ("Maximum", 60, (1, 5), ">=", 20, "notBreaching")}
+
+
+def test_a_burning_error_budget_pages_or_warns() -> None:
+    assert own("FastBurn") == {"FastBurnAlarm": ("Maximum", 60, (1, 1), ">=", 14.4, "notBreaching")}
+    assert own("SlowBurn") == {"SlowBurnAlarm": ("Maximum", 60, (1, 1), ">=", 6, "notBreaching")}
+
+
+def test_a_lane_that_breaks_its_service_level_warns_and_then_pages() -> None:
+    assert own("LateRatio") == {"ImagesLateAlarm": ("Maximum", 60, (3, 3), ">=", 1, "notBreaching")}
+    assert own("StuckRatio") == {"ImagesStuckAlarm": ("Maximum", 60, (5, 5), ">=", 1, "notBreaching")}
+
+
+@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
+def test_the_retries_of_one_failing_image_are_no_reason_to_wake_anybody(lane: Lane) -> None:
+    retries_seconds = sum(RetryPolicy().delay_seconds(attempt, 0) for attempt in range(1, MAX_ATTEMPTS))
+    assert lane.stuck_seconds == max(3 * lane.sla_seconds, retries_seconds)
+
+
+def test_a_silent_sweeper_pages() -> None:
+    silent = watching(OWN, "SweepsCompleted", service="darkroom")
+    assert told(silent) == {"SweeperSilentAlarm": ("Sum", 60, (3, 3), "<", 1, "breaching")}
+
+
+@pytest.mark.parametrize(("name", "stuck_seconds"), [("Hold", LANE_DELAY_SECONDS), ("Upload", 900)])
+def test_what_is_to_be_held_and_what_was_uploaded_may_not_wait_for_long(name: str, stuck_seconds: int) -> None:
+    queue = {"Fn::GetAtt": [f"{name}Queue", "QueueName"]}
+    by_sqs = watching("AWS/SQS", "ApproximateAgeOfOldestMessage", QueueName=queue)
+    assert told(by_sqs) == {f"{name}MessagesStuckAlarm": ("Maximum", 60, (5, 5), ">=", stuck_seconds, "notBreaching")}
 
 
 def test_events_that_are_not_published_are_noticed_long_before_the_stream_forgets_them() -> None:
     late = watching("AWS/Lambda", "IteratorAge", FunctionName={"Ref": "PublishEventsFunction"})
     assert told(late) == {"EventsStuckAlarm": ("Maximum", 60, (3, 3), ">", 900_000, "notBreaching")}
-    notes = {"Fn::GetAtt": ["UnpublishedEvents", "QueueName"]}
-    noted = watching("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName=notes)
-    assert told(noted) == {"EventsUnpublishedAlarm": ("Maximum", 60, (1, 1), ">=", 1, "notBreaching")}
-
-
-@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
-def test_a_lane_that_breaks_its_service_level_warns_and_then_pages(lane: Lane) -> None:
-    name = lane.name.capitalize()
-    # The retries of one failing image are no reason to wake anybody.
-    retries_seconds = sum(RetryPolicy().delay_seconds(attempt, 0) for attempt in range(1, MAX_ATTEMPTS))
-    stuck_seconds = max(3 * lane.sla_seconds, retries_seconds)
-    # A silent sweeper is as bad as one that says that images wait.
-    assert told(watching(OWN, "OldestUnfinishedSeconds", service="darkroom", lane=lane.name)) == {
-        f"{name}ImagesLateAlarm": ("Maximum", 60, (3, 3), ">", lane.sla_seconds, "breaching"),
-        f"{name}ImagesStuckAlarm": ("Maximum", 60, (5, 5), ">", stuck_seconds, "breaching"),
-    }
-    queue = f"{name}Queue"
-    retention_seconds = resources("AWS::SQS::Queue")[queue]["MessageRetentionPeriod"]
-    by_sqs = watching("AWS/SQS", "ApproximateAgeOfOldestMessage", QueueName={"Fn::GetAtt": [queue, "QueueName"]})
-    assert told(by_sqs) == {
-        f"{name}MessagesLateAlarm": ("Maximum", 60, (3, 3), ">", lane.sla_seconds, "notBreaching"),
-        f"{name}MessagesStuckAlarm": ("Maximum", 60, (5, 5), ">", stuck_seconds, "notBreaching"),
-        f"{name}MessagesExpiringAlarm": ("Maximum", 300, (1, 1), ">=", retention_seconds - 86_400, "notBreaching"),
-    }
-
-
-@pytest.mark.parametrize(("name", "stuck_seconds"), [("Hold", LANE_DELAY_SECONDS), ("Upload", 900)])
-def test_what_is_to_be_held_and_what_was_uploaded_may_not_wait_for_long(name: str, stuck_seconds: int) -> None:
-    queue = f"{name}Queue"
-    by_sqs = watching("AWS/SQS", "ApproximateAgeOfOldestMessage", QueueName={"Fn::GetAtt": [queue, "QueueName"]})
-    retention_seconds = resources("AWS::SQS::Queue")[queue]["MessageRetentionPeriod"]
-    assert told(by_sqs) == {
-        f"{name}MessagesLateAlarm": ("Maximum", 60, (3, 3), ">", 300, "notBreaching"),
-        f"{name}MessagesStuckAlarm": ("Maximum", 60, (5, 5), ">", stuck_seconds, "notBreaching"),
-        f"{name}MessagesExpiringAlarm": ("Maximum", 300, (1, 1), ">=", retention_seconds - 86_400, "notBreaching"),
-    }
 
 
 def test_a_batch_that_cannot_be_released_pages() -> None:
     failed = watching("AWS/States", "ExecutionsFailed", StateMachineArn={"Ref": "HoldBatchStateMachine"})
-    assert told(failed) == {"HoldBatchFailuresAlarm": ("Sum", 300, (1, 1), ">=", 1, "notBreaching")}
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_every_functions_errors_and_throttles_are_noticed(function: str) -> None:
-    errors = watching("AWS/Lambda", "Errors", FunctionName={"Ref": function})
-    throttles = watching("AWS/Lambda", "Throttles", FunctionName={"Ref": function})
-    assert errors and throttles
-    for alarm in (errors | throttles).values():
-        assert (alarm["Statistic"], alarm["Threshold"], alarm["TreatMissingData"]) == ("Sum", 1, "notBreaching")
-
-
-def test_two_failed_sweeps_in_a_row_page() -> None:
-    errors = watching("AWS/Lambda", "Errors", FunctionName={"Ref": "SweepDueImagesFunction"})
-    assert told(errors) == {"SweepDueImagesFailingAlarm": ("Sum", 60, (2, 3), ">=", 1, "notBreaching")}
+    assert told(failed) == {"ReleasesFailingAlarm": ("Sum", 300, (1, 1), ">=", 1, "notBreaching")}
 
 
 def test_rows_that_cannot_be_read_page_for_as_long_as_sweeps_meet_them() -> None:
     (alarm,) = watching(OWN, "RowsUnreadable", service="darkroom").values()
-    assert sentence(alarm) == ("Maximum", 60, (1, 15), ">=", 1, "ignore")
+    assert sentence(alarm) == ("Maximum", 60, (1, 15), ">=", 1, "notBreaching")
     between_looks_seconds = POSTPONED_SECONDS + SWEEP_INTERVAL_SECONDS
     assert alarm["Period"] * alarm["EvaluationPeriods"] > between_looks_seconds, "or it would say OK in between"
 
@@ -180,13 +156,54 @@ def test_an_api_that_refuses_requests_warns_and_then_pages() -> None:
     }
 
 
-def test_an_alarm_and_its_end_are_told_to_the_topic_that_its_name_promises() -> None:
+def test_shedding_a_paying_tenant_pages_and_shedding_a_free_one_warns() -> None:
+    assert own("PayingTenantsShed") == {"PayingTenantsShedAlarm": ("Sum", 60, (1, 15), ">=", 1, "notBreaching")}
+    assert own("FreeTenantsShed") == {"FreeTenantsShedAlarm": ("Sum", 60, (1, 5), ">=", 1, "notBreaching")}
+
+
+def test_every_function_tells_lambdas_own_count_of_what_did_not_finish() -> None:
+    filters = resources("AWS::Logs::MetricFilter")
+    for function in FUNCTIONS.values():
+        logging = function["LoggingConfig"]
+        assert logging["LogFormat"] == "JSON", "or Lambda's lines would be text, which no filter reads"
+        (its,) = [each for each in filters.values() if each["LogGroupName"] == logging["LogGroup"]]
+        assert its["FilterPattern"] == '{ $.type = "platform.report" && $.record.status != "success" }'
+        (transformation,) = its["MetricTransformations"]
+        assert transformation == {"MetricNamespace": OWN, "MetricName": "FunctionErrors", "MetricValue": "1"}
+    assert len(filters) == len(FUNCTIONS)
+    assert told(watching(OWN, "FunctionErrors")) == {
+        "FunctionErrorsAlarm": ("Sum", 300, (1, 1), ">=", 1, "notBreaching")
+    }
+
+
+def test_one_incident_pages_once_and_its_end_is_told() -> None:
+    ((name, incident),) = COMPOSITES.items()
+    assert name == "IncidentAlarm"
+    assert (incident["AlarmActions"], incident["OKActions"]) == ([{"Ref": "CriticalAlarms"}],) * 2
+    rule = incident["AlarmRule"]["Fn::Sub"].strip()
+    children = re.findall(r'ALARM\("\$\{(\w+)\}"\)', rule)
+    assert rule.split() == " OR ".join(f'ALARM("${{{child}}}")' for child in children).split()
+    silent = {name for name, alarm in ALARMS.items() if "AlarmActions" not in alarm and "OKActions" not in alarm}
+    assert set(children) == silent and len(children) == len(silent), "each alarm warns or belongs to the incident"
+
+
+def test_every_other_alarm_and_its_end_warn() -> None:
     for name, alarm in ALARMS.items():
-        told_to = [{"Ref": topic_of(name)}]
-        assert (alarm["AlarmActions"], alarm["OKActions"]) == (told_to, told_to), name
+        if "AlarmActions" in alarm or "OKActions" in alarm:
+            assert (alarm["AlarmActions"], alarm["OKActions"]) == ([{"Ref": "WarningAlarms"}],) * 2, name
 
 
-@pytest.mark.parametrize("topic", sorted(set(TOPICS.values())))
+def test_no_alarm_of_the_incident_waits_for_somebody_to_clear_it() -> None:
+    # One that stayed on would hide the next incident: what lies somewhere until it is dealt with only warns.
+    lying = {"DeadLetters", "EventDeadLetters", "OldestDeadLetterSeconds"}
+    assert not {alarm["MetricName"] for alarm in ALARMS.values() if "AlarmActions" not in alarm} & lying
+
+
+def test_there_are_at_most_25_alarms() -> None:
+    assert len(ALARMS) + len(COMPOSITES) <= 25
+
+
+@pytest.mark.parametrize("topic", ["WarningAlarms", "CriticalAlarms"])
 def test_every_topic_reaches_the_address_that_the_deployer_gave(topic: str) -> None:
     (subscription,) = [
         subscription
@@ -229,12 +246,28 @@ def sections() -> dict[str, str]:
     }
 
 
-def test_every_alarm_leads_to_the_runbooks_section_that_names_it() -> None:
-    for name, alarm in ALARMS.items():
-        found = re.search(r"\. See docs/runbook\.md#([a-z-]+)\.$", alarm["AlarmDescription"])
+def test_every_alarm_names_its_effect_the_first_command_and_the_runbooks_section() -> None:
+    for name, alarm in {**ALARMS, **COMPOSITES}.items():
+        text = written_out(alarm["AlarmDescription"])
+        found = re.fullmatch(r"(.+)\. First: \./darkroom (.+) --stack STACK\. See docs/runbook\.md#([a-z-]+)\.", text)
         assert found, f"{name}: whoever is paged reads the description first"
-        assert f"`{name}`" in sections()[found[1]], name
+        assert f"`{name}`" in sections()[found[3]], name
+        assert len(text) <= 1024, "CloudWatch takes no more"
+        words = iter(found[2].split())
+        known: Any = typer.main.get_command(app)
+        while hasattr(known, "commands"):
+            known = known.commands[next(words)]
+        options = {option for parameter in known.params for option in parameter.opts}
+        assert {"--stack", *(word for word in words if word.startswith("--"))} <= options, found[2]
+
+
+def written_out(text: Any) -> str:
+    """A description as CloudFormation makes it, for the stack STACK."""
+    template, values = text["Fn::Sub"] if isinstance(text["Fn::Sub"], list) else (text["Fn::Sub"], {})
+    for name, value in {**values, "AWS::StackName": "STACK"}.items():
+        template = template.replace(f"${{{name}}}", value)
+    return str(template)
 
 
 def test_the_runbook_names_no_alarm_that_is_gone() -> None:
-    assert set(re.findall(r"\b[A-Z]\w+Alarm\b", RUNBOOK)) == ALARMS.keys()
+    assert set(re.findall(r"\b[A-Z]\w+Alarm\b", RUNBOOK)) == ALARMS.keys() | COMPOSITES.keys()

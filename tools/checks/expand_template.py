@@ -110,12 +110,31 @@ def _filled_in(value: Any) -> Any:
             for name, it in zip(variables, known, strict=True):
                 text = text.replace(f"${{{name}}}", str(it))
             return {"Fn::Sub": text} if "${" in text else text
+        case {"Fn::ToJsonString": body}:
+            return {"Fn::Sub": _json_text(_filled_in(body))}
         case dict():
             return {name: _filled_in(inner) for name, inner in value.items()}
         case list():
             return [_filled_in(inner) for inner in value]
         case _:
             return value
+
+
+def _json_text(value: Any) -> str:
+    """JSON with what only a stack knows as variables of `Fn::Sub`. Raises ValueError if something else is in it."""
+    match value:
+        case {"Fn::Sub": str(text)}:
+            return json.dumps(text)
+        case {"Ref": _} | {"Fn::GetAtt": _}:
+            return json.dumps(_in_text(value))
+        case dict():
+            if any(name.startswith("Fn::") for name in value):
+                raise ValueError(f"{value} cannot be written as text")
+            return "{" + ",".join(f"{json.dumps(name)}:{_json_text(inner)}" for name, inner in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(_json_text, value)) + "]"
+        case _:
+            return json.dumps(value)
 
 
 def _in_text(value: Any) -> str | None:

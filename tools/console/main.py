@@ -22,6 +22,7 @@ from console.orphans import commands as orphans
 from console.tenants import commands as tenants
 from console.tenants import keys
 from console.terminal import display
+from console.top import commands as top
 from console.upload import commands as upload
 from console.usage import commands as usage
 from console.webhooks import commands as webhooks
@@ -102,6 +103,7 @@ def options(
 app.command("upload", epilog=upload.EPILOG)(upload.command)
 app.command("status", epilog=images.STATUS_EPILOG)(images.status)
 app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
+app.command("top", epilog=top.EPILOG)(top.command)
 app.command("ls", epilog=images.LS_EPILOG)(images.ls)
 app.command("rm", epilog=images.RM_EPILOG)(images.rm)
 app.add_typer(delays.app, name="delay")

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from darkroom.domain.listing import Cursor
     from darkroom.domain.load_shedding import Work
     from darkroom.domain.message import Message
+    from darkroom.domain.observation import Alarm, Measured, QueueCount
     from darkroom.domain.rejection import RejectedMessage
+    from darkroom.domain.service_level import Outcomes
     from darkroom.domain.tenants import Allowance, Tenant
     from darkroom.domain.token_bucket import Microseconds, Take
     from darkroom.domain.usage import Count, Usage
@@ -511,6 +513,18 @@ class Throughput(Protocol):
         date."""
 
 
+class OutcomeCounts(Protocol):
+    """How the attempts and the images of each lane ended, minute by minute, for a day. Every method raises Retryable,
+    within about two seconds, if the table cannot answer."""
+
+    def add(self, lane: str, minute: Milliseconds, outcomes: Outcomes) -> None:
+        """Adds to the minute that begins then. If an answer is lost, it may count twice."""
+
+    def since(self, lane: str, since: Milliseconds) -> Mapping[Milliseconds, Outcomes]:
+        """The outcomes of the minutes that began at `since` or later and had any, by the time at which each began;
+        perhaps seconds out of date."""
+
+
 class TokenBuckets(Protocol):
     """Each tenant's bucket of requests. Raises Retryable, within about two seconds, if the table cannot answer."""
 
@@ -615,6 +629,10 @@ class DeadLetters(Protocol):
     def take(self, queue: str, limit: int) -> Taken:
         """Up to `limit` dead letters, hidden from everybody else for a minute."""
 
+    def sample(self, queue: str) -> tuple[DeadLetter, ...]:
+        """Up to ten dead letters, any of the queue's. They stay visible to everybody: nobody has to give them back, and
+        their receipts are not to be used."""
+
     def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
         """Shows taken dead letters to everybody again at once."""
 
@@ -624,6 +642,31 @@ class DeadLetters(Protocol):
     def put(self, queue: str, message: Message, explanation: dict[str, Any]) -> None:
         """Puts a dead letter into the queue. Tried once: a retry after a lost answer would make a second dead
         letter."""
+
+
+class QueueCounts(Protocol):
+    """How many messages the queues of a stack have, each by its name. Raises Retryable if a queue cannot answer."""
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The names of all of them."""
+
+    def count(self, queue: str) -> QueueCount:
+        """About how many it has now."""
+
+
+class Alarms(Protocol):
+    """The alarms of a stack. Raises Retryable if they cannot be listed."""
+
+    def on(self) -> Sequence[Alarm]:
+        """Those that are on, the longest first."""
+
+
+class Measurements(Protocol):
+    """What is measured of a stack minute by minute. Raises Retryable if it cannot be read."""
+
+    def latest(self, now: Milliseconds) -> Measured:
+        """The latest whole minutes, which may be minutes ago."""
 
 
 class RejectedMessages(Protocol):

@@ -318,9 +318,11 @@ class DeliverySettings(MessageKeySettings):
 
 
 class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSettings, DeliverySettings):
-    """What `sweep_due_images` needs."""
+    """What `sweep_due_images` needs; `event_dead_letter_queues` are those of events and of what is made of them."""
 
     images_table: str
+    throughput_table: str
+    event_dead_letter_queues: Mapping[str, str] = setting(pairs)
     idempotency_table: str
     reservations_table: str
     uploads_bucket: str

@@ -1,20 +1,43 @@
-"""Logs and metrics, with Powertools; the service name and namespace come from template.yaml."""
+"""Logs and metrics, with Powertools; the service name and namespace come from template.yaml.
+
+Every line has a `trace_id`, X-Ray's id of the invocation, and a `correlation_id`: the id of the request that is
+answered, or that accepted the image which the line is about; where neither is known, the id of the invocation. A line
+about an image has its `image_id`.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.logging import correlation_paths
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from darkroom.domain.ids import is_image_id
 from darkroom.domain.signature import Mistrust
 from darkroom.ports import UnreadableRow
 
-logger = Logger()
+if TYPE_CHECKING:
+    from aws_lambda_powertools.logging.types import LogRecord
+
+    from darkroom.domain.image import Image
+
+
+class _Lines(LambdaPowertoolsFormatter):
+    """Powertools' lines, in which the trace's id is named as the other ids are."""
+
+    def serialize(self, log: LogRecord) -> str:
+        line: Any = log
+        if (trace_id := line.pop("xray_trace_id", None)) is not None:
+            line["trace_id"] = trace_id
+        return super().serialize(line)
+
+
+logger = Logger(logger_formatter=_Lines())
 metrics = Metrics()
 
 type Handler = Callable[..., dict[str, Any]]
@@ -33,11 +56,39 @@ def entry_point(*, of_gateway: bool = False, has_metrics: bool = True) -> Callab
 
     def decorate(handler: Handler) -> Handler:
         measured: Handler = metrics.log_metrics(handler, capture_cold_start_metric=True) if has_metrics else handler
-        path = correlation_paths.API_GATEWAY_HTTP if of_gateway else None
-        logged: Handler = logger.inject_lambda_context(_timed(measured), correlation_id_path=path, clear_state=True)
+        identified = _identified(_timed(measured), of_gateway=of_gateway)
+        logged: Handler = logger.inject_lambda_context(identified, clear_state=True)
         return logged
 
     return decorate
+
+
+def _identified(handler: Handler, *, of_gateway: bool) -> Handler:
+    @wraps(handler)
+    def identified(event: Any, context: Any) -> dict[str, Any]:
+        request = event.get("requestContext", {}) if of_gateway else {}
+        logger.set_correlation_id(request.get("requestId") or context.aws_request_id)
+        return handler(event, context)
+
+    return identified
+
+
+@contextmanager
+def lines_about(**keys: object) -> Iterator[None]:
+    """In this block each line has these keys, and those that are appended in it; after it, those of before again."""
+    before = dict(logger.get_current_keys())
+    logger.append_keys(**keys)
+    try:
+        yield
+    finally:
+        logger.remove_keys(logger.get_current_keys().keys() - before.keys())
+        logger.append_keys(**before)
+
+
+def follow(image: Image) -> None:
+    """From here on, each line has the id of the request that accepted the image; a tombstone does not know it."""
+    if image.correlation_id:
+        logger.set_correlation_id(image.correlation_id)
 
 
 def _timed(handler: Handler) -> Handler:
@@ -76,9 +127,12 @@ def _milliseconds(seconds: float) -> float:
 
 
 def report_unreadable(rows: Collection[UnreadableRow]) -> None:
-    """Logs each unreadable row that was met, and counts them, zero included: an alarm watches the count."""
+    """Logs each unreadable row that was met, and counts them if there are any: an alarm watches the count."""
+    if not rows:
+        return
     for row in rows:
-        logger.error("a row cannot be read", extra={"row_id": row.row_id, "reason": row.reason})
+        about = {"image_id": row.row_id} if is_image_id(row.row_id) else {}
+        logger.error("a row cannot be read", extra={"row_id": row.row_id, "reason": row.reason, **about})
     with single_metric("RowsUnreadable", MetricUnit.Count, len(rows), default_dimensions={"service": logger.service}):
         pass
 

@@ -24,6 +24,8 @@ PER_MILLION = {
     "API requests": 1.00,
     "Log kilobytes": 0.50,  # $0.50 per GB ingested
     "Scheduler invocations": 1.00,
+    "CloudWatch requests": 10.00,
+    "CloudWatch metrics read": 10.00,
 }
 
 

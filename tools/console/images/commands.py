@@ -49,6 +49,7 @@ LS_EPILOG = """[bold]Examples[/bold]
   ./darkroom ls                               [dim]the newest fifty of the last day[/dim]
   ./darkroom ls --status failed --status pending --since 2h
   ./darkroom ls --cause KeyError --tenant acme
+  ./darkroom ls --late                        [dim]those that have waited longest first[/dim]
   ./darkroom ls --tenant acme --json | jq -r '.images[].id' | ./darkroom rm -
 
 [bold]Exit status[/bold]
@@ -162,12 +163,22 @@ def ls(
     ] = None,
     tenant: Annotated[str | None, option("--tenant", "ID", "Only this tenant's.")] = None,
     since: Annotated[
-        str, typer.Option("--since", metavar="D", help="Accepted no longer ago than D: 30m, 6h, 7d.", callback=duration)
-    ] = "1d",
+        str | None,
+        option(
+            "--since",
+            "D",
+            "Accepted no longer ago than D: 30m, 6h, 7d. Default: 1d; with --late, whenever.",
+            callback=duration,
+        ),
+    ] = None,
     cause: Annotated[
         str | None,
         option("--cause", "C", "Only these: an error's code, or the latest attempt's exception (KeyError)."),
     ] = None,
+    late: Annotated[
+        bool,
+        typer.Option("--late", help="Only those unfinished for longer than their lane's service level, oldest first."),
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most N images.")] = 50,
     as_json: JsonOption = False,
     stack: StackOption = None,
@@ -176,7 +187,8 @@ def ls(
     """List images of all tenants, newest first: their status, attempts and causes.
 
     It also shows those that failed and are still retried, with the exception of
-    the latest attempt. It reads every row that was accepted since then.
+    the latest attempt. It reads every row that was accepted since then; with
+    --late only those that wait.
     """
     from console.images import listing  # noqa: PLC0415 - what talks to AWS takes half a second to import
     from darkroom.domain.image import Status  # noqa: PLC0415
@@ -187,11 +199,13 @@ def ls(
             f"{display.printable(unknown[0])!r} is none of {', '.join(Status)}.", param_hint="--status"
         )
     chosen = reach(stack, region)
+    seconds = seconds_of(since or (None if late else "1d"))
     filters = listing.Filters(
-        since=chosen.clock() - round(1000 * (seconds_of(since) or 0)),
+        since=0 if seconds is None else chosen.clock() - round(1000 * seconds),
         tenant_id=tenant,
         statuses=frozenset(map(Status, statuses or ())),
         cause=cause,
+        late=late,
     )
     listing.ls(chosen, filters, limit=limit, as_json=as_json)
 

@@ -12,24 +12,31 @@ from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.image import Cause, Image, Status
 from darkroom.domain.instants import Milliseconds, day_of, rfc3339
+from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import MAX_PAGE_IMAGES
 from darkroom.domain.tenants import DEFAULT_TENANT, Tenant
+from darkroom.operations.list_late_images import Ports as LatePorts
+from darkroom.operations.list_late_images import list_late_images
 
-_HEADS = ("accepted", "id", "tenant", "lane", "status", "attempt", "cause")
+_HEADS = ("id", "tenant", "lane", "status", "attempt", "cause")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
     """Which images to list: accepted at `since` or later, of that tenant (None: all), with one of these statuses
-    (empty: any), whose error's code or whose latest attempt's exception is `cause` (None: any)."""
+    (empty: any), whose error's code or whose latest attempt's exception is `cause` (None: any); with `late` only those
+    that are unfinished for longer than their lane's service level, the longest waiting first."""
 
     since: Milliseconds
     tenant_id: str | None = None
     statuses: Collection[Status] = ()
     cause: str | None = None
+    late: bool = False
 
     def match(self, image: Image) -> bool:
-        """Whether it is to be listed, its tenant and its time apart."""
+        """Whether it is to be listed."""
+        if image.created_at < self.since or self.tenant_id not in (None, image.tenant_id):
+            return False
         if self.statuses and image.status not in self.statuses:
             return False
         return self.cause is None or self.cause in _causes(image)
@@ -45,15 +52,21 @@ def ls(stack: Stack, filters: Filters, *, limit: int, as_json: bool) -> None:
         return
     out = display.output()
     if not shown:
-        display.line(out, f"No such image was accepted since {rfc3339(filters.since)}.")
+        since = f" was accepted since {rfc3339(filters.since)}" if filters.since else ""
+        display.line(out, f"No such image{since or ' is late'}.")
         return
-    display.table(out, _HEADS, [_row(image, stack.clock()) for image in shown], right=frozenset({"attempt"}))
+    heads = ("waiting" if filters.late else "accepted", *_HEADS)
+    rows = [_row(image, stack.clock(), late=filters.late) for image in shown]
+    display.table(out, heads, rows, right=frozenset({"attempt"}))
     if not is_all:
         display.line(display.errors(), f"There are more: --limit {2 * limit} shows twice as many.")
 
 
 def images_of(stack: Stack, filters: Filters) -> Iterator[Image]:
-    """The images that match, newest first."""
+    """The images that match, newest first, or those that have waited longest first."""
+    if filters.late:
+        ports = LatePorts(images=stack.images, clock=stack.clock, service=LANES)
+        return filter(filters.match, list_late_images(ports))
     tenants = _tenants(stack, filters) if filters.tenant_id is None else [filters.tenant_id]
     each = [_of_tenant(stack, tenant_id, since=filters.since) for tenant_id in tenants]
     newest_first = heapq.merge(*each, key=lambda image: (image.created_at, image.image_id), reverse=True)
@@ -102,10 +115,18 @@ def _words(image: Image) -> str:
     return "" if latest is None else f"{latest.error_type}: {latest.message}"
 
 
-def _row(image: Image, now: Milliseconds) -> tuple[str, ...]:
-    accepted = f"{display.age((now - image.created_at) / 1000)} ago"
+def _row(image: Image, now: Milliseconds, *, late: bool) -> tuple[str, ...]:
+    since = image.waiting_since if late and image.waiting_since is not None else image.created_at
+    how_long = display.age((now - since) / 1000)
     return (
-        *(accepted, image.image_id, image.tenant_id, image.lane, image.status, str(image.attempt)),
+        *(
+            how_long if late else f"{how_long} ago",
+            image.image_id,
+            image.tenant_id,
+            image.lane,
+            image.status,
+            str(image.attempt),
+        ),
         _words(image),
     )
 
@@ -120,6 +141,7 @@ def _document(image: Image) -> dict[str, Any]:
         "run": image.run,
         "attempt": image.attempt,
         "created_at": rfc3339(image.created_at),
+        "waiting_since": rfc3339(image.waiting_since),
         "completed_at": rfc3339(image.completed_at),
         "error": None if image.error is None else {"code": image.error.code, "message": image.error.message},
         "cause": None if latest is None else {"type": latest.error_type, "message": latest.message},

@@ -1,6 +1,7 @@
-"""Formats one log event as a line for people: Powertools' JSON taken apart, anything else as it is."""
+"""Formats one log event as a line for people: Powertools' and Lambda's JSON taken apart, anything else as it is."""
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,8 @@ _STYLES = {"DEBUG": "dim", "INFO": "green", "WARNING": "yellow", "ERROR": "red",
 _HIDDEN = frozenset(
     {
         "level", "message", "timestamp", "service", "location", "cold_start", "function_name", "function_memory_size",
-        "function_arn", "function_request_id", "xray_trace_id", "exception", "exception_name", "stack_trace",
+        "function_arn", "function_request_id", "trace_id", "exception", "exception_name", "stack_trace",
+        "errorMessage", "errorType", "stackTrace", "logger",
     }
 )  # fmt: skip
 
@@ -25,12 +27,14 @@ def pretty(timestamp_milliseconds: int, function: str, message: str) -> Text:
     record = _record(message)
     if record is None:
         return head.append(printable(message.rstrip().expandtabs(2)), style="dim")
+    if _is_of_lambda(record):
+        return head.append(printable("  ".join(_told_by_lambda(record))), style="dim")
     level = str(record.get("level", ""))
-    head.append(f"{level:<8}", style=_STYLES.get(level, "")).append(printable(_text(record["message"])))
+    head.append(f"{level:<8}", style=_STYLES.get(level, "")).append(printable(_said(record)))
     for key, value in record.items():
         if key not in _HIDDEN and value is not None:
             head.append(f"  {printable(key)}=", style="dim").append(printable(_text(value)))
-    for line in str(record.get("exception") or "").splitlines():
+    for line in _stack(record).splitlines():
         head.append(f"\n    {printable(line)}", style="red")
     return head
 
@@ -40,7 +44,51 @@ def _record(message: str) -> dict[str, Any] | None:
         record = json.loads(message)
     except ValueError:
         return None
-    return record if isinstance(record, dict) and "message" in record else None
+    is_known = isinstance(record, dict) and (record.keys() & {"message", "errorMessage"} or _is_of_lambda(record))
+    return record if is_known else None
+
+
+def _is_of_lambda(record: dict[str, Any]) -> bool:
+    return str(record.get("type", "")).startswith("platform.")
+
+
+def _said(record: dict[str, Any]) -> str:
+    """What a function says; for an exception that it raised, the runtime says it."""
+    return _text(record["message"]) if "message" in record else f"{record.get('errorType')}: {record['errorMessage']}"
+
+
+def _stack(record: dict[str, Any]) -> str:
+    return str(record.get("exception") or "".join(record.get("stackTrace") or ()))
+
+
+def _told_by_lambda(event: dict[str, Any]) -> Iterator[str]:
+    """What Lambda says of an invocation as it says it where logs are text: START RequestId: …, REPORT RequestId: ….
+
+    https://docs.aws.amazon.com/lambda/latest/dg/telemetry-schema-reference.html
+    """
+    kind = "".join(f"_{letter}" if letter.isupper() else letter for letter in event["type"].removeprefix("platform."))
+    record = event.get("record")
+    if not isinstance(record, dict):
+        yield f"{kind.upper()} {_text(record)}"
+        return
+    yield f"{kind.upper()} RequestId: {record['requestId']}" if "requestId" in record else kind.upper()
+    metrics = record.get("metrics") or {}
+    for name, value in (
+        ("Version", record.get("version")),
+        ("Runtime", record.get("runtimeVersion")),
+        ("Duration", _with_unit(metrics.get("durationMs"), "ms")),
+        ("Billed", _with_unit(metrics.get("billedDurationMs"), "ms")),
+        ("Init", _with_unit(metrics.get("initDurationMs"), "ms")),
+        ("Memory", _with_unit(metrics.get("maxMemoryUsedMB"), "MB")),
+        ("Status", record.get("status")),
+        ("Error", record.get("errorType")),
+    ):
+        if value is not None:
+            yield f"{name}: {value}"
+
+
+def _with_unit(value: float | None, unit: str) -> str | None:
+    return None if value is None else f"{value:g} {unit}"
 
 
 def _text(value: object) -> str:

@@ -19,19 +19,24 @@ from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionEr
 
 from console.api.client import NOT_RUNNING, ApiError
 from console.stack.local import local_stack
+from darkroom.aws.alarms import CloudWatchAlarms
 from darkroom.aws.clients import watch
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
 from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.events_topic import SnsTopic
 from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.measurements import CloudWatchMeasurements
 from darkroom.aws.original_versions import OriginalVersionsBucket
+from darkroom.aws.queue_counts import SqsQueueCounts
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.secrets import StoredSecret
 from darkroom.aws.signing import MessageSigner
 from darkroom.aws.tenants_table import TenantsTable
+from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.errors import Retryable
+from darkroom.domain.lanes import LANES, Lane, lanes_with
 from darkroom.ports import UnreadableRow
 from stacks.clients import isolated_clients, of_account
 from stacks.running import NoSuchResource, RunningStack
@@ -39,10 +44,12 @@ from stacks.running import NoSuchResource, RunningStack
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-# An operator can wait longer than a function may, and no other work waits for it.
-_PATIENT = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
+# An operator can wait longer than a function may, and no other work waits for it. `top` reads in up to 40 threads.
+_PATIENT = Config(
+    connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4}, max_pool_connections=40
+)
 
-_DEAD_LETTERS = "DeadLetters"
+_QUEUE, _DEAD_LETTERS = "Queue", "DeadLetters"
 
 
 class NoSuchQueue(ApiError):
@@ -73,14 +80,72 @@ class Stack(RunningStack):
         """The dead-letter queues, by the names of what they serve, but those of consumers and of deliveries: no image's
         row says what to do with their letters."""
         with self.explained():
-            consumers = {name.removesuffix("Subscription") for name in self.physical_ids("AWS::SNS::Subscription")}
-            others = {*consumers, "Delivery"}
-            urls = {
-                name: url
-                for name, url in self.physical_ids("AWS::SQS::Queue").items()
-                if name.removesuffix("Queue").removesuffix(_DEAD_LETTERS) not in others
-            }
-            return _dead_letter_queues(self.client("sqs"), urls)
+            return _dead_letter_queues(self.client("sqs"), self._queues_of_images)
+
+    @property
+    def _queues_of_images(self) -> Mapping[str, str]:
+        """The URLs of the queues by their logical ids, but those of consumers and of deliveries."""
+        consumers = {name.removesuffix("Subscription") for name in self.physical_ids("AWS::SNS::Subscription")}
+        others = {*consumers, "Delivery"}
+        return {
+            name: url
+            for name, url in self.physical_ids("AWS::SQS::Queue").items()
+            if name.removesuffix("Queue").removesuffix(_DEAD_LETTERS) not in others
+        }
+
+    @property
+    def work_queues(self) -> Mapping[str, str]:
+        """The URLs of the queues of work, by the names of what they serve."""
+        urls = self.physical_ids("AWS::SQS::Queue").items()
+        return {name_of(name.removesuffix(_QUEUE)): url for name, url in urls if name.endswith(_QUEUE)}
+
+    @property
+    def queues_of_given_up(self) -> Mapping[str, str]:
+        """The URLs of the queues of what was given up, by the names of what they serve: all others."""
+        urls = self.physical_ids("AWS::SQS::Queue").items()
+        return {name_of(name): url for name, url in urls if not name.endswith(_QUEUE)}
+
+    @property
+    def dead_letters_of_images(self) -> DeadLetterQueues:
+        """The dead-letter queues of `queues`, told by their names alone, without asking SQS for each queue's policy."""
+        sqs = self.client("sqs")
+        urls = {name_of(name): url for name, url in self._queues_of_images.items() if name.endswith(_DEAD_LETTERS)}
+        return DeadLetterQueues(sqs, sqs, urls)
+
+    @property
+    def queue_counts(self) -> SqsQueueCounts:
+        """How many messages the queues of work have."""
+        return SqsQueueCounts(self.client("sqs"), self.work_queues)
+
+    @property
+    def given_up_counts(self) -> SqsQueueCounts:
+        """How many messages the queues of what was given up have."""
+        return SqsQueueCounts(self.client("sqs"), self.queues_of_given_up)
+
+    @property
+    def service(self) -> Mapping[str, Lane]:
+        """The lanes, each with the number of workers that it was deployed with."""
+        with self.explained():
+            return lanes_with({name: int(self.parameters[f"{name.capitalize()}Concurrency"]) for name in LANES})
+
+    @property
+    def throughput(self) -> ThroughputTable:
+        """What the workers of each lane did."""
+        return ThroughputTable(self.client("dynamodb"), self._resource("ThroughputTable"))
+
+    @property
+    def alarms(self) -> CloudWatchAlarms:
+        """The alarms."""
+        kinds = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+        names = {its: name for kind in kinds for name, its in self.physical_ids(kind).items()}
+        return CloudWatchAlarms(self.client("cloudwatch"), names, warnings=self._resource("WarningAlarms"))
+
+    @property
+    def measurements(self) -> CloudWatchMeasurements:
+        """What CloudWatch measures."""
+        urls = self.work_queues
+        names = {lane: urls[lane].rpartition("/")[2] for lane in LANES if lane in urls}
+        return CloudWatchMeasurements(self.client("cloudwatch"), names, namespace=f"Darkroom/{self.name}")
 
     @property
     def tenants(self) -> TenantsTable:

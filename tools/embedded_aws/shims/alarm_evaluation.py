@@ -71,7 +71,19 @@ def apply(emulator: Emulator) -> None:
     cloudwatch = internals("services.cloudwatch")
     replace(cloudwatch, "_evaluate_alarm", lambda _: _evaluate)
     replace(cloudwatch, "_dispatch_alarm_actions", lambda _: _act)
+    for request in ("_put_metric_alarm", "_put_composite_alarm", "_set_alarm_state"):
+        replace(cloudwatch, request, _in_turn)
     every(INTERVAL_SECONDS, _evaluate_all, name="alarm-evaluation")
+
+
+def _in_turn(handle: Any) -> Any:
+    """Let requests that change states wait for an evaluation: two changes at once would notify twice, or not at all."""
+
+    def handle_in_turn(*request: Any, **options: Any) -> Any:
+        with _evaluating:
+            return handle(*request, **options)
+
+    return handle_in_turn
 
 
 # ── The rules of an alarm, without CloudWatch's stores ───────────────────────────────────────────────────────────────
@@ -349,7 +361,7 @@ def _act(alarm: Mapping[str, Any], old_state: State, new_state: State, reason: s
 def _notification(
     alarm: Mapping[str, Any], old_state: State, new_state: State, reason: str, region: str
 ) -> dict[str, Any]:
-    watched = {"AlarmRule": alarm["AlarmRule"]} if "AlarmRule" in alarm else {"Trigger": _trigger(alarm)}
+    watched = _watched_alarms(alarm) if "AlarmRule" in alarm else {"Trigger": _trigger(alarm)}
     return {
         "AlarmName": alarm["AlarmName"],
         "AlarmDescription": alarm.get("AlarmDescription") or None,
@@ -365,6 +377,18 @@ def _notification(
         "AlarmActions": alarm.get("AlarmActions") or [],
         "InsufficientDataActions": alarm.get("InsufficientDataActions") or [],
         **watched,
+    }
+
+
+def _watched_alarms(composite: Mapping[str, Any]) -> dict[str, Any]:
+    """The rule, and the alarms whose changes made it change; SetAlarmState of the composite itself names none."""
+    triggering = json.loads(composite.get("StateReasonData") or "{}").get("triggeringAlarms", [])
+    return {
+        "AlarmRule": composite["AlarmRule"],
+        "TriggeringChildren": [
+            {"Arn": child["arn"], "State": {"Value": child["state"]["value"], "Timestamp": child["state"]["timestamp"]}}
+            for child in triggering
+        ],
     }
 
 

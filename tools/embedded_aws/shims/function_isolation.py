@@ -47,6 +47,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
+from embedded_aws import observations
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
 from embedded_aws.websites import Headers, hosts_of, refusal
@@ -235,13 +236,28 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
         try:
             return super().invoke(*arguments, **options)
         except InitializationFailed as failure:
+            if seen := observations.current.get():
+                seen.initialisation_error = str(failure.payload.get("errorType"))
             return {"status": "error", "error": str(failure), "error_payload": failure.payload, "log": failure.log}
         except lambda_runtime.ProvidedInitTimeout as failure:
             message = f"Task timed out after {self.config['Timeout']}.00 seconds"
             payload = {"errorMessage": message, "errorType": "Sandbox.Timedout"}
             return {"status": "error", "error": message, "error_payload": payload, "log": str(failure)}
+        finally:
+            if (seen := observations.current.get()) and self._proc:
+                seen.peak_memory_mb = _peak_memory_mb(self._proc.pid)
 
     def _spawn(self, init_timeout: float | None = None) -> None:
+        seen, began = observations.current.get(), time.monotonic()
+        if seen:
+            seen.initialised_at = time.time()
+        try:
+            self._start(init_timeout)
+        finally:
+            if seen:
+                seen.initialisation_seconds = time.monotonic() - began
+
+    def _start(self, init_timeout: float | None) -> None:
         self._teardown()
         self._discard_tmpdir()
         self._tmpdir = tempfile.mkdtemp(prefix="sandbox-")
@@ -382,6 +398,15 @@ class RuntimeClientWorker(_ProvidedWorker):  # type: ignore[misc]  # MiniStack p
         }
 
 
+def _peak_memory_mb(pid: int) -> int | None:
+    """The largest resident set of a process so far (proc(5), VmHWM, in kB); None once it has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return round(int(line.split()[1]) / 1024)
+    return None
+
+
 def _layer_search_path(config: dict[str, Any], opt: Path) -> list[str]:
     return [str(opt / "python" / "lib" / str(config["Runtime"]) / "site-packages"), str(opt / "python")]
 
@@ -402,6 +427,7 @@ def _reserved_variables(config: dict[str, Any], region: str, task_root: Path, *,
     """Variables that Lambda defines and nobody may change."""
     version = config.get("Version", "$LATEST")
     logging = config.get("LoggingConfig") or {}
+    is_json = logging.get("LogFormat") == "JSON"
     snap_start = config.get("SnapStart") or {}
     log_stream = f"{time.strftime('%Y/%m/%d', time.gmtime())}/[{version}]{secrets.token_hex(16)}"
     reserved = {
@@ -414,7 +440,7 @@ def _reserved_variables(config: dict[str, Any], region: str, task_root: Path, *,
         "AWS_LAMBDA_FUNCTION_VERSION": version,
         "AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start" if snap_start.get("OptimizationStatus") == "On" else "on-demand",
         "AWS_LAMBDA_LOG_FORMAT": logging.get("LogFormat"),
-        "AWS_LAMBDA_LOG_LEVEL": logging.get("ApplicationLogLevel"),
+        "AWS_LAMBDA_LOG_LEVEL": logging.get("ApplicationLogLevel") or ("INFO" if is_json else None),
         "AWS_LAMBDA_LOG_GROUP_NAME": logging.get("LogGroup") or f"/aws/lambda/{config.get('FunctionName')}",
         "AWS_LAMBDA_LOG_STREAM_NAME": log_stream,
         "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{port}",

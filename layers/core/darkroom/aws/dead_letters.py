@@ -90,6 +90,18 @@ class DeadLetterQueues:
                 break
         return Taken(letters=tuple(letters.values()), complete=False, asked_again=asked_again)
 
+    def sample(self, queue: str) -> tuple[DeadLetter, ...]:
+        with retryable("reading some dead letters"):
+            answer = self._client.receive_message(
+                QueueUrl=self._queue_urls[queue],
+                MaxNumberOfMessages=_BATCH,
+                VisibilityTimeout=0,  # a replay that runs meanwhile misses none of them
+                WaitTimeSeconds=1,
+                MessageSystemAttributeNames=["SentTimestamp"],
+                MessageAttributeNames=[EXPLANATION, SIGNATURE],
+            )
+        return tuple({one["MessageId"]: _letter(queue, one) for one in answer.get("Messages", [])}.values())
+
     def give_back(self, letters: tuple[DeadLetter, ...]) -> None:
         for queue, url in self._queue_urls.items():
             for batch in batched((letter for letter in letters if letter.queue == queue), _BATCH, strict=False):

@@ -151,6 +151,11 @@ def delivery_id_of(event_id: str, time: Milliseconds) -> str:
     return f"{time:014}-{event_id}"
 
 
+def event_id_of(delivery_id: str) -> str:
+    """The id of the event that is delivered."""
+    return delivery_id.partition("-")[2]
+
+
 def new_delivery(
     *,
     endpoint_id: str,

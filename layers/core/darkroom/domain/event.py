@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from darkroom.domain.endpoint import Endpoint
+from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, RunEnd, Status
 from darkroom.domain.instants import Milliseconds, from_rfc3339, rfc3339
 from darkroom.domain.paths import deliveries_path, image_path, status_path, variant_path, webhook_path
@@ -293,6 +294,12 @@ class Heard:
     notify: str | None = None
 
 
+def image_id_of_event(event_id: str) -> str | None:
+    """The image that the event of this id is about; None if it is about something else."""
+    subject = event_id.rpartition("-")[0]
+    return subject if is_image_id(subject) else None
+
+
 class UnreadableEvent(ValueError):
     """A message that is no event; it stays in its queue until it becomes a dead letter."""
 
@@ -314,6 +321,14 @@ def read_event(body: str) -> Heard:
         )
     except (LookupError, TypeError, ValueError) as error:
         raise UnreadableEvent(f"not an event: {type(error).__name__}: {error}") from error
+
+
+def image_id_in(body: str) -> str | None:
+    """The image that the event in a queue record's body is about; None if it is about none, or no event."""
+    try:
+        return image_id_of_event(read_event(body).event_id)
+    except UnreadableEvent:
+        return None
 
 
 def _text(value: Any) -> str:

@@ -50,6 +50,12 @@ class Lane:
         return begins_at + 2 * self.sla_seconds * 1000
 
     @property
+    def stuck_seconds(self) -> int:
+        """How old its oldest unfinished image may become before somebody is woken: older than the retries of one
+        failing image make it."""
+        return max(3 * self.sla_seconds, 300)
+
+    @property
     def release_per_second(self) -> float:
         """How many scheduled images of the same time may reach it per second, so that live ones have room: half of what
         its workers do with usual photos."""

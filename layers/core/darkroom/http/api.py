@@ -10,6 +10,7 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
 from darkroom.domain.errors import Rejected, Retryable, UnknownImage, UnknownWebhook
 from darkroom.domain.field_problems import InvalidFields
+from darkroom.domain.ids import is_image_id
 from darkroom.http.callers import caller_of
 from darkroom.http.problems import FieldErrorDocument, Problem
 from darkroom.http.requests import correlation_id_of
@@ -147,7 +148,14 @@ def handles[Handler: Callable[..., Response[str]]](
             headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{route.scope}"'},
         )
 
+    def tell_of_image(app: Router, next_middleware: NextMiddleware) -> Response[str]:
+        image_id = app.context.get("_route_args", {}).get("image_id", "")
+        if is_image_id(image_id):  # anything else is a client's text, and no image's
+            logger.append_keys(image_id=image_id)
+        return next_middleware(app)
+
     middlewares: list[Callable[..., Response[str]]] = [
+        tell_of_image,
         refuse_unknown_parameters,
         *([] if route.is_open else [require_scope]),
         *([protection] if protection else []),

@@ -106,8 +106,9 @@ def _refusal(app: Router, caller: Caller, error: TurnedAway, charge: Charge | No
     dimensions = {"service": logger.service, "reason": error.code, "tier": caller.tier.value}
     with single_metric("RequestsTurnedAway", MetricUnit.Count, 1, default_dimensions=dimensions):
         pass
-    if error.code == "overloaded" and caller.tier.pays:
-        with single_metric("PayingTenantsShed", MetricUnit.Count, 1, default_dimensions={"service": logger.service}):
+    if error.code == "overloaded":
+        name = "PayingTenantsShed" if caller.tier.pays else "FreeTenantsShed"
+        with single_metric(name, MetricUnit.Count, 1, default_dimensions={"service": logger.service}):
             pass
     if "RateLimit" in app.answer_headers and charge is not None:
         # Whatever is left of the allowance, none of it helps before then.

@@ -41,9 +41,9 @@ class Ports(EnqueueInTimePorts):
     input_formats: frozenset[InputFormat]
 
 
-def accept_upload(ports: Ports, image_id: str) -> Acceptance:
+def accept_upload(ports: Ports, image_id: str, *, on_row: Callable[[Image], None] = lambda _: None) -> Acceptance:
     """Takes the stored upload for the image that awaits it. The row decides whether it does, whatever the notification
-    says.
+    says; `on_row` hears of it as soon as it is known.
 
     The order is that of a photo sent directly: the original, the row, the message. The upload is deleted last, so that
     after a crash midway the next notification, or the sweeper, repeats the work. Raises Retryable if a store or the
@@ -53,6 +53,7 @@ def accept_upload(ports: Ports, image_id: str) -> Acceptance:
     image = ports.images.get(image_id)
     if image is None:
         return Acceptance(outcome="gone", image=None)
+    on_row(image)
     if image.status is not Status.AWAITING_UPLOAD:
         return _late(ports, image)
     now = ports.clock()

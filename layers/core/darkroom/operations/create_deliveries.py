@@ -26,24 +26,29 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Created:
-    """How many deliveries were noted, some perhaps before, and what must come back, by index: each with what went
-    wrong."""
+    """How many deliveries of each event were noted, some perhaps before, and what must come back, by index: each with
+    what went wrong."""
 
-    deliveries: int = 0
+    noted: Mapping[int, int] = field(default_factory=dict)
     failures: Mapping[int, Exception] = field(default_factory=dict)
+
+    @property
+    def deliveries(self) -> int:
+        """How many deliveries were noted."""
+        return sum(self.noted.values())
 
 
 def create_deliveries(ports: Ports, bodies: Sequence[str]) -> Created:
     """Notes the deliveries of the events in these messages; one that cannot be read, or cannot be noted now, fails
     alone. An event that comes again finds its deliveries, and makes no others."""
     failures: dict[int, Exception] = {}
-    created = 0
+    noted: dict[int, int] = {}
     for place, body in enumerate(bodies):
         try:
-            created += _create(ports, read_event(body), body)
+            noted[place] = _create(ports, read_event(body), body)
         except Exception as error:  # whatever it is, it is this event's, and no reason to fail any other
             failures[place] = error
-    return Created(deliveries=created, failures=failures)
+    return Created(noted=noted, failures=failures)
 
 
 def _create(ports: Ports, event: Heard, body: str) -> int:

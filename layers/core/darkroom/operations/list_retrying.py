@@ -60,19 +60,24 @@ def list_retrying(
         for shard in DUE_SHARD_NAMES
     ]
     waiting = list(islice(heapq.merge(*shards), limit + 1))
-    found: dict[str, list[tuple[Image, Cause]]] = {}
+    found: list[Image] = []
     for batch in batched(waiting[:limit], _PAGE, strict=False):
         rows = ports.images.get_all([entry.image_id for entry in batch])
-        for row in (rows.get(entry.image_id) for entry in batch):
-            cause = latest_failure(row) if isinstance(row, Image) else None
-            if cause is not None and isinstance(row, Image) and covers(row):
-                found.setdefault(fingerprint(cause.error_type, cause.stack), []).append((row, cause))
+        each = (rows.get(entry.image_id) for entry in batch)
+        found += [row for row in each if isinstance(row, Image) and covers(row)]
+    return Retrying(defects=defects_of(found), looked_at=min(len(waiting), limit), is_all=len(waiting) <= limit)
+
+
+def defects_of(images: Iterable[Image]) -> tuple[Defect, ...]:
+    """Those of these images that failed in their latest attempt and are unfinished, by what went wrong, the most
+    frequent first; the images of one defect stay in order."""
+    found: dict[str, list[tuple[Image, Cause]]] = {}
+    for image in images:
+        cause = latest_failure(image)
+        if cause is not None:
+            found.setdefault(fingerprint(cause.error_type, cause.stack), []).append((image, cause))
     defects = [_defect(name, alike) for name, alike in found.items()]
-    return Retrying(
-        defects=tuple(sorted(defects, key=lambda defect: -len(defect.images))),
-        looked_at=min(len(waiting), limit),
-        is_all=len(waiting) <= limit,
-    )
+    return tuple(sorted(defects, key=lambda defect: -len(defect.images)))
 
 
 def latest_failure(image: Image) -> Cause | None:

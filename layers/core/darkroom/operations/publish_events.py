@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darkroom.domain.errors import Retryable
-from darkroom.domain.event import event_of
+from darkroom.domain.event import Event, event_of
 from darkroom.ports import RowChange, Topic, Unpublished
 
 
@@ -21,13 +21,18 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Publishing:
-    """What was published, by type, and how many writes were set aside; `begin_again_at` is the first write that must be
-    handed over again, by its place in the stream, None if there is none, and `problem` why."""
+    """What was published, and why other writes were set aside, by the index of their writes; `begin_again_at` is the
+    first write that must be handed over again, by its place in the stream, None if there is none, and `problem` why."""
 
-    published: Counter[str] = field(default_factory=Counter)
-    set_aside: int = 0
+    events: Mapping[int, Event] = field(default_factory=dict)
+    set_aside: Mapping[int, str] = field(default_factory=dict)
     begin_again_at: str | None = None
     problem: Exception | None = None
+
+    @property
+    def published(self) -> Counter[str]:
+        """How many events were published, by type."""
+        return Counter(event.type.value for event in self.events.values())
 
 
 def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
@@ -51,20 +56,18 @@ def publish_events(ports: Ports, changes: Sequence[RowChange]) -> Publishing:
             problems[places[number]] = error
         else:
             to_set_aside[places[number]] = str(error)
-    noted = 0
+    noted: dict[int, str] = {}
     for place, reason in sorted(to_set_aside.items()):
         if place > min(problems, default=place):
             break  # it is handed over again, too, and again until the outage is over: one note is enough
         try:
             ports.unpublished.put(changes[place].subject, changes[place].version, reason)
-            noted += 1
+            noted[place] = reason
         except Retryable as error:
             problems[place] = error
     first = min(problems, default=None)
     return Publishing(
-        published=Counter(
-            event.type.value for place, event in events.items() if place not in problems.keys() | to_set_aside.keys()
-        ),
+        events={place: event for place, event in events.items() if place not in problems.keys() | to_set_aside.keys()},
         set_aside=noted,
         begin_again_at=None if first is None else changes[first].place,
         problem=None if first is None else problems[first],

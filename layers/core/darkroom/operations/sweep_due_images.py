@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -16,6 +16,7 @@ from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Statu
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.message import UnreadableMessage, read_message
+from darkroom.domain.service_level import NO_OUTCOMES, Outcomes, end_of
 from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, enqueue_in_time, send_or_mark_due
 from darkroom.ports import (
     DeadLetter,
@@ -54,24 +55,16 @@ class Sweep:
     `unreadable`, or the reason why there was nothing to do.
 
     `unreadable` are the rows that were met and left as they are; `errors` holds unexpected errors by image id, and
-    `unlisted`, by shard, why the due index could not be listed. `complete` is False if time ran out.
+    `unlisted`, by shard, why the due index could not be listed. `complete` is False if time ran out. `ended` is, by
+    lane, how the images count that this sweep gave up or let expire.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    ended: dict[str, Outcomes] = field(default_factory=dict)
     unreadable: list[UnreadableRow] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
     unlisted: dict[str, Exception] = field(default_factory=dict)
     complete: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measures:
-    """How long the oldest unfinished image of each lane has waited (0 if none waits), and how many dead letters are in
-    each queue; `problems` has an error for each lane and queue that is in neither."""
-
-    oldest_seconds: dict[str, float] = field(default_factory=dict)
-    letters: dict[str, int] = field(default_factory=dict)
-    problems: dict[str, Exception] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,38 +81,14 @@ class Ports(EnqueueInTimePorts):
     service: Mapping[str, Lane]
 
 
-def measure(ports: Ports) -> Measures:
-    """Measures what the alarms watch. It never raises: what cannot be measured is a problem of that lane or queue
-    alone, and no reason not to sweep."""
-    problems: dict[str, Exception] = {}
-
-    def each[Value](what: str, names: Iterable[str], call: Callable[[str], Value]) -> dict[str, Value]:
-        measured = {}
-        for name in names:
-            try:
-                measured[name] = call(name)
-            except Exception as error:
-                problems[f"{what} of {name}"] = error
-        return measured
-
-    def oldest_seconds(lane: str) -> float:
-        since = ports.images.oldest_waiting(lane)
-        return 0.0 if since is None else max(0.0, (ports.clock() - since) / 1000)
-
-    return Measures(
-        oldest_seconds=each("the oldest image", ports.service, oldest_seconds),
-        letters=each("the dead letters", ports.dead_letters.queues, ports.dead_letters.depth),
-        problems=problems,
-    )
-
-
 def sweep_due_images(ports: Ports, *, out_of_time: Callable[[], bool]) -> Sweep:
     """Looks at what is due in every shard until done or `out_of_time`.
 
     An image that a queue or the table cannot serve now stays due. One that is unreadable or hits a bug is looked at
     again later and does not stop the others; neither does a shard that cannot be listed.
     """
-    round_, sweep = _Round(ports), Sweep()
+    sweep = Sweep()
+    round_ = _Round(ports, sweep.ended)
     for due in _by_turns(ports, sweep, out_of_time):
         if out_of_time():
             sweep.complete = False
@@ -165,8 +134,9 @@ def _by_turns(ports: Ports, sweep: Sweep, out_of_time: Callable[[], bool]) -> It
 class _Round:
     """One sweep, which asks each queue at most once for its backlog and for its dead letters."""
 
-    def __init__(self, ports: Ports) -> None:
+    def __init__(self, ports: Ports, ended: dict[str, Outcomes]) -> None:
         self._ports = ports
+        self._ended = ended
         self._backlogs: dict[str, int] = {}
         self._letters: dict[str, Taken] = {}
         self._releasing: dict[str, Milliseconds] = {}
@@ -189,12 +159,9 @@ class _Round:
             match duty:
                 case NothingToDo(reason=reason):
                     return reason
-                case GiveUp(image=after):
-                    images.change(before, after, fence=DUE_FENCE)
-                    return "gave_up"
-                case Expire(image=after):
-                    images.change(before, after, fence=DUE_FENCE)
-                    return "expired"
+                case GiveUp(image=after) | Expire(image=after):
+                    self._count(before, images.change(before, after, fence=DUE_FENCE))
+                    return "gave_up" if isinstance(duty, GiveUp) else "expired"
                 case Wait(image=after):
                     images.change(before, after, fence=DUE_FENCE)
                     return "waiting"
@@ -221,6 +188,10 @@ class _Round:
             raise
         except Retryable:
             return "unreachable"
+
+    def _count(self, before: Image, ended: Image) -> None:
+        end = end_of(ended, waiting_since=before.waiting_since, lane=self._ports.service[ended.lane])
+        self._ended[ended.lane] = self._ended.get(ended.lane, NO_OUTCOMES) + end
 
     def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
         """Expires an image whose upload is not there; if the upload is there, S3's event was lost or is stuck."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ from darkroom.domain.image import Cause, Image, Status, Variant, run_key
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.limits import Limits
+from darkroom.domain.marks import Marks
 from darkroom.domain.message import Message
 from darkroom.domain.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, returns_in
 from darkroom.domain.transitions import complete, escalate, give_up, put_back, reject
@@ -83,25 +84,32 @@ class Ports:
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
     """One receive of a message: its number among that message's receives, who received it in which request, and until
-    when its function may run."""
+    when its function may run.
+
+    `marks` get what the operation reaches, also if it then fails, and `on_row` hears of the row as soon as it is known.
+    """
 
     message: Message
     receipt: str
     request_id: str
     receive_count: int
     deadline: Milliseconds
+    marks: Marks = field(default_factory=Marks)
+    on_row: Callable[[Image], None] = lambda _: None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
     """The delivery is settled and its message may go: the image reached its status, or there was nothing to do.
 
-    `cause` is why it was given up: a bug, or something only an operator can fix.
+    `cause` is why it was given up: a bug, or something only an operator can fix. `waiting_since` is what its service
+    level counted from, if this delivery ended it.
     """
 
     image: Image | None
     reason: str
     cause: Exception | None = None
+    waiting_since: Milliseconds | None = None
     returns_in_seconds: None = None
 
 
@@ -176,9 +184,16 @@ def _settle(ports: Ports, delivery: Delivery) -> Finished | TryAgain | Early:
     claimed = _claim(ports, delivery, unit_random=unit_random)
     if not isinstance(claimed, Claim):
         return claimed
-    image = claimed.image
+    outcome = _develop_and_finish(ports, delivery, claimed.image, unit_random=unit_random)
+    delivery.marks.reach("finished", ports.clock())
+    return outcome
+
+
+def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_random: float) -> Finished | TryAgain:
+    marks = delivery.marks
+    marks.begin(image, ports.clock())
     try:
-        developed = _developed_once(ports, image)
+        developed = _developed_once(ports, image, marks)
     except Rejected as refusal:
         after = reject(image, code=refusal.code, message=refusal.message, now=ports.clock())
     except NeedsOperator as trouble:
@@ -214,11 +229,15 @@ def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | F
         )
 
     try:
-        return Claim(image=ports.images.claim_unseen(delivery.message, lease_for(1)))
+        image = ports.images.claim_unseen(delivery.message, lease_for(1))
     except Fenced as seen:
         before = seen.current
+    else:
+        delivery.on_row(image)
+        return Claim(image=image)
     if before is None:
         return Finished(image=None, reason="gone")
+    delivery.on_row(before)
     decision = claim(before, delivery.message, lease_for(before.attempt + 1))
     match decision:
         case NothingToDo(reason=reason):
@@ -235,7 +254,8 @@ def _claim(ports: Ports, delivery: Delivery, *, unit_random: float) -> Claim | F
             # A dead letter that comes back to its lane is not lost when it is acknowledged: the sweeper places it
             # again.
             reasons = {GiveUp: "gave_up", Expire: "expired", Redriven: "terminal"}
-            return Finished(image=written, reason=reasons[type(decision)])
+            ended_since = None if isinstance(decision, Redriven) else before.waiting_since
+            return Finished(image=written, reason=reasons[type(decision)], waiting_since=ended_since)
 
 
 def _early(image: Image, delivery: Delivery, *, delay_seconds: int) -> Early:
@@ -249,7 +269,7 @@ def _early(image: Image, delivery: Delivery, *, delay_seconds: int) -> Early:
     )
 
 
-def _developed_once(ports: Ports, image: Image) -> dict[str, Any]:
+def _developed_once(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
     """The image's outputs: those that an earlier delivery of this run has put, or else new ones.
 
     The memory saves work after a lost finish and decides nothing: every delivery that gets here writes the terminal
@@ -261,7 +281,7 @@ def _developed_once(ports: Ports, image: Image) -> dict[str, Any]:
     def work() -> dict[str, Any]:
         nonlocal is_new
         is_new = True
-        return _develop_and_put(ports, image)
+        return _develop_and_put(ports, image, marks)
 
     try:
         developed = ports.once(run_key(image.image_id, image.run), work)
@@ -284,7 +304,7 @@ def _variants(developed: dict[str, Any]) -> tuple[Variant, ...]:
     return tuple(Variant(**variant) for variant in developed["variants"])
 
 
-def _develop_and_put(ports: Ports, image: Image) -> dict[str, Any]:
+def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]:
     try:
         original = ports.originals.get(image.image_id, image.source.version_id)
     except OriginalMissing as error:
@@ -298,7 +318,9 @@ def _develop_and_put(ports: Ports, image: Image) -> dict[str, Any]:
     # A variant is put while others are still encoded.
     recipe = cast("Recipe", image.recipe)  # only a tombstone has none, and none is claimed
     with developing(original, recipe, limits=ports.limits, effort=ports.service[image.lane].effort) as picture:
-        variants = ports.at_once([partial(_put, ports, image, encoded) for encoded in picture.variants])
+        marks.reach("decoded", ports.clock())
+        variants = ports.at_once([partial(_put, ports, image, encoded, marks) for encoded in picture.variants])
+        marks.reach("stored", ports.clock())
         return {
             "variants": [asdict(variant) for variant in variants],
             "notices": list(picture.notices()),
@@ -306,8 +328,9 @@ def _develop_and_put(ports: Ports, image: Image) -> dict[str, Any]:
         }
 
 
-def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered]) -> Variant:
+def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered], marks: Marks) -> Variant:
     rendered = encoded()
+    marks.reach("developed", ports.clock())
     key = f"outputs/{image.image_id}/{image.run}/{rendered.name}.{rendered.extension}"
     sha256 = hashlib.sha256(rendered.body).hexdigest()
     # If an earlier delivery of this run has put the object, that object is the output, and its bytes count.
@@ -325,7 +348,8 @@ def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered]) -> Variant
 
 def _finish(ports: Ports, before: Image, after: Image) -> Finished:
     try:
-        return Finished(image=ports.images.change(before, after), reason=after.status.value)
+        written = ports.images.change(before, after)
+        return Finished(image=written, reason=after.status.value, waiting_since=before.waiting_since)
     except Fenced as lost:
         if lost.current is None or lost.current.is_deleted or lost.current.status in (Status.CANCELLED, Status.EXPIRED):
             # The client withdrew the image while it was developed: what was written for it is deleted.
@@ -364,7 +388,7 @@ def _failed_attempt(
         return TryAgain(image=image, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)
     if gives_up:
         # The sweeper makes sure of the run's one dead letter, so this message may go.
-        return Finished(image=written, reason="gave_up", cause=error)
+        return Finished(image=written, reason="gave_up", cause=error, waiting_since=image.waiting_since)
     delay_seconds += OWN_MESSAGE_MARGIN_SECONDS
     returns_in_seconds = returns_in(delay_seconds, receive_count=receive_count)
     return TryAgain(image=written, delay_seconds=delay_seconds, cause=error, returns_in_seconds=returns_in_seconds)

@@ -8,9 +8,12 @@ from darkroom.aws.followers import FollowersQueues
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.memory_table import MemoryTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
+from darkroom.aws.outcomes_table import OutcomesTable
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
 from darkroom.aws.reservations_table import ReservationsTable
 from darkroom.aws.uploads import UploadsBucket
+from darkroom.operations.count_outcomes import Ports as OutcomePorts
+from darkroom.operations.measure_lanes import Ports as MeasurePorts
 from darkroom.operations.sweep_due_images import Ports
 from darkroom.ports import Followers
 from darkroom.settings import SweepDueImagesSettings
@@ -24,12 +27,14 @@ def wire_followers() -> Followers:
     return FollowersQueues(clients.sns_client(), clients.sqs_client(), settings.events_topic)
 
 
-def wire() -> Ports:
-    """The ports of `sweep_due_images`, from the function's environment."""
+def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
+    """The ports of `sweep_due_images`, from the function's environment, and what its handler measures and counts
+    with."""
     settings = SweepDueImagesSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
-    return Ports(
+    once_client = clients.sqs_client_without_retries()
+    ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         uploads=UploadsBucket(s3, settings.uploads_bucket),
         originals=OriginalsBucket(s3, settings.originals_bucket),
@@ -39,7 +44,17 @@ def wire() -> Ports:
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url, signer),
         reservations=ReservationsTable(dynamodb, settings.reservations_table),
-        dead_letters=DeadLetterQueues(sqs, clients.sqs_client_without_retries(), settings.dead_letter_queues, signer),
+        dead_letters=DeadLetterQueues(sqs, once_client, settings.dead_letter_queues, signer),
         clock=clock,
         service=settings.service,
     )
+    outcome_counts = OutcomesTable(clients.impatient(dynamodb), settings.throughput_table)
+    measuring = MeasurePorts(
+        images=ports.images,
+        outcome_counts=outcome_counts,
+        dead_letters=ports.dead_letters,
+        event_dead_letters=DeadLetterQueues(sqs, once_client, settings.event_dead_letter_queues),
+        clock=clock,
+        service=settings.service,
+    )
+    return ports, measuring, OutcomePorts(outcome_counts=outcome_counts, clock=clock)

@@ -11,9 +11,11 @@ from darkroom.aws import circuits, clients
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
+from darkroom.aws.outcomes_table import OutcomesTable
 from darkroom.aws.queues import change_visibility
 from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.operations.check_message import CheckPorts
+from darkroom.operations.count_outcomes import Ports as OutcomePorts
 from darkroom.operations.report_throughput import Ports as ThroughputPorts
 from darkroom.operations.transcode_image import Ports
 from darkroom.settings import TranscodeImageSettings
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class LaneWorker:
     """What the lanes' worker does besides developing: it checks messages, makes them come back to their lanes, counts
-    its time, and calls `register` for each invocation, which tells the memory of finished work until when its work may
-    be leased."""
+    its time and how its attempts end, and calls `register` for each invocation, which tells the memory of finished work
+    until when its work may be leased."""
 
     sqs: SQSClient
     queue_urls: Mapping[str, str]
     throughput: ThroughputPorts
+    outcomes: OutcomePorts
     register: Callable[[LambdaContext], None]
     checking: CheckPorts
 
@@ -62,11 +65,14 @@ def wire() -> tuple[Ports, LaneWorker]:
         service=settings.service,
         visibility_seconds=settings.visibility_seconds,
     )
-    throughput = ThroughputTable(clients.impatient(dynamodb), settings.throughput_table)
+    impatient = clients.impatient(dynamodb)
+    throughput = ThroughputTable(impatient, settings.throughput_table)
+    outcome_counts = OutcomesTable(impatient, settings.throughput_table)
     return ports, LaneWorker(
         sqs=clients.sqs_client(),
         queue_urls=settings.queue_urls,
         throughput=ThroughputPorts(throughput=throughput, clock=clock),
+        outcomes=OutcomePorts(outcome_counts=outcome_counts, clock=clock),
         register=once.register,
         checking=checking_of(message_keys_of(settings), settings),
     )

@@ -104,6 +104,20 @@ def test_people_see_why_an_image_failed_or_is_retried(run: Run, stack: FakeStack
     assert row.split() == [*image, *why]
 
 
+def test_late_images_are_listed_by_how_long_they_wait_whenever_they_were_accepted(run: Run, stack: FakeStack) -> None:
+    stack.put(1)
+    late = stack.put(2, hours_ago=1)
+    latest = stack.put(3, hours_ago=50, **retried("KeyError"))
+    assert listed(run, "--late") == [latest, late]
+    assert listed(run, "--late", "--since", "2h") == [late]
+    assert listed(run, "--late", "--cause", "KeyError") == [latest]
+    assert listed(run, "--late", "--tenant", "somebody") == []
+    head, row, _ = run("ls", "--late").stdout.splitlines()
+    assert (head.split()[0], row.split()[:5]) == ("waiting", ["2", "d", "2", "h", latest])
+    stack.images.rows.clear()
+    assert run("ls", "--late").stdout == "No such image is late.\n"
+
+
 def test_a_list_that_is_longer_says_so(run: Run, stack: FakeStack) -> None:
     for number in range(250):
         stack.put(number, hours_ago=number / 20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,16 @@ from console.local.alarms import Alarms
 
 STUCK = {"AlarmName": "darkroom-local-SlowImagesStuckAlarm-1AB2", "AlarmDescription": "Images are stuck. See #stuck."}
 LETTERS = {"AlarmName": "darkroom-local-SlowDeadLettersAlarm-3CD4", "AlarmDescription": "Given up."}
+
+
+def incident_of(*names: str) -> dict[str, str]:
+    triggering = [{"arn": f"arn:aws:cloudwatch:us-east-1:000000000000:alarm:{name}"} for name in names]
+    return {
+        "AlarmName": "darkroom-local-IncidentAlarm-5EF6",
+        "AlarmDescription": "Somebody is paged.",
+        "AlarmRule": " OR ".join(f'ALARM("{name}")' for name in names),
+        "StateReasonData": json.dumps({"triggeringAlarms": triggering}),
+    }
 
 
 class FakeCloudWatch:
@@ -33,7 +44,7 @@ class FakeCloudWatch:
         if self.is_gone:
             raise EndpointConnectionError(endpoint_url="http://127.0.0.1:9")
         for alarm in self.on:
-            yield {"MetricAlarms": [alarm]}
+            yield {"CompositeAlarms" if "AlarmRule" in alarm else "MetricAlarms": [alarm]}
 
 
 class Window:
@@ -71,7 +82,21 @@ def test_an_alarm_is_told_once_when_it_fires_and_once_when_it_clears(window: Win
 def test_only_the_stacks_own_alarms_that_are_on_are_asked_for_every_two_seconds(window: Window) -> None:
     window.look()
     window.alarms.look()
-    assert window.cloudwatch.asked == [{"AlarmNamePrefix": "darkroom-local-", "StateValue": "ALARM"}]
+    asked = {
+        "AlarmNamePrefix": "darkroom-local-",
+        "AlarmTypes": ["MetricAlarm", "CompositeAlarm"],
+        "StateValue": "ALARM",
+    }
+    assert window.cloudwatch.asked == [asked]
+
+
+def test_a_composite_alarm_is_told_after_the_alarms_that_caused_it_and_names_them(window: Window) -> None:
+    assert window.look(incident_of(STUCK["AlarmName"]), STUCK) == [
+        "ALARM  SlowImagesStuckAlarm: Images are stuck. See #stuck.",
+        "ALARM  IncidentAlarm, because of SlowImagesStuckAlarm: Somebody is paged.",
+    ]
+    assert window.look(incident_of(STUCK["AlarmName"])) == ["over   SlowImagesStuckAlarm"]
+    assert window.look() == ["over   IncidentAlarm"]
 
 
 def test_an_emulator_that_does_not_answer_is_asked_again(window: Window) -> None:

@@ -1,0 +1,61 @@
+"""A stack's alarms, asked of CloudWatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+from darkroom.aws.errors import pages_of
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.observation import Alarm
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
+_MOST_NAMES = 100
+"""The most names that one request takes
+(https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html)."""
+
+
+class CloudWatchAlarms:
+    """Implements the `Alarms` port.
+
+    `names` are those that CloudWatch has, each with its name in the template; `warnings` is the topic of warnings. An
+    alarm that does not notify it is critical: either it notifies the other topic, or a composite alarm does.
+    """
+
+    def __init__(self, client: CloudWatchClient, names: Mapping[str, str], *, warnings: str) -> None:
+        self._client = client
+        self._names = names
+        self._warnings = warnings
+
+    def on(self) -> Sequence[Alarm]:
+        on = [self._alarm(answer) for answer in self._listed() if answer["StateValue"] == "ALARM"]
+        return sorted(on, key=lambda alarm: (alarm.since, alarm.name))
+
+    def _listed(self) -> Iterator[Any]:
+        # By name and not by prefix: another stack's name may begin with this one's.
+        for names in batched(self._names, _MOST_NAMES, strict=False):
+            pages = self._client.get_paginator("describe_alarms").paginate(
+                AlarmNames=names, AlarmTypes=["MetricAlarm", "CompositeAlarm"], StateValue="ALARM"
+            )
+            for page in pages_of(pages, "reading the alarms"):
+                yield from page.get("MetricAlarms", ())
+                yield from page.get("CompositeAlarms", ())
+
+    def _alarm(self, answer: Mapping[str, Any]) -> Alarm:
+        # The state may have been updated since with another reason.
+        since = answer.get("StateTransitionedTimestamp") or answer["StateUpdatedTimestamp"]
+        return Alarm(
+            name=self._names.get(answer["AlarmName"], answer["AlarmName"]),
+            description=answer.get("AlarmDescription", ""),
+            reason=answer.get("StateReason", ""),
+            since=_instant(since),
+            is_critical=self._warnings not in answer.get("AlarmActions", ()),
+        )
+
+
+def _instant(moment: datetime) -> Milliseconds:
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,254 @@
+"""What an operator sees of a stack at one moment, calculated from bounded reads of it."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from darkroom.domain.image import Image, Status, lease_lapsed
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import Lane
+
+if TYPE_CHECKING:
+    from darkroom.domain.endpoint import Endpoint
+
+type Entry = tuple[Milliseconds, str]
+"""An entry of the waiting index: since when, or from when on, an image waits, and its id."""
+
+HOUR, DAY = 3_600_000, 24 * 3_600_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """A number of things; there may be more of them than were read unless it `is_all`."""
+
+    number: int
+    is_all: bool
+
+
+# ── Queues and what CloudWatch counts ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueCount:
+    """About how many messages a queue has: `waiting` for a worker, `in_flight` with one (or hidden after a failed
+    attempt), and `delayed` until their time."""
+
+    waiting: int
+    in_flight: int
+    delayed: int
+
+    @property
+    def backlog(self) -> int:
+        """What counts against the lane's high-water mark."""
+        return self.waiting + self.in_flight
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.backlog + self.delayed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """What came into a lane's queue, and went out of it, in the whole minute that began at `minute_at`."""
+
+    minute_at: Milliseconds
+    incoming: int
+    outgoing: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The latest of what CloudWatch has: each lane's flow; how late scheduled images reached their lane, at most, in
+    the last hour; and how many times faster than allowed the error budget burns. None: nothing was measured."""
+
+    flows: Mapping[str, Flow]
+    release_lateness_seconds: float | None = None
+    fast_burn: float | None = None
+    slow_burn: float | None = None
+
+
+# ── Alarms ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_IN_BACKTICKS = re.compile(r"`([^`]+)`")
+_COMMAND = re.compile(r"(?:\./darkroom|aws|sam) .+?(?=[.;,:)]?(?:\s+[A-Z(]|\s*$)|[;)])")
+_SECTION = re.compile(r"docs/[\w-]+\.md#[\w-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """An alarm that is on since `since`: its name in the template, what it says, and why CloudWatch has raised it."""
+
+    name: str
+    description: str
+    reason: str
+    since: Milliseconds
+    is_critical: bool
+
+    @property
+    def command(self) -> str | None:
+        """The first command that the description names, if it names one."""
+        quoted = _IN_BACKTICKS.search(self.description)
+        if quoted is not None:
+            return quoted[1]
+        bare = _COMMAND.search(self.description)
+        return None if bare is None else bare[0]
+
+    @property
+    def section(self) -> str | None:
+        """The section of the runbook that the description names."""
+        found = _SECTION.search(self.description)
+        return None if found is None else found[0]
+
+
+# ── Unfinished images ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneWaits:
+    """The unfinished images of a lane whose time has come: how many, how many of them for longer than the lane's
+    service level, and since when the oldest (None: there is none)."""
+
+    images: Counted
+    late: Counted
+    oldest_since: Milliseconds | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Working:
+    """An image that a worker has: who, in which attempt, since when and until when it may be relied on."""
+
+    image_id: str
+    tenant_id: str
+    lane: str
+    attempt: int
+    request_id: str | None
+    since: Milliseconds | None
+    lease_until: Milliseconds | None
+    is_lost: bool
+
+
+def longest_waiting(shards: Iterable[Sequence[Entry]], limit: int) -> list[Entry]:
+    """The first `limit` entries of all shards, each of which is in order."""
+    return list(islice(heapq.merge(*shards), limit))
+
+
+def lane_waits(
+    lane: Lane, shards: Sequence[Sequence[Entry]], rows: Sequence[Image], *, shard_limit: int, now: Milliseconds
+) -> LaneWaits:
+    """How a lane's images wait, by up to `shard_limit` entries of each of its shards, oldest first, and the rows of
+    those that have waited longest: the index is seconds behind, and still lists what has ended."""
+    late_until = now - lane.sla_seconds * 1000
+    entries = [since for shard in shards for since, _ in shard]
+    full = [shard for shard in shards if len(shard) >= shard_limit]
+    actual = [row.waiting_since for row in rows if row.waiting_since is not None and not row.status.is_terminal]
+    return LaneWaits(
+        images=Counted(number=len(entries), is_all=not full),
+        late=Counted(
+            number=sum(since < late_until for since in entries),
+            is_all=all(shard[-1][0] >= late_until for shard in full),
+        ),
+        oldest_since=min(actual, default=None),
+    )
+
+
+def working(rows: Iterable[Image], *, now: Milliseconds) -> tuple[Working, ...]:
+    """The images in work among these rows, the longest first."""
+    found = []
+    for row in rows:
+        if row.status is not Status.PROCESSING:
+            continue
+        latest = next((one for one in reversed(row.attempts) if (one.run, one.number) == (row.run, row.attempt)), None)
+        found.append(
+            Working(
+                image_id=row.image_id,
+                tenant_id=row.tenant_id,
+                lane=row.lane,
+                attempt=row.attempt,
+                request_id=None if latest is None else latest.request_id,
+                since=None if latest is None else latest.started_at,
+                lease_until=row.lease_until,
+                is_lost=lease_lapsed(row, now),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (one.since or 0, one.image_id)))
+
+
+# ── Scheduled images ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upcoming:
+    """Images that wait for their time: all of them, those of the next hour and of the next day, and the next one's time
+    (None: none waits)."""
+
+    images: Counted
+    within_hour: Counted
+    within_day: Counted
+    next_at: Milliseconds | None
+
+
+def upcoming(shards: Sequence[Sequence[Entry]], *, shard_limit: int, now: Milliseconds) -> Upcoming:
+    """What waits, by up to `shard_limit` entries of each shard, those of the future, in order."""
+    times = [at for shard in shards for at, _ in shard]
+    read_until = min((shard[-1][0] for shard in shards if len(shard) >= shard_limit), default=None)
+
+    def before(end: Milliseconds) -> Counted:
+        return Counted(number=sum(at < end for at in times), is_all=read_until is None or read_until >= end)
+
+    return Upcoming(
+        images=Counted(number=len(times), is_all=read_until is None),
+        within_hour=before(now + HOUR),
+        within_day=before(now + DAY),
+        next_at=min(times, default=None),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overdue:
+    """Scheduled images whose time has come and that no worker has begun, and how late the latest of them is."""
+
+    images: int
+    latest_seconds: float
+
+
+def overdue(rows: Iterable[Image], *, now: Milliseconds) -> Overdue:
+    """Those among these rows."""
+    late = [
+        (now - row.process_at) / 1000
+        for row in rows
+        if row.status is Status.SCHEDULED and row.process_at is not None and row.process_at <= now
+    ]
+    return Overdue(images=len(late), latest_seconds=max(late, default=0.0))
+
+
+# ── Webhooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Condition(StrEnum):
+    """How an endpoint fares, the worst last."""
+
+    HEALTHY = "healthy"
+    FAILING = "failing"
+    RESTING = "resting"
+    DISABLED = "disabled"
+
+
+def condition_of(endpoint: Endpoint) -> Condition:
+    """How it fares."""
+    if not endpoint.is_enabled:
+        return Condition.DISABLED
+    if endpoint.rests_until is not None:
+        return Condition.RESTING
+    return Condition.HEALTHY if endpoint.failing_since is None else Condition.FAILING
+
+
+def condition_since(endpoint: Endpoint) -> Milliseconds | None:
+    """Since when it is disabled, or since when everything has failed."""
+    return endpoint.failing_since if endpoint.is_enabled else endpoint.disabled_at

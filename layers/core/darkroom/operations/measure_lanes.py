@@ -1,0 +1,73 @@
+"""Measures what the alarms watch: how long images wait, whether attempts fail, how fast budgets burn, dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from darkroom.domain.lanes import Lane
+from darkroom.domain.service_level import FAST_MINUTES, MINUTE, SLOW_MINUTES, Outcomes, burn, failing_percent
+from darkroom.ports import Clock, DeadLetters, Images, OutcomeCounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What measuring needs: the dead letters of images and those of events, and in `service` each lane's deployed
+    configuration."""
+
+    images: Images
+    outcome_counts: OutcomeCounts
+    dead_letters: DeadLetters
+    event_dead_letters: DeadLetters
+    clock: Clock
+    service: Mapping[str, Lane]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measures:
+    """By lane: how long its oldest unfinished image has waited (0 if none waits), the share of its attempts that failed
+    lately, in percent, and how fast its error budget burns. By queue: how many dead letters of images and of events
+    there are. `problems` has an error for everything that could not be measured."""
+
+    oldest_seconds: dict[str, float] = field(default_factory=dict)
+    failing_percent: dict[str, float] = field(default_factory=dict)
+    fast_burn: dict[str, float] = field(default_factory=dict)
+    slow_burn: dict[str, float] = field(default_factory=dict)
+    dead: dict[str, int] = field(default_factory=dict)
+    dead_of_events: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, Exception] = field(default_factory=dict)
+
+
+def measure_lanes(ports: Ports) -> Measures:
+    """Measures everything that can be measured now. It never raises: what cannot be is a problem of that lane or queue
+    alone."""
+    problems: dict[str, Exception] = {}
+    now = ports.clock()
+
+    def each[Value](what: str, names: Iterable[str], call: Callable[[str], Value]) -> dict[str, Value]:
+        measured = {}
+        for name in names:
+            try:
+                measured[name] = call(name)
+            except Exception as error:
+                problems[f"{what} of {name}"] = error
+        return measured
+
+    def oldest_seconds(lane: str) -> float:
+        since = ports.images.oldest_waiting(lane)
+        return 0.0 if since is None else max(0.0, (now - since) / 1000)
+
+    def recent(lane: str) -> Mapping[int, Outcomes]:
+        return ports.outcome_counts.since(lane, (now // MINUTE - SLOW_MINUTES[1] + 1) * MINUTE)
+
+    oldest = each("the oldest image", ports.service, oldest_seconds)
+    outcomes = each("the outcomes", ports.service, recent)
+    return Measures(
+        oldest_seconds=oldest,
+        failing_percent={lane: failing_percent(minutes, now) for lane, minutes in outcomes.items()},
+        fast_burn={lane: burn(minutes, FAST_MINUTES, now) for lane, minutes in outcomes.items()},
+        slow_burn={lane: burn(minutes, SLOW_MINUTES, now) for lane, minutes in outcomes.items()},
+        dead=each("the dead letters", ports.dead_letters.queues, ports.dead_letters.depth),
+        dead_of_events=each("the dead letters", ports.event_dead_letters.queues, ports.event_dead_letters.depth),
+        problems=problems,
+    )

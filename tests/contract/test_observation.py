@@ -1,0 +1,284 @@
+"""What operators are shown of a stack: the ports by one suite, fakes and adapters, and what a look at it costs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import boto3
+import pytest
+import time_machine
+from botocore.exceptions import ClientError
+
+from checks.expand_template import resources
+from checks.report import ROOT
+from console.capacity.prices import cost
+from console.stack.operators import Stack
+from console.terminal.at_once import at_once
+from console.top.work import DEPLOYED_SECONDS, ports_of
+from darkroom.aws.alarms import CloudWatchAlarms
+from darkroom.aws.measurements import BURNING_MINUTES, CloudWatchMeasurements
+from darkroom.aws.queue_counts import SqsQueueCounts
+from darkroom.domain.errors import Retryable
+from darkroom.domain.lanes import LANES
+from darkroom.domain.observation import Flow, Measured
+from darkroom.operations.observe_stack import MEASURED_SECONDS, SLOW_SECONDS, Ports, observe_stack
+from darkroom.ports import QueueCounts
+from proof.fakes.observation import EMPTY, FakeQueueCounts, count
+from tests.contract.conftest import REGION, Aws
+from tests.contract.test_holds import spy
+
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+NOW = 1_795_251_640_000  # 09:00:40
+MINUTE = 60_000
+WARNINGS, CRITICAL = "arn:aws:sns:us-east-1:1:warnings", "arn:aws:sns:us-east-1:1:critical"
+
+
+@pytest.fixture(autouse=True)
+def at_nine() -> Iterator[None]:
+    with time_machine.travel(NOW / 1000, tick=False):
+        yield
+
+
+# ── Queues ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@BOTH
+def test_a_queue_is_counted_by_what_its_messages_wait_for(kind: str, aws: Aws) -> None:
+    counts: QueueCounts
+    if kind == "fake":
+        counts = FakeQueueCounts(counts={"fast": count(waiting=1, in_flight=1, delayed=1), "slow": EMPTY})
+    else:
+        sqs = boto3.client("sqs")
+        counts = SqsQueueCounts(sqs, aws.queue_urls)
+        for delay in (0, 0, 60):
+            sqs.send_message(QueueUrl=aws.fast_queue_url, MessageBody="x", DelaySeconds=delay)
+        sqs.receive_message(QueueUrl=aws.fast_queue_url)
+    assert counts.queues == ("fast", "slow")
+    assert (counts.count("fast"), counts.count("slow")) == (count(waiting=1, in_flight=1, delayed=1), EMPTY)
+    assert (counts.count("fast").backlog, counts.count("fast").total) == (2, 3)
+
+
+def test_a_queue_that_does_not_answer_can_be_asked_again(aws: Aws) -> None:
+    sqs = boto3.client("sqs")
+    overloaded = ClientError({"Error": {"Code": "RequestThrottled"}}, "GetQueueAttributes")
+
+    def refuse(_: Any, __: Any) -> None:
+        raise overloaded
+
+    spy(sqs, "GetQueueAttributes", refuse)
+    with pytest.raises(Retryable, match="fast"):
+        SqsQueueCounts(sqs, aws.queue_urls).count("fast")
+
+
+# ── Alarms ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def put_alarm(name: str, state: Literal["ALARM", "OK"], *topics: str, minutes_ago: int = 0) -> None:
+    cloudwatch = boto3.client("cloudwatch")
+    with time_machine.travel((NOW - minutes_ago * MINUTE) / 1000, tick=False):
+        cloudwatch.put_metric_alarm(
+            AlarmName=name,
+            AlarmDescription=f"What {name} means.",
+            AlarmActions=topics,
+            Namespace="N",
+            MetricName="M",
+            Statistic="Sum",
+            Period=60,
+            EvaluationPeriods=1,
+            ComparisonOperator="GreaterThanThreshold",
+            Threshold=1,
+        )
+        cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason=f"Why {name} is on.")
+
+
+def test_the_alarms_that_are_on_are_listed_the_longest_first_and_none_of_another_stack(aws: Aws) -> None:
+    put_alarm("shop-LateAlarm-X1", "ALARM", WARNINGS, minutes_ago=2)
+    put_alarm("shop-StuckAlarm-X2", "ALARM", minutes_ago=3)
+    put_alarm("shop-CalmAlarm-X3", "OK", CRITICAL)
+    put_alarm("shop-prod-LateAlarm-X4", "ALARM", CRITICAL)
+    names = {f"shop-{name}-X{number}": name for number, name in enumerate(("LateAlarm", "StuckAlarm", "CalmAlarm"), 1)}
+    stuck, late = CloudWatchAlarms(boto3.client("cloudwatch"), names, warnings=WARNINGS).on()
+    assert (stuck.name, stuck.is_critical, stuck.since) == ("StuckAlarm", True, NOW - 3 * MINUTE)
+    assert (late.name, late.is_critical, late.since) == ("LateAlarm", False, NOW - 2 * MINUTE)
+    assert (late.description, late.reason) == ("What shop-LateAlarm-X1 means.", "Why shop-LateAlarm-X1 is on.")
+
+
+def test_an_incident_that_is_made_of_alarms_is_listed_too(aws: Aws) -> None:
+    cloudwatch = boto3.client("cloudwatch")
+    at = datetime(2026, 11, 21, 9, tzinfo=UTC)
+    incident = {
+        "AlarmName": "shop-IncidentAlarm-X1",
+        "AlarmDescription": "Somebody is needed.",
+        "AlarmActions": [CRITICAL],
+        "StateReason": "r",
+        "StateValue": "ALARM",
+        "StateUpdatedTimestamp": datetime(2026, 11, 21, 9, 0, 30, tzinfo=UTC),
+        "StateTransitionedTimestamp": at,
+    }
+    asked = spy(cloudwatch, "DescribeAlarms", lambda *_: {"MetricAlarms": [], "CompositeAlarms": [incident]})
+    (found,) = CloudWatchAlarms(cloudwatch, {"shop-IncidentAlarm-X1": "IncidentAlarm"}, warnings=WARNINGS).on()
+    assert (found.name, found.is_critical, found.since) == ("IncidentAlarm", True, round(at.timestamp() * 1000))
+    assert asked[0]["AlarmTypes"] == ["MetricAlarm", "CompositeAlarm"]
+
+
+def test_more_alarms_than_one_request_takes_are_asked_for_in_several(aws: Aws) -> None:
+    cloudwatch = boto3.client("cloudwatch")
+    asked = spy(cloudwatch, "DescribeAlarms", lambda arguments, call: call(arguments))
+    names = {f"alarm-{number}": "A" for number in range(101)}
+    assert CloudWatchAlarms(cloudwatch, names, warnings=WARNINGS).on() == []
+    assert [len(one["AlarmNames"]) for one in asked] == [100, 1]
+    assert CloudWatchAlarms(cloudwatch, {}, warnings=WARNINGS).on() == []
+    assert len(asked) == 2, "a request without names would list every alarm of the account"
+
+
+# ── Measurements ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Measuring:
+    """CloudWatch with data put minutes before now."""
+
+    def __init__(self) -> None:
+        self.client = boto3.client("cloudwatch")
+        self.port = CloudWatchMeasurements(
+            self.client, {"fast": "shop-fast", "slow": "shop-slow"}, namespace="Darkroom/shop"
+        )
+
+    def put(self, name: str, value: float, *, minutes_ago: float, queue: str | None = None) -> None:
+        dimension = {"Name": "service", "Value": "darkroom"}
+        if queue is not None:
+            dimension = {"Name": "QueueName", "Value": queue}
+        at = datetime.fromtimestamp(NOW / 1000 - 60 * minutes_ago, UTC)
+        data: Any = [{"MetricName": name, "Dimensions": [dimension], "Timestamp": at, "Value": value}]
+        # moto takes the namespaces of AWS's own metrics, which CloudWatch refuses.
+        namespace = "Darkroom/shop" if queue is None else "AWS/SQS"
+        self.client.put_metric_data(Namespace=namespace, MetricData=data)
+
+
+def test_nothing_was_measured_of_an_idle_stack(aws: Aws) -> None:
+    assert Measuring().port.latest(NOW) == Measured(flows={})
+
+
+def test_the_flow_of_a_lane_is_that_of_its_latest_whole_minute(aws: Aws) -> None:
+    cloudwatch = Measuring()
+    for name, value in (("NumberOfMessagesSent", 7), ("NumberOfMessagesDeleted", 5)):
+        cloudwatch.put(name, value, minutes_ago=2, queue="shop-fast")
+        cloudwatch.put(name, value + 90, minutes_ago=3, queue="shop-fast")
+        cloudwatch.put(name, 1000, minutes_ago=0.1, queue="shop-fast")  # this minute is not over
+        cloudwatch.put(name, 1000, minutes_ago=70, queue="shop-slow")
+    cloudwatch.put("NumberOfMessagesSent", 1, minutes_ago=2, queue="shop-fast")
+    cloudwatch.put("NumberOfMessagesSent", 500, minutes_ago=1, queue="shop-fast")  # its other half is yet to come
+    minute_at = (NOW - 2 * MINUTE) // MINUTE * MINUTE
+    assert cloudwatch.port.latest(NOW).flows == {"fast": Flow(minute_at=minute_at, incoming=8, outgoing=5)}
+
+
+def test_a_half_of_a_flow_counts_if_there_is_no_other(aws: Aws) -> None:
+    cloudwatch = Measuring()
+    cloudwatch.put("NumberOfMessagesSent", 3, minutes_ago=2, queue="shop-slow")
+    (flow,) = cloudwatch.port.latest(NOW).flows.values()
+    assert (flow.incoming, flow.outgoing) == (3, 0)
+
+
+def test_releases_were_as_late_as_the_latest_of_the_last_hour_and_a_burn_counts_while_it_lasts(aws: Aws) -> None:
+    cloudwatch = Measuring()
+    for minutes_ago, seconds in ((50, 90.0), (20, 3.0), (70, 900.0)):
+        cloudwatch.put("ReleaseLatenessSeconds", seconds, minutes_ago=minutes_ago)
+    cloudwatch.put("FastBurn", 30.0, minutes_ago=BURNING_MINUTES)
+    cloudwatch.put("FastBurn", 20.0, minutes_ago=1)
+    cloudwatch.put("SlowBurn", 9.0, minutes_ago=BURNING_MINUTES + 1)
+    measured = cloudwatch.port.latest(NOW)
+    assert measured.release_lateness_seconds == 90.0
+    assert (measured.fast_burn, measured.slow_burn) == (20.0, None)
+
+
+# ── What it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Counting:
+    """The stack's clients, which count what is asked of them."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.metrics = 0
+        self._clients: dict[str, Any] = {}
+
+    def client(self, service: str) -> Any:
+        if service not in self._clients:
+            client = self._clients[service] = boto3.client(service)  # type: ignore[call-overload]
+            call = client._make_api_call
+
+            def counted(name: str, arguments: dict[str, Any]) -> Any:
+                self.calls[name] += 1
+                self.metrics += len(arguments.get("MetricDataQueries", ()))
+                return call(name, arguments)
+
+            client._make_api_call = counted
+        return self._clients[service]
+
+
+def deployed(aws: Aws, clients: Counting) -> Stack:
+    """The template's stack, with moto's stores: as many queues and alarms as the template has."""
+    sqs = boto3.client("sqs")
+    tables = {
+        "ImagesTable": aws.images_table,
+        "ThroughputTable": aws.throughput_table,
+        "EndpointsTable": aws.endpoints_table,
+        "DeliveriesTable": aws.deliveries_table,
+    }
+    physical: dict[str, tuple[str, str]] = {name: ("AWS::DynamoDB::Table", its) for name, its in tables.items()}
+    for name in resources("AWS::SQS::Queue"):
+        physical[name] = ("AWS::SQS::Queue", sqs.create_queue(QueueName=f"shop-{name}")["QueueUrl"])
+    for name in resources("AWS::SNS::Subscription"):
+        physical[name] = ("AWS::SNS::Subscription", name)
+    for name in resources("AWS::CloudWatch::Alarm"):
+        physical[name] = ("AWS::CloudWatch::Alarm", f"shop-{name}")
+    physical["WarningAlarms"] = ("AWS::SNS::Topic", WARNINGS)
+    stack = Stack(name="shop", region=REGION, client=clients.client, is_local=False, options="")
+    vars(stack)["resources"] = physical
+    vars(stack)["parameters"] = {f"{name.capitalize()}Concurrency": "5" for name in LANES}
+    return stack
+
+
+def test_the_queues_of_a_stack_are_told_by_their_names(aws: Aws) -> None:
+    stack = deployed(aws, Counting())
+    assert set(stack.work_queues) == {*LANES, "hold", "upload", "delivery", "usage", "webhooks"}
+    assert set(stack.queues_of_given_up) == {*stack.work_queues, "unpublished_events"}
+    assert set(stack.dead_letters_of_images.queues) == {*LANES, "hold", "upload"}
+    assert {lane.concurrency for lane in stack.service.values()} == {5}
+
+
+def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_line_says(aws: Aws) -> None:
+    clients = Counting()
+    ports: Ports = ports_of(deployed(aws, clients))
+    assert ports.at_once is at_once
+    looks = round(3600 / DEPLOYED_SECONDS)
+    slow, measured = round(3600 / SLOW_SECONDS), round(3600 / MEASURED_SECONDS)
+    seen = observe_stack(ports)
+    assert seen.problems == {}
+    first = clients.calls.copy()
+    clients.calls.clear()
+    observe_stack(ports, seen)  # in the same moment: only what is read at each look
+    each = clients.calls.copy()
+    now_and_then = first - each
+    assert each.keys() == {"DescribeAlarms", "GetQueueAttributes", "Query"}
+    assert (each["DescribeAlarms"], each["Query"]) == (1, 16 * len(LANES))
+    units = looks * each["Query"] / 2 + slow * (now_and_then["Query"] + now_and_then["Scan"]) / 2
+    dollars = cost(
+        {
+            "SQS requests": looks * each["GetQueueAttributes"],
+            "CloudWatch requests": looks * each["DescribeAlarms"],
+            "CloudWatch metrics read": measured * clients.metrics,
+            "DynamoDB read units": units,
+        }
+    )
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    (told,) = re.findall(
+        r"(\d+) requests per look .*?and (\d+) more every (\d+) to (\d+) seconds.*?\$(\d\.\d\d) per hour",
+        page,
+        re.DOTALL,
+    )
+    assert tuple(map(int, told[:4])) == (each.total(), now_and_then.total(), SLOW_SECONDS, MEASURED_SECONDS)
+    assert float(told[4]) == round(dollars, 2)

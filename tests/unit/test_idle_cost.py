@@ -1,0 +1,25 @@
+"""The bill of an idle stack: what the documents say is calculated from the template."""
+
+from __future__ import annotations
+
+import re
+
+from checks import idle_cost
+from checks.report import ROOT
+
+
+def test_an_idle_stack_costs_no_more_than_it_may() -> None:
+    assert idle_cost.total_dollars() <= idle_cost.LIMIT_DOLLARS
+
+
+def test_the_page_of_costs_has_the_calculated_bill() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    assert idle_cost.table() in page, "put there what `python -m checks.idle_cost` prints"
+    assert f"An idle stack costs about ${idle_cost.total_dollars():.2f} per month" in page
+
+
+def test_the_readme_tells_the_bill_and_the_number_of_alarms() -> None:
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    found = re.search(r"An idle stack costs \[about \$([0-9.]+) a month\]\([^)]+\), its (\d+) alarms included", readme)
+    assert found
+    assert (float(found[1]), int(found[2])) == (round(idle_cost.total_dollars(), 2), idle_cost.alarms())

@@ -1,0 +1,79 @@
+"""What a sweep measures for the alarms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from darkroom.domain.errors import Retryable
+from darkroom.domain.lanes import LANES
+from darkroom.domain.service_level import MINUTE, SUCCEEDED, Outcomes, failed_attempt
+from darkroom.operations.measure_lanes import Measures, Ports, measure_lanes
+from proof.fakes.rows import accepted_image
+from proof.fakes.world import World
+
+
+def measured(world: World) -> Measures:
+    return measure_lanes(world.ports(Ports))
+
+
+def minute_of(world: World, minutes_ago: int = 0) -> int:
+    return (world.now // MINUTE - minutes_ago) * MINUTE
+
+
+def test_where_nothing_waits_and_nothing_happened_everything_is_zero() -> None:
+    world = World()
+    assert measured(world) == Measures(
+        oldest_seconds=dict.fromkeys(LANES, 0.0),
+        failing_percent=dict.fromkeys(LANES, 0.0),
+        fast_burn=dict.fromkeys(LANES, 0.0),
+        slow_burn=dict.fromkeys(LANES, 0.0),
+        dead=dict.fromkeys(LANES, 0),
+        dead_of_events={"usage": 0},
+    )
+
+
+def test_each_lane_is_measured_by_itself() -> None:
+    world = World()
+    world.images.create(accepted_image(lane="fast", now=world.now - 42_000))
+    failing = sum((failed_attempt(name) for name in "xyz"), SUCCEEDED)
+    world.outcome_counts.add("slow", minute_of(world), failing + Outcomes(ended=20, given_up=10))
+    world.event_dead_letters.lie_down("usage", "{}")
+    world.dead_letters.lie_down("fast", "{}")
+    found = measured(world)
+    assert found.oldest_seconds == {"fast": 42.0, "slow": 0.0}
+    assert found.failing_percent == {"fast": 0.0, "slow": 75.0}
+    assert found.fast_burn == found.slow_burn == {"fast": 0.0, "slow": pytest.approx(500)}
+    assert (found.dead, found.dead_of_events) == ({"fast": 1, "slow": 0}, {"usage": 1})
+
+
+def test_the_burn_of_six_hours_ago_still_counts_and_that_before_does_not() -> None:
+    world = World()
+    world.outcome_counts.add("slow", minute_of(world, 359), Outcomes(ended=10, late=10))
+    world.outcome_counts.add("slow", minute_of(world), Outcomes(ended=10, late=1))
+    assert measured(world).slow_burn["slow"] == pytest.approx(100)
+    world.now += MINUTE
+    assert measured(world).slow_burn["slow"] == 0, "too few are left"
+
+
+@pytest.mark.parametrize("error", [Retryable("throttled"), ZeroDivisionError()])
+def test_what_cannot_be_measured_is_a_problem_of_one_lane_or_queue_alone(error: Exception) -> None:
+    world = World()
+
+    def fails(call: Any, at: str) -> Any:
+        def answer(name: str, *arguments: Any) -> Any:
+            if name == at:
+                raise error
+            return call(name, *arguments)
+
+        return answer
+
+    world.images.oldest_waiting = fails(world.images.oldest_waiting, "fast")
+    world.dead_letters.depth = fails(world.dead_letters.depth, "slow")
+    world.outcome_counts.since = fails(world.outcome_counts.since, "slow")
+    found = measured(world)
+    assert (found.oldest_seconds, found.dead) == ({"slow": 0.0}, {"fast": 0})
+    assert (found.failing_percent, found.fast_burn, found.slow_burn) == ({"fast": 0.0},) * 3
+    assert set(found.problems.values()) == {error}
+    assert found.problems.keys() == {"the oldest image of fast", "the dead letters of slow", "the outcomes of slow"}

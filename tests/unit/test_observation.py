@@ -1,0 +1,129 @@
+"""What is calculated for an operator from a bounded look at a stack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
+from darkroom.domain.image import Attempt, Status
+from darkroom.domain.lanes import FAST
+from darkroom.domain.observation import (
+    DAY,
+    HOUR,
+    Alarm,
+    Condition,
+    Counted,
+    LaneWaits,
+    Overdue,
+    condition_of,
+    condition_since,
+    lane_waits,
+    overdue,
+    upcoming,
+    working,
+)
+from proof.fakes.rows import accepted_image
+
+NOW = 1_795_251_600_000
+SLA = FAST.sla_seconds * 1000
+
+
+def alarm(description: str) -> Alarm:
+    return Alarm(name="A", description=description, reason="", since=NOW, is_critical=True)
+
+
+@pytest.mark.parametrize(
+    ("description", "command", "section"),
+    [
+        (
+            "Images were given up: their owners see failed. Type: ./darkroom dlq ls. See docs/runbook.md#dead-letters.",
+            "./darkroom dlq ls",
+            "docs/runbook.md#dead-letters",
+        ),
+        ("Nobody develops (`./darkroom ls --late --stack shop`).", "./darkroom ls --late --stack shop", None),
+        ("Start with ./darkroom top --stack shop; docs/runbook.md#stuck", "./darkroom top --stack shop", None),
+        ("Clients get errors: ./darkroom top --stack a.b", "./darkroom top --stack a.b", None),
+        ("A worker was killed. See docs/runbook.md#late.", None, "docs/runbook.md#late"),
+        ("", None, None),
+    ],
+)
+def test_the_first_command_and_the_section_of_an_alarm_are_found(
+    description: str, command: str | None, section: str | None
+) -> None:
+    told = alarm(description)
+    assert told.command == command
+    assert section is None or told.section == section
+
+
+def test_what_waits_in_a_lane_is_counted_and_its_oldest_is_the_one_whose_row_says_so() -> None:
+    ended = accepted_image(now=NOW - SLA - 5000, image_id="1" * 26, lane="fast")
+    ended = replace(ended, status=Status.DONE, waiting_since=None)
+    oldest = accepted_image(now=NOW - SLA - 3000, image_id="2" * 26, lane="fast")
+    shards = [[(NOW - SLA - 5000, ended.image_id), (NOW - 1, "3" * 26)], [(NOW - SLA - 3000, oldest.image_id)], []]
+    assert lane_waits(FAST, shards, [ended, oldest], shard_limit=3, now=NOW) == LaneWaits(
+        images=Counted(number=3, is_all=True), late=Counted(number=2, is_all=True), oldest_since=NOW - SLA - 3000
+    )
+
+
+def test_late_images_are_all_counted_unless_a_shard_that_was_cut_off_ends_with_one() -> None:
+    late, young = (NOW - SLA - 1, "1" * 26), (NOW - SLA, "2" * 26)
+    cut_off = lane_waits(FAST, [[late, young]], [], shard_limit=2, now=NOW)
+    assert (cut_off.images, cut_off.late) == (Counted(number=2, is_all=False), Counted(number=1, is_all=True))
+    assert lane_waits(FAST, [[late, late]], [], shard_limit=2, now=NOW).late == Counted(number=2, is_all=False)
+
+
+def test_what_is_scheduled_is_counted_as_far_as_it_was_read() -> None:
+    ids = [f"{number:026d}" for number in range(4)]
+    soon, later, far = (NOW + 1000, ids[0]), (NOW + HOUR, ids[1]), (NOW + 2 * DAY, ids[2])
+    whole = upcoming([[soon, later], [far]], shard_limit=3, now=NOW)
+    assert (whole.images, whole.within_hour, whole.within_day, whole.next_at) == (
+        Counted(number=3, is_all=True),
+        Counted(number=1, is_all=True),
+        Counted(number=2, is_all=True),
+        NOW + 1000,
+    )
+    cut_off = upcoming([[soon, later], [far]], shard_limit=2, now=NOW)
+    assert (cut_off.images.is_all, cut_off.within_hour.is_all, cut_off.within_day.is_all) == (False, True, False)
+    assert upcoming([[]], shard_limit=2, now=NOW).next_at is None
+
+
+def in_work(**changes: Any) -> Any:
+    row = accepted_image(now=NOW, image_id="1" * 26)
+    attempts = (Attempt(run=1, number=1, request_id="r-1", started_at=NOW - 9000),)
+    usual: dict[str, Any] = {"status": Status.PROCESSING, "attempt": 1, "attempts": attempts, "lease_until": NOW + 1}
+    return replace(row, **usual | changes)
+
+
+def test_who_works_on_an_image_is_the_one_of_its_present_attempt() -> None:
+    attempts = (*in_work().attempts, Attempt(run=1, number=2, request_id="r-2", started_at=NOW - 2000))
+    second = in_work(image_id="2" * 26, attempt=2, attempts=attempts)
+    (first, other) = working([second, in_work(), accepted_image(now=NOW)], now=NOW)
+    assert (first.image_id, first.request_id, first.since, first.is_lost) == ("1" * 26, "r-1", NOW - 9000, False)
+    assert (other.image_id, other.attempt, other.request_id, other.since) == ("2" * 26, 2, "r-2", NOW - 2000)
+    (forgotten,) = working([in_work(attempts=())], now=NOW)
+    assert (forgotten.request_id, forgotten.since) == (None, None)
+
+
+def test_a_worker_whose_lease_has_lapsed_is_lost() -> None:
+    (one,) = working([in_work(lease_until=NOW - 1)], now=NOW)
+    assert one.is_lost
+
+
+def test_a_scheduled_image_is_overdue_until_a_worker_begins_it() -> None:
+    row = replace(accepted_image(now=NOW), status=Status.SCHEDULED, process_at=NOW - 4000)
+    younger, to_come = replace(row, process_at=NOW - 1000), replace(row, process_at=NOW + 1)
+    rows = [row, younger, to_come, replace(row, status=Status.PENDING)]
+    assert overdue(rows, now=NOW) == Overdue(images=2, latest_seconds=4.0)
+    assert overdue([], now=NOW) == Overdue(images=0, latest_seconds=0.0)
+
+
+def test_an_endpoint_is_disabled_resting_failing_or_healthy() -> None:
+    healthy = Endpoint(tenant_id="t", endpoint_id="we_0", url="https://a.example", events=("*",), created_at=NOW)
+    failing = replace(healthy, failing_since=NOW - 5)
+    resting = replace(failing, rests_until=NOW)
+    disabled = disable(resting, DisabledBy.GONE, now=NOW - 3)
+    assert [condition_of(one) for one in (healthy, failing, resting, disabled)] == list(Condition)
+    assert [condition_since(one) for one in (healthy, failing, disabled)] == [None, NOW - 5, NOW - 3]

@@ -1,0 +1,292 @@
+"""Observing a stack: what each part shows, how much is read for it, and that no part hides another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.delivery import new_delivery
+from darkroom.domain.endpoint import DisabledBy, Endpoint, disable, endpoint_id_from
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Attempt, Cause, Status, message_for
+from darkroom.domain.lanes import LANES
+from darkroom.domain.load_shedding import Work
+from darkroom.domain.observation import Alarm, Condition, Counted, Flow, Measured
+from darkroom.operations.observe_stack import (
+    ENTRIES_PER_SHARD,
+    MEASURED_SECONDS,
+    PANELS,
+    ROWS_PER_LANE,
+    SAMPLE_SECONDS,
+    SLOW_SECONDS,
+    Observation,
+    Ports,
+    observe_stack,
+)
+from proof.fakes import World
+from proof.fakes.observation import FakeMeasurements, FakeQueueCounts, FakeRaisedAlarms, count, counts
+from proof.fakes.rows import accepted_image
+from proof.fakes.webhooks import FakeDeliveries
+from tests.unit.test_dead_letters import given_up
+
+STACK = '  File "/opt/python/darkroom/operations/transcode_image.py", line 12, in _develop\n'
+ALARM = Alarm(name="ImagesLateAlarm", description="Late.", reason="", since=1, is_critical=False)
+
+
+@dataclass
+class Observed(World):
+    """A world with what operators are shown of it."""
+
+    queues: Any = field(default_factory=FakeQueueCounts)
+    given_up: Any = field(default_factory=lambda: FakeQueueCounts(counts=dict(counts(fast=0, slow=0, usage=0))))
+    measurements: Any = field(default_factory=FakeMeasurements)
+    alarms: Any = field(default_factory=FakeRaisedAlarms)
+    deliveries: Any = field(default_factory=FakeDeliveries)
+
+    def look(self, before: Observation | None = None) -> Observation:
+        return observe_stack(self.ports(Ports), before)
+
+    def put(self, number: int, *, seconds_ago: float = 1, lane: str = "slow", **changes: Any) -> str:
+        """An unfinished image whose id ends with that number."""
+        row = accepted_image(now=self.now - round(seconds_ago * 1000), image_id=f"{number:026d}", lane=lane)
+        self.images.rows[row.image_id] = replace(row, **changes)
+        return row.image_id
+
+    def fail(self, number: int, error_type: str = "KeyError", **changes: Any) -> str:
+        """An image whose first attempt has failed."""
+        cause = Cause(error_type=error_type, message="'gamma'", stack=STACK)
+        attempt = Attempt(run=1, number=1, request_id="r", started_at=1, ended_at=2, cause=cause)
+        return self.put(number, attempt=1, attempts=(attempt,), **changes)
+
+    def give_up(self, number: int, bug: str = "KeyError") -> str:
+        row = given_up(number, bug=bug)
+        self.images.rows[row.image_id] = row
+        self.dead_letters.put("slow", message_for(row), {})
+        self.given_up.counts["slow"] = count(waiting=len(self.dead_letters.lying["slow"]))
+        return row.image_id
+
+    def endpoint(self, place: int, **changes: Any) -> Endpoint:
+        row = Endpoint(
+            tenant_id="shop",
+            endpoint_id=endpoint_id_from(place, bytes(10)),
+            url="https://shop.example/hook",
+            events=("*",),
+            created_at=1,
+        )
+        self.endpoints.rows["shop", place] = row = replace(row, **changes)
+        return row
+
+
+def known(panel: Any) -> Any:
+    """What a part shows, which could be read."""
+    assert panel.problem is None and panel.value is not None, panel.problem
+    return panel.value
+
+
+def test_a_quiet_stack_has_nothing_to_show() -> None:
+    seen = Observed().look()
+    assert seen.problems == {}
+    unfinished = known(seen.unfinished)
+    assert (unfinished.working, unfinished.defects, unfinished.looked_at, unfinished.is_all) == ((), (), 0, True)
+    assert all(waits.oldest_since is None for waits in unfinished.lanes.values())
+    assert (known(seen.dead_letters).number, known(seen.alarms)) == (0, ())
+    assert known(seen.scheduled).next_at is None
+    assert known(seen.webhooks).endpoints == Counted(number=0, is_all=True)
+    assert known(seen.drains) == {name: lane.drain_floor_per_second for name, lane in LANES.items()}
+
+
+def test_lanes_show_their_depth_age_flow_and_drain() -> None:
+    world = Observed()
+    world.queues.counts["fast"] = count(waiting=7, in_flight=2)
+    world.put(1, lane="fast", seconds_ago=40)
+    world.put(2, lane="fast", seconds_ago=20)
+    world.measurements.measured = Measured(flows={"fast": Flow(minute_at=world.now - 120_000, incoming=9, outgoing=4)})
+    world.throughput.add("fast", Work(settled=100, busy_milliseconds=50_000), world.now)
+    seen = world.look()
+    waits = known(seen.unfinished).lanes["fast"]
+    assert known(seen.queues)["fast"].backlog == 9
+    assert (waits.images.number, waits.late.number, waits.oldest_since) == (2, 1, world.now - 40_000)
+    assert known(seen.measured).flows["fast"].incoming == 9
+    assert known(seen.drains)["fast"] == LANES["fast"].concurrency * 2
+
+
+def test_busy_workers_and_failures_come_from_the_rows_that_have_waited_longest() -> None:
+    world = Observed()
+    busy = world.fail(1, status=Status.PROCESSING, lease_until=world.now + 1000, seconds_ago=9)
+    alike = [world.fail(number, seconds_ago=9 - number) for number in (2, 3)]
+    other = world.fail(4, "ValueError", lane="fast")
+    unfinished = known(world.look().unfinished)
+    assert [one.image_id for one in unfinished.working] == [busy]
+    assert [(one.fingerprint, [image.image_id for image in one.images]) for one in unfinished.defects] == [
+        ("KeyError@operations/transcode_image.py:_develop", [busy, *alike]),
+        ("ValueError@operations/transcode_image.py:_develop", [other]),
+    ]
+    assert (unfinished.looked_at, unfinished.is_all) == (4, True)
+
+
+def test_of_a_long_lane_only_the_longest_waiting_rows_are_read_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = Observed()
+    for number in range(3 * ROWS_PER_LANE):
+        world.fail(number, seconds_ago=1000 - number)
+    world.put(9999, lane="fast")
+    get_all, asked = world.images.get_all, list[int]()
+
+    def counting(ids: list[str]) -> Any:
+        asked.append(len(ids))
+        return get_all(ids)
+
+    monkeypatch.setattr(world.images, "get_all", counting)
+    unfinished = known(world.look().unfinished)
+    assert sorted(asked) == [1, ROWS_PER_LANE]
+    assert (unfinished.looked_at, unfinished.is_all) == (ROWS_PER_LANE + 1, False)
+    (defect,) = unfinished.defects
+    assert [image.image_id for image in defect.images] == [f"{number:026d}" for number in range(ROWS_PER_LANE)]
+    assert unfinished.lanes["slow"].images == Counted(number=3 * ROWS_PER_LANE, is_all=True)
+
+
+def test_no_more_entries_of_a_shard_are_read_than_its_bound() -> None:
+    world = Observed()
+    for number in range(40 * ENTRIES_PER_SHARD):
+        world.put(number, seconds_ago=5000)
+    waits = known(world.look().unfinished).lanes["slow"]
+    assert waits.images == Counted(number=16 * ENTRIES_PER_SHARD, is_all=False)
+    assert waits.late == Counted(number=16 * ENTRIES_PER_SHARD, is_all=False)
+
+
+def test_an_unreadable_row_is_counted_and_hides_no_other() -> None:
+    world = Observed()
+    readable, unreadable = world.fail(1), world.put(2)
+    world.images.unreadable[unreadable] = world.images.rows.pop(unreadable)
+    unfinished = known(world.look().unfinished)
+    assert (unfinished.unreadable, [one.images[0].image_id for one in unfinished.defects]) == (1, [readable])
+
+
+def test_what_is_scheduled_is_counted_apart_from_what_was_accepted_just_now_by_a_clock_that_is_ahead() -> None:
+    world = Observed()
+    world.put(1, seconds_ago=-3600, status=Status.SCHEDULED)
+    world.put(2, seconds_ago=-2)
+    seen = world.look()
+    assert known(seen.scheduled).images.number == 1
+    assert known(seen.scheduled).next_at == world.now + 3_600_000
+    assert known(seen.unfinished).lanes["slow"].images.number == 1
+
+
+def test_dead_letters_are_counted_and_some_of_them_told_by_cause_without_taking_them() -> None:
+    world = Observed()
+    first, _ = world.give_up(1), world.give_up(2)
+    other = world.give_up(3, "ValueError")
+    dead = known(world.look().dead_letters)
+    assert (dead.number, dead.depths, dead.sampled) == (3, {"fast": 0, "slow": 3, "usage": 0}, 3)
+    assert [(cause.letters, cause.cause, cause.fingerprint, cause.image_id) for cause in dead.causes] == [
+        (2, "KeyError", "KeyError@?", first),
+        (1, "ValueError", "ValueError@?", other),
+    ]
+    assert world.dead_letters.hidden == set()
+
+
+def test_causes_of_dead_letters_are_read_again_when_their_numbers_change_or_after_a_while() -> None:
+    world = Observed()
+    world.give_up(1)
+    before = world.look()
+    world.dead_letters.lying["slow"] = []  # what was counted is what counts
+    world.advance(SAMPLE_SECONDS - 1)
+    again = world.look(before)
+    assert known(again.dead_letters) == known(before.dead_letters)
+    world.advance(1)
+    assert known(world.look(again).dead_letters).causes == ()
+    world.give_up(2)
+    world.given_up.counts["slow"] = count(waiting=2)
+    assert known(world.look(again).dead_letters).sampled == 1
+
+
+def test_endpoints_that_do_not_fare_well_are_shown_with_what_waits_for_them_the_worst_first() -> None:
+    world = Observed()
+    world.endpoint(0)
+    failing = world.endpoint(1, failing_since=world.now)
+    world.endpoints.rows["shop", 2] = gone = disable(world.endpoint(2), DisabledBy.GONE, now=world.now)
+    row = new_delivery(
+        endpoint_id=gone.endpoint_id, tenant_id="shop", event_id="e", event_type="image.done", time=1, body="", now=1
+    )
+    world.deliveries.create(row)
+    webhooks = known(world.look().webhooks)
+    assert webhooks.conditions == {
+        Condition.HEALTHY: 1,
+        Condition.FAILING: 1,
+        Condition.RESTING: 0,
+        Condition.DISABLED: 1,
+    }
+    assert [(one.endpoint.endpoint_id, one.deliveries.number) for one in webhooks.unhealthy] == [
+        (gone.endpoint_id, 1),
+        (failing.endpoint_id, 0),
+    ]
+
+
+BROKEN = {
+    "alarms": ("alarms", "on"),
+    "queues": ("queues", "count"),
+    "unfinished": ("images", "get_all"),
+    "drains": ("throughput", "latest"),
+    "measured": ("measurements", "latest"),
+    "dead_letters": ("given_up", "count"),
+    "webhooks": ("endpoints", "everything"),
+}
+
+
+@pytest.mark.parametrize("error", [Retryable("down"), KeyError("a bug")])
+@pytest.mark.parametrize("part", BROKEN)
+def test_a_part_that_cannot_be_read_says_why_keeps_what_it_had_and_hides_no_other(
+    part: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = Observed()
+    world.put(1)
+    world.alarms.raised.append(ALARM)
+    before = world.look()
+    world.advance(MEASURED_SECONDS)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    store, method = BROKEN[part]
+    monkeypatch.setattr(getattr(world, store), method, fail)
+    seen = world.look(before)
+    assert seen.problems == {part: error}
+    assert getattr(seen, part).value == getattr(before, part).value
+    assert getattr(seen, part).read_at == before.observed_at
+    assert all(getattr(seen, name).read_at == world.now for name in PANELS if name != part)
+    assert getattr(world.look(), part).value is None
+
+
+def test_what_changes_slowly_is_not_read_at_each_look() -> None:
+    world = Observed()
+    before = world.look()
+    world.advance(SLOW_SECONDS - 1)
+    seen = world.look(before)
+    assert {name for name in PANELS if getattr(seen, name).read_at == world.now} == {
+        *("alarms", "queues", "unfinished", "dead_letters")
+    }
+    world.advance(1)
+    assert world.look(seen).scheduled.read_at == world.now
+    assert world.measurements.looks == 1
+    world.advance(MEASURED_SECONDS)
+    world.look(seen)
+    assert world.measurements.looks == 2
+
+
+def test_what_failed_is_tried_again_at_the_next_look() -> None:
+    world = Observed()
+    fine, world.measurements.latest = world.measurements.latest, lambda now: 1 / 0
+    failed = world.look()
+    assert isinstance(failed.problems["measured"], ZeroDivisionError)
+    world.measurements.latest = fine
+    assert world.look(failed).problems == {}
+
+
+def test_a_clock_that_was_set_back_makes_nothing_last_forever() -> None:
+    world = Observed()
+    before = world.look()
+    world.advance(-3600)
+    assert world.look(before).measured.read_at == world.now

@@ -1,0 +1,1 @@
+"""`darkroom top`: what a stack does now, live in the terminal."""

@@ -1,0 +1,180 @@
+"""An observation as a JSON document: a stable shape, described in docs/command-line.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.lanes import Lane
+from darkroom.domain.load_shedding import high_water_mark
+from darkroom.domain.observation import Counted, Working, condition_since
+from darkroom.operations.list_retrying import Defect
+from darkroom.operations.observe_stack import DeadLetterCause, Observation, Unhealthy
+
+VERSION = 1
+"""Changes when a field changes its meaning or goes; new fields may come at any time."""
+
+
+def document(observation: Observation, problems: Mapping[str, str], *, stack: str, region: str) -> dict[str, Any]:
+    """The whole observation. What could not be read is null, and `problems` says why."""
+    unfinished, alarms = observation.unfinished.value, observation.alarms.value
+    return {
+        "version": VERSION,
+        "stack": stack,
+        "region": region,
+        "observed_at": rfc3339(observation.observed_at),
+        "problems": dict(problems),
+        "alarms": None
+        if alarms is None
+        else [
+            {
+                "name": alarm.name,
+                "severity": "critical" if alarm.is_critical else "warning",
+                "since": rfc3339(alarm.since),
+                "description": alarm.description,
+                "command": alarm.command,
+                "section": alarm.section,
+                "reason": alarm.reason,
+            }
+            for alarm in alarms
+        ],
+        "lanes": [_lane(observation, lane) for lane in observation.service.values()],
+        "error_budget": _error_budget(observation),
+        "working": None if unfinished is None else [_working(one) for one in unfinished.working],
+        "retrying": None if unfinished is None else [_defect(one, observation) for one in unfinished.defects],
+        "looked_at": None if unfinished is None else {"images": unfinished.looked_at, "is_all": unfinished.is_all},
+        "unreadable_rows": None if unfinished is None else unfinished.unreadable,
+        "dead_letters": _dead_letters(observation),
+        "scheduled": _scheduled(observation),
+        "webhooks": _webhooks(observation),
+        "queues": None
+        if observation.queues.value is None
+        else {
+            name: {"waiting": count.waiting, "in_flight": count.in_flight, "delayed": count.delayed}
+            for name, count in observation.queues.value.items()
+        },
+    }
+
+
+def _lane(observation: Observation, lane: Lane) -> dict[str, Any]:
+    count = (observation.queues.value or {}).get(lane.name)
+    drain = (observation.drains.value or {}).get(lane.name)
+    waits = None if observation.unfinished.value is None else observation.unfinished.value.lanes[lane.name]
+    flow = None if observation.measured.value is None else observation.measured.value.flows.get(lane.name)
+    since = None if waits is None else waits.oldest_since
+    return {
+        "lane": lane.name,
+        "sla_seconds": lane.sla_seconds,
+        "workers": lane.concurrency,
+        "backlog": None if count is None else count.backlog,
+        "high_water_mark": None if drain is None else round(high_water_mark(lane, drain)),
+        "drain_per_second": drain,
+        "clears_in_seconds": None if count is None or drain is None else round(count.backlog / drain, 1),
+        "unfinished": None if waits is None else _counted(waits.images),
+        "late": None if waits is None else _counted(waits.late),
+        "oldest_since": rfc3339(since),
+        "oldest_seconds": None if waits is None else _seconds(since, observation.observed_at) or 0.0,
+        "minute": None
+        if flow is None
+        else {"begins_at": rfc3339(flow.minute_at), "in": flow.incoming, "out": flow.outgoing},
+    }
+
+
+def _error_budget(observation: Observation) -> dict[str, Any] | None:
+    measured = observation.measured.value
+    return None if measured is None else {"fast_burn": measured.fast_burn, "slow_burn": measured.slow_burn}
+
+
+def _working(one: Working) -> dict[str, Any]:
+    return {
+        "id": one.image_id,
+        "tenant": one.tenant_id,
+        "lane": one.lane,
+        "attempt": one.attempt,
+        "request_id": one.request_id,
+        "since": rfc3339(one.since),
+        "lease_until": rfc3339(one.lease_until),
+        "lease_lapsed": one.is_lost,
+    }
+
+
+def _defect(defect: Defect, observation: Observation) -> dict[str, Any]:
+    next_at = min((image.not_before for image in defect.images if image.not_before is not None), default=None)
+    return {
+        "fingerprint": defect.fingerprint,
+        "error_type": defect.cause.error_type,
+        "message": defect.cause.message,
+        "frame": None if defect.frame is None else str(defect.frame),
+        "attempts": defect.attempts,
+        "next_attempt_at": rfc3339(next_at),
+        "images": [image.image_id for image in defect.images],
+    }
+
+
+def _dead_letters(observation: Observation) -> dict[str, Any] | None:
+    dead = observation.dead_letters.value
+    if dead is None:
+        return None
+    return {"queues": dict(dead.depths), "sampled": dead.sampled, "causes": [_cause(one) for one in dead.causes]}
+
+
+def _cause(one: DeadLetterCause) -> dict[str, Any]:
+    return {
+        "queue": one.queue,
+        "cause": one.cause,
+        "fingerprint": one.fingerprint,
+        "frame": None if one.frame is None else str(one.frame),
+        "message": one.message,
+        "dead_letters": one.letters,
+        "first_image": one.image_id,
+    }
+
+
+def _scheduled(observation: Observation) -> dict[str, Any] | None:
+    scheduled, unfinished = observation.scheduled.value, observation.unfinished.value
+    measured = observation.measured.value
+    if scheduled is None:
+        return None
+    return {
+        "images": _counted(scheduled.images),
+        "within_hour": _counted(scheduled.within_hour),
+        "within_day": _counted(scheduled.within_day),
+        "next_at": rfc3339(scheduled.next_at),
+        "overdue": None if unfinished is None else unfinished.overdue.images,
+        "latest_overdue_seconds": None if unfinished is None else round(unfinished.overdue.latest_seconds, 1),
+        "release_lateness_seconds": None if measured is None else measured.release_lateness_seconds,
+    }
+
+
+def _webhooks(observation: Observation) -> dict[str, Any] | None:
+    webhooks = observation.webhooks.value
+    if webhooks is None:
+        return None
+    return {
+        "endpoints": _counted(webhooks.endpoints),
+        "conditions": {condition.value: number for condition, number in webhooks.conditions.items()},
+        "unhealthy": [_unhealthy(one) for one in webhooks.unhealthy],
+    }
+
+
+def _unhealthy(one: Unhealthy) -> dict[str, Any]:
+    endpoint = one.endpoint
+    return {
+        "id": endpoint.endpoint_id,
+        "tenant": endpoint.tenant_id,
+        "url": endpoint.url,
+        "condition": one.condition.value,
+        "since": rfc3339(condition_since(endpoint)),
+        "rests_until": rfc3339(endpoint.rests_until),
+        "disabled_by": None if endpoint.disabled_by is None else endpoint.disabled_by.value,
+        "deliveries": _counted(one.deliveries),
+    }
+
+
+def _counted(counted: Counted) -> dict[str, Any]:
+    return {"number": counted.number, "is_all": counted.is_all}
+
+
+def _seconds(since: Milliseconds | None, now: Milliseconds) -> float | None:
+    return None if since is None else round(max(0, now - since) / 1000, 1)

@@ -1,0 +1,532 @@
+"""Draws an observation for a window of any size: what is wrong first, and less of each list in a small window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import zip_longest
+from urllib.parse import urlsplit
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from console.terminal.display import age, of, printable
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import Lane
+from darkroom.domain.load_shedding import high_water_mark
+from darkroom.domain.observation import Alarm, Condition, Counted, LaneWaits, QueueCount, condition_since
+from darkroom.domain.retry import MAX_ATTEMPTS
+from darkroom.operations.observe_stack import PANELS, Observation, Panel, Unfinished
+
+TWO_COLUMNS_FROM = 150
+"""The width from which panels stand side by side."""
+
+ROWS = 12
+"""The most rows of a list, in a window that has room for them."""
+
+_GAP = 3
+_BAD, _WARN, _GOOD, _DIM, _HEAD = "bold red", "yellow", "green", "bright_black", "bold"
+_STUCK_FACTOR, _STUCK_SECONDS = 3, 300
+"""An image is stuck after so many times its lane's service level, and at least that many seconds: as the alarms say."""
+
+_WARN_FULL, _BAD_FULL = 0.5, 0.8
+
+FAST_BURN, SLOW_BURN = 14.4, 6
+"""How many times faster than allowed the error budget burns when the alarms go off: that of the short windows, that of
+the long ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What is drawn: the observation, at the moment `now`, why parts could not be read, and the `options` with which
+    other commands reach the same stack."""
+
+    observation: Observation
+    problems: Mapping[str, str]
+    now: Milliseconds
+    stack: str
+    region: str
+    options: str
+
+
+@dataclass(kw_only=True)
+class Section:
+    """A panel as it is drawn: its name, a summary in the same line, the command that shows more, and its lines."""
+
+    name: str
+    summary: Text
+    command: str | None = None
+    lines: list[Text] = field(default_factory=list)
+
+
+def page(view: View, *, width: int, height: int | None) -> list[Text]:
+    """The lines of the page, none wider than `width`; no more than `height` unless that is None: a small window gets no
+    empty lines, and then less of each list."""
+    drawn = _drawn(view, width, ROWS, is_dense=False)
+    for rows in range(ROWS, 0, -1):
+        if height is None or len(drawn) <= height:
+            break
+        drawn = _drawn(view, width, rows, is_dense=True)
+    return drawn[:height]
+
+
+def _drawn(view: View, width: int, rows: int, *, is_dense: bool) -> list[Text]:
+    if width < TWO_COLUMNS_FROM:
+        return [_header(view, width), *_column(_ALL, view, width, rows, is_dense=is_dense)]
+    own = (width - _GAP) * 3 // 5
+    first = _column(_LEFT, view, own, rows, is_dense=is_dense)
+    second = _column(_RIGHT, view, width - _GAP - own, rows, is_dense=is_dense)
+    beside = []
+    for left, right in zip_longest(first, second, fillvalue=Text()):
+        line = left.copy()
+        line.pad_right(own + _GAP - line.cell_len)
+        beside.append(line + right)
+    return [_header(view, width), *beside]
+
+
+def _column(panels: Sequence[Draw], view: View, width: int, rows: int, *, is_dense: bool) -> list[Text]:
+    lines: list[Text] = []
+    was_short = False
+    for place, draw in enumerate(panels):
+        section = draw(view, width, rows)
+        is_short = not section.lines
+        # Panels with nothing to say stand together.
+        if not is_dense and not (is_short and was_short and place):
+            lines.append(Text())
+        lines += [_title(section, width), *section.lines]
+        was_short = is_short
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return lines
+
+
+def _title(section: Section, width: int) -> Text:
+    title = Text.assemble((section.name, _HEAD), "  ", section.summary)
+    if section.command is not None and title.cell_len + 2 + cell_len(section.command) <= width:
+        title.append("  ")
+        title.append(section.command, style=_DIM)
+    return title
+
+
+def _header(view: View, width: int) -> Text:
+    alarms = view.observation.alarms.value or ()
+    critical = sum(alarm.is_critical for alarm in alarms)
+    if len(view.problems) == len(PANELS):
+        state = Text("nothing can be read", style=_BAD)
+    elif "alarms" in view.problems:
+        state = Text("alarms cannot be read", style=_WARN)
+    elif critical:
+        state = Text(of(critical, "critical alarm"), style=_BAD)
+    elif alarms:
+        state = Text(of(len(alarms), "warning"), style=_WARN)
+    elif view.problems:
+        state = Text("not all could be read", style=_WARN)
+    else:
+        state = Text("no alarm", style=_GOOD)
+    header = Text.assemble((view.stack, _HEAD), "  ", state, "  ", (view.region, _DIM))
+    header.truncate(width, overflow="ellipsis")
+    moment = Text(f"{datetime.fromtimestamp(view.now / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC", style=_DIM)
+    left = width - header.cell_len - moment.cell_len
+    return header + Text(" " * left) + moment if left > 0 else header
+
+
+# ── The panels ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _alarms(view: View, width: int, rows: int) -> Section:
+    panel = view.observation.alarms
+    section = Section(name="ALARMS", summary=Text("none is on", style=_GOOD), lines=_unread(view, "alarms"))
+    if panel.value is None:
+        section.summary = Text("unknown", style=_WARN)
+        return section
+    alarms = sorted(panel.value, key=lambda alarm: not alarm.is_critical)
+    if alarms:
+        section.summary = Text(f"{len(alarms)} on", style=_BAD if alarms[0].is_critical else _WARN)
+    shown = max(1, rows // 2)
+    for alarm in alarms[:shown]:
+        section.lines += _alarm(alarm, view)
+    section.lines += _rest(len(alarms) - shown)
+    return section
+
+
+def _alarm(alarm: Alarm, view: View) -> list[Text]:
+    word, style = ("CRITICAL", _BAD) if alarm.is_critical else ("warning ", _WARN)
+    description = printable(alarm.description)
+    head = Text.assemble("  ", (word, style), "  ", (alarm.name, _HEAD), f"  {_since(alarm.since, view.now)}")
+    lines = [head]
+    if description:
+        lines.append(Text(f"            {description}"))
+    if alarm.command is not None:
+        lines.append(Text.assemble("            ", (printable(alarm.command), "cyan")))
+    return lines
+
+
+def _lanes(view: View, width: int, rows: int) -> Section:
+    observation = view.observation
+    section = Section(
+        name="LANES",
+        summary=Text(_flow_note(view), style=_DIM),
+        lines=[line for name in ("queues", "unfinished", "drains", "measured") for line in _unread(view, name)],
+    )
+    burns = _burns(view)
+    if burns is not None:
+        section.lines.append(burns)
+    late = 0
+    table = _Table(
+        ("lane", "waiting", "in flight", "oldest", "SLA", "late", "in/min", "out/min", "full", "clears in"),
+        left={"lane"},
+        dispensable=("clears in", "full"),
+    )
+    for lane in observation.service.values():
+        waits = None if observation.unfinished.value is None else observation.unfinished.value.lanes.get(lane.name)
+        late += 0 if waits is None else waits.late.number
+        table.add(*_lane(view, lane, waits))
+    section.lines += table.lines(width)
+    if late:
+        section.command = f"./darkroom ls --late{view.options}"
+    return section
+
+
+def _lane(view: View, lane: Lane, waits: LaneWaits | None) -> list[Text]:
+    observation = view.observation
+    count = (observation.queues.value or {}).get(lane.name)
+    flow = None if observation.measured.value is None else observation.measured.value.flows.get(lane.name)
+    drain = (observation.drains.value or {}).get(lane.name)
+    oldest = None if waits is None or waits.oldest_since is None else (view.now - waits.oldest_since) / 1000
+    return [
+        Text(lane.name),
+        _number(None if count is None else count.waiting),
+        _number(None if count is None else count.in_flight),
+        _oldest(oldest, lane, is_known=waits is not None),
+        Text(age(lane.sla_seconds), style=_DIM),
+        _unknown() if waits is None else _counted(waits.late, style=_WARN),
+        _number(None if flow is None else flow.incoming),
+        _number(None if flow is None else flow.outgoing),
+        *_fullness(lane, count, drain),
+    ]
+
+
+def _oldest(oldest_seconds: float | None, lane: Lane, *, is_known: bool) -> Text:
+    if oldest_seconds is None:
+        return Text("-", style=_DIM) if is_known else _unknown()
+    stuck_seconds = max(_STUCK_FACTOR * lane.sla_seconds, _STUCK_SECONDS)
+    style = _BAD if oldest_seconds > stuck_seconds else _WARN if oldest_seconds > lane.sla_seconds else ""
+    return Text(age(oldest_seconds), style=style)
+
+
+def _fullness(lane: Lane, count: QueueCount | None, drain: float | None) -> list[Text]:
+    if count is None or drain is None:
+        return [_unknown(), _unknown()]
+    share = count.backlog / high_water_mark(lane, drain)
+    style = _BAD if share >= _BAD_FULL else _WARN if share >= _WARN_FULL else ""
+    clears = Text(age(count.backlog / drain)) if count.backlog else Text("-", style=_DIM)
+    return [Text(f"{share:.0%}", style=style), clears]
+
+
+def _flow_note(view: View) -> str:
+    measured = view.observation.measured.value
+    if measured is None or not measured.flows:
+        return "in and out: nothing was counted in the last hour"
+    latest = max(flow.minute_at for flow in measured.flows.values())
+    ended = (view.now - latest) / 1000 - 60
+    moment = f"{datetime.fromtimestamp(latest / 1000, UTC):%H:%M}"
+    return f"in and out: the minute {moment}, which ended {age(ended)} ago"
+
+
+def _burns(view: View) -> Text | None:
+    measured = view.observation.measured.value
+    if measured is None or (measured.fast_burn is None and measured.slow_burn is None):
+        return None
+    line = Text("  error budget burns")
+    for burn, windows, limit in (
+        (measured.fast_burn, "5 min and 1 h", FAST_BURN),
+        (measured.slow_burn, "30 min and 6 h", SLOW_BURN),
+    ):
+        if burn is not None:
+            line.append(f"  {burn:.1f}×", style=_BAD if burn >= limit else _WARN)
+            line.append(f" ({windows})")
+    return line
+
+
+def _retrying(view: View, width: int, rows: int) -> Section:
+    unfinished = view.observation.unfinished.value
+    section = Section(name="RETRYING", summary=Text("nothing that failed", style=_GOOD))
+    if unfinished is None:
+        section.summary = Text("unknown", style=_WARN)
+        return section
+    images = sum(len(defect.images) for defect in unfinished.defects)
+    if images:
+        told = f"{of(images, 'image')}, {of(len(unfinished.defects), 'defect')}{_of_the_longest(unfinished)}"
+        section.summary = Text(told, style=_WARN)
+        section.command = f"./darkroom dlq ls{view.options}"
+    elif not unfinished.is_all:
+        section.summary = Text(f"nothing{_of_the_longest(unfinished)}", style=_GOOD)
+    shown = max(1, rows // 2)
+    for defect in unfinished.defects[:shown]:
+        next_at = min((image.not_before or 0 for image in defect.images), default=0)
+        when = f"next {_ahead(next_at, view.now)}"
+        line = f"line {defect.frame.line}" if defect.frame is not None else ""
+        tries = f"up to attempt {defect.attempts} of {MAX_ATTEMPTS}, {when}"
+        number = f"  {len(defect.images):>5}  "
+        section.lines.append(
+            Text.assemble((number, _WARN), (printable(defect.fingerprint), _HEAD), (f"  {line}", _DIM))
+        )
+        message = printable(" ".join(defect.cause.message.split()))
+        section.lines.append(Text.assemble((f"         {defect.images[0].image_id}", _DIM), f"  {tries}: {message}"))
+    section.lines += _rest(len(unfinished.defects) - shown)
+    return section
+
+
+def _dead_letters(view: View, width: int, rows: int) -> Section:
+    dead = view.observation.dead_letters.value
+    section = Section(name="DEAD LETTERS", summary=Text("none", style=_GOOD), lines=_unread(view, "dead_letters"))
+    if dead is None:
+        section.summary = Text("unknown", style=_WARN)
+        return section
+    if dead.number:
+        by_queue = ", ".join(f"{printable(queue)} {depth:,}" for queue, depth in dead.depths.items() if depth)
+        section.summary = Text(f"{dead.number:,}: {by_queue}", style=_BAD)
+        section.command = f"./darkroom dlq ls{view.options}"
+    shown = max(1, rows // 2)
+    for cause in dead.causes[:shown]:
+        line = "" if cause.frame is None else f"line {cause.frame.line}, "
+        section.lines.append(
+            Text.assemble(
+                (f"  {cause.letters:>5}  ", _BAD),
+                (printable(cause.fingerprint or cause.cause), _HEAD),
+                (f"  {line}{printable(cause.queue)}", _DIM),
+            )
+        )
+        message = printable(" ".join((cause.message or "").split()))
+        if cause.image_id is not None or message:
+            section.lines.append(Text.assemble((f"         {printable(cause.image_id or '')}", _DIM), f"  {message}"))
+    section.lines += _rest(len(dead.causes) - shown)
+    if dead.sampled and dead.sampled < dead.number:
+        section.lines.append(Text(f"         causes of {dead.sampled} of them", style=_DIM))
+    return section
+
+
+def _workers(view: View, width: int, rows: int) -> Section:
+    unfinished = view.observation.unfinished.value
+    section = Section(name="WORKERS", summary=Text("unknown", style=_WARN))
+    if unfinished is None:
+        return section
+    service = view.observation.service
+    busy = {name: sum(one.lane == name for one in unfinished.working) for name in service}
+    lanes = ", ".join(f"{name} {busy[name]} of {lane.concurrency}" for name, lane in service.items())
+    section.summary = Text(f"busy: {lanes}{_of_the_longest(unfinished) if unfinished.working else ''}")
+    table = _Table(
+        ("image", "lane", "try", "for", "lease", "request", "tenant"),
+        left={"image", "lane", "request", "tenant"},
+        dispensable=("tenant",),
+        shortened="request",
+    )
+    for one in unfinished.working[:rows]:
+        left = None if one.lease_until is None else (one.lease_until - view.now) / 1000
+        lapsed = one.is_lost or (left is not None and left < 0)
+        table.add(
+            Text(one.image_id),
+            Text(printable(one.lane)),
+            Text(f"{one.attempt}/{MAX_ATTEMPTS}"),
+            _unknown() if one.since is None else Text(age((view.now - one.since) / 1000)),
+            Text("lapsed" if lapsed else "-" if left is None else age(left), style=_WARN if lapsed else ""),
+            Text(printable(one.request_id or "-"), style=_DIM),
+            Text(printable(one.tenant_id)),
+        )
+    if unfinished.working:
+        section.lines += table.lines(width)
+    section.lines += _rest(len(unfinished.working) - rows)
+    if unfinished.unreadable:
+        told = (
+            f"  {of(unfinished.unreadable, 'row')} of a newer version cannot be read: ./darkroom doctor{view.options}"
+        )
+        section.lines.append(Text(told, style=_WARN))
+    return section
+
+
+def _scheduled(view: View, width: int, rows: int) -> Section:
+    upcoming, unfinished = view.observation.scheduled.value, view.observation.unfinished.value
+    measured = view.observation.measured.value
+    section = Section(name="SCHEDULED", summary=Text("none waits for its time"), lines=_unread(view, "scheduled"))
+    if upcoming is None:
+        section.summary = Text("unknown", style=_WARN)
+    elif upcoming.next_at is not None:
+        section.summary = Text(f"{_words(upcoming.images)}, the next {_ahead(upcoming.next_at, view.now)}")
+        section.command = f"./darkroom delay ls{view.options}"
+        within = f"  {_words(upcoming.within_hour)} within an hour, {_words(upcoming.within_day)} within a day"
+        section.lines.append(Text(within))
+    if unfinished is not None and unfinished.overdue.images:
+        late = unfinished.overdue
+        told = f"  {late.images:,} due and not begun, the latest for {age(late.latest_seconds)}"
+        section.lines.append(Text(told, style=_WARN if late.latest_seconds > 60 else ""))
+    if measured is not None and measured.release_lateness_seconds is not None:
+        lateness = measured.release_lateness_seconds
+        told = f"  in the last hour they reached their lanes at most {age(lateness)} late"
+        section.lines.append(Text(told, style=_WARN if lateness > 60 else ""))
+    return section
+
+
+_CONDITIONS = {Condition.HEALTHY: "", Condition.FAILING: _WARN, Condition.RESTING: _WARN, Condition.DISABLED: _BAD}
+
+
+def _webhooks(view: View, width: int, rows: int) -> Section:
+    webhooks = view.observation.webhooks.value
+    section = Section(name="WEBHOOKS", summary=Text("unknown", style=_WARN), lines=_unread(view, "webhooks"))
+    if webhooks is None:
+        return section
+    if not webhooks.endpoints.number:
+        section.summary = Text("none")
+        return section
+    section.summary = Text(f"{_words(webhooks.endpoints)}: ")
+    told = [(condition, number) for condition, number in webhooks.conditions.items() if number]
+    for place, (condition, number) in enumerate(told):
+        section.summary.append(", " if place else "")
+        section.summary.append(f"{number:,} {condition}", style=_CONDITIONS[condition] or _GOOD)
+    table = _Table(
+        ("webhook", "state", "since", "waiting", "tenant", "host"),
+        left={"webhook", "state", "tenant", "host"},
+        dispensable=("host", "tenant"),
+    )
+    for one in webhooks.unhealthy[:rows]:
+        since = condition_since(one.endpoint)
+        table.add(
+            Text(one.endpoint.endpoint_id),
+            Text(one.condition, style=_CONDITIONS[one.condition]),
+            _unknown() if since is None else Text(_since(since, view.now)),
+            _counted(one.deliveries),
+            Text(printable(one.endpoint.tenant_id)),
+            Text(printable(urlsplit(one.endpoint.url).hostname or ""), style=_DIM),
+        )
+    if webhooks.unhealthy:
+        section.lines += table.lines(width)
+    unhealthy = sum(number for condition, number in webhooks.conditions.items() if condition is not Condition.HEALTHY)
+    section.lines += _rest(unhealthy - min(rows, len(webhooks.unhealthy)))
+    return section
+
+
+def _queues(view: View, width: int, rows: int) -> Section:
+    observation = view.observation
+    section = Section(name="OTHER QUEUES", summary=Text("unknown", style=_WARN))
+    if observation.queues.value is None:
+        return section
+    others = [(name, count) for name, count in observation.queues.value.items() if name not in observation.service]
+    section.summary = Text("  ").join(
+        Text.assemble((f"{printable(name)} ", _DIM), f"{count.total:,}" if count.total else ("0", _DIM))
+        for name, count in sorted(others)
+    )
+    return section
+
+
+type Draw = Callable[[View, int, int], Section]
+"""Draws a panel for a width, with so many rows of its list."""
+
+_ALL: Sequence[Draw] = (
+    *(_alarms, _lanes, _retrying, _dead_letters),
+    *(_workers, _scheduled, _webhooks, _queues),
+)
+"""The panels from top to bottom: what may be wrong comes first."""
+
+_LEFT: Sequence[Draw] = (_alarms, _lanes, _retrying, _workers)
+_RIGHT: Sequence[Draw] = (_dead_letters, _scheduled, _webhooks, _queues)
+
+
+# ── Their parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _unread(view: View, name: str) -> list[Text]:
+    """Why a part could not be read now, and how old what is shown is."""
+    problem = view.problems.get(name)
+    if problem is None:
+        return []
+    panel: Panel[object] = getattr(view.observation, name)
+    since = "" if panel.read_at is None else f" for {age((view.now - panel.read_at) / 1000)}"
+    return [Text(f"  not read{since}: {printable(problem)}", style=_BAD)]
+
+
+def _of_the_longest(unfinished: Unfinished) -> str:
+    return "" if unfinished.is_all else f", of the {unfinished.looked_at:,} that have waited longest"
+
+
+def _rest(number: int) -> list[Text]:
+    return [Text(f"  … and {number:,} more", style=_DIM)] if number > 0 else []
+
+
+def _since(instant: Milliseconds, now: Milliseconds) -> str:
+    return f"for {age((now - instant) / 1000)}"
+
+
+def _ahead(instant: Milliseconds, now: Milliseconds) -> str:
+    return f"in {age((instant - now) / 1000)}" if instant - now >= 1000 else "any moment"
+
+
+def _unknown() -> Text:
+    return Text("?", style=_DIM)
+
+
+def _number(number: int | None) -> Text:
+    return _unknown() if number is None else Text(f"{number:,}", style=_DIM if number == 0 else "")
+
+
+def _counted(counted: Counted, *, style: str = "") -> Text:
+    return Text(_words(counted), style=style if counted.number else _DIM)
+
+
+def _words(counted: Counted) -> str:
+    return f"{counted.number:,}{'' if counted.is_all else '+'}"
+
+
+class _Table:
+    """Aligned columns that fit a width: it first shortens one of them, and then leaves out `dispensable` ones."""
+
+    def __init__(
+        self, heads: Sequence[str], *, left: set[str], dispensable: Sequence[str] = (), shortened: str | None = None
+    ) -> None:
+        self._heads, self._left, self._dispensable, self._shortened = heads, left, dispensable, shortened
+        self._rows: list[list[Text]] = []
+
+    def add(self, *cells: Text) -> None:
+        """Adds a row."""
+        self._rows.append(list(cells))
+
+    def lines(self, width: int) -> list[Text]:
+        """The table's lines."""
+        heads = list(self._heads)
+        rows = self._rows
+        if self._shortened is not None and self._width(heads, rows) > width:
+            place = heads.index(self._shortened)
+            rows = [[*row[:place], _short(row[place]), *row[place + 1 :]] for row in rows]
+        for dispensable in self._dispensable:
+            if self._width(heads, rows) <= width:
+                break
+            place = heads.index(dispensable)
+            heads = heads[:place] + heads[place + 1 :]
+            rows = [row[:place] + row[place + 1 :] for row in rows]
+        widths = self._widths(heads, rows)
+        titles = [Text(head, style=_DIM) for head in heads]
+        return [self._line(heads, cells, widths) for cells in [titles, *rows]]
+
+    def _line(self, heads: Sequence[str], cells: Sequence[Text], widths: Sequence[int]) -> Text:
+        line = Text(" ")
+        for head, cell, width in zip(heads, cells, widths, strict=True):
+            padding = " " * (width - cell.cell_len)
+            line.append(" ")
+            line += cell + Text(padding) if head in self._left else Text(padding) + cell
+            line.append(" ")
+        line.rstrip()
+        return line
+
+    def _width(self, heads: Sequence[str], rows: Sequence[Sequence[Text]]) -> int:
+        return 1 + sum(width + 2 for width in self._widths(heads, rows)) - 1
+
+    def _widths(self, heads: Sequence[str], rows: Sequence[Sequence[Text]]) -> list[int]:
+        return [max(cell_len(head), *(row[place].cell_len for row in rows), 0) for place, head in enumerate(heads)]
+
+
+_SHORT_CHARACTERS = 9
+
+
+def _short(text: Text) -> Text:
+    short = text.copy()
+    short.truncate(_SHORT_CHARACTERS, overflow="ellipsis")
+    return short
