@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import DELIVERY, HOLD, LANES, UPLOAD
 from darkroom.domain.observation import Alarm, Measured, QueueCount
+from darkroom.domain.service_level import Budget
 
 EMPTY = QueueCount(waiting=0, in_flight=0, delayed=0)
 
@@ -42,14 +43,18 @@ class FakeRaisedAlarms:
 
 @dataclass
 class FakeMeasurements:
-    """The `Measurements` port: a test sets what was measured, and `looks` counts the calls."""
+    """The `Measurements` port: a test sets what was measured and `spent`, and `looks` counts the calls."""
 
     measured: Measured = field(default_factory=lambda: Measured(flows={}))
+    spent: dict[str, Budget] = field(default_factory=lambda: dict.fromkeys(LANES, Budget(ended=0, bad=0)))
     looks: int = 0
 
     def latest(self, now: Milliseconds) -> Measured:
         self.looks += 1
         return self.measured
+
+    def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
+        return dict(self.spent)
 
 
 def count(waiting: int = 0, in_flight: int = 0, delayed: int = 0) -> QueueCount:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import boto3
@@ -20,12 +20,19 @@ from console.stack.operators import Stack
 from console.terminal.at_once import at_once
 from console.top.work import DEPLOYED_SECONDS, ports_of
 from darkroom.aws.alarms import CloudWatchAlarms
-from darkroom.aws.measurements import BURNING_MINUTES, CloudWatchMeasurements
+from darkroom.aws.measurements import CloudWatchMeasurements
 from darkroom.aws.queue_counts import SqsQueueCounts
 from darkroom.domain.errors import Retryable
 from darkroom.domain.lanes import LANES
 from darkroom.domain.observation import Flow, Measured
-from darkroom.operations.observe_stack import MEASURED_SECONDS, SLOW_SECONDS, Ports, observe_stack
+from darkroom.domain.service_level import Budget
+from darkroom.operations.observe_stack import (
+    BUDGET_SECONDS,
+    MEASURED_SECONDS,
+    SLOW_SECONDS,
+    Ports,
+    observe_stack,
+)
 from darkroom.ports import QueueCounts
 from proof.fakes.observation import EMPTY, FakeQueueCounts, count
 from tests.contract.conftest import REGION, Aws
@@ -107,7 +114,15 @@ def test_the_alarms_that_are_on_are_listed_the_longest_first_and_none_of_another
     assert (late.description, late.reason) == ("What shop-LateAlarm-X1 means.", "Why shop-LateAlarm-X1 is on.")
 
 
-def test_an_incident_that_is_made_of_alarms_is_listed_too(aws: Aws) -> None:
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'ALARM("shop-StuckAlarm-X2") OR ALARM("shop-LateAlarm-X3")',
+        "ALARM(shop-StuckAlarm-X2) OR\n  OK ( shop-LateAlarm-X3)",
+        "ALARM(arn:aws:cloudwatch:us-east-1:1:alarm:shop-StuckAlarm-X2) AND NOT ALARM(shop-LateAlarm-X3)",
+    ],
+)
+def test_an_incident_is_listed_with_the_alarms_that_it_is_made_of(rule: str, aws: Aws) -> None:
     cloudwatch = boto3.client("cloudwatch")
     at = datetime(2026, 11, 21, 9, tzinfo=UTC)
     incident = {
@@ -118,9 +133,12 @@ def test_an_incident_that_is_made_of_alarms_is_listed_too(aws: Aws) -> None:
         "StateValue": "ALARM",
         "StateUpdatedTimestamp": datetime(2026, 11, 21, 9, 0, 30, tzinfo=UTC),
         "StateTransitionedTimestamp": at,
+        "AlarmRule": rule,
     }
     asked = spy(cloudwatch, "DescribeAlarms", lambda *_: {"MetricAlarms": [], "CompositeAlarms": [incident]})
-    (found,) = CloudWatchAlarms(cloudwatch, {"shop-IncidentAlarm-X1": "IncidentAlarm"}, warnings=WARNINGS).on()
+    names = {f"shop-{name}-X{number}": name for number, name in enumerate(("IncidentAlarm", "StuckAlarm"), 1)}
+    (found,) = CloudWatchAlarms(cloudwatch, names, warnings=WARNINGS).on()
+    assert found.children == {"StuckAlarm", "shop-LateAlarm-X3"}
     assert (found.name, found.is_critical, found.since) == ("IncidentAlarm", True, round(at.timestamp() * 1000))
     assert asked[0]["AlarmTypes"] == ["MetricAlarm", "CompositeAlarm"]
 
@@ -147,12 +165,16 @@ class Measuring:
             self.client, {"fast": "shop-fast", "slow": "shop-slow"}, namespace="Darkroom/shop"
         )
 
-    def put(self, name: str, value: float, *, minutes_ago: float, queue: str | None = None) -> None:
-        dimension = {"Name": "service", "Value": "darkroom"}
+    def put(
+        self, name: str, value: float, *, minutes_ago: float, queue: str | None = None, lane: str | None = None
+    ) -> None:
+        dimensions = [{"Name": "service", "Value": "darkroom"}]
         if queue is not None:
-            dimension = {"Name": "QueueName", "Value": queue}
+            dimensions = [{"Name": "QueueName", "Value": queue}]
+        if lane is not None:
+            dimensions.append({"Name": "lane", "Value": lane})
         at = datetime.fromtimestamp(NOW / 1000 - 60 * minutes_ago, UTC)
-        data: Any = [{"MetricName": name, "Dimensions": [dimension], "Timestamp": at, "Value": value}]
+        data: Any = [{"MetricName": name, "Dimensions": dimensions, "Timestamp": at, "Value": value}]
         # moto takes the namespaces of AWS's own metrics, which CloudWatch refuses.
         namespace = "Darkroom/shop" if queue is None else "AWS/SQS"
         self.client.put_metric_data(Namespace=namespace, MetricData=data)
@@ -182,16 +204,51 @@ def test_a_half_of_a_flow_counts_if_there_is_no_other(aws: Aws) -> None:
     assert (flow.incoming, flow.outgoing) == (3, 0)
 
 
-def test_releases_were_as_late_as_the_latest_of_the_last_hour_and_a_burn_counts_while_it_lasts(aws: Aws) -> None:
+def test_releases_were_as_late_as_the_latest_of_the_last_hour(aws: Aws) -> None:
     cloudwatch = Measuring()
     for minutes_ago, seconds in ((50, 90.0), (20, 3.0), (70, 900.0)):
         cloudwatch.put("ReleaseLatenessSeconds", seconds, minutes_ago=minutes_ago)
-    cloudwatch.put("FastBurn", 30.0, minutes_ago=BURNING_MINUTES)
-    cloudwatch.put("FastBurn", 20.0, minutes_ago=1)
-    cloudwatch.put("SlowBurn", 9.0, minutes_ago=BURNING_MINUTES + 1)
-    measured = cloudwatch.port.latest(NOW)
-    assert measured.release_lateness_seconds == 90.0
-    assert (measured.fast_burn, measured.slow_burn) == (20.0, None)
+    assert cloudwatch.port.latest(NOW).release_lateness_seconds == 90.0
+
+
+def test_an_error_budget_is_what_a_lane_spent_in_28_days_until_this_minute(aws: Aws) -> None:
+    cloudwatch, day = Measuring(), 24 * 60
+    for minutes_ago, ended, bad in (
+        (0.1, 100, 1),
+        (10 * day, 20, 0),
+        (28 * day - 60, 3, 2),
+        (28 * day + 1, 1000, 1000),
+    ):
+        cloudwatch.put("ImagesEnded", ended, minutes_ago=minutes_ago, lane="slow")
+        cloudwatch.put("ImagesBad", bad, minutes_ago=minutes_ago, lane="slow")
+    cloudwatch.put("ImagesEnded", 7, minutes_ago=5)  # of no lane
+    assert cloudwatch.port.budgets(NOW) == {"fast": Budget(ended=0, bad=0), "slow": Budget(ended=123, bad=3)}
+
+
+def test_error_budgets_are_asked_for_in_whole_hours_of_which_no_request_is_too_large(aws: Aws) -> None:
+    # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
+    cloudwatch = Measuring()
+    asked = spy(cloudwatch.client, "GetMetricData", lambda arguments, call: call(arguments))
+    cloudwatch.port.budgets(NOW)
+    (request,) = asked
+    periods = {query["MetricStat"]["Period"] for query in request["MetricDataQueries"]}
+    assert periods == {3600}
+    length = request["EndTime"] - request["StartTime"]
+    assert length == timedelta(days=28) and request["EndTime"].minute == 0
+    assert len(request["MetricDataQueries"]) * length / timedelta(hours=1) <= 100_800
+
+
+def test_an_error_budget_that_comes_in_pages_is_added_up(aws: Aws) -> None:
+    cloudwatch = Measuring()
+    pages = iter(("next", None))
+
+    def paged(_: Any, __: Any) -> Any:
+        token = next(pages)
+        results = [{"Id": "ended1", "Values": [4.0], "Timestamps": []}, {"Id": "bad1", "Values": [], "Timestamps": []}]
+        return {"MetricDataResults": results, "Messages": []} | ({"NextToken": token} if token else {})
+
+    spy(cloudwatch.client, "GetMetricData", paged)
+    assert cloudwatch.port.budgets(NOW)["slow"] == Budget(ended=8, bad=0)
 
 
 # ── What it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +259,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
-        self.metrics = 0
+        self.metrics: list[int] = []
         self._clients: dict[str, Any] = {}
 
     def client(self, service: str) -> Any:
@@ -212,7 +269,8 @@ class Counting:
 
             def counted(name: str, arguments: dict[str, Any]) -> Any:
                 self.calls[name] += 1
-                self.metrics += len(arguments.get("MetricDataQueries", ()))
+                if "MetricDataQueries" in arguments:
+                    self.metrics.append(len(arguments["MetricDataQueries"]))
                 return call(name, arguments)
 
             client._make_api_call = counted
@@ -255,7 +313,7 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
     ports: Ports = ports_of(deployed(aws, clients))
     assert ports.at_once is at_once
     looks = round(3600 / DEPLOYED_SECONDS)
-    slow, measured = round(3600 / SLOW_SECONDS), round(3600 / MEASURED_SECONDS)
+    slow, measured, spent = (round(3600 / seconds) for seconds in (SLOW_SECONDS, MEASURED_SECONDS, BUDGET_SECONDS))
     seen = observe_stack(ports)
     assert seen.problems == {}
     first = clients.calls.copy()
@@ -265,12 +323,14 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
     now_and_then = first - each
     assert each.keys() == {"DescribeAlarms", "GetQueueAttributes", "Query"}
     assert (each["DescribeAlarms"], each["Query"]) == (1, 16 * len(LANES))
+    of_budgets, of_minutes = sorted(clients.metrics)
+    assert (of_budgets, of_minutes) == (2 * len(LANES), 2 * len(LANES) + 1)
     units = looks * each["Query"] / 2 + slow * (now_and_then["Query"] + now_and_then["Scan"]) / 2
     dollars = cost(
         {
             "SQS requests": looks * each["GetQueueAttributes"],
             "CloudWatch requests": looks * each["DescribeAlarms"],
-            "CloudWatch metrics read": measured * clients.metrics,
+            "CloudWatch metrics read": measured * of_minutes + spent * of_budgets,
             "DynamoDB read units": units,
         }
     )
@@ -280,5 +340,5 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
         page,
         re.DOTALL,
     )
-    assert tuple(map(int, told[:4])) == (each.total(), now_and_then.total(), SLOW_SECONDS, MEASURED_SECONDS)
+    assert tuple(map(int, told[:4])) == (each.total(), now_and_then.total(), SLOW_SECONDS, BUDGET_SECONDS)
     assert float(told[4]) == round(dollars, 2)

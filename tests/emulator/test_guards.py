@@ -366,6 +366,117 @@ def test_a_sound_machine_is_created(emulator: EmulatorServer) -> None:
     assert create_machine(emulator, machine(A={"Type": "Parallel", "Branches": [branch], "Next": "D"}, D=END))
 
 
+# dashboard_body
+
+GRAPH = {
+    "type": "metric",
+    "x": 0,
+    "y": 0,
+    "width": 24,
+    "height": 6,
+    "properties": {"region": "us-east-1", "metrics": [["AWS/SQS", "NumberOfMessagesSent", "QueueName", "some"]]},
+}
+WIDGETS = [
+    GRAPH,
+    {
+        "type": "metric",
+        "properties": {
+            "region": "us-east-1",
+            "period": 300,
+            "metrics": [
+                ["Own", "Age", {"id": "age", "stat": "p95"}],
+                ["...", {"stat": "p50"}],
+                [".", "Count", "lane", "fast"],
+                [{"expression": "age / 60", "label": "minutes"}],
+            ],
+        },
+    },
+    {"type": "metric", "properties": {"region": "us-east-1", "annotations": {"alarms": ["arn"]}}},
+    {"type": "alarm", "properties": {"alarms": ["arn:aws:cloudwatch:us-east-1:000000000000:alarm:some"]}},
+    {"type": "log", "properties": {"region": "us-east-1", "query": "SOURCE 'group' | limit 1"}},
+    {"type": "text", "properties": {"markdown": "# Title"}},
+]
+
+
+def dashboard(*widgets: Any) -> str:
+    return json.dumps({"widgets": widgets})
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """The graph with other members, or without those that are None."""
+    return {name: value for name, value in {**GRAPH, **changes}.items() if value is not None}
+
+
+def with_properties(kind: str, **properties: Any) -> dict[str, Any]:
+    return {"type": kind, "properties": properties}
+
+
+def test_gap_stock_stores_any_text_as_a_dashboard(stock: EmulatorServer) -> None:
+    stock.client("cloudwatch").put_dashboard(DashboardName=unique("any"), DashboardBody="no JSON")
+
+
+def test_a_dashboard_is_stored_as_it_is_written(emulator: EmulatorServer) -> None:
+    name, cloudwatch = unique("dashboard"), emulator.client("cloudwatch")
+    for body in (dashboard(), dashboard(*WIDGETS)):
+        cloudwatch.put_dashboard(DashboardName=name, DashboardBody=body)
+        assert cloudwatch.get_dashboard(DashboardName=name)["DashboardBody"] == body
+    resource = {"Type": "AWS::CloudWatch::Dashboard", "Properties": {"DashboardBody": dashboard(*WIDGETS)}}
+    with stack(emulator, {"Board": resource}):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "message"),
+    [
+        ("no JSON", "", "Should be JSON"),
+        ("[]", "", "Should have required property 'widgets'"),
+        (dashboard(*[GRAPH] * 501), "/widgets", "not have more than 500 items"),
+        (dashboard("text"), "/widgets/0", "Should be object"),
+        (dashboard(GRAPH, changed(type=None)), "/widgets/1/type", "Should be one of"),
+        (dashboard(changed(x=24)), "/widgets/0/x", "Should be an integer from 0 to 23"),
+        (dashboard(changed(y="0")), "/widgets/0/y", "Should be an integer from 0"),
+        (dashboard(changed(y=None)), "/widgets/0", "both properties 'x' and 'y', or neither"),
+        (dashboard(changed(width=25)), "/widgets/0/width", "Should be an integer from 1 to 24"),
+        (dashboard(changed(height=0)), "/widgets/0/height", "Should be an integer from 1 to 1000"),
+        (dashboard(changed(properties=None)), "/widgets/0", "required property 'properties'"),
+        (dashboard(with_properties("metric", metrics=[["a", "b"]])), "/widgets/0/properties", "property 'region'"),
+        (dashboard(with_properties("metric", region="r")), "/widgets/0/properties", "'metrics' or 'annotations'"),
+        (dashboard(with_properties("log", region="r")), "/widgets/0/properties", "property 'query'"),
+        (dashboard(with_properties("alarm", alarms=[])), "/widgets/0/properties", "property 'alarms'"),
+        (dashboard(with_properties("alarm", alarms="arn")), "/widgets/0/properties/alarms", "array of ARNs"),
+        (dashboard(with_properties("text")), "/widgets/0/properties", "property 'markdown'"),
+    ],
+)
+def test_a_body_that_is_no_dashboards_is_refused_with_the_place(
+    emulator: EmulatorServer, body: str, path: str, message: str
+) -> None:
+    code, said = refusal(emulator.client("cloudwatch").put_dashboard, DashboardName="board", DashboardBody=body)
+    assert code == "InvalidParameterInput"
+    assert f'"dataPath": "{path}", "message": "' in said
+    assert message in said
+
+
+@pytest.mark.parametrize(
+    "metric", ["text", [], ["Namespace"], ["Namespace", "Metric", "lane"], [1, 2], [{"label": "no expression"}]]
+)
+def test_a_metric_of_a_dashboard_is_complete(emulator: EmulatorServer, metric: Any) -> None:
+    body = dashboard(with_properties("metric", region="r", metrics=[["a", "b"], metric]))
+    _, said = refusal(emulator.client("cloudwatch").put_dashboard, DashboardName="board", DashboardBody=body)
+    assert '"dataPath": "/widgets/0/properties/metrics/1"' in said
+
+
+@pytest.mark.parametrize("period", [0, 45, 90, "300"])
+def test_a_period_of_a_dashboard_is_one_of_cloudwatch(emulator: EmulatorServer, period: Any) -> None:
+    body = dashboard(with_properties("metric", region="r", metrics=[["a", "b"]], period=period))
+    _, said = refusal(emulator.client("cloudwatch").put_dashboard, DashboardName="board", DashboardBody=body)
+    assert "Should be a multiple of 60" in said
+
+
+def test_a_stack_whose_dashboard_is_none_fails_with_the_reason(emulator: EmulatorServer) -> None:
+    resource = {"Type": "AWS::CloudWatch::Dashboard", "Properties": {"DashboardBody": dashboard(changed(type="pie"))}}
+    assert "/widgets/0/type" in reasons_for_failed_stack(emulator, {"Board": resource})
+
+
 # form_checksum
 
 FILE = b"a file of which the form tells the checksum"

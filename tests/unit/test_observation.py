@@ -18,8 +18,10 @@ from darkroom.domain.observation import (
     Counted,
     LaneWaits,
     Overdue,
+    causes_of,
     condition_of,
     condition_since,
+    incident_first,
     lane_waits,
     overdue,
     upcoming,
@@ -31,31 +33,44 @@ NOW = 1_795_251_600_000
 SLA = FAST.sla_seconds * 1000
 
 
-def alarm(description: str) -> Alarm:
-    return Alarm(name="A", description=description, reason="", since=NOW, is_critical=True)
+def alarm(description: str = "", *, name: str = "A", is_critical: bool = True, children: str = "") -> Alarm:
+    return Alarm(
+        name=name,
+        description=description,
+        reason="",
+        since=NOW,
+        is_critical=is_critical,
+        children=frozenset(children.split()),
+    )
 
 
 @pytest.mark.parametrize(
-    ("description", "command", "section"),
+    ("description", "effect", "command", "section"),
     [
         (
-            "Images were given up: their owners see failed. Type: ./darkroom dlq ls. See docs/runbook.md#dead-letters.",
-            "./darkroom dlq ls",
-            "docs/runbook.md#dead-letters",
+            "It has begun. Nothing is lost. First: ./darkroom dlq ls --older-than 12d --stack shop. See docs/a.md#b-c.",
+            *("It has begun. Nothing is lost.", "./darkroom dlq ls --older-than 12d", "docs/a.md#b-c"),
         ),
-        ("Nobody develops (`./darkroom ls --late --stack shop`).", "./darkroom ls --late --stack shop", None),
-        ("Start with ./darkroom top --stack shop; docs/runbook.md#stuck", "./darkroom top --stack shop", None),
-        ("Clients get errors: ./darkroom top --stack a.b", "./darkroom top --stack a.b", None),
-        ("A worker was killed. See docs/runbook.md#late.", None, "docs/runbook.md#late"),
-        ("", None, None),
+        ("A lane stands. First: ./darkroom top. See docs/a.md#b.", "A lane stands.", "./darkroom top", "docs/a.md#b"),
+        ("Mine: `rm -r x`. See docs/a.md#b.", "Mine: `rm -r x`. See docs/a.md#b.", None, None),
+        ("", "", None, None),
     ],
 )
-def test_the_first_command_and_the_section_of_an_alarm_are_found(
-    description: str, command: str | None, section: str | None
+def test_an_alarm_is_its_effect_the_first_command_and_the_section_to_read(
+    description: str, effect: str, command: str | None, section: str | None
 ) -> None:
     told = alarm(description)
-    assert told.command == command
-    assert section is None or told.section == section
+    assert (told.effect, told.command, told.section) == (effect, command, section)
+
+
+def test_the_incident_comes_first_with_what_causes_it_and_warnings_come_last() -> None:
+    late = alarm(name="Late", is_critical=False)
+    apart, stuck, silent = (alarm(name=name) for name in ("Apart", "Stuck", "Silent"))
+    incident = alarm(name="Incident", children="Stuck Silent Quiet")
+    on = [late, apart, stuck, incident, silent]
+    assert incident_first(on) == (incident, stuck, silent, apart, late)
+    assert causes_of(incident, on) == (stuck, silent)
+    assert causes_of(stuck, on) == ()
 
 
 def test_what_waits_in_a_lane_is_counted_and_its_oldest_is_the_one_whose_row_says_so() -> None:

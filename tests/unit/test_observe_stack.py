@@ -13,8 +13,10 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Attempt, Cause, Status, message_for
 from darkroom.domain.lanes import LANES
 from darkroom.domain.load_shedding import Work
-from darkroom.domain.observation import Alarm, Condition, Counted, Flow, Measured
+from darkroom.domain.observation import Alarm, Condition, Counted, Flow, Measured, Recent
+from darkroom.domain.service_level import MINUTE, Budget, Outcomes
 from darkroom.operations.observe_stack import (
+    BUDGET_SECONDS,
     ENTRIES_PER_SHARD,
     MEASURED_SECONDS,
     PANELS,
@@ -95,6 +97,32 @@ def test_a_quiet_stack_has_nothing_to_show() -> None:
     assert known(seen.scheduled).next_at is None
     assert known(seen.webhooks).endpoints == Counted(number=0, is_all=True)
     assert known(seen.drains) == {name: lane.drain_floor_per_second for name, lane in LANES.items()}
+    assert known(seen.outcomes) == dict.fromkeys(LANES, Recent(fast_burn=0, slow_burn=0, failing_percent=0))
+    assert [budget.left_percent for budget in known(seen.budgets).values()] == [None, None]
+
+
+def test_each_lane_has_its_own_error_budget_and_what_its_last_minutes_say() -> None:
+    world = Observed()
+    minute = world.now // MINUTE * MINUTE
+    marks = frozenset({1, 2, 3})
+    bad = Outcomes(attempts=10, failed_attempts=3, failing_marks=marks, ended=1000, late=12, given_up=8)
+    world.outcome_counts.add("slow", minute - 4 * MINUTE, Outcomes(ended=1000))
+    world.outcome_counts.add("slow", minute, bad)
+    world.outcome_counts.add("slow", minute - 359 * MINUTE, Outcomes(ended=2000))
+    world.measurements.spent = {"fast": Budget(ended=1000, bad=0), "slow": Budget(ended=1000, bad=2)}
+    seen = world.look()
+    fast, slow = (known(seen.outcomes)[lane] for lane in ("fast", "slow"))
+    assert (fast.fast_burn, fast.slow_burn, fast.failing_percent) == (0, 0, 0)
+    assert (slow.fast_burn, slow.slow_burn, slow.failing_percent) == (pytest.approx(10), pytest.approx(5), 30)
+    assert known(seen.budgets) == world.measurements.spent
+
+
+def test_the_incident_is_the_first_alarm_and_what_causes_it_the_next() -> None:
+    world = Observed()
+    incident = replace(ALARM, name="IncidentAlarm", since=3, is_critical=True, children=frozenset({"StuckAlarm"}))
+    stuck = replace(ALARM, name="StuckAlarm", since=2, is_critical=True)
+    world.alarms.raised += [ALARM, stuck, incident]
+    assert known(world.look().alarms) == (incident, stuck, ALARM)
 
 
 def test_lanes_show_their_depth_age_flow_and_drain() -> None:
@@ -230,6 +258,8 @@ BROKEN = {
     "queues": ("queues", "count"),
     "unfinished": ("images", "get_all"),
     "drains": ("throughput", "latest"),
+    "outcomes": ("outcome_counts", "since"),
+    "budgets": ("measurements", "budgets"),
     "measured": ("measurements", "latest"),
     "dead_letters": ("given_up", "count"),
     "webhooks": ("endpoints", "everything"),
@@ -245,7 +275,7 @@ def test_a_part_that_cannot_be_read_says_why_keeps_what_it_had_and_hides_no_othe
     world.put(1)
     world.alarms.raised.append(ALARM)
     before = world.look()
-    world.advance(MEASURED_SECONDS)
+    world.advance(BUDGET_SECONDS)
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -272,8 +302,11 @@ def test_what_changes_slowly_is_not_read_at_each_look() -> None:
     assert world.look(seen).scheduled.read_at == world.now
     assert world.measurements.looks == 1
     world.advance(MEASURED_SECONDS)
-    world.look(seen)
+    later = world.look(seen)
     assert world.measurements.looks == 2
+    assert later.budgets.read_at == before.observed_at
+    world.advance(BUDGET_SECONDS - SLOW_SECONDS - MEASURED_SECONDS)
+    assert world.look(later).budgets.read_at == world.now
 
 
 def test_what_failed_is_tried_again_at_the_next_look() -> None:

@@ -16,12 +16,14 @@ from darkroom.domain.service_level import (
     NO_OUTCOMES,
     SLOW_MINUTES,
     SUCCEEDED,
+    Budget,
     Outcomes,
     burn,
     end_of,
     failed_attempt,
     failing_percent,
     mark_of,
+    needed_since,
 )
 from proof.fakes.rows import accepted_image
 
@@ -139,6 +141,20 @@ def test_few_bad_images_are_no_burn() -> None:
 
     assert burning(LEAST_BAD - 1) == 0
     assert burning(LEAST_BAD) == pytest.approx(1000)
+
+
+@pytest.mark.parametrize(
+    ("ended", "bad", "left"), [(0, 0, None), (5000, 0, 100), (5000, 1, 80), (5000, 5, 0), (10, 1, -9900)]
+)
+def test_a_budget_is_gone_when_one_image_of_a_thousand_was_bad(ended: int, bad: int, left: float | None) -> None:
+    assert Budget(ended=ended, bad=bad).left_percent == (None if left is None else pytest.approx(left, abs=1e-6))
+
+
+def test_the_minutes_that_are_needed_are_those_of_the_longest_window() -> None:
+    first, bad = needed_since(NOW), Outcomes(ended=10, given_up=10)
+    windows = (SLOW_MINUTES[1], SLOW_MINUTES[1])
+    assert burn({first: bad}, windows, NOW) > 0
+    assert burn({first - MINUTE: bad}, windows, NOW) == 0
 
 
 def test_outcomes_add_up() -> None:

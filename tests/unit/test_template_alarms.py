@@ -13,6 +13,7 @@ from checks.report import ROOT
 from console.main import app
 from darkroom.domain.hold import LANE_DELAY_SECONDS
 from darkroom.domain.lanes import LANES, Lane
+from darkroom.domain.observation import Alarm
 from darkroom.domain.retry import MAX_ATTEMPTS, RetryPolicy
 from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
 from darkroom.operations.sweep_due_images import POSTPONED_SECONDS
@@ -253,6 +254,9 @@ def test_every_alarm_names_its_effect_the_first_command_and_the_runbooks_section
         assert found, f"{name}: whoever is paged reads the description first"
         assert f"`{name}`" in sections()[found[3]], name
         assert len(text) <= 1024, "CloudWatch takes no more"
+        told = Alarm(name=name, description=text, reason="", since=0, is_critical=True)
+        shown = f"{told.effect} First: {told.command} --stack STACK. See {told.section}."
+        assert shown == text, "darkroom top shows the parts of it"
         words = iter(found[2].split())
         known: Any = typer.main.get_command(app)
         while hasattr(known, "commands"):

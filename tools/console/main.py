@@ -23,6 +23,7 @@ from console.tenants import commands as tenants
 from console.tenants import keys
 from console.terminal import display
 from console.top import commands as top
+from console.trace import commands as trace
 from console.upload import commands as upload
 from console.usage import commands as usage
 from console.webhooks import commands as webhooks
@@ -106,6 +107,7 @@ app.command("download", epilog=images.DOWNLOAD_EPILOG)(images.download)
 app.command("top", epilog=top.EPILOG)(top.command)
 app.command("ls", epilog=images.LS_EPILOG)(images.ls)
 app.command("rm", epilog=images.RM_EPILOG)(images.rm)
+app.command("trace", epilog=trace.EPILOG)(trace.command)
 app.add_typer(delays.app, name="delay")
 app.add_typer(dead_letters.app, name="dlq")
 app.command("redo", epilog=images.REDO_EPILOG)(images.redo)

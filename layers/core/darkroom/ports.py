@@ -3,7 +3,7 @@ suite."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from darkroom.domain.message import Message
     from darkroom.domain.observation import Alarm, Measured, QueueCount
     from darkroom.domain.rejection import RejectedMessage
-    from darkroom.domain.service_level import Outcomes
+    from darkroom.domain.service_level import Budget, Outcomes
     from darkroom.domain.tenants import Allowance, Tenant
     from darkroom.domain.token_bucket import Microseconds, Take
+    from darkroom.domain.trace import LogLine
     from darkroom.domain.usage import Count, Usage
 
 type Clock = Callable[[], Milliseconds]
@@ -663,10 +664,14 @@ class Alarms(Protocol):
 
 
 class Measurements(Protocol):
-    """What is measured of a stack minute by minute. Raises Retryable if it cannot be read."""
+    """What is measured of a stack, in the last minutes and over its error budgets' days. Raises Retryable if it cannot
+    be read."""
 
     def latest(self, now: Milliseconds) -> Measured:
         """The latest whole minutes, which may be minutes ago."""
+
+    def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
+        """What each lane has spent its error budget on until minutes ago."""
 
 
 class RejectedMessages(Protocol):
@@ -781,3 +786,16 @@ class Secret(Protocol):
     def version(self, version_id: str) -> SecretVersion | None:
         """The current or the previous version, if it is the one with that id; None if neither is, as far as was known
         less than ten seconds ago."""
+
+
+class LogLines(Protocol):
+    """The lines that the functions and the gateway have logged. Every method raises Retryable if the logs cannot be
+    searched."""
+
+    @property
+    def sources(self) -> Collection[str]:
+        """Whose logs there are: the names of functions, and that of the gateway."""
+
+    def containing(self, source: str, text: str, *, since: Milliseconds, until: Milliseconds) -> Iterator[LogLine]:
+        """The lines of a source in which `text` is, in that time, read as the caller iterates. A line may take seconds
+        until it can be found; those that are no JSON objects are left out."""

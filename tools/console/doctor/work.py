@@ -1,150 +1,204 @@
-"""The checks of `darkroom doctor`: each finds what is wrong and says what to do."""
+"""Examines a stack: gathers the facts, judges each check, and prints what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import typer
 from rich.console import Console
 
 from console.api.client import ApiError
+from console.doctor import also, gather, observability, operation, priority, reliability, security
+from console.doctor.checks import Check, Finding, Result, Status, judge, result_of
 from console.stack.operators import Stack
 from console.terminal import display
 from darkroom.domain.instants import rfc3339
 from darkroom.operations.list_unreadable_rows import Ports, list_unreadable_rows
 
-_SHOWN = 50
-
-
-@dataclass(frozen=True, kw_only=True)
-class Examination:
-    """What a check examines, and where it reports its progress."""
-
-    stack: Stack
-    whole_table: bool
-    report: display.Report
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing that is wrong: what it is about, why, and facts about it by their names."""
-
-    subject: str
-    problem: str
-    facts: dict[str, str | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """One question about a stack. `sound` is the text if nothing is wrong, `wrong` names what is wrong otherwise, and
-    `advice` says what to do then."""
-
-    name: str
-    sound: str
-    wrong: str
-    advice: str
-    look: Callable[[Examination], list[Finding]]
-
-
-def _unreadable_rows(examination: Examination) -> list[Finding]:
-    survey = list_unreadable_rows(
-        Ports(images=examination.stack.images),
-        whole_table=examination.whole_table,
-        on_read=lambda rows, unreadable: examination.report.show(
-            "reading rows", completed=rows, total=None, detail=f"{rows:,} rows, {unreadable:,} unreadable"
-        ),
-    )
-    return [
-        Finding(
-            subject=row.row_id,
-            problem=row.reason,
-            facts={
-                "tenant": row.tenant_id,
-                "waiting_since": rfc3339(row.waiting_since),
-                "next_look_at": rfc3339(row.due_at),
-            },
-        )
-        for row in survey.unreadable
-    ]
-
-
-CHECKS = (
-    Check(
-        name="rows",
-        sound="this version can read every row that was checked",
-        wrong="rows that this version cannot read",
-        advice="A newer version wrote them: deploy it again (docs/runbook.md, Unreadable rows). "
-        "Until then they are left as they are.",
-        look=_unreadable_rows,
-    ),
+CHECKLIST = (
+    *security.CHECKS,
+    *reliability.CHECKS,
+    *priority.CHECKS,
+    *observability.CHECKS,
+    *operation.CHECKS,
 )
+"""What must be true of a system of queues before it goes live: 27 lines in five groups."""
+
+CHECKS = (*CHECKLIST, *also.CHECKS)
+"""All checks that judge the stack's facts."""
+
+ROWS = Check(
+    name="rows",
+    group=also.GROUP,
+    question="this version can read every row that was checked",
+    remedy="A newer version wrote them: deploy it again (docs/runbook.md, Unreadable rows). "
+    "Until then they are left as they are.",
+    decisions=["2026-11-22-unreadable-rows-are-left-alone"],
+)
+"""The one check that reads what is stored."""
+
+_SHOWN = 50
+_DECISIONS = "docs/decisions"
+
+_MARKS = {
+    Status.SOUND: ("✓", "green"),
+    Status.WRONG: ("✗", "red"),
+    Status.DECIDED: ("–", None),  # noqa: RUF001 - neither right nor wrong
+    Status.NOT_ASKED: ("·", None),
+    Status.UNKNOWN: ("?", "yellow"),
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Result:
-    check: Check
-    findings: list[Finding]
-    failure: str | None = None
-
-    @property
-    def is_sound(self) -> bool:
-        return self.failure is None and not self.findings
-
-
-def examine(stack: Stack, *, whole_table: bool, as_json: bool, checks: tuple[Check, ...] = CHECKS) -> None:
+def examine(
+    stack: Stack,
+    *,
+    whole_table: bool,
+    production: bool,
+    as_json: bool,
+    checks: Sequence[Check] = CHECKS,
+) -> None:
     """`doctor`."""
     with display.Report(display.errors()) as report:
-        examination = Examination(stack=stack, whole_table=whole_table, report=report)
-        results = [_result(check, examination) for check in checks]
-    is_sound = all(result.is_sound for result in results)
+
+        def on_progress(what: str) -> None:
+            report.show("asking", completed=0, total=None, detail=what)
+
+        with stack.explained():
+            facts = gather.gather(stack, on_progress)
+        results = [judge(check, facts, production=production) for check in checks]
+        results.append(_rows(stack, report, whole_table=whole_table))
+    is_sound = all(result.status not in (Status.WRONG, Status.UNKNOWN) for result in results)
     if as_json:
-        display.print_json({"sound": is_sound, "checks": [_document(result) for result in results]})
+        display.print_json(_document(stack, results, is_sound=is_sound, production=production))
     else:
-        for result in results:
-            _print(display.output(), result)
+        _print_all(display.output(), results, production=production)
     if not is_sound:
         raise typer.Exit(1)
 
 
-def _result(check: Check, examination: Examination) -> _Result:
-    """What a check finds. A check that fails does not keep the others from running."""
+def _rows(stack: Stack, report: display.Report, *, whole_table: bool) -> Result:
+    """Whether this version can read the stack's rows. A table that does not answer keeps nothing else from being
+    said."""
     try:
-        with examination.stack.explained():
-            return _Result(check=check, findings=check.look(examination))
+        with stack.explained():
+            survey = list_unreadable_rows(
+                Ports(images=stack.images),
+                whole_table=whole_table,
+                on_read=lambda rows, unreadable: report.show(
+                    "reading rows", completed=rows, total=None, detail=f"{rows:,} rows, {unreadable:,} unreadable"
+                ),
+            )
     except ApiError as error:
-        return _Result(check=check, findings=[], failure=str(error))
-
-
-def _print(out: Console, result: _Result) -> None:
-    check, findings = result.check, result.findings
-    if result.failure is not None:
-        display.line(out, f"{check.name}: could not be checked. {display.printable(result.failure)}", style="red")
-        return
-    if not findings:
-        display.line(out, f"{check.name}: {check.sound}.", style="green")
-        return
-    display.line(out, f"{check.name}: {len(findings):,} {check.wrong}.", style="bold")
-    display.line(out)
-    names = tuple(findings[0].facts)
-    display.table(
-        out,
-        ("id", *names, "reason"),
-        [(one.subject, *(one.facts[name] or "-" for name in names), one.problem) for one in findings[:_SHOWN]],
-        right=frozenset(),
+        return result_of(ROWS, (), str(error))
+    return result_of(
+        ROWS,
+        [
+            Finding(
+                subject=row.row_id,
+                problem=row.reason,
+                facts={
+                    "tenant": row.tenant_id,
+                    "waiting_since": rfc3339(row.waiting_since),
+                    "next_look_at": rfc3339(row.due_at),
+                },
+            )
+            for row in survey.unreadable
+        ],
     )
+
+
+def _print_all(out: Console, results: Sequence[Result], *, production: bool) -> None:
+    for group, its in groupby(results, key=lambda result: result.check.group):
+        display.line(out, group, style="bold")
+        for result in its:
+            _print(out, result)
+        display.line(out)
+    for line in _summary(results, production=production):
+        display.line(out, line)
+
+
+def _print(out: Console, result: Result) -> None:
+    check = result.check
+    mark, style = _MARKS[result.status]
+    text = f"  {mark} {check.question}"
+    if result.status is Status.DECIDED:
+        text += f": {_pages(check)}"
+    if result.status is Status.NOT_ASKED:
+        text += ": only asked with --production"
+    display.line(out, text, style=style)
+    if result.findings:
+        _print_findings(out, result.findings)
+    if result.reason is not None:
+        display.line(out, f"      could not be checked: {display.printable(result.reason)}")
+    if result.status is Status.WRONG:
+        display.line(out, f"      → {check.remedy}")
+        if check.decisions:
+            display.line(out, f"      Why: {_pages(check)}")
+
+
+def _print_findings(out: Console, findings: Sequence[Finding]) -> None:
+    names = tuple(findings[0].facts)
+    if names:
+        display.table(
+            out,
+            ("    id", *names, "reason"),
+            [
+                (f"    {one.subject}", *(one.facts[name] or "-" for name in names), one.problem)
+                for one in findings[:_SHOWN]
+            ],
+            right=frozenset(),
+        )
+    else:
+        for one in findings[:_SHOWN]:
+            display.line(out, f"      {display.printable(f'{one.subject}: {one.problem}')}")
     if len(findings) > _SHOWN:
-        display.line(out, f"  … and {len(findings) - _SHOWN:,} more; --json has them all.")
-    display.line(out)
-    display.line(out, check.advice)
+        display.line(out, f"      … and {len(findings) - _SHOWN:,} more; --json has them all.")
 
 
-def _document(result: _Result) -> dict[str, Any]:
+def _pages(check: Check) -> str:
+    return ", ".join(f"{_DECISIONS}/{name}.md" for name in check.decisions)
+
+
+def _summary(results: Sequence[Result], *, production: bool) -> Iterator[str]:
+    counts = {status: sum(result.status is status for result in results) for status in Status}
+    parts = [
+        f"{counts[status]} {words}"
+        for status, words in (
+            (Status.SOUND, "sound"),
+            (Status.DECIDED, "answered by a decision"),
+            (Status.NOT_ASKED, "not asked"),
+            (Status.UNKNOWN, "could not be checked"),
+            (Status.WRONG, "wrong"),
+        )
+        if counts[status]
+    ]
+    yield f"{len(results)} checks: {', '.join(parts)}."
+    left_out = [] if production else [result.check.in_production for result in results if result.check.in_production]
+    if left_out:
+        yield f"Not asked without --production: {'; '.join(left_out)}."
+
+
+def _document(stack: Stack, results: Sequence[Result], *, is_sound: bool, production: bool) -> dict[str, Any]:
     return {
-        "name": result.check.name,
-        "sound": result.is_sound,
-        "failure": result.failure,
-        "advice": None if result.is_sound else result.check.advice,
+        "stack": stack.name,
+        "production": production,
+        "sound": is_sound,
+        "checks": [_one(result, production=production) for result in results],
+    }
+
+
+def _one(result: Result, *, production: bool) -> dict[str, Any]:
+    check = result.check
+    return {
+        "name": check.name,
+        "group": check.group,
+        "question": check.question,
+        "status": result.status,
+        "failure": result.reason,
+        "advice": check.remedy if result.status is Status.WRONG else None,
+        "decisions": [f"{_DECISIONS}/{name}.md" for name in check.decisions],
+        "not_asked": None if production or not check.in_production else check.in_production,
         "findings": [{"id": one.subject, "reason": one.problem, **one.facts} for one in result.findings],
     }

@@ -1,10 +1,9 @@
-"""Tells of the local stack's alarms as they fire and clear: on AWS a page would come, here the window says it."""
+"""Tells of the local stack's alarms as they fire and clear: on AWS a mail would come, here the window says it."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,30 +11,56 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
 from console.terminal import display
+from darkroom.aws.alarms import alarm_of
+from darkroom.domain.observation import Alarm, causes_of, incident_first
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
+    from stacks.running import RunningStack
+
 _SECONDS_BETWEEN_LOOKS = 2.0
+_SETTLING_SECONDS = 2.0
+"""The alarms are evaluated every second."""
 _KINDS = ("MetricAlarms", "CompositeAlarms")
+_WIDTH = len("critical")
+
+
+def sweep_once(stack: RunningStack, *, pause: Callable[[float], None] = time.sleep) -> None:
+    """Has the sweeper run once, and its alarm clear: before the schedule's first run, a minute after the deployment, it
+    looks silent."""
+    try:
+        stack.client("lambda").invoke(FunctionName=stack.physical_id("SweepDueImagesFunction"), Payload=b"{}")
+    except (BotoCoreError, ClientError):  # its alarm will tell
+        return
+    pause(_SETTLING_SECONDS)
 
 
 class Alarms:
-    """The alarms that are on, as far as they were seen; `prefix` is that of the stack's alarms' names."""
+    """The alarms that are on, as far as they were seen; `prefix` is that of the stack's alarms' names, `warnings` the
+    topic of warnings."""
 
     def __init__(
-        self, client: CloudWatchClient, prefix: str, out: Console, *, clock: Callable[[], float] = time.monotonic
+        self,
+        client: CloudWatchClient,
+        prefix: str,
+        out: Console,
+        *,
+        warnings: str,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client, self._prefix, self._out, self._clock = client, prefix, out, clock
-        self._on: dict[str, str] = {}
+        self._warnings = warnings
+        self._on: set[str] = set()
         self._next_look = 0.0
 
     def look(self) -> None:
-        """Prints a line for each alarm that has fired or cleared since the last look; looks every two seconds at
-        most."""
+        """Prints what has fired or cleared since the last look, an incident once and with what causes it; looks every
+        two seconds at most."""
         if self._clock() < self._next_look:
             return
         self._next_look = self._clock() + _SECONDS_BETWEEN_LOOKS
+        # By prefix: a deployment may have added alarms since.
         pages = self._client.get_paginator("describe_alarms").paginate(
             AlarmNamePrefix=self._prefix, AlarmTypes=["MetricAlarm", "CompositeAlarm"], StateValue="ALARM"
         )
@@ -43,21 +68,26 @@ class Alarms:
             found: list[Any] = list(pages)
         except (BotoCoreError, ClientError):  # it is stopping, or busy: what was missed is told at the next look
             return
-        # Causes before effects.
-        alarms = [alarm for kind in _KINDS for page in found for alarm in page.get(kind, ())]
-        on = {alarm["AlarmName"]: self._described(alarm) for alarm in alarms}
-        for name, description in on.items():
-            if name not in self._on:
-                self._tell("ALARM", description, style="bold red")
-        for name in self._on:
-            if name not in on:
-                self._tell("over ", self._short(name), style="green")
-        self._on = on
+        answers = [answer for page in found for kind in _KINDS for answer in page.get(kind, ())]
+        on = incident_first([alarm_of(answer, self._short, warnings=self._warnings) for answer in answers])
+        for alarm in on:
+            if alarm.name not in self._on:
+                self._tell_of(alarm, on)
+        names = {alarm.name for alarm in on}
+        for name in sorted(self._on - names):
+            self._tell("over", name, style="green")
+        self._on = names
 
-    def _described(self, alarm: Mapping[str, Any]) -> str:
-        causes = ", ".join(self._short(name) for name in _causes(alarm))
+    def _tell_of(self, alarm: Alarm, on: tuple[Alarm, ...]) -> None:
+        causes = ", ".join(cause.name for cause in causes_of(alarm, on))
         because = f", because of {causes}" if causes else ""
-        return f"{self._short(alarm['AlarmName'])}{because}: {alarm.get('AlarmDescription', '')}"
+        kind = "incident" if alarm.children else "critical" if alarm.is_critical else "warning"
+        style = "bold red" if alarm.is_critical else "yellow"
+        self._tell(kind, f"{alarm.name}{because}: {alarm.effect}", style=style)
+        first = [part for part in (alarm.command, alarm.section) if part is not None]
+        if first:
+            indent = " " * len(f"00:00:00  {kind:{_WIDTH}}  ")
+            display.line(self._out, f"{indent}{display.printable('  '.join(first))}", style="cyan")
 
     def _short(self, name: str) -> str:
         """The logical id in a name that CloudFormation made: STACK-LOGICALID-RANDOM."""
@@ -65,14 +95,4 @@ class Alarms:
 
     def _tell(self, what: str, text: str, *, style: str) -> None:
         moment = f"{datetime.now().astimezone():%H:%M:%S}"
-        display.line(self._out, f"{moment}  {what}  {display.printable(text)}", style=style)
-
-
-def _causes(alarm: Mapping[str, Any]) -> Iterator[str]:
-    """The names of the alarms that made a composite one fire; none for another alarm.
-
-    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_CompositeAlarm.html (StateReasonData)
-    """
-    data = json.loads(alarm.get("StateReasonData") or "{}")
-    for child in data.get("triggeringAlarms", ()):
-        yield child["arn"].rpartition(":alarm:")[2]
+        display.line(self._out, f"{moment}  {what:{_WIDTH}}  {display.printable(text)}", style=style)

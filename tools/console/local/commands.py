@@ -109,7 +109,7 @@ def up(
     out, state = display.output(), State.current()
     well, serving = True, False
     with Interrupts() as interrupts:
-        from console.local.alarms import Alarms  # noqa: PLC0415
+        from console.local.alarms import Alarms, sweep_once  # noqa: PLC0415
         from embedded_aws.logs import IMPATIENT  # noqa: PLC0415
         from embedded_aws.supervisor import local_stack, serve  # noqa: PLC0415
         from stacks.running import recorded_stack  # noqa: PLC0415
@@ -141,8 +141,15 @@ def up(
                 display.line(out)
                 display.line(out, "Serving until Ctrl-C. After an edit: ./darkroom local deploy", style="bold")
                 serving = True
-                cloudwatch = recorded_stack(stack, config=IMPATIENT).client("cloudwatch")
-                serve(emulator, interrupts, look=Alarms(cloudwatch, f"{stack.stack_name}-", out).look)
+                running_stack = recorded_stack(stack, config=IMPATIENT)
+                sweep_once(running_stack)
+                alarms = Alarms(
+                    running_stack.client("cloudwatch"),
+                    f"{stack.stack_name}-",
+                    out,
+                    warnings=running_stack.physical_id("WarningAlarms"),
+                )
+                serve(emulator, interrupts, look=alarms.look)
         except Interrupted as interrupt:
             display.line(out, "\nStopped: no process of the local stack is running any more.")
             # Ctrl-C is how serving is meant to end; before that, it is an interrupted command.

@@ -26,8 +26,10 @@ from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.events_topic import SnsTopic
 from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.log_groups import LogGroups
 from darkroom.aws.measurements import CloudWatchMeasurements
 from darkroom.aws.original_versions import OriginalVersionsBucket
+from darkroom.aws.outcomes_table import OutcomesTable
 from darkroom.aws.queue_counts import SqsQueueCounts
 from darkroom.aws.queues import LaneQueues, SqsHoldQueue
 from darkroom.aws.secrets import StoredSecret
@@ -134,6 +136,11 @@ class Stack(RunningStack):
         return ThroughputTable(self.client("dynamodb"), self._resource("ThroughputTable"))
 
     @property
+    def outcome_counts(self) -> OutcomesTable:
+        """How the attempts and images of each lane ended."""
+        return OutcomesTable(self.client("dynamodb"), self._resource("ThroughputTable"))
+
+    @property
     def alarms(self) -> CloudWatchAlarms:
         """The alarms."""
         kinds = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
@@ -237,6 +244,15 @@ class Stack(RunningStack):
     def worker_log_group(self) -> str | None:
         """The log group of the worker."""
         return self.resources.get("TranscodeImageLogs", ("", None))[1]
+
+    @property
+    def log_lines(self) -> LogGroups:
+        """The logs of the functions and of the API, by the names of the functions' folders and "api"."""
+        names = self.physical_ids("AWS::Logs::LogGroup")
+        groups = {
+            _in_words(name.removesuffix("Logs")): group for name, group in names.items() if name != "HoldBatchLogs"
+        }
+        return LogGroups(self.client("logs"), groups)
 
     def clock(self) -> int:
         """The current instant by the stack's clock: this machine's, unless the local stack's was moved ahead."""
@@ -367,5 +383,8 @@ def _dead_letter_queues(sqs: SQSClient, urls: Mapping[str, str]) -> dict[str, De
 
 def name_of(logical_id: str) -> str:
     """The name of a dead-letter queue: "FastDeadLetters" serves "fast"."""
-    served = logical_id.removesuffix(_DEAD_LETTERS) or logical_id
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", served).lower()
+    return _in_words(logical_id.removesuffix(_DEAD_LETTERS) or logical_id)
+
+
+def _in_words(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

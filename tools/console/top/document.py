@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import Lane
 from darkroom.domain.load_shedding import high_water_mark
-from darkroom.domain.observation import Counted, Working, condition_since
+from darkroom.domain.observation import Alarm, Counted, Working, causes_of, condition_since
 from darkroom.operations.list_retrying import Defect
 from darkroom.operations.observe_stack import DeadLetterCause, Observation, Unhealthy
 
@@ -16,8 +16,11 @@ VERSION = 1
 """Changes when a field changes its meaning or goes; new fields may come at any time."""
 
 
-def document(observation: Observation, problems: Mapping[str, str], *, stack: str, region: str) -> dict[str, Any]:
-    """The whole observation. What could not be read is null, and `problems` says why."""
+def document(
+    observation: Observation, problems: Mapping[str, str], *, stack: str, region: str, options: str
+) -> dict[str, Any]:
+    """The whole observation. What could not be read is null, and `problems` says why; `options` are those with which
+    other commands reach the same stack."""
     unfinished, alarms = observation.unfinished.value, observation.alarms.value
     return {
         "version": VERSION,
@@ -25,20 +28,7 @@ def document(observation: Observation, problems: Mapping[str, str], *, stack: st
         "region": region,
         "observed_at": rfc3339(observation.observed_at),
         "problems": dict(problems),
-        "alarms": None
-        if alarms is None
-        else [
-            {
-                "name": alarm.name,
-                "severity": "critical" if alarm.is_critical else "warning",
-                "since": rfc3339(alarm.since),
-                "description": alarm.description,
-                "command": alarm.command,
-                "section": alarm.section,
-                "reason": alarm.reason,
-            }
-            for alarm in alarms
-        ],
+        "alarms": None if alarms is None else [_alarm(alarm, alarms, options) for alarm in alarms],
         "lanes": [_lane(observation, lane) for lane in observation.service.values()],
         "error_budget": _error_budget(observation),
         "working": None if unfinished is None else [_working(one) for one in unfinished.working],
@@ -57,11 +47,27 @@ def document(observation: Observation, problems: Mapping[str, str], *, stack: st
     }
 
 
+def _alarm(alarm: Alarm, on: Sequence[Alarm], options: str) -> dict[str, Any]:
+    return {
+        "name": alarm.name,
+        "severity": "critical" if alarm.is_critical else "warning",
+        "since": rfc3339(alarm.since),
+        "caused_by": [cause.name for cause in causes_of(alarm, on)],
+        "description": alarm.description,
+        "effect": alarm.effect,
+        "command": None if alarm.command is None else f"{alarm.command}{options}",
+        "section": alarm.section,
+        "reason": alarm.reason,
+    }
+
+
 def _lane(observation: Observation, lane: Lane) -> dict[str, Any]:
     count = (observation.queues.value or {}).get(lane.name)
     drain = (observation.drains.value or {}).get(lane.name)
     waits = None if observation.unfinished.value is None else observation.unfinished.value.lanes[lane.name]
     flow = None if observation.measured.value is None else observation.measured.value.flows.get(lane.name)
+    recent = (observation.outcomes.value or {}).get(lane.name)
+    budget = (observation.budgets.value or {}).get(lane.name)
     since = None if waits is None else waits.oldest_since
     return {
         "lane": lane.name,
@@ -78,12 +84,24 @@ def _lane(observation: Observation, lane: Lane) -> dict[str, Any]:
         "minute": None
         if flow is None
         else {"begins_at": rfc3339(flow.minute_at), "in": flow.incoming, "out": flow.outgoing},
+        "error_budget": {
+            "ended": None if budget is None else budget.ended,
+            "bad": None if budget is None else budget.bad,
+            "left_percent": None if budget is None else _rounded(budget.left_percent),
+            "fast_burn": None if recent is None else _rounded(recent.fast_burn),
+            "slow_burn": None if recent is None else _rounded(recent.slow_burn),
+        },
+        "failing_percent": None if recent is None else _rounded(recent.failing_percent),
     }
 
 
 def _error_budget(observation: Observation) -> dict[str, Any] | None:
-    measured = observation.measured.value
-    return None if measured is None else {"fast_burn": measured.fast_burn, "slow_burn": measured.slow_burn}
+    """That of the lane whose budget burns the fastest."""
+    recent = observation.outcomes.value
+    if recent is None:
+        return None
+    fast, slow = ([getattr(each, name) for each in recent.values()] for name in ("fast_burn", "slow_burn"))
+    return {"fast_burn": _rounded(max(fast) or None), "slow_burn": _rounded(max(slow) or None)}
 
 
 def _working(one: Working) -> dict[str, Any]:
@@ -174,6 +192,10 @@ def _unhealthy(one: Unhealthy) -> dict[str, Any]:
 
 def _counted(counted: Counted) -> dict[str, Any]:
     return {"number": counted.number, "is_all": counted.is_all}
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 2)
 
 
 def _seconds(since: Milliseconds | None, now: Milliseconds) -> float | None:

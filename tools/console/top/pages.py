@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,8 +16,17 @@ from console.terminal.display import age, of, printable
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.load_shedding import high_water_mark
-from darkroom.domain.observation import Alarm, Condition, Counted, LaneWaits, QueueCount, condition_since
+from darkroom.domain.observation import (
+    Alarm,
+    Condition,
+    Counted,
+    LaneWaits,
+    QueueCount,
+    causes_of,
+    condition_since,
+)
 from darkroom.domain.retry import MAX_ATTEMPTS
+from darkroom.domain.service_level import BUDGET_DAYS, Budget
 from darkroom.operations.observe_stack import PANELS, Observation, Panel, Unfinished
 
 TWO_COLUMNS_FROM = 150
@@ -32,9 +42,13 @@ _STUCK_FACTOR, _STUCK_SECONDS = 3, 300
 
 _WARN_FULL, _BAD_FULL = 0.5, 0.8
 
-FAST_BURN, SLOW_BURN = 14.4, 6
-"""How many times faster than allowed the error budget burns when the alarms go off: that of the short windows, that of
-the long ones."""
+FAST_BURN, SLOW_BURN, FAILING_PERCENT = 14.4, 6, 20
+"""When the alarms go off: how many times faster than allowed the error budget burns, in the short windows and in the
+long ones, and the share of attempts that fail."""
+
+_WARN_LEFT_PERCENT = 25
+_NARROWEST = 20
+_OF_LANES = ("queues", "unfinished", "drains", "outcomes", "budgets", "measured")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +130,8 @@ def _header(view: View, width: int) -> Text:
         state = Text("nothing can be read", style=_BAD)
     elif "alarms" in view.problems:
         state = Text("alarms cannot be read", style=_WARN)
+    elif any(alarm.children for alarm in alarms):
+        state = Text(f"incident: {of(critical - 1, 'critical alarm')}" if critical > 1 else "incident", style=_BAD)
     elif critical:
         state = Text(of(critical, "critical alarm"), style=_BAD)
     elif alarms:
@@ -144,21 +160,27 @@ def _alarms(view: View, width: int, rows: int) -> Section:
     if alarms:
         section.summary = Text(f"{len(alarms)} on", style=_BAD if alarms[0].is_critical else _WARN)
     shown = max(1, rows // 2)
+    causes = {cause.name for alarm in alarms for cause in causes_of(alarm, alarms)}
     for alarm in alarms[:shown]:
-        section.lines += _alarm(alarm, view)
+        section.lines += _alarm(alarm, view, width, is_cause=alarm.name in causes)
     section.lines += _rest(len(alarms) - shown)
     return section
 
 
-def _alarm(alarm: Alarm, view: View) -> list[Text]:
+def _alarm(alarm: Alarm, view: View, width: int, *, is_cause: bool) -> list[Text]:
+    """What causes an incident stands below it, further to the right."""
     word, style = ("CRITICAL", _BAD) if alarm.is_critical else ("warning ", _WARN)
-    description = printable(alarm.description)
-    head = Text.assemble("  ", (word, style), "  ", (alarm.name, _HEAD), f"  {_since(alarm.since, view.now)}")
+    indent = " " * (4 if is_cause else 2)
+    word = "INCIDENT" if alarm.children else word
+    head = Text.assemble(indent, (word, style), "  ", (alarm.name, _HEAD), f"  {_since(alarm.since, view.now)}")
+    if alarm.section is not None:
+        head.append(f"  {printable(alarm.section)}", style=_DIM)
     lines = [head]
-    if description:
-        lines.append(Text(f"            {description}"))
+    indent += " " * len(f"{word}  ")
+    effect = textwrap.wrap(printable(alarm.effect), max(width - len(indent), _NARROWEST))
+    lines += [Text(f"{indent}{line}") for line in effect]
     if alarm.command is not None:
-        lines.append(Text.assemble("            ", (printable(alarm.command), "cyan")))
+        lines.append(Text.assemble(indent, (printable(f"{alarm.command}{view.options}"), "cyan")))
     return lines
 
 
@@ -167,11 +189,8 @@ def _lanes(view: View, width: int, rows: int) -> Section:
     section = Section(
         name="LANES",
         summary=Text(_flow_note(view), style=_DIM),
-        lines=[line for name in ("queues", "unfinished", "drains", "measured") for line in _unread(view, name)],
+        lines=[line for name in _OF_LANES for line in _unread(view, name)],
     )
-    burns = _burns(view)
-    if burns is not None:
-        section.lines.append(burns)
     late = 0
     table = _Table(
         ("lane", "waiting", "in flight", "oldest", "SLA", "late", "in/min", "out/min", "full", "clears in"),
@@ -183,6 +202,7 @@ def _lanes(view: View, width: int, rows: int) -> Section:
         late += 0 if waits is None else waits.late.number
         table.add(*_lane(view, lane, waits))
     section.lines += table.lines(width)
+    section.lines += _budgets(view, width)
     if late:
         section.command = f"./darkroom ls --late{view.options}"
     return section
@@ -234,19 +254,44 @@ def _flow_note(view: View) -> str:
     return f"in and out: the minute {moment}, which ended {age(ended)} ago"
 
 
-def _burns(view: View) -> Text | None:
-    measured = view.observation.measured.value
-    if measured is None or (measured.fast_burn is None and measured.slow_burn is None):
-        return None
-    line = Text("  error budget burns")
-    for burn, windows, limit in (
-        (measured.fast_burn, "5 min and 1 h", FAST_BURN),
-        (measured.slow_burn, "30 min and 6 h", SLOW_BURN),
-    ):
-        if burn is not None:
-            line.append(f"  {burn:.1f}×", style=_BAD if burn >= limit else _WARN)
-            line.append(f" ({windows})")
-    return line
+def _budgets(view: View, width: int) -> list[Text]:
+    budgets, outcomes = view.observation.budgets.value or {}, view.observation.outcomes.value or {}
+    table = _Table(
+        ("lane", f"budget of {BUDGET_DAYS} days", "fast burn", "slow burn", "attempts fail"),
+        left={"lane"},
+    )
+    for lane in view.observation.service:
+        recent = outcomes.get(lane)
+        table.add(
+            Text(lane),
+            _left(budgets.get(lane)),
+            _unknown() if recent is None else _burn(recent.fast_burn, FAST_BURN),
+            _unknown() if recent is None else _burn(recent.slow_burn, SLOW_BURN),
+            _unknown() if recent is None else _failing(recent.failing_percent),
+        )
+    return table.lines(width)
+
+
+def _left(budget: Budget | None) -> Text:
+    if budget is None:
+        return _unknown()
+    left = budget.left_percent
+    if left is None:
+        return Text("—", style=_DIM)
+    style = _BAD if left <= 0 else _WARN if left < _WARN_LEFT_PERCENT else ""
+    return Text(f"{left:,.1f}% left" if left > 0 else f"spent {1 - left / 100:,.1f}×", style=style)
+
+
+def _burn(burn: float, limit: float) -> Text:
+    if burn == 0:
+        return Text("-", style=_DIM)
+    return Text(f"{burn:,.1f}×", style=_BAD if burn >= limit else _WARN)
+
+
+def _failing(percent: float) -> Text:
+    if percent == 0:
+        return Text("-", style=_DIM)
+    return Text(f"{percent:.0f}%", style=_BAD if percent >= FAILING_PERCENT else _WARN)
 
 
 def _retrying(view: View, width: int, rows: int) -> Section:

@@ -34,6 +34,7 @@ def ports_of(stack: Stack) -> Ports:
             given_up=stack.given_up_counts,
             dead_letters=stack.dead_letters_of_images,
             throughput=stack.throughput,
+            outcome_counts=stack.outcome_counts,
             measurements=stack.measurements,
             alarms=stack.alarms,
             endpoints=stack.endpoints,
@@ -66,7 +67,8 @@ def show_once(stack: Stack, *, as_json: bool) -> None:
     observation = observe_stack(ports_of(stack))
     problems = problems_of(stack, observation)
     if as_json:
-        display.print_json(document(observation, problems, stack=stack.name, region=stack.region))
+        told = document(observation, problems, stack=stack.name, region=stack.region, options=stack.options)
+        display.print_json(told)
     else:
         out = display.output()
         page = _Page(stack, observation, problems)

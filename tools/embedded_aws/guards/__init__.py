@@ -7,6 +7,7 @@ GUARDS = (
     "invocation_payload",
     "batch_item_failures",
     "state_machine_transitions",
+    "dashboard_body",
     "form_checksum",
     "form_signature",  # before the policy, and so before the checksum
 )

@@ -13,6 +13,7 @@ SHIMS = (
     "dead_letter_redrive",
     "queue_metrics",
     "subscription_dead_letters",
+    "subscription_confirmation",
     "queue_atomicity",  # its lock must enclose what the SQS shims before it do
     "batching_window",
     "mapping_concurrency",
@@ -20,7 +21,9 @@ SHIMS = (
     "event_filters",
     "time_to_live",
     "expired_items",
+    "point_in_time_recovery",
     "topic_groups",
+    "topic_encryption",
     "trace_headers",
     "state_machine_yaml",
     "execution_names",
@@ -34,6 +37,7 @@ SHIMS = (
     "execution_metrics",
     "http_api_metrics",
     "form_fields",
+    "service_quotas",
     "role_credentials",  # these nine matter only when IAM is evaluated
     "secure_transport",
     "conditional_writes",

@@ -1,22 +1,21 @@
-"""What CloudWatch has measured of a stack, in one request."""
+"""What CloudWatch has measured of a stack: the last minutes in one request, the error budgets in another."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from darkroom.aws.errors import retryable
+from darkroom.aws.errors import pages_of, retryable
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.observation import HOUR, Flow, Measured
+from darkroom.domain.observation import DAY, HOUR, Flow, Measured
+from darkroom.domain.service_level import BUDGET_DAYS, Budget
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
 _MINUTE = 60_000
-
-BURNING_MINUTES = 3
-"""How long a burn counts after it was measured: it is measured every minute while there is one."""
 
 
 class CloudWatchMeasurements:
@@ -33,9 +32,12 @@ class CloudWatchMeasurements:
             *(_query(f"out{place}", "AWS/SQS", "NumberOfMessagesDeleted", {"QueueName": name}, "Sum")
               for place, name in enumerate(queue_names.values())),
             _query("lateness", namespace, "ReleaseLatenessSeconds", own, "Maximum"),
-            _query("fast_burn", namespace, "FastBurn", own, "Maximum"),
-            _query("slow_burn", namespace, "SlowBurn", own, "Maximum"),
         ]  # fmt: skip
+        self._budget_queries = [
+            _query(f"{what}{place}", namespace, name, {**own, "lane": lane}, "Sum", period_seconds=HOUR // 1000)
+            for what, name in (("ended", "ImagesEnded"), ("bad", "ImagesBad"))
+            for place, lane in enumerate(self._lanes)
+        ]
 
     def latest(self, now: Milliseconds) -> Measured:
         until = now // _MINUTE * _MINUTE  # whole minutes: what a minute has so far says little
@@ -58,9 +60,25 @@ class CloudWatchMeasurements:
                 if (flow := _latest_flow(found.get(f"in{place}", {}), found.get(f"out{place}", {}))) is not None
             },
             release_lateness_seconds=max(lateness.values(), default=None),
-            fast_burn=_present(found.get("fast_burn", {}), until),
-            slow_burn=_present(found.get("slow_burn", {}), until),
         )
+
+    def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
+        # In whole hours: CloudWatch keeps these for 15 months, those of minutes for 15 days, and nothing depends on
+        # where it lets a longer period begin. The hour that is not over counts.
+        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
+        until = (now // HOUR + 1) * HOUR
+        sums: Counter[str] = Counter()
+        pages = self._client.get_paginator("get_metric_data").paginate(
+            MetricDataQueries=self._budget_queries,
+            StartTime=_moment(until - BUDGET_DAYS * DAY),
+            EndTime=_moment(until),
+        )
+        for page in pages_of(pages, "reading the error budgets"):
+            for result in page["MetricDataResults"]:
+                sums[result["Id"]] += round(sum(result["Values"]))
+        return {
+            lane: Budget(ended=sums[f"ended{place}"], bad=sums[f"bad{place}"]) for place, lane in enumerate(self._lanes)
+        }
 
 
 def _latest_flow(incoming: Mapping[Milliseconds, float], outgoing: Mapping[Milliseconds, float]) -> Flow | None:
@@ -73,17 +91,21 @@ def _latest_flow(incoming: Mapping[Milliseconds, float], outgoing: Mapping[Milli
     )
 
 
-def _present(burns: Mapping[Milliseconds, float], until: Milliseconds) -> float | None:
-    return next((burns[at] for at in sorted(burns)[-1:] if at >= until - BURNING_MINUTES * _MINUTE), None)
-
-
-def _query(query_id: str, namespace: str, name: str, dimensions: Mapping[str, str], statistic: str) -> Any:
+def _query(
+    query_id: str,
+    namespace: str,
+    name: str,
+    dimensions: Mapping[str, str],
+    statistic: str,
+    *,
+    period_seconds: int = _MINUTE // 1000,
+) -> Any:
     metric = {
         "Namespace": namespace,
         "MetricName": name,
         "Dimensions": [{"Name": each, "Value": value} for each, value in dimensions.items()],
     }
-    return {"Id": query_id, "MetricStat": {"Metric": metric, "Period": 60, "Stat": statistic}}
+    return {"Id": query_id, "MetricStat": {"Metric": metric, "Period": period_seconds, "Stat": statistic}}
 
 
 def _moment(instant: Milliseconds) -> datetime:

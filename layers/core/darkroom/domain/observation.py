@@ -65,46 +65,73 @@ class Flow:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The latest of what CloudWatch has: each lane's flow; how late scheduled images reached their lane, at most, in
-    the last hour; and how many times faster than allowed the error budget burns. None: nothing was measured."""
+    """The latest of what CloudWatch has: each lane's flow; and how late scheduled images reached their lane, at most,
+    in the last hour (None: nothing was released)."""
 
     flows: Mapping[str, Flow]
     release_lateness_seconds: float | None = None
-    fast_burn: float | None = None
-    slow_burn: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recent:
+    """What the last minutes of a lane say: how many times faster than allowed its error budget burns, in the short
+    windows and in the long ones, and the share of its attempts that fail, in percent."""
+
+    fast_burn: float
+    slow_burn: float
+    failing_percent: float
 
 
 # ── Alarms ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_IN_BACKTICKS = re.compile(r"`([^`]+)`")
-_COMMAND = re.compile(r"(?:\./darkroom|aws|sam) .+?(?=[.;,:)]?(?:\s+[A-Z(]|\s*$)|[;)])")
-_SECTION = re.compile(r"docs/[\w-]+\.md#[\w-]+")
+_DESCRIPTION = re.compile(r"(.+) First: (\./darkroom .+?)(?: --stack \S+)?\. See (docs/\S+#\S+)\.")
+"""How the template describes an alarm."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
-    """An alarm that is on since `since`: its name in the template, what it says, and why CloudWatch has raised it."""
+    """An alarm that is on since `since`: its name in the template, what it says, why CloudWatch has raised it, and the
+    names of those that it is made of, if it is made of others: then it is an incident."""
 
     name: str
     description: str
     reason: str
     since: Milliseconds
     is_critical: bool
+    children: frozenset[str] = frozenset()
+
+    @property
+    def effect(self) -> str:
+        """What it means, for users and their images."""
+        found = _DESCRIPTION.fullmatch(self.description)
+        return self.description if found is None else found[1]
 
     @property
     def command(self) -> str | None:
-        """The first command that the description names, if it names one."""
-        quoted = _IN_BACKTICKS.search(self.description)
-        if quoted is not None:
-            return quoted[1]
-        bare = _COMMAND.search(self.description)
-        return None if bare is None else bare[0]
+        """The command to begin with, without the options that reach the stack; None if the description has none."""
+        found = _DESCRIPTION.fullmatch(self.description)
+        return None if found is None else found[2]
 
     @property
     def section(self) -> str | None:
-        """The section of the runbook that the description names."""
-        found = _SECTION.search(self.description)
-        return None if found is None else found[0]
+        """The section of the runbook, if the description names one."""
+        found = _DESCRIPTION.fullmatch(self.description)
+        return None if found is None else found[3]
+
+
+def causes_of(incident: Alarm, on: Iterable[Alarm]) -> tuple[Alarm, ...]:
+    """Those of these alarms that the incident is made of; none for an alarm that is made of no others."""
+    return tuple(alarm for alarm in on if alarm.name in incident.children)
+
+
+def incident_first(on: Sequence[Alarm]) -> tuple[Alarm, ...]:
+    """The incident and the alarms that cause it, then other critical ones, then warnings; otherwise in this order."""
+    causes = {cause.name for incident in on for cause in causes_of(incident, on)}
+
+    def place(alarm: Alarm) -> int:
+        return 0 if alarm.children else 1 if alarm.name in causes else 2 if alarm.is_critical else 3
+
+    return tuple(sorted(on, key=place))
 
 
 # ── Unfinished images ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,9 @@ from darkroom.domain.lanes import Lane
 
 OBJECTIVE = 0.999
 
+BUDGET_DAYS = 28
+"""Over so many days the objective holds, and its error budget is spent."""
+
 MINUTE = 60_000
 """The counts of a lane are kept by the minute, in milliseconds."""
 
@@ -65,6 +68,21 @@ class Outcomes:
         return self.late + self.given_up
 
 
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What a lane has spent its error budget on: the images that counted in the last `BUDGET_DAYS`, and those of them
+    that were bad."""
+
+    ended: int
+    bad: int
+
+    @property
+    def left_percent(self) -> float | None:
+        """What is left of it, in percent: 0 if exactly as many images were bad as may be, below 0 if more were. None if
+        nothing ended, so that there is no budget."""
+        return None if self.ended == 0 else 100 * (1 - self.bad / self.ended / (1 - OBJECTIVE))
+
+
 NO_OUTCOMES = Outcomes()
 
 SUCCEEDED = Outcomes(attempts=1)
@@ -94,6 +112,11 @@ def end_of(image: Image, *, waiting_since: Milliseconds | None, lane: Lane) -> O
     return NO_OUTCOMES
 
 
+def needed_since(now: Milliseconds) -> Milliseconds:
+    """The first of the minutes that are needed to say all of what follows: the longest window's."""
+    return _first_of(SLOW_MINUTES[1], now)
+
+
 def failing_percent(minutes: Mapping[Milliseconds, Outcomes], now: Milliseconds) -> float:
     """The share of the recent attempts that failed, in percent; 0 if too few images are concerned."""
     recent = _last(minutes, FAILING_MINUTES, now)
@@ -117,5 +140,10 @@ def _rate(outcomes: Outcomes) -> float:
 
 def _last(minutes: Mapping[Milliseconds, Outcomes], count: int, now: Milliseconds) -> Outcomes:
     """What happened in the current minute and those before it, `count` minutes in all."""
-    first = (now // MINUTE - count + 1) * MINUTE
+    first = _first_of(count, now)
     return sum((outcomes for minute, outcomes in minutes.items() if minute >= first), NO_OUTCOMES)
+
+
+def _first_of(count: int, now: Milliseconds) -> Milliseconds:
+    """When the first of the last `count` minutes began, of which the current one is the last."""
+    return (now // MINUTE - count + 1) * MINUTE

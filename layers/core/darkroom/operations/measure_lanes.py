@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from darkroom.domain.lanes import Lane
-from darkroom.domain.service_level import FAST_MINUTES, MINUTE, SLOW_MINUTES, Outcomes, burn, failing_percent
+from darkroom.domain.service_level import (
+    FAST_MINUTES,
+    SLOW_MINUTES,
+    Outcomes,
+    burn,
+    failing_percent,
+    needed_since,
+)
 from darkroom.ports import Clock, DeadLetters, Images, OutcomeCounts
 
 
@@ -58,7 +65,7 @@ def measure_lanes(ports: Ports) -> Measures:
         return 0.0 if since is None else max(0.0, (now - since) / 1000)
 
     def recent(lane: str) -> Mapping[int, Outcomes]:
-        return ports.outcome_counts.since(lane, (now // MINUTE - SLOW_MINUTES[1] + 1) * MINUTE)
+        return ports.outcome_counts.since(lane, needed_since(now))
 
     oldest = each("the oldest image", ports.service, oldest_seconds)
     outcomes = each("the outcomes", ports.service, recent)

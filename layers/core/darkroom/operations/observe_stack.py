@@ -28,15 +28,18 @@ from darkroom.domain.observation import (
     Measured,
     Overdue,
     QueueCount,
+    Recent,
     Upcoming,
     Working,
     condition_of,
+    incident_first,
     lane_waits,
     longest_waiting,
     overdue,
     upcoming,
     working,
 )
+from darkroom.domain.service_level import FAST_MINUTES, SLOW_MINUTES, Budget, burn, failing_percent, needed_since
 from darkroom.operations.list_dead_letters import Case, grouped, look_up
 from darkroom.operations.list_dead_letters import Ports as DeadLettersPorts
 from darkroom.operations.list_retrying import Defect, defects_of
@@ -49,6 +52,7 @@ from darkroom.ports import (
     Endpoints,
     Images,
     Measurements,
+    OutcomeCounts,
     QueueCounts,
     Throughput,
     Waiting,
@@ -71,9 +75,9 @@ YEAR = 366 * 24 * 3_600_000
 SKEW = 10_000
 """How far a function's clock may be ahead of the operator's: an image that was accepted just now is not scheduled."""
 
-MEASURED_SECONDS, SLOW_SECONDS, SAMPLE_SECONDS = 30, 15, 60
-"""How long what was read earlier serves again: measurements, of which there is one per minute; scheduled images and
-webhooks; and the causes of dead letters whose numbers have not changed."""
+MEASURED_SECONDS, SLOW_SECONDS, SAMPLE_SECONDS, BUDGET_SECONDS = 30, 15, 60, 300
+"""How long what was read earlier serves again: measurements, of which there is one per minute; scheduled images,
+webhooks and outcomes; the causes of dead letters whose numbers have not changed; and error budgets of weeks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +162,8 @@ class Observation:
     queues: Panel[Mapping[str, QueueCount]]
     unfinished: Panel[Unfinished]
     drains: Panel[Mapping[str, float]]
+    outcomes: Panel[Mapping[str, Recent]]
+    budgets: Panel[Mapping[str, Budget]]
     measured: Panel[Measured]
     dead_letters: Panel[DeadLetterCounts]
     alarms: Panel[tuple[Alarm, ...]]
@@ -171,7 +177,10 @@ class Observation:
         return {name: problem for name, problem in named.items() if problem is not None}
 
 
-PANELS = ("alarms", "queues", "unfinished", "drains", "measured", "dead_letters", "scheduled", "webhooks")
+PANELS = (
+    *("alarms", "queues", "unfinished", "drains", "outcomes", "budgets", "measured"),
+    *("dead_letters", "scheduled", "webhooks"),
+)
 """The names of an observation's parts."""
 
 
@@ -185,6 +194,7 @@ class Ports:
     given_up: QueueCounts
     dead_letters: DeadLetters
     throughput: Throughput
+    outcome_counts: OutcomeCounts
     measurements: Measurements
     alarms: Alarms
     endpoints: Endpoints
@@ -210,10 +220,12 @@ def observe_stack(ports: Ports, before: Observation | None = None) -> Observatio
 
     letters_before = None if before is None else before.dead_letters.value
     parts: Sequence[tuple[str, Callable[[], Any], int]] = (
-        ("alarms", lambda: tuple(ports.alarms.on()), 0),
+        ("alarms", lambda: incident_first(ports.alarms.on()), 0),
         ("queues", lambda: _counts(ports, ports.queues), 0),
         ("unfinished", lambda: _unfinished(ports, now), 0),
         ("drains", lambda: _drains(ports, now), SLOW_SECONDS),
+        ("outcomes", lambda: _outcomes(ports, now), SLOW_SECONDS),
+        ("budgets", lambda: ports.measurements.budgets(now), BUDGET_SECONDS),
         ("measured", lambda: ports.measurements.latest(now), MEASURED_SECONDS),
         ("dead_letters", lambda: _dead_letters(ports, letters_before, now), 0),
         ("scheduled", lambda: _scheduled(ports, now), SLOW_SECONDS),
@@ -234,6 +246,18 @@ def _drains(ports: Ports, now: Milliseconds) -> Mapping[str, float]:
     return {
         name: drain_per_second(lane, of_lane)
         for (name, lane), of_lane in zip(ports.service.items(), minutes, strict=True)
+    }
+
+
+def _outcomes(ports: Ports, now: Milliseconds) -> Mapping[str, Recent]:
+    minutes = ports.at_once([partial(ports.outcome_counts.since, lane, needed_since(now)) for lane in ports.service])
+    return {
+        lane: Recent(
+            fast_burn=burn(of_lane, FAST_MINUTES, now),
+            slow_burn=burn(of_lane, SLOW_MINUTES, now),
+            failing_percent=failing_percent(of_lane, now),
+        )
+        for lane, of_lane in zip(ports.service, minutes, strict=True)
     }
 
 

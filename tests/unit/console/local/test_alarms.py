@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from rich.console import Console
 
-from console.local.alarms import Alarms
+from console.local.alarms import Alarms, sweep_once
 
-STUCK = {"AlarmName": "darkroom-local-SlowImagesStuckAlarm-1AB2", "AlarmDescription": "Images are stuck. See #stuck."}
-LETTERS = {"AlarmName": "darkroom-local-SlowDeadLettersAlarm-3CD4", "AlarmDescription": "Given up."}
+WARNINGS, CRITICAL = (f"arn:aws:sns:us-east-1:000000000000:darkroom-local-{name}" for name in ("Warning", "Critical"))
+AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 
-def incident_of(*names: str) -> dict[str, str]:
-    triggering = [{"arn": f"arn:aws:cloudwatch:us-east-1:000000000000:alarm:{name}"} for name in names]
+def alarm(name: str, effect: str, command: str, section: str, *topics: str) -> dict[str, Any]:
+    described = f"{effect} First: ./darkroom {command} --stack darkroom-local. See docs/runbook.md#{section}."
     return {
-        "AlarmName": "darkroom-local-IncidentAlarm-5EF6",
-        "AlarmDescription": "Somebody is paged.",
-        "AlarmRule": " OR ".join(f'ALARM("{name}")' for name in names),
-        "StateReasonData": json.dumps({"triggeringAlarms": triggering}),
+        "AlarmName": f"darkroom-local-{name}-1AB2",
+        "AlarmDescription": described,
+        "AlarmActions": list(topics),
+        "StateUpdatedTimestamp": AT,
     }
+
+
+STUCK = alarm("ImagesStuckAlarm", "A lane stands still.", "top", "stuck")
+SILENT = alarm("SweeperSilentAlarm", "Nothing is repaired.", "top", "sweeper")
+LETTERS = alarm("DeadLettersAlarm", "Dead letters wait.", "dlq ls", "dead-letters", WARNINGS)
+INCIDENT = alarm("IncidentAlarm", "Users are affected.", "top", "what-is-going-on", CRITICAL) | {
+    "AlarmRule": f'ALARM("{STUCK["AlarmName"]}") OR ALARM("{SILENT["AlarmName"]}")'
+}
+
+TOLD_OF_STUCK = ["critical  ImagesStuckAlarm: A lane stands still.", "          ./darkroom top  docs/runbook.md#stuck"]
+TOLD_OF_LETTERS = [
+    "warning   DeadLettersAlarm: Dead letters wait.",
+    "          ./darkroom dlq ls  docs/runbook.md#dead-letters",
+]
 
 
 class FakeCloudWatch:
     """Alarms that are on; those of other stacks are for AWS to leave out."""
 
     def __init__(self) -> None:
-        self.on: list[dict[str, str]] = []
+        self.on: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []
         self.is_gone = False
 
@@ -54,9 +68,9 @@ class Window:
         self.cloudwatch, self.text, self.now = FakeCloudWatch(), io.StringIO(), 0.0
         client: Any = self.cloudwatch
         out = Console(file=self.text, width=200)
-        self.alarms = Alarms(client, "darkroom-local-", out, clock=lambda: self.now)
+        self.alarms = Alarms(client, "darkroom-local-", out, warnings=WARNINGS, clock=lambda: self.now)
 
-    def look(self, *on: dict[str, str]) -> list[str]:
+    def look(self, *on: dict[str, Any]) -> list[str]:
         """The new lines, each without its time of day."""
         self.cloudwatch.on = list(on)
         self.now += 2
@@ -70,13 +84,13 @@ def window() -> Window:
     return Window()
 
 
-def test_an_alarm_is_told_once_when_it_fires_and_once_when_it_clears(window: Window) -> None:
+def test_an_alarm_is_told_once_when_it_fires_with_what_to_type_and_once_when_it_clears(window: Window) -> None:
     assert window.look() == []
-    assert window.look(STUCK) == ["ALARM  SlowImagesStuckAlarm: Images are stuck. See #stuck."]
-    assert window.look(STUCK, LETTERS) == ["ALARM  SlowDeadLettersAlarm: Given up."]
+    assert window.look(STUCK) == TOLD_OF_STUCK
+    assert window.look(STUCK, LETTERS) == TOLD_OF_LETTERS
     assert window.look(STUCK, LETTERS) == []
-    assert window.look(LETTERS) == ["over   SlowImagesStuckAlarm"]
-    assert window.look(STUCK, LETTERS) == ["ALARM  SlowImagesStuckAlarm: Images are stuck. See #stuck."]
+    assert window.look(LETTERS) == ["over      ImagesStuckAlarm"]
+    assert window.look(STUCK, LETTERS) == TOLD_OF_STUCK
 
 
 def test_only_the_stacks_own_alarms_that_are_on_are_asked_for_every_two_seconds(window: Window) -> None:
@@ -90,13 +104,24 @@ def test_only_the_stacks_own_alarms_that_are_on_are_asked_for_every_two_seconds(
     assert window.cloudwatch.asked == [asked]
 
 
-def test_a_composite_alarm_is_told_after_the_alarms_that_caused_it_and_names_them(window: Window) -> None:
-    assert window.look(incident_of(STUCK["AlarmName"]), STUCK) == [
-        "ALARM  SlowImagesStuckAlarm: Images are stuck. See #stuck.",
-        "ALARM  IncidentAlarm, because of SlowImagesStuckAlarm: Somebody is paged.",
+def test_an_incident_is_told_once_before_its_causes_and_names_them(window: Window) -> None:
+    assert window.look(STUCK, LETTERS, INCIDENT) == [
+        "incident  IncidentAlarm, because of ImagesStuckAlarm: Users are affected.",
+        "          ./darkroom top  docs/runbook.md#what-is-going-on",
+        *TOLD_OF_STUCK,
+        *TOLD_OF_LETTERS,
     ]
-    assert window.look(incident_of(STUCK["AlarmName"])) == ["over   SlowImagesStuckAlarm"]
-    assert window.look() == ["over   IncidentAlarm"]
+    assert window.look(STUCK, SILENT, LETTERS, INCIDENT) == [
+        "critical  SweeperSilentAlarm: Nothing is repaired.",
+        "          ./darkroom top  docs/runbook.md#sweeper",
+    ]
+    assert window.look(LETTERS, INCIDENT) == ["over      ImagesStuckAlarm", "over      SweeperSilentAlarm"]
+    assert window.look(LETTERS) == ["over      IncidentAlarm"]
+
+
+def test_an_alarm_that_somebody_described_otherwise_is_told_as_it_is(window: Window) -> None:
+    (line,) = window.look(LETTERS | {"AlarmDescription": "Mine.\x1b[2J"})
+    assert line == "warning   DeadLettersAlarm: Mine.\N{REPLACEMENT CHARACTER}[2J"
 
 
 def test_an_emulator_that_does_not_answer_is_asked_again(window: Window) -> None:
@@ -104,4 +129,34 @@ def test_an_emulator_that_does_not_answer_is_asked_again(window: Window) -> None
     window.cloudwatch.is_gone = True
     assert window.look() == []
     window.cloudwatch.is_gone = False
-    assert window.look(LETTERS) == ["ALARM  SlowDeadLettersAlarm: Given up.", "over   SlowImagesStuckAlarm"]
+    assert window.look(LETTERS) == [*TOLD_OF_LETTERS, "over      ImagesStuckAlarm"]
+
+
+class Sweeper:
+    """A stack whose sweeper can be invoked, or not."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error, self.happened = error, list[Any]()
+
+    def client(self, service: str) -> Sweeper:
+        return self
+
+    def physical_id(self, logical_id: str) -> str:
+        return f"darkroom-local-{logical_id}"
+
+    def invoke(self, **asked: Any) -> None:
+        if self.error:
+            raise self.error
+        self.happened.append(asked["FunctionName"])
+
+
+def test_the_sweeper_runs_once_and_its_alarm_has_time_to_clear_before_the_window_looks() -> None:
+    stack: Any = Sweeper()
+    sweep_once(stack, pause=stack.happened.append)
+    assert stack.happened == ["darkroom-local-SweepDueImagesFunction", 2.0]
+
+
+def test_a_sweeper_that_cannot_be_invoked_keeps_nobody_from_the_window() -> None:
+    stack: Any = Sweeper(EndpointConnectionError(endpoint_url="http://127.0.0.1:9"))
+    sweep_once(stack, pause=stack.happened.append)
+    assert stack.happened == []

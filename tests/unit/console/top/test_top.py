@@ -14,6 +14,7 @@ import pytest
 import typer
 from rich.console import Console
 
+from checks.expand_template import resources
 from console.stack.operators import explained
 from console.terminal import display
 from console.terminal.interrupts import Interrupts
@@ -25,13 +26,18 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Attempt, Status
 from darkroom.domain.load_shedding import Work
 from darkroom.domain.observation import Alarm, Flow, Measured
+from darkroom.domain.service_level import Budget, Outcomes
 from darkroom.operations.observe_stack import PANELS, observe_stack
 from proof.fakes.observation import count
 from tests.unit.console.conftest import Run
 from tests.unit.test_observe_stack import Observed
 
 MINUTE = 60_000
-CRITICAL = "Nobody develops images. Type: ./darkroom ls --late --stack shop. See docs/runbook.md#stuck."
+STUCK = "A lane stands still. First: ./darkroom ls --late --stack shop. See docs/runbook.md#stuck."
+INCIDENT = (
+    "Users are affected, or will be soon; the alarms that caused this say how. First: ./darkroom top --stack shop. "
+    "See docs/runbook.md#what-is-going-on."
+)
 
 
 @dataclass
@@ -51,6 +57,7 @@ class FakeStack:
         self.queue_counts, self.given_up_counts = world.queues, world.given_up
         self.dead_letters_of_images, self.throughput = world.dead_letters, world.throughput
         self.measurements, self.alarms = world.measurements, world.alarms
+        self.outcome_counts = world.outcome_counts
         self.endpoints, self.deliveries = world.endpoints, world.deliveries
 
 
@@ -66,15 +73,26 @@ def trouble(world: Observed) -> None:
     now = world.now
     world.alarms.raised += [
         Alarm(name="ImagesLateAlarm", description="Late.", reason="", since=now - 5000, is_critical=False),
-        Alarm(name="ImagesStuckAlarm", description=CRITICAL, reason="", since=now - 3000, is_critical=True),
+        Alarm(name="ImagesStuckAlarm", description=STUCK, reason="", since=now - 3000, is_critical=True),
+        Alarm(
+            name="IncidentAlarm",
+            description=INCIDENT,
+            reason="",
+            since=now - 2000,
+            is_critical=True,
+            children=frozenset({"ImagesStuckAlarm", "ApiFailingAlarm"}),
+        ),
     ]
     world.queues.counts |= {"slow": count(waiting=1200, in_flight=30), "hold": count(waiting=4)}
     world.measurements.measured = Measured(
         flows={"slow": Flow(minute_at=now - 3 * MINUTE, incoming=321, outgoing=123)},
         release_lateness_seconds=90.0,
-        fast_burn=20.04,
-        slow_burn=7.0,
     )
+    marks = frozenset({1, 2, 3})
+    bad = Outcomes(attempts=8, failed_attempts=2, failing_marks=marks, ended=1000, late=20)
+    world.outcome_counts.add("slow", now, bad)
+    world.outcome_counts.add("slow", now - 120 * MINUTE, Outcomes(ended=1500))
+    world.measurements.spent |= {"slow": Budget(ended=100_000, bad=60)}
     world.throughput.add("slow", Work(settled=100, busy_milliseconds=500_000), now)
     for number in range(1, 31):
         attempts = (Attempt(run=1, number=2, request_id=f"{number:08d}-84d8-4f06-b9a7", started_at=now - 4000),)
@@ -133,7 +151,7 @@ def test_the_page_fits_every_window(stack: FakeStack, width: int, height: int) -
     lines = drawn(stack, width, height)
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
-    assert "critical" in lines[0]
+    assert "incident" in lines[0]
 
 
 def test_eighty_columns_show_what_is_wrong_first_and_every_id_whole(stack: FakeStack) -> None:
@@ -143,9 +161,22 @@ def test_eighty_columns_show_what_is_wrong_first_and_every_id_whole(stack: FakeS
     assert [line.split("  ")[0] for line in lines if line[:1].isupper()] == [
         *("ALARMS", "LANES", "RETRYING", "DEAD LETTERS", "WORKERS", "SCHEDULED", "WEBHOOKS", "OTHER QUEUES")
     ]
-    assert "CRITICAL  ImagesStuckAlarm  for 3 s" in lines[3]
-    assert "            ./darkroom ls --late --stack shop" in lines
-    assert "error budget burns  20.0× (5 min and 1 h)  7.0× (30 min and 6 h)" in said
+    assert lines[0].split()[1:5] == ["incident:", "1", "critical", "alarm"]
+    assert lines[2:13] == [
+        "ALARMS  3 on",
+        "  INCIDENT  IncidentAlarm  for 2 s  docs/runbook.md#what-is-going-on",
+        "            Users are affected, or will be soon; the alarms that caused this say",
+        "            how.",
+        "            ./darkroom top --stack shop --region eu-west-1",
+        "    CRITICAL  ImagesStuckAlarm  for 3 s  docs/runbook.md#stuck",
+        "              A lane stands still.",
+        "              ./darkroom ls --late --stack shop --region eu-west-1",
+        "  warning   ImagesLateAlarm  for 5 s",
+        "            Late.",
+        "",
+    ]
+    budgets = [line.split() for line in lines[lines.index("") :] if " left" in line or " — " in line]
+    assert budgets == [["fast", "—", "-", "-", "-"], ["slow", "40.0%", "left", "20.0×", "8.0×", "25%"]]
     assert "in and out: the minute 08:57, which ended 2 min ago" in said
     slow = next(line.split() for line in lines if line.startswith("  slow "))
     assert slow[1:10] == ["1,200", "30", "11", "min", "10", "min", "40", "321", "123"]
@@ -175,7 +206,7 @@ def test_wide_windows_show_two_columns_and_whole_request_ids(stack: FakeStack) -
 
 def test_a_small_window_has_fewer_rows_of_each_list(stack: FakeStack) -> None:
     trouble(stack.world)
-    tall, low = drawn(stack, 80, 60), drawn(stack, 80, 40)
+    tall, low = drawn(stack, 80, 70), drawn(stack, 80, 45)
     assert "" in tall and "" not in low
     assert "OTHER QUEUES" in low[-1]
     assert "  … and 18 more" in tall and "  … and 18 more" not in low
@@ -230,6 +261,8 @@ def test_parts_that_could_never_be_read_are_unknown_and_not_zero(stack: FakeStac
     world = stack.world
     for store, method in (("queues", "count"), ("throughput", "latest"), ("measurements", "latest")):
         setattr(getattr(world, store), method, fails)
+    for store, method in (("outcome_counts", "since"), ("measurements", "budgets")):
+        setattr(getattr(world, store), method, fails)
     for store, method in (("given_up", "count"), ("endpoints", "everything"), ("images", "waiting")):
         setattr(getattr(world, store), method, fails)
     ports: Any = work.ports_of(stack)  # type: ignore[arg-type]
@@ -237,12 +270,14 @@ def test_parts_that_could_never_be_read_are_unknown_and_not_zero(stack: FakeStac
     said = drawn(stack, 100, problems=dict.fromkeys(PANELS, "down"))
     assert said[0].startswith("shop  nothing can be read")
     assert ["fast", "?", "?", "?", "30", "s", "?", "?", "?", "?", "?"] in [line.split() for line in said]
+    assert ["fast", "?", "?", "?", "?"] in [line.split() for line in said]
     for panel in ("RETRYING", "DEAD LETTERS", "WORKERS", "SCHEDULED", "WEBHOOKS", "OTHER QUEUES"):
         assert f"{panel}  unknown" in said
-    told = document(seen, {}, stack="shop", region="")
+    told = document(seen, {}, stack="shop", region="", options="")
     parts = ("working", "retrying", "looked_at", "dead_letters", "scheduled", "webhooks", "queues", "error_budget")
     assert {name: told[name] for name in parts} == dict.fromkeys(parts)
     assert (told["lanes"][0]["oldest_seconds"], told["lanes"][0]["backlog"]) == (None, None)
+    assert set(told["lanes"][0]["error_budget"].values()) == {told["lanes"][0]["failing_percent"]} == {None}
 
 
 def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> None:
@@ -251,19 +286,24 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert (found["version"], found["stack"], found["region"], found["problems"]) == (1, "shop", "eu-west-1", {})
-    late, stuck = found["alarms"]
-    assert (late["severity"], late["command"]) == ("warning", None)
+    incident, stuck, late = found["alarms"]
+    assert (incident["severity"], incident["caused_by"]) == ("critical", ["ImagesStuckAlarm"])
+    assert (late["severity"], late["command"], late["effect"]) == ("warning", None, "Late.")
     assert stuck == {
         "name": "ImagesStuckAlarm",
         "severity": "critical",
         "since": "2026-11-21T08:59:57.000Z",
-        "description": CRITICAL,
-        "command": "./darkroom ls --late --stack shop",
+        "caused_by": [],
+        "description": STUCK,
+        "effect": "A lane stands still.",
+        "command": "./darkroom ls --late --stack shop --region eu-west-1",
         "section": "docs/runbook.md#stuck",
         "reason": "",
     }
     fast, slow = found["lanes"]
     assert (fast["lane"], fast["oldest_since"], fast["oldest_seconds"]) == ("fast", None, 0.0)
+    idle = {"ended": 0, "bad": 0, "left_percent": None, "fast_burn": 0, "slow_burn": 0}
+    assert (fast["error_budget"], fast["failing_percent"]) == (idle, 0)
     assert slow == {
         "lane": "slow",
         "sla_seconds": 600,
@@ -277,8 +317,10 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
         "oldest_since": "2026-11-21T08:48:21.000Z",
         "oldest_seconds": 699.0,
         "minute": {"begins_at": "2026-11-21T08:57:00.000Z", "in": 321, "out": 123},
+        "error_budget": {"ended": 100_000, "bad": 60, "left_percent": 40.0, "fast_burn": 20.0, "slow_burn": 8.0},
+        "failing_percent": 25.0,
     }
-    assert found["error_budget"] == {"fast_burn": 20.04, "slow_burn": 7.0}
+    assert found["error_budget"] == {"fast_burn": 20.0, "slow_burn": 8.0}
     assert len(found["working"]) == 30
     assert found["working"][0] == {
         "id": f"{1:026d}",
@@ -317,8 +359,42 @@ def test_without_a_terminal_it_is_shown_once(run: Run, stack: FakeStack) -> None
 
 def test_what_a_row_or_an_alarm_says_cannot_move_the_cursor(run: Run, stack: FakeStack) -> None:
     stack.world.put(1, tenant_id="a\x1b[2J", status=Status.PROCESSING, lease_until=stack.clock() + 1)
-    stack.world.alarms.raised.append(Alarm(name="A", description="`rm \x1b[2J`", reason="", since=1, is_critical=True))
+    told = "\x1b[2J First: ./darkroom \x1b[2J. See docs/a.md#\x1b[2J."
+    stack.world.alarms.raised.append(Alarm(name="A", description=told, reason="", since=1, is_critical=True))
     assert "\x1b" not in run("top", "--once").stdout
+
+
+def test_on_the_local_stack_first_commands_need_no_options(stack: FakeStack) -> None:
+    trouble(stack.world)
+    local = replace(stack, is_local=True, options="")
+    said = "\n".join(drawn(local, 80))
+    assert "            ./darkroom top\n" in said
+    assert "              ./darkroom ls --late\n" in said
+
+
+def test_an_incident_whose_causes_have_just_cleared_is_said_without_them(stack: FakeStack) -> None:
+    trouble(stack.world)
+    del stack.world.alarms.raised[1]
+    lines = drawn(stack, 80)
+    assert lines[0].startswith("shop  incident  ")
+    assert "CRITICAL" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("ended", "bad", "shown"), [(5000, 0, "100.0% left"), (5000, 4, "20.0% left"), (10, 1, "spent 100.0×")]
+)
+def test_a_budget_is_what_is_left_of_it_or_how_often_it_was_spent(
+    stack: FakeStack, ended: int, bad: int, shown: str
+) -> None:
+    stack.world.measurements.spent["slow"] = Budget(ended=ended, bad=bad)
+    assert any(line.startswith("  slow") and shown in line for line in drawn(stack, 80))
+
+
+def test_burns_and_failing_attempts_are_red_from_where_the_alarms_go_off() -> None:
+    limits = {"FastBurnAlarm": pages.FAST_BURN, "SlowBurnAlarm": pages.SLOW_BURN}
+    limits["AttemptsFailingAlarm"] = pages.FAILING_PERCENT
+    alarms = resources("AWS::CloudWatch::Alarm")
+    assert {name: alarms[name]["Threshold"] for name in limits} == limits
 
 
 @pytest.mark.parametrize("interval", ["0.5", "0", "-1", "often"])

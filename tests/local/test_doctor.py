@@ -1,0 +1,502 @@
+"""`darkroom doctor` on a running stack: nothing is wrong with a sound one, and each planted defect is found.
+
+A defect is planted by the same calls with which somebody would cause it, and undone at the end of its test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from console.doctor import alarms
+from console.doctor.checks import Status, judge
+from console.doctor.facts import Facts
+from console.doctor.gather import READING, gather
+from console.doctor.work import CHECKLIST, CHECKS
+from console.stack.operators import Stack, open_stack
+from tests.local.local_stack import LocalStack, wait_until
+
+type Found = set[tuple[str, str, str]]
+"""What is wrong: the check's name, the subject and the problem."""
+
+PRODUCTION_ONLY = {"reserved-concurrency", "dead-letters-are-heard", "nothing-is-public"}
+"""What a local stack need not have, and a production stack must."""
+
+
+@dataclass(kw_only=True)
+class Patient:
+    """A stack, the calls that doctor makes to it, and what it finds before anything is planted."""
+
+    stack: Stack
+    calls: set[str] = field(default_factory=set)
+    sound: Found = field(default_factory=set)
+
+    def client(self, service: str) -> Any:
+        """A client that may change something: not one of doctor's."""
+        return self.changing(service)
+
+    changing: Callable[[str], Any]
+
+    def facts(self) -> Facts:
+        """What doctor knows of it now."""
+        return gather(self.stack)
+
+    def found(self, *, production: bool = False) -> Found:
+        """What is wrong with it now."""
+        facts = self.facts()
+        results = [judge(check, facts, production=production) for check in CHECKS]
+        assert [result.reason for result in results if result.reason is not None] == []
+        return {(one.check.name, finding.subject, finding.problem) for one in results for finding in one.findings}
+
+    def physical(self, logical_id: str) -> str:
+        """A resource's physical id."""
+        return self.stack.physical_id(logical_id)
+
+
+@pytest.fixture(scope="module")
+def patient(stack: LocalStack) -> Patient:
+    """The stack, after its first examination."""
+    opened = open_stack(None, None, environment={"DARKROOM_STATE_DIR": str(stack.state)})
+    patient = Patient(stack=opened, changing=stack.client)
+
+    def record(model: Any, **_: object) -> None:
+        patient.calls.add(model.name)
+
+    ordinary = opened.client
+
+    def recording(service: str) -> Any:
+        client = ordinary(service)
+        client.meta.events.register("before-call", record, unique_id="recording")
+        return client
+
+    object.__setattr__(opened, "client", recording)
+    patient.sound = patient.found()
+    return patient
+
+
+def test_a_sound_stack_has_nothing_wrong(patient: Patient, stack: LocalStack) -> None:
+    assert patient.sound == set()
+    told = stack.darkroom("doctor")
+    assert told.returncode == 0, told.stdout
+    for check in CHECKLIST:
+        assert check.question in told.stdout
+
+
+def test_every_line_is_checked_or_answered_by_a_decision_that_is_named(stack: LocalStack) -> None:
+    document = json.loads(stack.darkroom("doctor", "--json").stdout)
+    lines = {check.name for check in CHECKLIST}
+    assert len(lines) == 27
+    answered = {one["name"]: one for one in document["checks"] if one["name"] in lines}
+    assert answered.keys() == lines
+    decided = {name for name, one in answered.items() if one["status"] == Status.DECIDED}
+    assert decided | planted_lines() == lines, "a defect of each other line is planted below"
+    assert all(answered[name]["decisions"] for name in decided)
+
+
+def test_it_only_calls_what_reads(patient: Patient) -> None:
+    patient.facts()
+    assert len(patient.calls) > 20
+    assert {name for name in patient.calls if not READING.match(name)} == set()
+
+
+def test_a_production_stack_must_have_more(patient: Patient) -> None:
+    more = patient.found(production=True) - patient.sound
+    assert {name for name, _, _ in more} == PRODUCTION_ONLY
+
+
+# ── Defects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Plant = Callable[[Patient], AbstractContextManager[None]]
+
+
+def queue_with(queue: str, **attributes: str) -> Plant:
+    """A queue with other attributes."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        sqs, url = patient.client("sqs"), patient.physical(queue)
+        before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        sqs.set_queue_attributes(QueueUrl=url, Attributes=attributes)
+        try:
+            yield
+        finally:
+            sqs.set_queue_attributes(QueueUrl=url, Attributes={name: before.get(name, "") for name in attributes})
+
+    return plant
+
+
+@contextmanager
+def anybody_may_take(patient: Patient) -> Iterator[None]:
+    """A queue's policy that lets everybody receive, besides what it says."""
+    sqs, url = patient.client("sqs"), patient.physical("HoldQueue")
+    before = json.loads(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])["Attributes"]["Policy"])
+    more = {"Effect": "Allow", "Principal": "*", "Action": ["sqs:SendMessage", "sqs:ReceiveMessage"], "Resource": "*"}
+    with queue_with("HoldQueue", Policy=json.dumps({**before, "Statement": [*before["Statement"], more]}))(patient):
+        yield
+
+
+def receives_at_most(queue: str, times: int) -> Plant:
+    """A queue whose messages are dead letters after so many receives."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        sqs, url = patient.client("sqs"), patient.physical(queue)
+        before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]["RedrivePolicy"]
+        with queue_with(queue, RedrivePolicy=json.dumps(json.loads(before) | {"maxReceiveCount": times}))(patient):
+            yield
+
+    return plant
+
+
+def role_that_may(role: str, action: str, queue: str) -> Plant:
+    """A role with one more statement."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        iam, name = patient.client("iam"), patient.physical(role)
+        arn = patient.facts().queues[queue].arn
+        document = {
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Action": action, "Resource": arn}],
+        }
+        iam.put_role_policy(RoleName=name, PolicyName="planted", PolicyDocument=json.dumps(document))
+        try:
+            yield
+        finally:
+            iam.delete_role_policy(RoleName=name, PolicyName="planted")
+
+    return plant
+
+
+def function_with(function: str, **settings: Any) -> Plant:
+    """A function with another configuration; `Variables` are added to its own, and removed where they are None."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        lambda_, name = patient.client("lambda"), patient.physical(function)
+        before = lambda_.get_function_configuration(FunctionName=name)
+        changed = dict(settings)
+        variables = changed.pop("Variables", None)
+        if variables is not None:
+            merged = {**before["Environment"]["Variables"], **variables}
+            changed["Environment"] = {"Variables": {key: value for key, value in merged.items() if value is not None}}
+        lambda_.update_function_configuration(FunctionName=name, **changed)
+        updated(lambda_, name)
+        try:
+            yield
+        finally:
+            old = {key: before[key] for key in changed if key != "Environment"}
+            if "Environment" in changed:
+                old["Environment"] = {"Variables": before["Environment"]["Variables"]}
+            lambda_.update_function_configuration(FunctionName=name, **old)
+            updated(lambda_, name)
+
+    return plant
+
+
+def updated(lambda_: Any, name: str) -> None:
+    """Lambda answers before it has applied an update."""
+    wait_until(
+        lambda: lambda_.get_function_configuration(FunctionName=name).get("LastUpdateStatus") != "InProgress",
+        f"{name} is updated",
+    )
+
+
+@contextmanager
+def fast_images_in_the_slow_lane(patient: Patient) -> Iterator[None]:
+    """A sender that sends one lane's images to the other."""
+    slow = patient.physical("SlowQueue")
+    with function_with("SubmitImageFunction", Variables={"FAST_QUEUE_URL": slow})(patient):
+        yield
+
+
+@contextmanager
+def one_reserved_execution(patient: Patient) -> Iterator[None]:
+    """A worker for which fewer executions are reserved than its lanes may have workers."""
+    lambda_, name = patient.client("lambda"), patient.physical("TranscodeImageFunction")
+    lambda_.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=1)
+    try:
+        yield
+    finally:
+        lambda_.delete_function_concurrency(FunctionName=name)
+
+
+def mapping_with(mapping: str, **settings: Any) -> Plant:
+    """A mapping with other settings."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        lambda_, uuid = patient.client("lambda"), patient.physical(mapping)
+        before = lambda_.get_event_source_mapping(UUID=uuid)
+        lambda_.update_event_source_mapping(UUID=uuid, **settings)
+        try:
+            yield
+        finally:
+            old = {name: True if name == "Enabled" else before[name] for name in settings}
+            lambda_.update_event_source_mapping(UUID=uuid, **old)
+
+    return plant
+
+
+ALARM_SETTINGS = (
+    "AlarmName",
+    "AlarmDescription",
+    "ActionsEnabled",
+    "OKActions",
+    "AlarmActions",
+    "InsufficientDataActions",
+    "MetricName",
+    "Namespace",
+    "Statistic",
+    "Dimensions",
+    "Period",
+    "EvaluationPeriods",
+    "DatapointsToAlarm",
+    "Threshold",
+    "ComparisonOperator",
+    "TreatMissingData",
+)
+
+
+@contextmanager
+def restored_alarms(patient: Patient, watch: alarms.Watch) -> Iterator[list[dict[str, Any]]]:
+    """The settings of the alarms on a metric, which are put back at the end."""
+    cloudwatch = patient.client("cloudwatch")
+    names = [alarm.name for alarm in alarms.watching(patient.facts(), watch).values()]
+    assert names
+    found = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
+    before = [{name: one[name] for name in ALARM_SETTINGS if one.get(name) is not None} for one in found]
+    try:
+        yield before
+    finally:
+        for one in before:
+            cloudwatch.put_metric_alarm(**one)
+
+
+def without_alarm(watch: alarms.Watch) -> Plant:
+    """A stack whose alarms on a metric are gone."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        with restored_alarms(patient, watch) as before:
+            patient.client("cloudwatch").delete_alarms(AlarmNames=[one["AlarmName"] for one in before])
+            yield
+
+    return plant
+
+
+def alarm_with(watch: alarms.Watch, **settings: Any) -> Plant:
+    """Alarms on a metric with other settings."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        with restored_alarms(patient, watch) as before:
+            for one in before:
+                patient.client("cloudwatch").put_metric_alarm(**{**one, **settings})
+            yield
+
+    return plant
+
+
+@contextmanager
+def silent_incidents(patient: Patient) -> Iterator[None]:
+    """The composite alarm that speaks for all critical ones, with its actions disabled."""
+    cloudwatch, names = patient.client("cloudwatch"), [patient.physical("IncidentAlarm").rpartition(":")[2]]
+    cloudwatch.disable_alarm_actions(AlarmNames=names)
+    try:
+        yield
+    finally:
+        cloudwatch.enable_alarm_actions(AlarmNames=names)
+
+
+@contextmanager
+def unconfirmed_address(patient: Patient) -> Iterator[None]:
+    """An address that was told of alarms once, and never confirmed that it wants to be."""
+    sns, topics = patient.client("sns"), alarms.audience(patient.facts(), alarms.DEAD_LETTERS)
+    arns = [
+        sns.subscribe(
+            TopicArn=patient.physical(topic), Protocol="email", Endpoint="a@example.com", ReturnSubscriptionArn=True
+        )["SubscriptionArn"]
+        for topic in topics
+    ]
+    try:
+        yield
+    finally:
+        for arn in arns:
+            sns.unsubscribe(SubscriptionArn=arn)
+
+
+def disabled_schedule(rule: str) -> Plant:
+    """A schedule that is switched off."""
+
+    @contextmanager
+    def plant(patient: Patient) -> Iterator[None]:
+        events, name = patient.client("events"), patient.physical(rule)
+        events.disable_rule(Name=name)
+        try:
+            yield
+        finally:
+            events.enable_rule(Name=name)
+
+    return plant
+
+
+@contextmanager
+def open_bucket(patient: Patient) -> Iterator[None]:
+    """A bucket whose public access is not blocked."""
+    s3, name = patient.client("s3"), patient.physical("OutputsBucket")
+    before = s3.get_public_access_block(Bucket=name)["PublicAccessBlockConfiguration"]
+    s3.delete_public_access_block(Bucket=name)
+    try:
+        yield
+    finally:
+        s3.put_public_access_block(Bucket=name, PublicAccessBlockConfiguration=before)
+
+
+@contextmanager
+def unrecoverable_table(patient: Patient) -> Iterator[None]:
+    """A table without point-in-time recovery."""
+    dynamodb, name = patient.client("dynamodb"), patient.physical("ImagesTable")
+
+    def recover(enabled: bool) -> None:
+        dynamodb.update_continuous_backups(
+            TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": enabled}
+        )
+
+    recover(False)
+    try:
+        yield
+    finally:
+        recover(True)
+
+
+@contextmanager
+def endless_log(patient: Patient) -> Iterator[None]:
+    """A log that keeps its lines for ever."""
+    logs, name = patient.client("logs"), patient.physical("ReadImageLogs")
+    logs.delete_retention_policy(logGroupName=name)
+    try:
+        yield
+    finally:
+        logs.put_retention_policy(logGroupName=name, retentionInDays=30)
+
+
+DEAD_LETTERS, LATE, DELIVERIES = alarms.DEAD_LETTERS[0], alarms.GROWTH[0], alarms.LAG[3]
+
+DEFECTS: dict[str, tuple[Plant, set[str]]] = {
+    "a queue whose messages anybody may receive": (anybody_may_take, {"senders-only-send"}),
+    "a sender that may receive": (
+        role_that_may("SubmitImageFunctionRole", "sqs:ReceiveMessage", "FastQueue"),
+        {"senders-only-send", "settings"},
+    ),
+    "a worker that may send to a queue that it does not need": (
+        role_that_may("TranscodeImageFunctionRole", "sqs:SendMessage", "HoldQueue"),
+        {"workers-only-receive"},
+    ),
+    "a queue that takes plain http": (queue_with("FastDeadLetters", Policy=""), {"tls-only"}),
+    "a queue that is not encrypted": (queue_with("SlowQueue", SqsManagedSseEnabled="false"), {"queues-encrypted"}),
+    "a function without the key for messages": (
+        function_with("HoldImagesFunction", Variables={"MESSAGE_KEY": None}),
+        {"messages-signed", "settings"},
+    ),
+    "a worker whose reports of failures are ignored": (
+        mapping_with("TranscodeImageFunctionSlowLane", FunctionResponseTypes=[]),
+        {"acknowledged-after-work"},
+    ),
+    "a consumer without dead letters": (
+        queue_with("UsageQueue", RedrivePolicy=""),
+        {"consumers-have-dead-letters", "settings"},
+    ),
+    "an address that has not confirmed": (unconfirmed_address, {"dead-letters-are-heard"}),
+    "an alarm of dead letters without actions": (
+        alarm_with(DEAD_LETTERS, ActionsEnabled=False),
+        {"dead-letters-are-heard"},
+    ),
+    "retries that hardly end": (receives_at_most("HoldQueue", 1000), {"retries-end", "settings"}),
+    "retries that end too early": (receives_at_most("FastQueue", 1), {"retries-end", "settings"}),
+    "a consumer that remembers elsewhere": (
+        function_with("CountUsageFunction", Variables={"COUNTED_EVENTS_TABLE": "another"}),
+        {"consumers-are-idempotent", "settings"},
+    ),
+    "a lane in another lane's queue": (fast_images_in_the_slow_lane, {"own-queues", "settings"}),
+    "a lane without workers": (mapping_with("TranscodeImageFunctionFastLane", Enabled=False), {"served-first"}),
+    "less capacity than the lanes may take": (one_reserved_execution, {"reserved-concurrency", "settings"}),
+    "growth that rings no alarm": (without_alarm(LATE), {"growth-is-told"}),
+    "lag that rings no alarm": (without_alarm(DELIVERIES), {"lag-is-watched"}),
+    "a first dead letter that rings no alarm": (
+        alarm_with(DEAD_LETTERS, Threshold=5.0),
+        {"each-dead-letter-tells", "settings"},
+    ),
+    "the one alarm that pages without actions": (
+        silent_incidents,
+        {
+            "dead-letters-are-heard",
+            "growth-is-told",
+            "lag-is-watched",
+            "time-is-tracked",
+            "reconciled",
+            "alarms-are-heard",
+        },
+    ),
+    "a function whose time nobody tracks": (
+        function_with("ReadImageFunction", TracingConfig={"Mode": "PassThrough"}),
+        {"time-is-tracked"},
+    ),
+    "an alarm that does not say where to read on": (
+        alarm_with(DEAD_LETTERS, AlarmDescription="Something is wrong."),
+        {"redriving-is-described"},
+    ),
+    "a worker that expects its messages back earlier": (
+        function_with("TranscodeImageFunction", Variables={"VISIBILITY_SECONDS": "60"}),
+        {"work-ends-in-time", "settings"},
+    ),
+    "a worker that takes too much at once": (
+        mapping_with("AcceptUploadFunctionUploadQueue", BatchSize=5),
+        {"no-more-than-they-can", "settings"},
+    ),
+    "a message that comes again while it is worked on": (
+        queue_with("UsageQueue", VisibilityTimeout="60"),
+        {"visibility-is-enough", "settings"},
+    ),
+    "dead letters that are deleted early": (
+        queue_with("FastDeadLetters", MessageRetentionPeriod="345600"),
+        {"dead-letters-are-kept", "settings"},
+    ),
+    "a sweeper that is switched off": (disabled_schedule("SweepDueImagesFunctionEveryMinute"), {"reconciled"}),
+    # What the checklist does not ask.
+    "another alarm without actions": (
+        alarm_with(alarms.Watch(alarm="ApiErrorsAlarm", metric="5xx", is_own=False), ActionsEnabled=False),
+        {"alarms-are-heard"},
+    ),
+    "an archiver that is switched off": (
+        disabled_schedule("ArchiveDeadLettersFunctionEverySixHours"),
+        {"everything-runs"},
+    ),
+    "a consumer that is switched off": (
+        mapping_with("CountUsageFunctionUsageQueue", Enabled=False),
+        {"everything-runs"},
+    ),
+    "a bucket that may be public": (open_bucket, {"nothing-is-public"}),
+    "a table that cannot be recovered": (unrecoverable_table, {"data-is-kept"}),
+    "a log without an end": (endless_log, {"logs-end", "settings"}),
+    "a function with other memory": (function_with("ReadImageFunction", MemorySize=1024), {"settings"}),
+}
+"""Each defect, and the checks that report it: its own line, and those that rightly follow."""
+
+
+def planted_lines() -> set[str]:
+    lines = {check.name for check in CHECKLIST}
+    return {name for _, reported in DEFECTS.values() for name in reported if name in lines}
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_planted_defect_is_found_and_nothing_else(patient: Patient, defect: str) -> None:
+    plant, reported = DEFECTS[defect]
+    with plant(patient):
+        found = patient.found() - patient.sound
+        assert {name for name, _, _ in found} == reported, found

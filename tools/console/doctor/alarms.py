@@ -1,0 +1,114 @@
+"""Which alarm answers which question of the checklist: the one table of alarms that `doctor` knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from console.doctor.checks import Finding
+from console.doctor.facts import Alarm, Facts
+
+OWN_NAMESPACE = "Darkroom/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """An alarm of the template by its logical id, and the metric that it watches."""
+
+    alarm: str
+    metric: str
+    is_own: bool = True
+
+
+def _own(alarm: str, metric: str) -> Watch:
+    return Watch(alarm=alarm, metric=metric)
+
+
+def _of_aws(alarm: str, metric: str) -> Watch:
+    return Watch(alarm=alarm, metric=metric, is_own=False)
+
+
+DEAD_LETTERS = (
+    _own("DeadLettersAlarm", "DeadLetters"),
+    _own("EventDeadLettersAlarm", "EventDeadLetters"),
+)
+"""Each dead letter rings one of these."""
+
+GIVEN_UP = (_own("ImagesGivenUpAlarm", "ImagesGivenUp"),)
+"""What was given up wakes somebody."""
+
+EXPIRING = (_own("DeadLettersExpiringAlarm", "OldestDeadLetterSeconds"),)
+
+GROWTH = (
+    _own("ImagesLateAlarm", "LateRatio"),
+    _own("FreeTenantsShedAlarm", "FreeTenantsShed"),
+    _own("PayingTenantsShedAlarm", "PayingTenantsShed"),
+)
+"""A backlog that grows makes images late, and then turns tenants away."""
+
+LAG = (
+    _own("ImagesStuckAlarm", "StuckRatio"),
+    _of_aws("HoldMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
+    _of_aws("UploadMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
+    _of_aws("DeliveriesLateAlarm", "ApproximateAgeOfOldestMessage"),
+    _of_aws("EventsStuckAlarm", "IteratorAge"),
+)
+"""The age of the oldest, of each consumer."""
+
+DURATIONS = (_own("FastBurnAlarm", "FastBurn"), _own("SlowBurnAlarm", "SlowBurn"))
+"""Images that took longer than their lane's service level burn its error budget."""
+
+SWEEPS = (_own("SweeperSilentAlarm", "SweepsCompleted"),)
+
+OF_THE_CHECKLIST = (*DEAD_LETTERS, *GIVEN_UP, *EXPIRING, *GROWTH, *LAG, *DURATIONS, *SWEEPS)
+
+
+def watching(facts: Facts, watch: Watch) -> dict[str, Alarm]:
+    """The stack's alarms on the metric of a watch: its own alarm, and for a metric of Darkroom any other."""
+    return {
+        name: alarm
+        for name, alarm in facts.alarms.items()
+        if alarm.metric == watch.metric
+        and (name == watch.alarm or (watch.is_own and alarm.namespace == f"{OWN_NAMESPACE}{facts.name}"))
+    }
+
+
+def unheard(facts: Facts, watches: Sequence[Watch]) -> Iterator[Finding]:
+    """What keeps alarms from being heard: there is none, or nobody is told when it fires."""
+    for watch in watches:
+        alarms = watching(facts, watch)
+        if not alarms:
+            yield Finding(subject=watch.alarm, problem=f"no alarm watches the metric {watch.metric}")
+        for name, alarm in alarms.items():
+            yield from silent(facts, name, alarm)
+
+
+def silent(facts: Facts, name: str, alarm: Alarm) -> Iterator[Finding]:
+    """Why nobody is told when an alarm fires, by itself or by a composite alarm that speaks for it. Nothing if somebody
+    is."""
+    speakers = {name: alarm} if alarm.actions else {name: one for name, one in facts.alarms.items() if _has(one, alarm)}
+    if not speakers:
+        yield Finding(subject=name, problem="it has no action, and no composite alarm speaks for it")
+    topics = {topic.arn for topic in facts.topics.values()}
+    for speaker, one in speakers.items():
+        role = "" if speaker == name else f", and it speaks for {name}"
+        if not one.is_acting:
+            yield Finding(subject=speaker, problem=f"its actions are disabled{role}")
+        elif not one.actions:
+            yield Finding(subject=speaker, problem=f"it has no action{role}")
+        elif unknown := set(one.actions) - topics:
+            yield Finding(subject=speaker, problem=f"it tells what is not of this stack: {', '.join(sorted(unknown))}")
+
+
+def audience(facts: Facts, watches: Sequence[Watch]) -> list[str]:
+    """The topics that are told when these alarms fire, by logical id."""
+    alarms = [alarm for watch in watches for alarm in watching(facts, watch).values()]
+    alarms += [one for one in facts.alarms.values() if any(_has(one, alarm) for alarm in alarms)]
+    arns = {arn for alarm in alarms for arn in alarm.actions}
+    return [name for name, topic in facts.topics.items() if topic.arn in arns]
+
+
+def _has(composite: Alarm, alarm: Alarm) -> bool:
+    """Whether a composite alarm's rule names another alarm, by its name or its ARN, with quotes or without."""
+    return composite.rule is not None and bool(re.search(rf"""[(:"']{re.escape(alarm.name)}["')]""", composite.rule))

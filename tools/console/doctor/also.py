@@ -1,0 +1,351 @@
+"""What the checklist does not ask, and a stack may lack all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from console.doctor import alarms
+from console.doctor.checks import Check, Finding
+from console.doctor.facts import Facts, LogGroup
+from console.doctor.operation import SWEEPERS_RULE
+from console.doctor.policies import allowed, is_for_anybody
+from console.doctor.priority import lane_queue
+from console.doctor.security import DAY_MS, YEAR_MS, excessive, granted_by_template, is_one_of, worker_roles
+from console.doctor.template import UNKNOWN, agree, at
+from darkroom.domain.lanes import LANES
+
+GROUP = "Also"
+
+NEAR = 0.8
+"""The share of a quota from which on it is near its limit."""
+
+UNUSED_DAYS = 90
+"""A key that nobody has used for so long is forgotten, not needed."""
+
+OPEN_ROUTES = frozenset({"GET /openapi.json"})
+"""Routes without a credential: they reveal nothing about any tenant."""
+
+VERSIONED = frozenset({"OriginalsBucket"})
+"""A row pins the version of its original."""
+
+
+def _alarms_are_heard(facts: Facts) -> Iterator[Finding]:
+    of_lines = {name for watch in alarms.OF_THE_CHECKLIST for name in alarms.watching(facts, watch)}
+    for name, alarm in facts.alarms.items():
+        if name not in of_lines:
+            yield from alarms.silent(facts, name, alarm)
+
+
+def _everything_runs(facts: Facts) -> Iterator[Finding]:
+    if not facts.status.endswith("_COMPLETE") or "ROLLBACK" in facts.status:
+        yield Finding(subject=facts.name, problem=f"its latest deployment has not succeeded: {facts.status}")
+    lanes = {lane_queue(lane) for lane in LANES}
+    for name, source in facts.event_sources.items():
+        if not source.is_enabled and source.source not in lanes:
+            yield Finding(subject=name, problem=f"it is disabled: nothing takes from {source.source}")
+    for name, function in facts.functions.items():
+        if function.reserved == 0:
+            yield Finding(subject=name, problem="its concurrency is zero: it is never invoked")
+        if function.problem is not None:
+            yield Finding(subject=name, problem=function.problem)
+    for name, rule in facts.rules.items():
+        if not rule.is_enabled and name != SWEEPERS_RULE:
+            yield Finding(subject=name, problem="its schedule is disabled")
+
+
+def _nothing_is_public(facts: Facts) -> Iterator[Finding]:
+    for name, bucket in facts.buckets.items():
+        if not bucket.is_closed:
+            yield Finding(subject=name, problem="public access to it is not blocked")
+        if any(one.is_allowed and is_for_anybody(one) for one in bucket.policy):
+            yield Finding(subject=name, problem="its policy lets everybody in")
+    for name, topic in facts.topics.items():
+        for one in topic.policy:
+            if one.is_allowed and is_for_anybody(one) and not one.condition:
+                yield Finding(subject=name, problem="its policy lets everybody in")
+    if facts.parameters.get("Access") != "anonymous":
+        for route, authorization in facts.routes.items():
+            if authorization == "NONE" and route not in OPEN_ROUTES:
+                yield Finding(subject=route, problem="it asks for no credential")
+
+
+def _callers_are_known(facts: Facts) -> Iterator[Finding]:
+    if facts.parameters.get("Access") == "anonymous":
+        yield Finding(subject="Access", problem="it is anonymous: everybody may upload, read and delete")
+    if facts.parameters.get("Environment") == "local":
+        yield Finding(subject="Environment", problem="it is local: webhooks are delivered to its own machine alone")
+
+
+def _everything_is_encrypted(facts: Facts) -> Iterator[Finding]:
+    for name, bucket in facts.buckets.items():
+        if bucket.algorithm is None:
+            yield Finding(subject=name, problem="nothing encrypts its objects by default")
+    if facts.parameters.get("Encryption") != "customer":
+        return
+    ours = {key.arn for key in facts.keys.values()}
+    if not ours:
+        yield Finding(subject="Key", problem="the stack has no key of its own, and Encryption=customer asks for one")
+    for name, key in facts.keys.items():
+        if not key.is_enabled:
+            yield Finding(subject=name, problem="it is disabled or about to be deleted: nothing can be read")
+        if not key.is_rotated:
+            yield Finding(subject=name, problem="it is not rotated every year")
+    kinds: tuple[Mapping[str, Any], ...] = (facts.buckets, facts.tables, facts.topics, facts.log_groups)
+    for things in kinds:
+        for name, thing in things.items():
+            if not is_one_of(thing.key, ours):
+                yield Finding(subject=name, problem="another key than the stack's own encrypts it")
+
+
+def _data_is_kept(facts: Facts) -> Iterator[Finding]:
+    for name, table in facts.tables.items():
+        written = facts.checkout.resources.get(name, {})
+        if at(written, "DeletionProtectionEnabled") and not table.is_protected:
+            yield Finding(subject=name, problem="it is not protected against deletion")
+        if at(written, "PointInTimeRecoverySpecification") and not table.is_recoverable:
+            yield Finding(subject=name, problem="it has no point-in-time recovery")
+    for name in sorted(VERSIONED & facts.buckets.keys()):
+        if not facts.buckets[name].is_versioned:
+            yield Finding(subject=name, problem="its objects have no versions, and rows pin them")
+
+
+def _logs_end(facts: Facts) -> Iterator[Finding]:
+    for name, group in facts.log_groups.items():
+        if group.retention_days is None:
+            yield Finding(subject=name, problem="its lines are kept for ever")
+
+
+def _keys_are_used(facts: Facts) -> Iterator[Finding]:
+    today = datetime.fromtimestamp(facts.now / 1000, UTC).date()
+    for key_id, key in facts.api_keys.items():
+        age_days = (facts.now - key.created_at) // DAY_MS
+        if facts.now - key.created_at > YEAR_MS:
+            yield Finding(subject=key_id, problem=f"this key of {key.tenant_id} is {age_days} days old")
+        used = None if key.last_used_on is None else (today - date.fromisoformat(key.last_used_on)).days
+        if used is None and age_days > UNUSED_DAYS:
+            yield Finding(subject=key_id, problem=f"this key of {key.tenant_id} was never used, in {age_days} days")
+        elif used is not None and used > UNUSED_DAYS:
+            yield Finding(subject=key_id, problem=f"this key of {key.tenant_id} was last used {used} days ago")
+
+
+def _quotas_are_far(facts: Facts) -> Iterator[Finding]:
+    for quota in facts.quotas.values():
+        if quota.used is not None and quota.used >= NEAR * quota.limit:
+            problem = (
+                f"{quota.used:,.0f} of {quota.limit:,.0f} {quota.name} ({quota.service}) were used in the last day"
+            )
+            yield Finding(subject="account", problem=problem)
+
+
+type Live = Mapping[str, Any]
+
+_SETTINGS: Mapping[str, tuple[str, Callable[[Facts, str], Live | None]]] = {
+    "AWS::SQS::Queue": (
+        "queues",
+        lambda facts, name: {
+            "VisibilityTimeout": facts.queues[name].visibility_seconds,
+            "MessageRetentionPeriod": facts.queues[name].retention_seconds,
+            "RedrivePolicy.maxReceiveCount": facts.queues[name].max_receives,
+            "RedrivePolicy.deadLetterTargetArn": facts.queues[name].dead_letters,
+        },
+    ),
+    "AWS::Lambda::Function": (
+        "functions",
+        lambda facts, name: {
+            "Timeout": facts.functions[name].timeout_seconds,
+            "MemorySize": facts.functions[name].memory_mb,
+            "Runtime": facts.functions[name].runtime,
+            "Handler": facts.functions[name].handler,
+            "ReservedConcurrentExecutions": facts.functions[name].reserved,
+        },
+    ),
+    "AWS::Lambda::EventSourceMapping": (
+        "event_sources",
+        lambda facts, name: {
+            "BatchSize": facts.event_sources[name].batch_size,
+            "ScalingConfig.MaximumConcurrency": facts.event_sources[name].maximum_concurrency,
+            "MaximumRetryAttempts": facts.event_sources[name].maximum_retries,
+            "MaximumRecordAgeInSeconds": facts.event_sources[name].maximum_age_seconds,
+        },
+    ),
+    "AWS::CloudWatch::Alarm": (
+        "alarms",
+        lambda facts, name: {
+            "Namespace": facts.alarms[name].namespace,
+            "MetricName": facts.alarms[name].metric,
+            "Threshold": facts.alarms[name].threshold,
+            "Period": facts.alarms[name].period_seconds,
+            "EvaluationPeriods": facts.alarms[name].periods,
+            "ComparisonOperator": facts.alarms[name].comparison,
+            "TreatMissingData": facts.alarms[name].missing_data,
+        },
+    ),
+    "AWS::Events::Rule": ("rules", lambda facts, name: {"ScheduleExpression": facts.rules[name].schedule}),
+    "AWS::Logs::LogGroup": ("log_groups", lambda facts, name: {"RetentionInDays": _days(facts.log_groups[name])}),
+    "AWS::DynamoDB::Table": (
+        "tables",
+        lambda facts, name: {"TimeToLiveSpecification.AttributeName": facts.tables[name].expires_by},
+    ),
+}
+"""The settings of each kind of resource that are compared: by the template's property, what the stack has."""
+
+
+_NOTHING_BY_DEFAULT = frozenset(
+    {"ReservedConcurrentExecutions", "RedrivePolicy.deadLetterTargetArn", "TimeToLiveSpecification.AttributeName"}
+)
+"""Settings that a resource does not have if the template does not say so; AWS gives the others a default."""
+
+
+def _days(group: LogGroup) -> int | None:
+    return group.retention_days
+
+
+def _as_this_checkout_says(facts: Facts) -> Iterator[Finding]:
+    written = facts.checkout.types
+    yield from (
+        Finding(subject=name, problem=f"this checkout has a {written[name]} that the stack does not have")
+        for name in sorted(written.keys() - facts.types.keys())
+    )
+    yield from (
+        Finding(subject=name, problem=f"the stack has a {facts.types[name]} that this checkout does not have")
+        for name in sorted(facts.types.keys() - written.keys())
+    )
+    for name in sorted(written.keys() & facts.types.keys()):
+        yield from _settings(facts, name, written[name])
+        if written[name] == "AWS::IAM::Role" and name in facts.roles:
+            yield from _grants(facts, name)
+
+
+def _settings(facts: Facts, name: str, kind: str) -> Iterator[Finding]:
+    group, live = _SETTINGS.get(kind, ("", lambda *_: None))
+    if not group or name not in getattr(facts, group):
+        return
+    properties = facts.checkout.resources[name]
+    for path, actual in (live(facts, name) or {}).items():
+        expected = at(properties, path)
+        if (expected is not None or path in _NOTHING_BY_DEFAULT) and not agree(expected, actual):
+            problem = f"its {path} is {_shown(actual)}, and this checkout says {_shown(expected)}"
+            yield Finding(subject=name, problem=problem)
+    if kind == "AWS::Lambda::Function":
+        variables = at(properties, "Environment.Variables") or {}
+        actual_variables = facts.functions[name].variables
+        for variable in sorted(variables.keys() | actual_variables.keys()):
+            expected, actual = variables.get(variable), actual_variables.get(variable)
+            if not agree(expected, actual):
+                problem = f"its variable {variable} is {_shown(actual)}, and this checkout says {_shown(expected)}"
+                yield Finding(subject=name, problem=problem)
+
+
+def _grants(facts: Facts, name: str) -> Iterator[Finding]:
+    role = facts.roles[name]
+    live = set(allowed(role.statements))
+    for action, resource in granted_by_template(facts, name):
+        if resource is not UNKNOWN and (action, resource) not in live:
+            yield Finding(subject=name, problem=f"it may not {action} on {resource}, which its function needs")
+    if role.arn not in worker_roles(facts):
+        yield from excessive(facts, name, role)
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _code_is_this_checkouts(facts: Facts) -> Iterator[Finding]:
+    for name, files in facts.checkout.sources.items():
+        deployed = facts.deployed_sources[name]
+        for path in sorted(files.keys() | deployed.keys()):
+            if path not in deployed:
+                yield Finding(subject=name, problem=f"{path} is not deployed")
+            elif path not in files:
+                yield Finding(subject=name, problem=f"{path} is deployed, and this checkout does not have it")
+            elif files[path] != deployed[path]:
+                yield Finding(subject=name, problem=f"{path} is deployed in another version")
+
+
+def _code(facts: Facts) -> Iterator[Finding]:
+    if not facts.is_local:
+        yield from _code_is_this_checkouts(facts)
+
+
+_DEPLOY = "Deploy this checkout, or check out the version that is deployed."
+
+CHECKS = (
+    Check(
+        name="alarms-are-heard",
+        group=GROUP,
+        question="every other alarm tells somebody, too",
+        remedy="Enable the alarm's actions again (aws cloudwatch enable-alarm-actions), or deploy this checkout again.",
+        look=_alarms_are_heard,
+    ),
+    Check(
+        name="everything-runs",
+        group=GROUP,
+        question="no mapping, function or schedule is switched off",
+        remedy="Switch it on again, or undo the drill that switched it off; docs/runbook.md, A bad deployment, if the "
+        "stack's deployment failed.",
+        look=_everything_runs,
+    ),
+    Check(
+        name="nothing-is-public",
+        group=GROUP,
+        question="nothing is public, and every caller is known",
+        remedy="Deploy this checkout again, with Access=keys, jwt or iam.",
+        look=_nothing_is_public,
+        look_in_production=_callers_are_known,
+        in_production="that Access is not anonymous and Environment not local",
+    ),
+    Check(
+        name="everything-is-encrypted",
+        group=GROUP,
+        question="objects, rows, alarms and logs are encrypted by the key that was asked for",
+        remedy="Deploy this checkout again; docs/runbook.md, The key.",
+        look=_everything_is_encrypted,
+        decisions=["2026-11-21-whose-key-encrypts"],
+    ),
+    Check(
+        name="data-is-kept",
+        group=GROUP,
+        question="what clients gave is protected: against deletion, with recovery, with versions",
+        remedy="Deploy this checkout again.",
+        look=_data_is_kept,
+        decisions=["2026-11-21-what-expires-by-itself"],
+    ),
+    Check(
+        name="logs-end",
+        group=GROUP,
+        question="logs forget",
+        remedy="Deploy this checkout again: RetentionInDays of the log group.",
+        look=_logs_end,
+    ),
+    Check(
+        name="api-keys",
+        group=GROUP,
+        question="no API key is old or forgotten",
+        remedy="./darkroom keys rotate ID, or revoke ID if nobody needs it.",
+        look_in_production=_keys_are_used,
+        in_production="that no API key is older than a year or was unused for 90 days",
+    ),
+    Check(
+        name="quotas",
+        group=GROUP,
+        question="no quota of the account is near its limit",
+        remedy="Ask for a higher one in Service Quotas.",
+        look=_quotas_are_far,
+    ),
+    Check(
+        name="settings",
+        group=GROUP,
+        question="the stack is what this checkout's template says",
+        remedy=_DEPLOY,
+        look=_as_this_checkout_says,
+    ),
+    Check(
+        name="code",
+        group=GROUP,
+        question="the functions' code is this checkout's",
+        remedy=_DEPLOY,
+        look=_code,
+    ),
+)

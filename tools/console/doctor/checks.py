@@ -1,0 +1,85 @@
+"""One question of `doctor` about a stack, and what came of it: values, which the command prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from console.doctor.facts import CouldNotBeRead, Facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong: what it is about, why, and facts about it by their names."""
+
+    subject: str
+    problem: str
+    facts: dict[str, str | None] = field(default_factory=dict)
+
+
+class Status(StrEnum):
+    """What came of a check."""
+
+    SOUND = "sound"
+    WRONG = "wrong"
+    DECIDED = "decided"
+    NOT_ASKED = "not asked"
+    UNKNOWN = "unknown"
+
+
+type Look = Callable[[Facts], Iterable[Finding]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A question about a stack. `look` finds what is wrong, and `remedy` says what to do then. `look_in_production`
+    finds what is wrong with a production stack besides, and `in_production` says what that is. `decisions` are pages of
+    docs/decisions/ that answer the question together with the looks; without any look, they answer it alone."""
+
+    name: str
+    group: str
+    question: str
+    remedy: str = ""
+    look: Look | None = None
+    look_in_production: Look | None = None
+    in_production: str = ""
+    decisions: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What came of a check: its findings if it is wrong, and the reason if it is unknown."""
+
+    check: Check
+    status: Status
+    findings: tuple[Finding, ...] = ()
+    reason: str | None = None
+
+
+def judge(check: Check, facts: Facts, *, production: bool) -> Result:
+    """What a check says about a stack. What was found counts even if the rest could not be read."""
+    if check.look is None and check.look_in_production is None:
+        return Result(check=check, status=Status.DECIDED)
+    looks = [check.look, check.look_in_production if production else None]
+    if not any(looks):
+        return Result(check=check, status=Status.NOT_ASKED)
+    findings: list[Finding] = []
+    reason = None
+    for look in filter(None, looks):
+        try:
+            for finding in look(facts):
+                if finding not in findings:
+                    findings.append(finding)
+        except CouldNotBeRead as error:
+            reason = str(error)
+    return result_of(check, findings, reason)
+
+
+def result_of(check: Check, findings: Sequence[Finding], reason: str | None = None) -> Result:
+    """The result of a check that was made."""
+    if findings:
+        return Result(check=check, status=Status.WRONG, findings=tuple(findings), reason=reason)
+    if reason is not None:
+        return Result(check=check, status=Status.UNKNOWN, reason=reason)
+    return Result(check=check, status=Status.SOUND)

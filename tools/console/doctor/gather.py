@@ -1,0 +1,600 @@
+"""Reads the facts about a stack: from AWS by operations that only read, and from this checkout."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from botocore.exceptions import ClientError
+
+from console.doctor.checkout import CORE_LAYER, checkout_of, hashes_of
+from console.doctor.facts import (
+    Alarm,
+    ApiKey,
+    Bucket,
+    Checkout,
+    EventSource,
+    Facts,
+    Function,
+    Kms,
+    LogGroup,
+    Missing,
+    Queue,
+    Quota,
+    Role,
+    Rule,
+    Secret,
+    StateMachine,
+    Statement,
+    Subscription,
+    Table,
+    Topic,
+)
+from console.doctor.policies import statements_of
+from console.doctor.template import lasting_name
+from darkroom.domain.api_keys import ApiKey as StoredKey
+from darkroom.domain.api_keys import KeyState
+from darkroom.domain.errors import Retryable
+from darkroom.domain.instants import Milliseconds
+
+if TYPE_CHECKING:
+    from console.stack.operators import Stack
+
+READING = re.compile(r"(Get|List|Describe|BatchGet|Query|Scan)([A-Z]|$)")
+"""The names of AWS's operations that change nothing."""
+
+AT_ONCE = 8
+"""Requests at once: a stack has a few hundred things to ask about."""
+
+SERVICES = (
+    "apigatewayv2",
+    "cloudformation",
+    "cloudwatch",
+    "dynamodb",
+    "events",
+    "iam",
+    "kms",
+    "lambda",
+    "logs",
+    "s3",
+    "secretsmanager",
+    "service-quotas",
+    "sns",
+    "sqs",
+    "stepfunctions",
+)
+
+QUOTAS_OF = ("lambda", "sqs", "sns", "dynamodb", "s3", "states", "cloudformation", "events", "secretsmanager", "logs")
+"""The services whose quotas are read, by their codes in Service Quotas."""
+
+_SECONDS_TO_DOWNLOAD = 30
+
+
+class WouldChange(Exception):
+    """Doctor was about to call an operation that may change something: a bug of its own."""
+
+
+def only_reading(client: Any) -> Any:
+    """The client, which from now on refuses every operation that may change something."""
+
+    def refuse(model: Any, **_: object) -> None:
+        if not READING.match(model.name):
+            raise WouldChange(f"doctor does not call {model.name}: it may change something")
+
+    client.meta.events.register("before-call", refuse, unique_id="darkroom-doctor")
+    return client
+
+
+def gather(stack: Stack, on_progress: Callable[[str], None] = lambda what: None) -> Facts:
+    """Everything that the checks judge. What AWS refuses to tell is Missing. Raises what botocore raises if AWS cannot
+    be reached at all."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return _Reader(stack, pool, on_progress).facts()
+
+
+class _Reader:
+    def __init__(self, stack: Stack, pool: ThreadPoolExecutor, on_progress: Callable[[str], None]) -> None:
+        self._stack = stack
+        self._pool = pool
+        self._on_progress = on_progress
+        self._now = stack.clock()
+        # Made here, since threads may share clients, but not the session that makes them.
+        self._clients = {service: only_reading(stack.client(service)) for service in SERVICES}
+
+    def facts(self) -> Facts:
+        stack = self._stack
+        (described,) = self._client("cloudformation").describe_stacks(StackName=stack.name)["Stacks"]
+        queues = self._section("queues", self._queues)
+        tables = self._section("tables", lambda: self._each("AWS::DynamoDB::Table", self._table))
+        functions = self._section("functions", lambda: self._each("AWS::Lambda::Function", self._function))
+        roles = self._section("roles", lambda: self._each("AWS::IAM::Role", self._role))
+        machines = self._section("state machines", self._state_machines)
+        keys = self._section("keys", lambda: self._each("AWS::KMS::Key", self._key))
+        secrets = self._section("secrets", lambda: self._each("AWS::SecretsManager::Secret", self._secret))
+        types = {lasting_name(name, kind): kind for name, (kind, _) in stack.resources.items()}
+        self._on_progress("this checkout")
+        checkout = checkout_of(
+            stack,
+            described["StackId"],
+            queues=queues,
+            tables=tables,
+            state_machines=machines,
+            secrets=secrets,
+            others=[functions, roles, keys],
+        )
+        return Facts(
+            name=stack.name,
+            is_local=stack.is_local,
+            now=self._now,
+            updated_at=_milliseconds(described.get("LastUpdatedTime") or described["CreationTime"]),
+            status=described["StackStatus"],
+            parameters=stack.parameters,
+            types=types,
+            checkout=checkout,
+            queues=queues,
+            tables=tables,
+            functions=functions,
+            roles=roles,
+            state_machines=machines,
+            keys=keys,
+            event_sources=self._section("event sources", lambda: self._event_sources(queues, tables)),
+            alarms=self._section("alarms", self._alarms),
+            topics=self._section("topics", lambda: self._each("AWS::SNS::Topic", self._topic)),
+            buckets=self._section("buckets", lambda: self._each("AWS::S3::Bucket", self._bucket)),
+            secrets=secrets,
+            rules=self._section("schedules", lambda: self._each("AWS::Events::Rule", self._rule)),
+            log_groups=self._section("log groups", self._log_groups),
+            routes=self._section("routes", self._routes),
+            api_keys=self._section("API keys", self._api_keys),
+            quotas=self._section("quotas", self._quotas),
+            concurrency=self._section("concurrency", self._concurrency),
+            sweeps=self._section("sweeps", self._sweeps),
+            oldest_dead_letters=self._section("ages of dead letters", lambda: self._oldest_dead_letters(queues)),
+            deployed_sources=self._section("code", lambda: self._deployed_sources(checkout)),
+        )
+
+    # ── How it is read ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _client(self, service: str) -> Any:
+        return self._clients[service]
+
+    def _section[Fact](self, name: str, read: Callable[[], Mapping[str, Fact]]) -> Mapping[str, Fact]:
+        self._on_progress(name)
+        try:
+            return read()
+        except ClientError as error:
+            answer = error.response.get("Error", {})
+            message = (
+                f"AWS refuses {error.operation_name} ({answer.get('Code', 'an error')}): {answer.get('Message', '')}"
+            )
+            return Missing(message.rstrip(": "))
+        except (Retryable, httpx.HTTPError) as error:
+            return Missing(f"{name}: {error}")
+
+    def _each[Fact](self, kind: str, read: Callable[[str], Fact | None]) -> dict[str, Fact]:
+        """What `read` makes of each resource of a type by its physical id; without those of which it makes nothing."""
+        ids = self._stack.physical_ids(kind)
+        found = zip(ids, self._pool.map(read, ids.values()), strict=True)
+        return {name: fact for name, fact in found if fact is not None}
+
+    # ── Queues and topics ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _queues(self) -> dict[str, Queue]:
+        queues = self._each("AWS::SQS::Queue", partial(_queue, self._client("sqs")))
+        targets = {queue.dead_letters for queue in queues.values()}
+        failed = {
+            name: _failed_redrive(self._client("sqs"), queue.arn)
+            for name, queue in queues.items()
+            if queue.arn in targets
+        }
+        return {name: replace(queue, failed_redrive=failed.get(name)) for name, queue in queues.items()}
+
+    def _topic(self, arn: str) -> Topic:
+        sns = self._client("sns")
+        attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]
+        pages = sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn)
+        return Topic(
+            arn=arn,
+            policy=statements_of(attributes.get("Policy")),
+            key=attributes.get("KmsMasterKeyId") or None,
+            subscriptions=tuple(_subscription(sns, one) for page in pages for one in page["Subscriptions"]),
+        )
+
+    def _oldest_dead_letters(self, queues: Mapping[str, Queue]) -> dict[str, float]:
+        """The ages of the oldest dead letters: by the archiver's count, which runs every six hours, and by SQS's, which
+        is of the last hour and counts from a dead letter's move."""
+        targets = {queue.dead_letters for queue in queues.values()}
+        cloudwatch = self._client("cloudwatch")
+        own = f"Darkroom/{self._stack.name}"
+        listed = cloudwatch.get_paginator("list_metrics").paginate(Namespace=own, MetricName="OldestDeadLetterSeconds")
+        metrics = {
+            "OldestDeadLetterSeconds" + "".join(f" {one['Value']}" for one in metric["Dimensions"][1:]): metric
+            for page in listed
+            for metric in page["Metrics"]
+        }
+        ages = self._latest_maxima(metrics, hours=12)
+        of_queues = {
+            name: {
+                "Namespace": "AWS/SQS",
+                "MetricName": "ApproximateAgeOfOldestMessage",
+                "Dimensions": [{"Name": "QueueName", "Value": queue.name}],
+            }
+            for name, queue in queues.items()
+            if queue.arn in targets and queue.messages
+        }
+        return {**ages, **self._latest_maxima(of_queues, hours=1)}
+
+    # ── Functions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _function(self, name: str) -> Function:
+        lambda_ = self._client("lambda")
+        its = lambda_.get_function_configuration(FunctionName=name)
+        concurrency = lambda_.get_function_concurrency(FunctionName=name)
+        problem = None
+        if its.get("State") == "Failed":  # Pending and Inactive pass by themselves
+            problem = f"it cannot be invoked: {its.get('StateReason', 'AWS gives no reason')}"
+        elif its.get("LastUpdateStatus") == "Failed":
+            problem = f"its latest update failed: {its.get('LastUpdateStatusReason', 'AWS gives no reason')}"
+        return Function(
+            arn=its["FunctionArn"],
+            role=its["Role"],
+            timeout_seconds=its["Timeout"],
+            memory_mb=its["MemorySize"],
+            runtime=its.get("Runtime", ""),
+            handler=its.get("Handler", ""),
+            variables=its.get("Environment", {}).get("Variables", {}),
+            log_group=its.get("LoggingConfig", {}).get("LogGroup"),
+            is_traced=its.get("TracingConfig", {}).get("Mode") == "Active",
+            reserved=concurrency.get("ReservedConcurrentExecutions"),
+            problem=problem,
+        )
+
+    def _event_sources(self, queues: Mapping[str, Queue], tables: Mapping[str, Table]) -> dict[str, EventSource]:
+        functions = {physical: name for name, physical in self._stack.physical_ids("AWS::Lambda::Function").items()}
+        sources = {queue.arn: name for name, queue in queues.items()}
+        sources |= {table.stream_arn: name for name, table in tables.items() if table.stream_arn is not None}
+        lambda_ = self._client("lambda")
+        return self._each(
+            "AWS::Lambda::EventSourceMapping",
+            lambda uuid: _event_source(lambda_.get_event_source_mapping(UUID=uuid), functions, sources),
+        )
+
+    def _concurrency(self) -> dict[str, int]:
+        limits = self._client("lambda").get_account_settings()["AccountLimit"]
+        return {"limit": limits["ConcurrentExecutions"], "unreserved": limits["UnreservedConcurrentExecutions"]}
+
+    def _role(self, name: str) -> Role:
+        iam = self._client("iam")
+        its = iam.get_role(RoleName=name)["Role"]
+        statements: list[Statement] = []
+        for page in iam.get_paginator("list_role_policies").paginate(RoleName=name):
+            for policy in page["PolicyNames"]:
+                document = iam.get_role_policy(RoleName=name, PolicyName=policy)["PolicyDocument"]
+                statements += statements_of(document)
+        pages = iam.get_paginator("list_attached_role_policies").paginate(RoleName=name)
+        return Role(
+            arn=its["Arn"],
+            statements=tuple(statements),
+            managed=tuple(policy["PolicyName"] for page in pages for policy in page["AttachedPolicies"]),
+            trusted=statements_of(its["AssumeRolePolicyDocument"]),
+        )
+
+    def _rule(self, name: str) -> Rule:
+        # A rule of EventBridge on the default bus is named alone; CloudFormation may write the bus before it.
+        events = self._client("events")
+        name = name.rpartition("|")[2]
+        its = events.describe_rule(Name=name)
+        targets = events.list_targets_by_rule(Rule=name)["Targets"]
+        return Rule(
+            schedule=its.get("ScheduleExpression", ""),
+            is_enabled=its["State"] != "DISABLED",
+            targets=tuple(target["Arn"] for target in targets),
+        )
+
+    def _state_machines(self) -> dict[str, StateMachine]:
+        states = self._client("stepfunctions")
+
+        def read(arn: str) -> StateMachine:
+            its = states.describe_state_machine(stateMachineArn=arn)
+            return StateMachine(arn=arn, name=its["name"], definition=json.loads(its["definition"]))
+
+        return self._each("AWS::StepFunctions::StateMachine", read)
+
+    # ── Stores ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _table(self, name: str) -> Table:
+        dynamodb = self._client("dynamodb")
+        its = dynamodb.describe_table(TableName=name)["Table"]
+        backups = dynamodb.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
+        expiry = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+        recovery = backups.get("PointInTimeRecoveryDescription", {}).get("PointInTimeRecoveryStatus")
+        return Table(
+            arn=its["TableArn"],
+            name=name,
+            stream_arn=its.get("LatestStreamArn"),
+            is_protected=its.get("DeletionProtectionEnabled", False),
+            is_recoverable=recovery == "ENABLED",
+            key=its.get("SSEDescription", {}).get("KMSMasterKeyArn"),
+            expires_by=expiry.get("AttributeName") if expiry["TimeToLiveStatus"] in ("ENABLED", "ENABLING") else None,
+        )
+
+    def _bucket(self, name: str) -> Bucket:
+        s3 = self._client("s3")
+        policy = _if_there_is(lambda: s3.get_bucket_policy(Bucket=name)["Policy"], "NoSuchBucketPolicy")
+        blocks = _if_there_is(
+            lambda: s3.get_public_access_block(Bucket=name)["PublicAccessBlockConfiguration"],
+            "NoSuchPublicAccessBlockConfiguration",
+        )
+        encryption = _if_there_is(
+            lambda: s3.get_bucket_encryption(Bucket=name)["ServerSideEncryptionConfiguration"]["Rules"],
+            "ServerSideEncryptionConfigurationNotFoundError",
+        )
+        default = encryption[0].get("ApplyServerSideEncryptionByDefault", {}) if encryption else {}
+        four = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
+        return Bucket(
+            name=name,
+            policy=statements_of(policy),
+            is_closed=blocks is not None and all(blocks.get(block) for block in four),
+            algorithm=default.get("SSEAlgorithm"),
+            key=default.get("KMSMasterKeyID"),
+            is_versioned=s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled",
+        )
+
+    def _secret(self, arn: str) -> Secret:
+        its = self._client("secretsmanager").describe_secret(SecretId=arn)
+        return Secret(
+            arn=its["ARN"],
+            changed_at=_milliseconds(its.get("LastChangedDate") or its["CreatedDate"]),
+            is_being_deleted="DeletedDate" in its,
+        )
+
+    def _key(self, key_id: str) -> Kms:
+        kms = self._client("kms")
+        its = kms.describe_key(KeyId=key_id)["KeyMetadata"]
+        rotation = kms.get_key_rotation_status(KeyId=key_id)
+        return Kms(arn=its["Arn"], is_enabled=its["Enabled"], is_rotated=rotation["KeyRotationEnabled"])
+
+    def _api_keys(self) -> dict[str, ApiKey]:
+        if self._stack.parameters.get("Access") != "keys":
+            return {}
+        return {
+            key.key_id: ApiKey(tenant_id=key.tenant_id, created_at=key.created_at, last_used_on=key.last_used_on)
+            for key in self._stack.tenants.all_keys()
+            if isinstance(key, StoredKey) and key.state(self._now) is KeyState.ACTIVE
+        }
+
+    # ── What watches ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _alarms(self) -> dict[str, Alarm]:
+        ids = {
+            physical: name
+            for kind in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+            for name, physical in self._stack.physical_ids(kind).items()
+        }
+        cloudwatch = self._client("cloudwatch")
+        found: dict[str, Alarm] = {}
+        for names in batched(ids, 100, strict=False):  # as many as DescribeAlarms takes
+            answer = cloudwatch.describe_alarms(
+                AlarmNames=[_alarm_name(name) for name in names],
+                AlarmTypes=["MetricAlarm", "CompositeAlarm"],
+                MaxRecords=100,
+            )
+            by_name = {
+                one["AlarmName"]: one for kind in ("MetricAlarms", "CompositeAlarms") for one in answer.get(kind, [])
+            }
+            found |= {ids[name]: _alarm(by_name[_alarm_name(name)]) for name in names if _alarm_name(name) in by_name}
+        return found
+
+    def _log_groups(self) -> dict[str, LogGroup]:
+        logs = self._client("logs")
+
+        def read(name: str) -> LogGroup | None:
+            groups = logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+            its = next((group for group in groups if group["logGroupName"] == name), None)
+            return None if its is None else LogGroup(retention_days=its.get("retentionInDays"), key=its.get("kmsKeyId"))
+
+        return self._each("AWS::Logs::LogGroup", read)
+
+    def _routes(self) -> dict[str, str]:
+        gateway = self._client("apigatewayv2")
+        found: dict[str, str] = {}
+        for api in self._stack.physical_ids("AWS::ApiGatewayV2::Api").values():
+            for page in gateway.get_paginator("get_routes").paginate(ApiId=api):
+                found |= {route["RouteKey"]: route.get("AuthorizationType", "NONE") for route in page["Items"]}
+        return found
+
+    def _sweeps(self) -> dict[str, Milliseconds]:
+        metric = {
+            "Namespace": f"Darkroom/{self._stack.name}",
+            "MetricName": "SweepsCompleted",
+            "Dimensions": [{"Name": "service", "Value": "darkroom"}],
+        }
+        data = self._data({"sweeps": metric}, statistic="Sum", hours=1, period_seconds=60)["sweeps"]
+        instants = [_milliseconds(at) for at, value in data if value > 0]
+        return {"latest": max(instants)} if instants else {}
+
+    def _quotas(self) -> dict[str, Quota]:
+        quotas = self._client("service-quotas")
+        listed = {
+            (code, one["QuotaCode"]): one
+            for code in QUOTAS_OF
+            for page in quotas.get_paginator("list_service_quotas").paginate(ServiceCode=code)
+            for one in page["Quotas"]
+        }
+        # A quota of requests per second is measured in another way.
+        measured = {
+            code: {
+                "Namespace": one["UsageMetric"]["MetricNamespace"],
+                "MetricName": one["UsageMetric"]["MetricName"],
+                "Dimensions": [
+                    {"Name": name, "Value": value}
+                    for name, value in one["UsageMetric"].get("MetricDimensions", {}).items()
+                ],
+            }
+            for (_, code), one in listed.items()
+            if one.get("UsageMetric", {}).get("MetricStatisticRecommendation") == "Maximum"
+        }
+        used = self._latest_maxima(measured, hours=24)
+        return {
+            code: Quota(name=one["QuotaName"], service=service, limit=one["Value"], used=used.get(code))
+            for (service, code), one in listed.items()
+        }
+
+    def _latest_maxima(self, metrics: Mapping[str, Any], *, hours: int) -> dict[str, float]:
+        """The maximum of each metric in the last hours, of those that have data."""
+        data = self._data(metrics, statistic="Maximum", hours=hours, period_seconds=300)
+        return {name: max(value for _, value in points) for name, points in data.items() if points}
+
+    def _data(
+        self, metrics: Mapping[str, Any], *, statistic: str, hours: int, period_seconds: int
+    ) -> dict[str, list[tuple[datetime, float]]]:
+        cloudwatch = self._client("cloudwatch")
+        end = datetime.fromtimestamp(self._now / 1000, UTC) + timedelta(minutes=1)
+        found: dict[str, list[tuple[datetime, float]]] = {name: [] for name in metrics}
+        for names in batched(metrics, 100, strict=False):
+            queries = [
+                {
+                    "Id": f"m{number}",
+                    "MetricStat": {"Metric": metrics[name], "Period": period_seconds, "Stat": statistic},
+                }
+                for number, name in enumerate(names)
+            ]
+            pages = cloudwatch.get_paginator("get_metric_data").paginate(
+                MetricDataQueries=queries, StartTime=end - timedelta(hours=hours), EndTime=end
+            )
+            for page in pages:
+                for result in page["MetricDataResults"]:
+                    name = names[int(result["Id"][1:])]
+                    found[name] += zip(result["Timestamps"], result["Values"], strict=True)
+        return found
+
+    # ── This checkout, and the code that is deployed ──────────────────────────────────────────────────────────────────
+
+    def _deployed_sources(self, checkout: Checkout) -> dict[str, dict[str, str]]:
+        if self._stack.is_local:  # its downloads are closed, and `local deploy` knows what it deployed
+            return {}
+        lambda_ = self._client("lambda")
+
+        def read(name: str) -> tuple[str, dict[str, str]]:
+            if name == CORE_LAYER:
+                (arn,) = [
+                    its
+                    for logical_id, its in self._stack.physical_ids("AWS::Lambda::LayerVersion").items()
+                    if lasting_name(logical_id, "AWS::Lambda::LayerVersion") == CORE_LAYER
+                ]
+                location = lambda_.get_layer_version_by_arn(Arn=arn)["Content"]["Location"]
+            else:
+                location = lambda_.get_function(FunctionName=self._stack.physical_id(name))["Code"]["Location"]
+            return name, hashes_of(_downloaded(location))
+
+        return dict(self._pool.map(read, checkout.sources))
+
+
+def _milliseconds(instant: datetime) -> Milliseconds:
+    return int(instant.timestamp() * 1000)
+
+
+def _if_there_is[Answer](read: Callable[[], Answer], code: str) -> Answer | None:
+    """What AWS answers, or None if it says by that code that there is none."""
+    try:
+        return read()
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") == code:
+            return None
+        raise
+
+
+def _queue(sqs: Any, url: str) -> Queue:
+    its = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    redrive = json.loads(its.get("RedrivePolicy") or "{}")
+    counts = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+    return Queue(
+        arn=its["QueueArn"],
+        name=its["QueueArn"].rpartition(":")[2],
+        url=url,
+        visibility_seconds=int(its["VisibilityTimeout"]),
+        retention_seconds=int(its["MessageRetentionPeriod"]),
+        is_encrypted=its.get("SqsManagedSseEnabled") == "true",
+        key=its.get("KmsMasterKeyId") or None,
+        policy=statements_of(its.get("Policy")),
+        dead_letters=redrive.get("deadLetterTargetArn"),
+        max_receives=int(redrive["maxReceiveCount"]) if "maxReceiveCount" in redrive else None,
+        messages=sum(int(its.get(count, 0)) for count in counts),
+    )
+
+
+def _failed_redrive(sqs: Any, arn: str) -> str | None:
+    """Why the latest redrive of a dead-letter queue failed; None if it did not, or there was none."""
+    results = sqs.list_message_move_tasks(SourceArn=arn, MaxResults=1).get("Results", [])
+    if not results or results[0].get("Status") != "FAILED":
+        return None
+    return str(results[0].get("FailureReason") or "AWS gives no reason")
+
+
+def _subscription(sns: Any, listed: Mapping[str, Any]) -> Subscription:
+    is_confirmed = listed["SubscriptionArn"].startswith("arn:")
+    redrive = None
+    if is_confirmed and listed["Protocol"] == "sqs":
+        attributes = sns.get_subscription_attributes(SubscriptionArn=listed["SubscriptionArn"])["Attributes"]
+        is_confirmed = attributes.get("PendingConfirmation", "false") != "true"
+        redrive = json.loads(attributes.get("RedrivePolicy") or "{}").get("deadLetterTargetArn")
+    return Subscription(
+        protocol=listed["Protocol"], endpoint=listed["Endpoint"], is_confirmed=is_confirmed, dead_letters=redrive
+    )
+
+
+def _event_source(its: Mapping[str, Any], functions: Mapping[str, str], sources: Mapping[str, str]) -> EventSource:
+    arn = its["EventSourceArn"]
+    function = its["FunctionArn"].split(":function:")[1].split(":")[0]
+    return EventSource(
+        function=functions.get(function, function),
+        source=sources.get(arn, arn),
+        is_queue=":sqs:" in arn,
+        is_enabled=its["State"] not in ("Disabled", "Disabling"),
+        batch_size=its["BatchSize"],
+        window_seconds=its.get("MaximumBatchingWindowInSeconds", 0),
+        reports_items="ReportBatchItemFailures" in its.get("FunctionResponseTypes", []),
+        maximum_concurrency=its.get("ScalingConfig", {}).get("MaximumConcurrency"),
+        maximum_retries=its.get("MaximumRetryAttempts"),
+        maximum_age_seconds=its.get("MaximumRecordAgeInSeconds"),
+        failures=its.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"),
+    )
+
+
+def _alarm_name(physical_id: str) -> str:
+    """The name of an alarm, which CloudFormation may give as an ARN."""
+    return physical_id.rpartition(":alarm:")[2]
+
+
+def _alarm(its: Mapping[str, Any]) -> Alarm:
+    return Alarm(
+        name=its["AlarmName"],
+        description=its.get("AlarmDescription", ""),
+        actions=tuple(its.get("AlarmActions", [])),
+        is_acting=its.get("ActionsEnabled", True),
+        namespace=its.get("Namespace", ""),
+        metric=its.get("MetricName", ""),
+        dimensions={one["Name"]: one["Value"] for one in its.get("Dimensions", [])},
+        comparison=its.get("ComparisonOperator", ""),
+        threshold=its.get("Threshold", 0),
+        period_seconds=its.get("Period", 0),
+        periods=its.get("EvaluationPeriods", 0),
+        datapoints=its.get("DatapointsToAlarm", its.get("EvaluationPeriods", 0)),
+        missing_data=its.get("TreatMissingData", "missing"),
+        rule=its.get("AlarmRule"),
+    )
+
+
+def _downloaded(location: str) -> bytes:
+    """The file behind a presigned address of S3."""
+    answer = httpx.get(location, timeout=_SECONDS_TO_DOWNLOAD)
+    answer.raise_for_status()
+    return answer.content

@@ -1,0 +1,91 @@
+"""Observability: depth, lag, dead letters, durations, and one id through all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from console.doctor import alarms
+from console.doctor.checks import Check, Finding
+from console.doctor.facts import Alarm, Facts
+
+GROUP = "Observability"
+
+SWEEPER = "SweepDueImagesFunction"
+
+
+def _growth_is_told(facts: Facts) -> Iterator[Finding]:
+    yield from alarms.unheard(facts, alarms.GROWTH)
+
+
+def _lag_is_watched(facts: Facts) -> Iterator[Finding]:
+    yield from alarms.unheard(facts, alarms.LAG)
+
+
+def _each_dead_letter_tells(facts: Facts) -> Iterator[Finding]:
+    for watch in alarms.DEAD_LETTERS:
+        for name, alarm in alarms.watching(facts, watch).items():
+            if not _fires_at_one(alarm):
+                yield Finding(subject=name, problem="one dead letter does not ring it")
+    sweeper = facts.functions.get(SWEEPER)
+    counted = " ".join(sweeper.variables.values()) if sweeper is not None else ""
+    measured = {alarm.dimensions.get("QueueName") for alarm in facts.alarms.values() if _fires_at_one(alarm)}
+    for name, queue in facts.dead_letter_queues.items():
+        if queue.name not in counted and queue.name not in measured:
+            yield Finding(subject=name, problem="nobody counts its dead letters")
+    yield from alarms.unheard(facts, alarms.EXPIRING)
+
+
+def _fires_at_one(alarm: Alarm) -> bool:
+    at_one = {"GreaterThanOrEqualToThreshold": alarm.threshold <= 1, "GreaterThanThreshold": alarm.threshold < 1}
+    return at_one.get(alarm.comparison, False) and alarm.datapoints <= 1
+
+
+def _time_is_tracked(facts: Facts) -> Iterator[Finding]:
+    for name, function in facts.functions.items():
+        if not function.is_traced:
+            yield Finding(subject=name, problem="its invocations are not traced")
+    yield from alarms.unheard(facts, alarms.DURATIONS)
+
+
+_ENABLE = "Enable the alarm's actions again (aws cloudwatch enable-alarm-actions), or deploy this checkout again."
+
+CHECKS = (
+    Check(
+        name="growth-is-told",
+        group=GROUP,
+        question="depth is measured, and unexpected growth told",
+        remedy=_ENABLE,
+        look=_growth_is_told,
+        decisions=["2026-11-21-backpressure"],
+    ),
+    Check(
+        name="lag-is-watched",
+        group=GROUP,
+        question="the consumers' lag (age of the oldest) is watched",
+        remedy=_ENABLE,
+        look=_lag_is_watched,
+        decisions=["2026-11-24-one-incident-one-page"],
+    ),
+    Check(
+        name="each-dead-letter-tells",
+        group=GROUP,
+        question="each dead letter tells somebody",
+        remedy="Deploy this checkout again: the alarms' thresholds, and the queues that the sweeper counts.",
+        look=_each_dead_letter_tells,
+        decisions=["2026-11-21-exactly-one-dead-letter"],
+    ),
+    Check(
+        name="time-is-tracked",
+        group=GROUP,
+        question="processing time is tracked",
+        remedy="Deploy this checkout again: Tracing is Active for every function, two alarms watch the error budget.",
+        look=_time_is_tracked,
+        decisions=["2026-11-24-the-error-budget"],
+    ),
+    Check(
+        name="one-correlation-id",
+        group=GROUP,
+        question="one correlation id runs through all messages",
+        decisions=["2026-11-21-the-forms-that-last"],
+    ),
+)

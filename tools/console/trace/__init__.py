@@ -1,0 +1,1 @@
+"""`darkroom trace`: the life of one image, drawn in time."""

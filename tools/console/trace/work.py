@@ -1,0 +1,38 @@
+"""`darkroom trace`: finds the life of an image and prints it."""
+
+from __future__ import annotations
+
+from console.api.client import ApiError
+from console.stack.operators import Stack
+from console.terminal import display
+from console.trace import pages
+from darkroom.domain.errors import UnknownImage
+from darkroom.operations.trace_image import Ports, trace_image
+
+
+def trace(stack: Stack, image_id: str, *, as_json: bool) -> None:
+    """`trace ID`. Raises ApiError if there is no such image."""
+    ports = Ports(
+        images=stack.images,
+        endpoints=stack.endpoints,
+        deliveries=stack.deliveries,
+        log_lines=stack.log_lines,
+        clock=stack.clock,
+    )
+    with display.Report(display.errors()) as report:
+
+        def show(source: str, lines: int) -> None:
+            report.show("searching the logs", completed=lines, total=None, detail=f"{source}, {lines:,} lines so far")
+
+        try:
+            with stack.explained():
+                traced = trace_image(ports, image_id, on_read=show)
+        except UnknownImage as error:
+            raise ApiError(
+                f"There is no image {image_id} in {stack.name}. Rows of deleted images are kept for 60 days. "
+                f"The newest images:  ./darkroom ls{stack.options}"
+            ) from error
+    if as_json:
+        display.print_json(pages.document(traced))
+    else:
+        pages.show(display.output(), traced, now=stack.clock())
