@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from typing import Any, NoReturn
 
-from aws_lambda_powertools.metrics import MetricUnit, single_metric
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from darkroom.domain.errors import NeedsOperator, Retryable
@@ -153,11 +153,13 @@ def _count(outcome: Outcome) -> None:
             if since is not None and image.dead_letter is not None:
                 metrics.add_metric("ImagesGivenUp", MetricUnit.Count, 1)
             if end.ended and since is not None and image.completed_at is not None:
-                dimensions = {"service": logger.service, "lane": image.lane}
-                seconds = (image.completed_at - since) / 1000
-                with single_metric("ImageSeconds", MetricUnit.Seconds, seconds, default_dimensions=dimensions) as told:
-                    told.add_metric("ImagesEnded", MetricUnit.Count, end.ended)
+                told = EphemeralMetrics()  # `single_metric` would drop all but the first
+                told.add_dimension("lane", image.lane)
+                told.add_metric("ImageSeconds", MetricUnit.Seconds, (image.completed_at - since) / 1000)
+                told.add_metric("ImagesEnded", MetricUnit.Count, end.ended)
+                if end.bad:
                     told.add_metric("ImagesBad", MetricUnit.Count, end.bad)
+                told.flush_metrics()
 
 
 def _attempt_of(image: Image, reason: str, cause: Exception | None) -> Outcomes:

@@ -137,7 +137,10 @@ def test_a_worker_counts_a_done_image_and_tells_how_long_it_took(
     assert (written(functions), unwritten(functions)) == (NO_OUTCOMES, Outcomes(attempts=1, ended=1))
     told = metrics(capsys.readouterr().out)
     assert 0 < told["ImageSeconds"]["ImageSeconds"][0] < 60 and told["ImageSeconds"]["lane"] == "slow"
-    assert "ImagesGivenUp" not in told
+    budget = told["ImagesEnded"]
+    assert (budget["ImagesEnded"], budget["service"], budget["lane"]) == ([1], "darkroom", "slow")
+    assert not {"ImagesGivenUp", "ImagesBad"} & told.keys()
+    assert set(budget["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {"service", "lane"}
 
 
 def test_a_failed_attempt_is_written_at_once(functions: Functions, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +168,9 @@ def test_an_image_that_is_given_up_is_counted_and_told(
     functions.work()
     marks = frozenset({mark_of(image_id)})
     assert written(functions) == Outcomes(attempts=1, failed_attempts=1, failing_marks=marks, ended=1, given_up=1)
-    assert metrics(capsys.readouterr().out)["ImagesGivenUp"]["ImagesGivenUp"] == [1]
+    told = metrics(capsys.readouterr().out)
+    assert told["ImagesGivenUp"]["ImagesGivenUp"] == [1]
+    assert (told["ImagesBad"]["ImagesBad"], told["ImagesBad"]["lane"]) == ([1], "slow")
 
 
 def test_a_photo_that_is_refused_for_what_it_is_is_an_attempt_that_ended_well(
@@ -207,4 +212,6 @@ def test_a_sweep_counts_what_it_gives_up(functions: Functions, capsys: pytest.Ca
     capsys.readouterr()
     assert call(functions.sweep_due_images, {})["outcomes"] == {"gave_up": 1}
     assert written(functions) == Outcomes(ended=1, given_up=1)
-    assert metrics(capsys.readouterr().out)["ImagesGivenUp"]["ImagesGivenUp"] == [1]
+    told = metrics(capsys.readouterr().out)
+    assert told["ImagesGivenUp"]["ImagesGivenUp"] == [1]
+    assert (told["ImagesBad"]["ImagesBad"], told["ImagesBad"]["lane"]) == ([1], "slow")

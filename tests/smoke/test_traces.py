@@ -76,6 +76,7 @@ def test_every_request_attempt_event_and_delivery_joins_by_the_images_id(
             image_id, trace = next(iter(traces.items()))
             document = json.loads(stack.darkroom("trace", image_id, "--json").stdout)
             drawn = stack.darkroom("trace", image_id).stdout
+            found_by_query = {image_id: found_by_the_saved_query(stack, image_id, since=since) for image_id in rows}
         finally:
             stack.darkroom("webhooks", "rm", webhook_id, "--yes")
     for image_id, trace in traces.items():
@@ -94,8 +95,33 @@ def test_every_request_attempt_event_and_delivery_joins_by_the_images_id(
         assert {line.fields.get("image_id") for line in lines} >= rows.keys(), function
         of_none = [line for line in lines if "image_id" not in line.fields and line.message != "timing"]
         assert of_none == [], function
+    # The saved query of an operator who has no checkout finds the same.
+    told_of_an_image = {message for messages in OF_IMAGES.values() for message in messages}
+    for image_id, told in found_by_query.items():
+        assert set(told) >= told_of_an_image, image_id
+        assert told.count("event published") == len(events), image_id
     assert sorted(step["title"] for step in document["steps"]) == sorted(step.title for step in trace.steps)
     assert f"image.done to {webhook_id}  202" in drawn and "decode" in drawn
+
+
+def found_by_the_saved_query(stack: LocalStack, image_id: str, *, since: Milliseconds) -> list[str]:
+    """The messages of the lines that the query "one image by its id" finds in the logs."""
+    logs = stack.client("logs")
+    (query,) = logs.describe_query_definitions(queryDefinitionNamePrefix=f"{stack.record.stack_name}/one image")[
+        "queryDefinitions"
+    ]
+    started = logs.start_query(
+        logGroupNames=query["logGroupNames"],
+        queryString=query["queryString"].replace("IMAGE_ID", image_id),
+        startTime=since // 1000 - 1,
+        endTime=round(time.time()) + 1,
+    )
+    answer = wait_until(
+        lambda: (found := logs.get_query_results(queryId=started["queryId"]))["status"] == "Complete" and found,
+        "the query is complete",
+    )
+    lines = [{field["field"]: field["value"] for field in result} for result in answer["results"]]
+    return [line["message"] for line in lines if "message" in line]
 
 
 def rows_since(stack: LocalStack, since: Milliseconds) -> dict[str, int]:

@@ -123,7 +123,7 @@ def test_the_retries_of_one_failing_image_are_no_reason_to_wake_anybody(lane: La
 
 def test_a_silent_sweeper_pages() -> None:
     silent = watching(OWN, "SweepsCompleted", service="darkroom")
-    assert told(silent) == {"SweeperSilentAlarm": ("Sum", 60, (3, 3), "<", 1, "breaching")}
+    assert told(silent) == {"SweeperSilentAlarm": ("Maximum", 60, (3, 3), "<", 1, "breaching")}
 
 
 @pytest.mark.parametrize(("name", "stuck_seconds"), [("Hold", LANE_DELAY_SECONDS), ("Upload", 900)])
@@ -168,7 +168,9 @@ def test_every_function_tells_lambdas_own_count_of_what_did_not_finish() -> None
         logging = function["LoggingConfig"]
         assert logging["LogFormat"] == "JSON", "or Lambda's lines would be text, which no filter reads"
         (its,) = [each for each in filters.values() if each["LogGroupName"] == logging["LogGroup"]]
-        assert its["FilterPattern"] == '{ $.type = "platform.report" && $.record.status != "success" }'
+        raised, reported = '$.level = "ERROR" && $.errorType = "*"', '$.type = "platform.report"'
+        ended = " || ".join(f'$.record.status = "{status}"' for status in ("error", "timeout", "failure"))
+        assert its["FilterPattern"] == f"{{ ({raised}) || ({reported} && ({ended})) }}"
         (transformation,) = its["MetricTransformations"]
         assert transformation == {"MetricNamespace": OWN, "MetricName": "FunctionErrors", "MetricValue": "1"}
     assert len(filters) == len(FUNCTIONS)
