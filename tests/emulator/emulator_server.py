@@ -44,6 +44,18 @@ def _clients(gateway_url: str, secret: str) -> Callable[[str], Any]:
     return isolated_clients(gateway_url, REGION, of_account(secret), config=Config(retries={"total_max_attempts": 1}))
 
 
+def output_of(program: str, *arguments: str | Path) -> str:
+    """What a program prints that runs in the emulator's environment."""
+    completed = subprocess.run(
+        [ENVIRONMENTS / "emulator" / "bin" / "python", "-c", program, *arguments],
+        env={"PYTHONPATH": str(REPOSITORY / "tools"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return completed.stdout.strip()
+
+
 @contextmanager
 def emulator_server(data_dir: Path, *options: str, **extra_environment: str) -> Iterator[EmulatorServer]:
     """Run an emulator with the server's options; it always ends with the block."""

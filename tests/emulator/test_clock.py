@@ -8,7 +8,14 @@ from uuid import uuid4
 import pytest
 
 from embedded_aws import clock
-from tests.emulator.emulator_server import ENVIRONMENTS, EmulatorServer, create_function, emulator_server, invoke
+from tests.emulator.emulator_server import (
+    ENVIRONMENTS,
+    EmulatorServer,
+    create_function,
+    emulator_server,
+    invoke,
+    output_of,
+)
 
 NOW = "import time\ndef handler(event, context):\n    return [time.time(), context.get_remaining_time_in_millis()]"
 DAY_SECONDS = 86_400
@@ -71,3 +78,42 @@ def test_a_library_that_the_loader_would_complain_of_is_not_loaded(tmp_path: Pat
     library.mkdir(parents=True)
     (library / "libfaketime.so.1").write_bytes(b"\x7fELF".ljust(18, b"\0") + machine)
     assert clock.variables(root / "bin" / "python", tmp_path / "clock") == {}
+
+
+# schedule_ticks
+
+INTERVAL = """
+import sys
+from pathlib import Path
+from embedded_aws.corrections import apply_corrections
+from embedded_aws.emulator import Emulator
+from embedded_aws.ministack_internals import internals
+
+if sys.argv[1] == "corrected":
+    apply_corrections(Emulator(gateway_url="", function_python=Path("python"), data_dir=Path(sys.argv[2])))
+print(internals("services.eventbridge")._SCHEDULER_TICK_INTERVAL)
+"""
+
+
+def test_gap_stock_looks_for_due_schedules_every_ten_seconds(tmp_path: Path) -> None:
+    assert float(output_of(INTERVAL, "stock", tmp_path)) == 10
+
+
+def test_schedules_are_looked_at_each_second(tmp_path: Path) -> None:
+    assert float(output_of(INTERVAL, "corrected", tmp_path)) <= 1
+
+
+def test_a_rule_runs_when_the_clock_says_so_unless_it_is_disabled(emulator: EmulatorServer, file: Path) -> None:
+    sqs, events = emulator.client("sqs"), emulator.client("events")
+    url = sqs.create_queue(QueueName="rung")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    events.put_rule(Name="every-minute", ScheduleExpression="rate(1 minute)")
+    events.put_targets(Rule="every-minute", Targets=[{"Id": "queue", "Arn": arn}])
+    move(file, 61)
+    first = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"]
+    events.disable_rule(Name="every-minute")
+    move(file, 600)
+    assert "Messages" not in sqs.receive_message(QueueUrl=url, WaitTimeSeconds=2)
+    events.enable_rule(Name="every-minute")
+    second = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"]
+    assert first[0]["MessageId"] != second[0]["MessageId"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,10 @@ import pytest
 
 from tests.emulator.batch_reports import UNDERSTOOD_AS_SUCCESS, not_understood
 from tests.emulator.emulator_server import (
-    ENVIRONMENTS,
-    REPOSITORY,
     ROLE,
     EmulatorServer,
     create_function,
+    output_of,
     stack,
     update_stack,
     wait_until,
@@ -327,18 +325,6 @@ wait_until(lambda: len(seen) > 2)
 time.sleep(1)
 print(len(seen) < 10)
 """
-
-
-def output_of(program: str, *arguments: str | Path) -> str:
-    """What a program prints that runs in the emulator's environment."""
-    completed = subprocess.run(
-        [ENVIRONMENTS / "emulator" / "bin" / "python", "-c", program, *arguments],
-        env={"PYTHONPATH": str(REPOSITORY / "tools"), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return completed.stdout.strip()
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ def test_every_darkroom_command_that_it_names_exists(page: Path) -> None:
         for word in command.split()[1:]:
             if not hasattr(known, "commands") or word.startswith("-"):
                 break
-            known = known.commands[word]
+            known = known.get_command(None, word)
+            assert known is not None, command
         names = {name for parameter in known.params for name in (*parameter.opts, *parameter.secondary_opts)}
         given = re.sub(r'"?\$\([^()]*(\([^()]*\)[^()]*)*\)"?', "VALUE", command)  # not those of a substituted command
         assert set(re.findall(r"\s(--[a-z][a-z-]+)", given)) <= names | {"--help"}, command

@@ -175,7 +175,7 @@ def test_every_function_tells_lambdas_own_count_of_what_did_not_finish() -> None
         assert transformation == {"MetricNamespace": OWN, "MetricName": "FunctionErrors", "MetricValue": "1"}
     assert len(filters) == len(FUNCTIONS)
     assert told(watching(OWN, "FunctionErrors")) == {
-        "FunctionErrorsAlarm": ("Sum", 300, (1, 1), ">=", 1, "notBreaching")
+        "FunctionErrorsAlarm": ("Sum", 60, (1, 5), ">=", 1, "notBreaching")
     }
 
 

@@ -36,7 +36,7 @@ SWEEP_QUERIES = DUE_SHARDS * (1 + len(LANES)) + endpoint.DUE_SHARDS + len(LANES)
 """The due index, the waiting index of each lane, the due index of endpoints, and each lane's outcomes."""
 
 SWEEP_GIGABYTE_MILLISECONDS = 250 * 0.5
-SWEEP_LOG_KILOBYTES = 8
+SWEEP_LOG_KILOBYTES = 2.5
 """As measured on the local stack, Lambda's own lines included."""
 
 _QUERY_UNITS = 0.5

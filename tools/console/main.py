@@ -15,6 +15,7 @@ from console.capacity import commands as capacity
 from console.delay import commands as delays
 from console.dlq import commands as dead_letters
 from console.doctor import commands as doctor
+from console.drill import commands as drills
 from console.events import commands as events
 from console.images import commands as images
 from console.local import commands as local
@@ -113,6 +114,7 @@ app.add_typer(dead_letters.app, name="dlq")
 app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
 app.add_typer(orphans.app, name="orphans")
 app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
+app.add_typer(drills.app, name="drill")
 app.add_typer(events.app, name="events")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(tenants.app, name="tenants")

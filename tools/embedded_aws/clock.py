@@ -12,8 +12,8 @@ from pathlib import Path
 LONGEST_WARP_SECONDS = 366 * 86_400
 """The furthest that the clock can be moved at once: a little more than the longest delay."""
 
-SETTLE_SECONDS = 2.0
-"""How long after a move a process may still use the old time: libfaketime reads the file once a second."""
+SETTLE_SECONDS = 1.1
+"""How long after a move a process may still use the old time: libfaketime reads the file when a second begins."""
 
 _FILE = "FAKETIME_TIMESTAMP_FILE"
 _FIX = "FAKETIME_FORCE_MONOTONIC_FIX"
@@ -32,7 +32,7 @@ def variables(python: Path, file: Path) -> dict[str, str]:
     return {
         "LD_PRELOAD": str(library),
         _FILE: str(file),
-        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_CACHE_DURATION": "0",  # more than so many whole seconds after the file was read, it is read again
         "FAKETIME_DISABLE_SHM": "1",
         "DONT_FAKE_MONOTONIC": "1",
         # Without it libfaketime parses glibc's version at every wait with a time limit, which is what a thread of

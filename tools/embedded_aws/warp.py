@@ -3,12 +3,12 @@
 import email.utils
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from embedded_aws import clock, paths, stack
 from embedded_aws.failures import ClockFixed
 from embedded_aws.paths import State
-from embedded_aws.processes import Interrupts
 
 _ATTEMPTS = 20
 _PAUSE_SECONDS = 0.5
@@ -17,24 +17,24 @@ _TIMEOUT_SECONDS = 10
 _TOLERANCE = timedelta(seconds=2)
 
 
-def warp(state: State, seconds: int, *, interrupts: Interrupts) -> datetime:
+def warp(state: State, seconds: int, *, pause: Callable[[float], None]) -> datetime:
     """Move the clock ahead by that much, and return its time once every process follows it.
 
-    Nothing is deployed meanwhile. Raises NotRunning, ClockFixed and Interrupted.
+    Nothing is deployed meanwhile. Raises NotRunning, ClockFixed, and what `pause` raises to end the wait.
     """
-    with stack.deploying(state, interrupts.pause):
+    with stack.deploying(state, pause):
         serving = stack.running(state)
         obstacle = clock.obstacle(paths.EMULATOR_PYTHON)
         if obstacle is not None:
             raise ClockFixed(obstacle)
         ahead = clock.seconds_ahead(state.clock) + seconds
         clock.set_ahead(state.clock, ahead)
-        interrupts.pause(clock.SETTLE_SECONDS)
+        pause(clock.SETTLE_SECONDS)
         for _ in range(_ATTEMPTS):
             moment = _told_by(serving.aws_endpoint_url)
             if moment >= datetime.now(UTC) + timedelta(seconds=ahead) - _TOLERANCE:
                 return moment
-            interrupts.pause(_PAUSE_SECONDS)
+            pause(_PAUSE_SECONDS)
     raise ClockFixed(
         f"The emulator's clock has not followed: it says {moment:%Y-%m-%d %H:%M:%S} UTC. Start the stack anew: make run"
     )

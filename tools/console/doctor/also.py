@@ -132,7 +132,7 @@ def _keys_are_used(facts: Facts) -> Iterator[Finding]:
 
 def _quotas_are_far(facts: Facts) -> Iterator[Finding]:
     for quota in facts.quotas.values():
-        if quota.used is not None and quota.used >= NEAR * quota.limit:
+        if quota.limit > 0 and quota.used is not None and quota.used >= NEAR * quota.limit:
             problem = (
                 f"{quota.used:,.0f} of {quota.limit:,.0f} {quota.name} ({quota.service}) were used in the last day"
             )

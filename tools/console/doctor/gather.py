@@ -349,10 +349,17 @@ class _Reader:
         )
 
     def _secret(self, arn: str) -> Secret:
-        its = self._client("secretsmanager").describe_secret(SecretId=arn)
+        secrets = self._client("secretsmanager")
+        its = secrets.describe_secret(SecretId=arn)
+        # LastChangedDate would also change with a tag.
+        made_at = [
+            version["CreatedDate"]
+            for version in secrets.list_secret_version_ids(SecretId=arn)["Versions"]
+            if "AWSCURRENT" in version.get("VersionStages", [])
+        ]
         return Secret(
             arn=its["ARN"],
-            changed_at=_milliseconds(its.get("LastChangedDate") or its["CreatedDate"]),
+            changed_at=_milliseconds(max(made_at, default=its["CreatedDate"])),
             is_being_deleted="DeletedDate" in its,
         )
 

@@ -86,6 +86,6 @@ CHECKS = (
         name="one-correlation-id",
         group=GROUP,
         question="one correlation id runs through all messages",
-        decisions=["2026-11-21-the-forms-that-last"],
+        decisions=["2026-11-21-the-forms-that-last", "2026-11-24-how-log-lines-join"],
     ),
 )

@@ -257,7 +257,7 @@ def warp(
         from embedded_aws.warp import now, warp  # noqa: PLC0415
 
         seconds = seconds_of(duration)
-        moment = now(state) if seconds is None else warp(state, round(seconds), interrupts=interrupts)
+        moment = now(state) if seconds is None else warp(state, round(seconds), pause=interrupts.pause)
         ahead = timedelta(seconds=clock.seconds_ahead(state.clock))
         compared = f"{ahead} ahead of this machine's" if ahead else "the same as this machine's"
         display.line(out, f"The stack's clock says {moment:%Y-%m-%d %H:%M:%S} UTC: {compared}.")

@@ -28,6 +28,8 @@ SHIMS = (
     "state_machine_yaml",
     "execution_names",
     "wait_states",
+    "schedule_ticks",
+    "write_limits",
     "alarm_evaluation",
     "composite_alarms",
     "embedded_metrics",

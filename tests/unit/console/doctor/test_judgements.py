@@ -870,6 +870,11 @@ def test_a_production_stack_is_asked_for_more(name: str, case: str, change: Chan
 
 RIGHT: list[tuple[str, str, Change]] = [
     (
+        "quotas",
+        "nothing is allowed and nothing used",
+        changed("quotas", **{"L-1": Quota(name="Some", service="s3", limit=0, used=0)}),
+    ),
+    (
         "queues-encrypted",
         "the stack's own key, by its id",
         all_of(ENCRYPTED_BY_OURS, one("queues", "FastQueue", key="ours")),

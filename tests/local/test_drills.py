@@ -1,0 +1,168 @@
+"""Drills on the local stack: every alarm fires and clears by a real cause, with one page per incident.
+
+Five of the drills in each run, in turns by the number of commits; all of them in the long form. `darkroom drill all`
+runs them too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from checks.report import ROOT
+from console.drill.drills import DRILLS, Drill
+from console.drill.opened import OpenDrills
+from tests.local.local_stack import LocalStack, wait_until
+
+A_RUN = 5
+PATIENCE_SECONDS = 60
+
+
+def turn() -> list[str]:
+    """The drills of this run, in the order that they need."""
+    names = list(DRILLS)
+    if os.environ.get("LONG") == "1":
+        return names
+    counted = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-list", "--count", "HEAD"], capture_output=True, text=True, check=False
+    )
+    number = int(counted.stdout) if counted.returncode == 0 else 0
+    chosen = {names[(number * A_RUN + place) % len(names)] for place in range(A_RUN)}
+    return [name for name in names if name in chosen]
+
+
+@dataclass(kw_only=True)
+class Pager:
+    """A queue that hears what the topic of the pages hears, as somebody on call would."""
+
+    stack: LocalStack
+    queue_url: str
+
+    def heard(self) -> list[tuple[str, str]]:
+        """The alarms and their new states, since the last time."""
+        sqs, found = self.stack.client("sqs"), list[tuple[str, str]]()
+        while messages := sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10).get("Messages"):
+            for message in messages:
+                told = json.loads(json.loads(message["Body"])["Message"])
+                found.append((told["AlarmName"], told["NewStateValue"]))
+                sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])
+        return found
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """A stack with keys and permissions, whose clock is moved."""
+    local = LocalStack(state=tmp_path_factory.mktemp("drills"))
+    local.borrow_downloads()
+    with local.serving("--access", "keys", "--enforce-iam"):
+        yield local
+
+
+@pytest.fixture(scope="module")
+def pager(stack: LocalStack) -> Pager:
+    sqs, topic = stack.client("sqs"), stack.physical_id("CriticalAlarms")
+    url: str = sqs.create_queue(QueueName="pager")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    allowed = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Action": "sqs:SendMessage"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [{**allowed, "Resource": arn}]})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    stack.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    return Pager(stack=stack, queue_url=url)
+
+
+def results(stack: LocalStack, *names: str) -> list[dict[str, Any]]:
+    """What `drill all` found for these."""
+    said = stack.darkroom("drill", "all", "--json", *(option for name in names for option in ("--only", name)))
+    found: list[dict[str, Any]] = json.loads(said.stdout[said.stdout.index("[\n") :])
+    return found
+
+
+@pytest.mark.parametrize("drill", [DRILLS[name] for name in turn()], ids=turn())
+def test_a_drill_fires_its_alarms_pages_once_and_all_clears(stack: LocalStack, pager: Pager, drill: Drill) -> None:
+    wait_until_calm(stack)
+    pager.heard()
+    (result,) = results(stack, drill.name)
+    assert result["problems"] == []
+    assert set(result["fired"]) == drill.expected
+    incident = stack.physical_id("IncidentAlarm")
+    assert pager.heard() == ([(incident, "ALARM"), (incident, "OK")] if drill.pages else [])
+    assert places(stack).find() is None
+
+
+def wait_until_calm(stack: LocalStack) -> None:
+    """Lets the minutes pass in which a stack that has just begun misses the sweeps of before."""
+    cloudwatch = stack.client("cloudwatch")
+    for _ in range(20):
+        answer = cloudwatch.describe_alarms(
+            AlarmNamePrefix="darkroom-", AlarmTypes=["MetricAlarm", "CompositeAlarm"], StateValue="ALARM"
+        )
+        if not answer["MetricAlarms"] and not answer["CompositeAlarms"]:
+            return
+        stack.darkroom("local", "warp", "60s")
+        time.sleep(2)
+
+
+def places(stack: LocalStack) -> OpenDrills:
+    return OpenDrills(stack.client("dynamodb"), stack.physical_id("ThroughputTable"))
+
+
+def rule_state(stack: LocalStack) -> str:
+    name = stack.physical_id("SweepDueImagesFunctionEveryMinute")
+    return str(stack.client("events").describe_rule(Name=name)["State"])
+
+
+def begun(stack: LocalStack) -> subprocess.Popen[bytes]:
+    """A drill that has switched off the sweeper's schedule."""
+    wait_until_calm(stack)
+    process = stack.start("drill", "sweeper-off")
+    wait_until(lambda: rule_state(stack) == "DISABLED", "the schedule is off", seconds=PATIENCE_SECONDS)
+    return process
+
+
+def test_what_a_killed_drill_has_changed_is_put_back_by_undo(stack: LocalStack) -> None:
+    process = begun(stack)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert rule_state(stack) == "DISABLED"
+    refused = stack.darkroom("drill", "poison")
+    assert refused.returncode == 1
+    assert "Alarms are on" in refused.stdout or "drill undo" in refused.stdout
+    listed = stack.darkroom("drill", "ls")
+    assert "sweeper-off" in listed.stdout.splitlines()[-1], listed.stdout
+    undone = stack.darkroom("drill", "undo")
+    assert (undone.returncode, rule_state(stack)) == (0, "ENABLED"), undone.stdout
+    again = stack.darkroom("drill", "undo")
+    assert (again.returncode, "No drill is open" in again.stdout) == (0, True), again.stdout
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda how: how.name)
+def test_a_drill_that_is_interrupted_puts_everything_back(stack: LocalStack, how: signal.Signals) -> None:
+    process = begun(stack)
+    os.kill(process.pid, how)
+    assert process.wait(PATIENCE_SECONDS) == 130
+    assert rule_state(stack) == "ENABLED"
+    assert places(stack).find() is None
+
+
+def test_undo_says_that_somebody_was_there_before(stack: LocalStack) -> None:
+    process = begun(stack)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    note = places(stack).find()
+    assert note is not None
+    stack.client("events").enable_rule(Name=stack.physical_id("SweepDueImagesFunctionEveryMinute"))
+    undone = stack.darkroom("drill", "undo")
+    assert (undone.returncode, "it was so already" in undone.stdout) == (0, True), undone.stdout
+
+
+def test_a_name_that_is_no_drill_is_refused(stack: LocalStack) -> None:
+    said = stack.darkroom("drill", "earthquake")
+    assert (said.returncode, "there is no drill" in said.stdout) == (2, True), said.stdout

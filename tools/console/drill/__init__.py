@@ -1,0 +1,1 @@
+"""`darkroom drill`: game days, with real switches that are always put back."""
