@@ -43,10 +43,12 @@ class FakeRaisedAlarms:
 
 @dataclass
 class FakeMeasurements:
-    """The `Measurements` port: a test sets what was measured and `spent`, and `looks` counts the calls."""
+    """The `Measurements` port: a test sets what was measured and `spent` and how often functions `failed`, and `looks`
+    counts the calls."""
 
     measured: Measured = field(default_factory=lambda: Measured(flows={}))
     spent: dict[str, Budget] = field(default_factory=lambda: dict.fromkeys(LANES, Budget(ended=0, bad=0)))
+    failed: dict[str, int] = field(default_factory=dict)
     looks: int = 0
 
     def latest(self, now: Milliseconds) -> Measured:
@@ -55,6 +57,9 @@ class FakeMeasurements:
 
     def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
         return dict(self.spent)
+
+    def function_errors(self, now: Milliseconds) -> Mapping[str, int]:
+        return dict(self.failed)
 
 
 def count(waiting: int = 0, in_flight: int = 0, delayed: int = 0) -> QueueCount:

@@ -28,6 +28,7 @@ from darkroom.domain.observation import Flow, Measured
 from darkroom.domain.service_level import Budget
 from darkroom.operations.observe_stack import (
     BUDGET_SECONDS,
+    ERRORS_SECONDS,
     MEASURED_SECONDS,
     SLOW_SECONDS,
     Ports,
@@ -162,21 +163,34 @@ class Measuring:
     def __init__(self) -> None:
         self.client = boto3.client("cloudwatch")
         self.port = CloudWatchMeasurements(
-            self.client, {"fast": "shop-fast", "slow": "shop-slow"}, namespace="Darkroom/shop"
+            self.client,
+            {"fast": "shop-fast", "slow": "shop-slow"},
+            namespace="Darkroom/shop",
+            function_names={"read_image": "shop-Read-X", "transcode_image": "shop-Transcode-X", "idle": "shop-Idle-X"},
         )
 
     def put(
-        self, name: str, value: float, *, minutes_ago: float, queue: str | None = None, lane: str | None = None
+        self,
+        name: str,
+        value: float,
+        *,
+        minutes_ago: float,
+        queue: str | None = None,
+        lane: str | None = None,
+        function: str | None = None,
     ) -> None:
         dimensions = [{"Name": "service", "Value": "darkroom"}]
         if queue is not None:
             dimensions = [{"Name": "QueueName", "Value": queue}]
+        if function is not None:
+            dimensions = [{"Name": "FunctionName", "Value": function}]
         if lane is not None:
             dimensions.append({"Name": "lane", "Value": lane})
         at = datetime.fromtimestamp(NOW / 1000 - 60 * minutes_ago, UTC)
         data: Any = [{"MetricName": name, "Dimensions": dimensions, "Timestamp": at, "Value": value}]
         # moto takes the namespaces of AWS's own metrics, which CloudWatch refuses.
         namespace = "Darkroom/shop" if queue is None else "AWS/SQS"
+        namespace = namespace if function is None else "AWS/Lambda"
         self.client.put_metric_data(Namespace=namespace, MetricData=data)
 
 
@@ -251,6 +265,17 @@ def test_an_error_budget_that_comes_in_pages_is_added_up(aws: Aws) -> None:
     assert cloudwatch.port.budgets(NOW)["slow"] == Budget(ended=8, bad=0)
 
 
+def test_the_errors_of_functions_are_those_of_the_last_minutes_the_most_first(aws: Aws) -> None:
+    cloudwatch = Measuring()
+    for function, minutes_ago, errors in (
+        *(("shop-Transcode-X", 0.1, 2), ("shop-Transcode-X", 13, 5), ("shop-Transcode-X", 16, 100)),
+        *(("shop-Read-X", 3, 1), ("shop-Idle-X", 3, 0), ("other-Read-X", 1, 9)),
+    ):
+        cloudwatch.put("Errors", errors, minutes_ago=minutes_ago, function=function)
+    found = cloudwatch.port.function_errors(NOW)
+    assert list(found.items()) == [("transcode_image", 7), ("read_image", 1)]
+
+
 # ── What it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -293,6 +318,8 @@ def deployed(aws: Aws, clients: Counting) -> Stack:
         physical[name] = ("AWS::SNS::Subscription", name)
     for name in resources("AWS::CloudWatch::Alarm"):
         physical[name] = ("AWS::CloudWatch::Alarm", f"shop-{name}")
+    for name in resources("AWS::Lambda::Function"):
+        physical[name] = ("AWS::Lambda::Function", f"shop-{name}")
     physical["WarningAlarms"] = ("AWS::SNS::Topic", WARNINGS)
     stack = Stack(name="shop", region=REGION, client=clients.client, is_local=False, options="")
     vars(stack)["resources"] = physical
@@ -313,7 +340,9 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
     ports: Ports = ports_of(deployed(aws, clients))
     assert ports.at_once is at_once
     looks = round(3600 / DEPLOYED_SECONDS)
-    slow, measured, spent = (round(3600 / seconds) for seconds in (SLOW_SECONDS, MEASURED_SECONDS, BUDGET_SECONDS))
+    slow, measured, spent, failed = (
+        round(3600 / seconds) for seconds in (SLOW_SECONDS, MEASURED_SECONDS, BUDGET_SECONDS, ERRORS_SECONDS)
+    )
     seen = observe_stack(ports)
     assert seen.problems == {}
     first = clients.calls.copy()
@@ -323,14 +352,15 @@ def test_an_hour_of_looking_at_a_quiet_stack_costs_what_the_page_of_the_command_
     now_and_then = first - each
     assert each.keys() == {"DescribeAlarms", "GetQueueAttributes", "Query"}
     assert (each["DescribeAlarms"], each["Query"]) == (1, 16 * len(LANES))
-    of_budgets, of_minutes = sorted(clients.metrics)
+    of_budgets, of_minutes, of_functions = sorted(clients.metrics)
     assert (of_budgets, of_minutes) == (2 * len(LANES), 2 * len(LANES) + 1)
+    assert of_functions == len(resources("AWS::Lambda::Function"))
     units = looks * each["Query"] / 2 + slow * (now_and_then["Query"] + now_and_then["Scan"]) / 2
     dollars = cost(
         {
             "SQS requests": looks * each["GetQueueAttributes"],
             "CloudWatch requests": looks * each["DescribeAlarms"],
-            "CloudWatch metrics read": measured * of_minutes + spent * of_budgets,
+            "CloudWatch metrics read": measured * of_minutes + spent * of_budgets + failed * of_functions,
             "DynamoDB read units": units,
         }
     )

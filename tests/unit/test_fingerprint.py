@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.domain.fingerprint import Frame, fingerprint, guilty_frame, own_frames
+from checks.report import ROOT
+from darkroom.domain.fingerprint import WORKER, Frame, fingerprint, guilty_frame, own_frames
 
 STACK = """Traceback (most recent call last):
   File "/var/task/app.py", line 90, in settle
@@ -66,3 +67,24 @@ def test_another_line_is_the_same_defect_and_another_function_or_exception_anoth
 @pytest.mark.parametrize("stack", ["", "killed", STACK[-20:]])
 def test_a_stack_without_our_code_has_no_guilty_frame(stack: str) -> None:
     assert (guilty_frame(stack), fingerprint("E", stack)) == (None, "E@?")
+
+
+@pytest.mark.parametrize(
+    ("path", "handler", "found"),
+    [
+        ("/opt/python/darkroom/operations/pace.py", None, "layers/core/darkroom/operations/pace.py"),
+        ("/opt/python/darkroom/telemetry.py", "read_image", "layers/core/darkroom/telemetry.py"),
+        ("/home/me/darkroom/layers/core/darkroom/domain/image.py", None, "layers/core/darkroom/domain/image.py"),
+        ("/var/task/app.py", "read_image", "functions/read_image/app.py"),
+        ("/var/task/app.py", None, "app.py"),
+        ("/home/me/darkroom/functions/read_image/app.py", None, "functions/read_image/app.py"),
+    ],
+)
+def test_a_frame_is_found_in_a_checkout_by_its_path_from_the_root(path: str, handler: str | None, found: str) -> None:
+    frame = guilty_frame(f'  File "{path}", line 3, in begin\n')
+    assert frame is not None and frame.path(handler) == found
+    assert handler is None or (ROOT / found).is_file()
+
+
+def test_the_worker_is_a_function_of_the_checkout() -> None:
+    assert (ROOT / "functions" / WORKER / "app.py").is_file()

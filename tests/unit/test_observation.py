@@ -127,6 +127,14 @@ def test_a_worker_whose_lease_has_lapsed_is_lost() -> None:
     assert one.is_lost
 
 
+@pytest.mark.parametrize(("due_at", "not_before"), [(NOW + 5000, NOW + 2000), (NOW - 9000, NOW + 5000)])
+def test_an_image_whose_worker_is_lost_returns_by_the_sweep_after_its_backoff(due_at: int, not_before: int) -> None:
+    (lost,) = working([in_work(lease_until=NOW - 1, due_at=due_at, not_before=not_before)], now=NOW)
+    assert lost.returns_by == NOW + 65_000
+    (works,) = working([in_work(due_at=due_at, not_before=not_before)], now=NOW)
+    assert works.returns_by is None
+
+
 def test_a_scheduled_image_is_overdue_until_a_worker_begins_it() -> None:
     row = replace(accepted_image(now=NOW), status=Status.SCHEDULED, process_at=NOW - 4000)
     younger, to_come = replace(row, process_at=NOW - 1000), replace(row, process_at=NOW + 1)

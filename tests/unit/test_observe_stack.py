@@ -304,7 +304,7 @@ def test_what_changes_slowly_is_not_read_at_each_look() -> None:
     world.advance(MEASURED_SECONDS)
     later = world.look(seen)
     assert world.measurements.looks == 2
-    assert later.budgets.read_at == before.observed_at
+    assert later.budgets.read_at == later.function_errors.read_at == before.observed_at
     world.advance(BUDGET_SECONDS - SLOW_SECONDS - MEASURED_SECONDS)
     assert world.look(later).budgets.read_at == world.now
 

@@ -120,7 +120,7 @@ def test_the_row_tells_the_attempts_of_which_there_are_no_lines() -> None:
     assert told(found, "attempt") == [("attempt 1", "failed: KeyError: 'a bug'")]
     (_, again) = of_kind(found, "wait")
     assert (again.title, again.at, again.until) == ("waits to try again", NOW + 300, None)
-    assert again.detail == f"not before {rfc3339(failed.not_before)[:19]}Z"  # type: ignore[index]
+    assert again.detail == f"next at {rfc3339(failed.not_before)[11:19]}Z"  # type: ignore[index]
 
 
 def test_a_tombstone_has_forgotten_its_attempts_and_its_request_but_the_lines_have_not() -> None:

@@ -673,6 +673,10 @@ class Measurements(Protocol):
     def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
         """What each lane has spent its error budget on until minutes ago."""
 
+    def function_errors(self, now: Milliseconds) -> Mapping[str, int]:
+        """How many invocations of each function ended in an error in the last ERROR_MINUTES (`domain.observation`),
+        those with the most first; functions without errors are left out."""
+
 
 class RejectedMessages(Protocol):
     """Where messages go that do not verify: among the dead letters of the queue that they came from."""

@@ -137,7 +137,11 @@ def show(
     stack: StackOption = None,
     region: RegionOption = None,
 ) -> None:
-    """Show everything about one failure: each attempt's stack, the log to read."""
+    """Show everything about one failure: each attempt's stack, the log to read.
+
+    An image that is still retried has no dead letter yet: its row tells of the
+    attempts that failed, and when the next one begins.
+    """
     from console.dlq import work  # noqa: PLC0415
 
     work.show(reach(stack, region), name.strip(), limit=limit, as_json=as_json)

@@ -13,10 +13,12 @@ from rich.console import Console
 
 from console.terminal import display
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, RETENTION_SECONDS, Verdict, why_settled
-from darkroom.domain.fingerprint import own_frames
+from darkroom.domain.fingerprint import WORKER, Frame, own_frames
+from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds, rfc3339
+from darkroom.domain.retry import MAX_ATTEMPTS
 from darkroom.operations.list_dead_letters import Case, Listing
-from darkroom.operations.list_retrying import Defect, Retrying
+from darkroom.operations.list_retrying import Defect, Retry, Retrying
 
 ROWS_SHOWN = 100
 _BODY_CHARACTERS = 2000
@@ -178,7 +180,9 @@ def retrying_page(out: Console, retrying: Retrying, now: Milliseconds, *, target
         message = display.printable(" ".join(defect.cause.message.split()))
         display.line(out, f"    {defect.cause.error_type}: {message}")
         if defect.frame is not None:
-            display.line(out, f"    at {display.printable(str(defect.frame))}")
+            display.line(out, f"    at {_place(defect.frame)}")
+            if defect.frame.source:
+                display.line(out, f"       {display.printable(defect.frame.source)}", style="dim")
         waits = f"up to {display.of(defect.attempts, 'attempt')}, the first has waited {age}"
         display.line(out, f"    {display.of(len(defect.images), 'image')}, {waits}: {first.image_id}")
     display.line(out)
@@ -228,6 +232,72 @@ def case_page(out: Console, case: Case, now: Milliseconds, *, log_query: str | N
     display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), what_next])
 
 
+def retry_page(out: Console, retry: Retry, now: Milliseconds, *, log_query: str | None, target: str) -> None:
+    """`dlq show` of an image that is still retried."""
+    image, told = retry.image, retry.explanation
+    cause = display.printable(retry.cause)
+    display.line(out, f"{image.image_id}: {cause}; {_goes_on(retry, now)}.", style="bold yellow")
+    facts = [("lane", image.lane)]
+    if retry.fingerprint is not None:
+        facts.append(("defect", retry.fingerprint))
+    facts.append(("tenant", image.tenant_id))
+    facts.append(("run", f"{image.run}, {display.of(len(told['attempts']), 'attempt')} failed"))
+    facts += [*_facts_of_row(image), ("first try", str(told["first_at"]))]
+    for label, value in facts:
+        display.line(out, f"  {label:<10} {display.printable(value)}")
+    attempts(out, told)
+    display.line(out)
+    name = image.image_id
+    advice = [
+        ("Look again:", f"./darkroom dlq show {name}{target}"),
+        ("Its whole life:", f"./darkroom trace {name}{target}"),
+        ("Failing alike:", f"./darkroom dlq ls{target}"),
+    ]
+    display.advise(out, [*([("The worker's log:", log_query)] if log_query else []), *advice])
+
+
+def _goes_on(retry: Retry, now: Milliseconds) -> str:
+    """Which attempt follows, and when: "still retried, attempt 3 of 5 begins in 12 s (22:55:34 UTC)"."""
+    if retry.number is None:
+        return f"not given up yet, but all {MAX_ATTEMPTS} attempts are over: the sweeper gives it up within a minute"
+    name = f"still retried, attempt {retry.number} of {MAX_ATTEMPTS}"
+    if retry.is_in_work:
+        since = "" if retry.begins_at is None else f" for {display.age((now - retry.begins_at) / 1000)}"
+        return f"{name} is in work{since}"
+    if retry.begins_at is None or retry.begins_at <= now:
+        return f"{name} may begin at any moment"
+    clock = (rfc3339(retry.begins_at) or "")[11:19]
+    return f"{name} begins in {display.age((retry.begins_at - now) / 1000)} at the earliest ({clock} UTC)"
+
+
+def retry_document(retry: Retry, now: Milliseconds) -> dict[str, Any]:
+    """The same as JSON, in the shape of a case; `retry` says which attempt follows."""
+    image = retry.image
+    return {
+        "queue": image.lane,
+        "image_id": image.image_id,
+        "run": image.run,
+        "tenant_id": image.tenant_id,
+        "verdict": "retrying",
+        "meaning": _goes_on(retry, now),
+        "cause": retry.cause,
+        "error_code": None,
+        "sent_at": None,
+        "age_seconds": None,
+        "letters": [],
+        "image": _row_document(image),
+        "explanation": retry.explanation,
+        "problem": None,
+        "body": None,
+        "retry": {
+            "attempt": retry.number,
+            "in_work": retry.is_in_work,
+            "began_at": rfc3339(retry.begins_at) if retry.is_in_work else None,
+            "not_before": None if retry.is_in_work else rfc3339(retry.begins_at),
+        },
+    }
+
+
 def wake_again(target: str) -> str:
     """The command for batches that were given up."""
     return f"./darkroom dlq replay --all --lane hold{target}    (sets them to wake again; --yes does it)"
@@ -242,9 +312,7 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
         facts.append(("tenant", message.tenant_id))
         facts.append(("run", f"{message.run}, {display.of(len(told.get('attempts') or ()), 'attempt')}"))
     if image is not None:
-        facts.append(("row now", f"{image.status}, run {image.run}, attempt {image.attempt}"))
-        facts.append(("accepted", rfc3339(image.created_at) or ""))
-        facts.append(("request", image.correlation_id))
+        facts += _facts_of_row(image)
     facts += [
         (label, str(told[key])) for label, key in (("first try", "first_at"), ("given up", "last_at")) if told.get(key)
     ]
@@ -257,6 +325,14 @@ def _facts(case: Case, now: Milliseconds) -> list[tuple[str, str]]:
             ("letter", f"{letter.message_id}, {how}, sent {rfc3339(letter.sent_at)}; SQS deletes it in {left}")
         )
     return facts
+
+
+def _facts_of_row(image: Image) -> list[tuple[str, str]]:
+    return [
+        ("row now", f"{image.status}, run {image.run}, attempt {image.attempt}"),
+        ("accepted", rfc3339(image.created_at) or ""),
+        ("request", image.correlation_id),
+    ]
 
 
 def attempts(out: Console, told: Mapping[str, Any]) -> None:
@@ -296,7 +372,7 @@ def _alike(attempts: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, 
 def _print_stack(out: Console, stack: str) -> None:
     frames = own_frames(stack)
     for number, frame in enumerate(frames):
-        display.line(out, f"  {'at' if number == 0 else 'called from'} {display.printable(str(frame))}")
+        display.line(out, f"  {'at' if number == 0 else 'called from'} {_place(frame)}")
         if frame.source:
             display.line(out, f"      {display.printable(frame.source)}", style="bold" if number == 0 else "dim")
     if not frames:
@@ -304,13 +380,18 @@ def _print_stack(out: Console, stack: str) -> None:
             display.line(out, f"  {display.printable(line)}")
 
 
+def _place(frame: Frame) -> str:
+    """Where it is in a checkout: every attempt is one of the worker."""
+    return display.printable(f"{frame.path(WORKER)}:{frame.line} in {frame.function}")
+
+
 def _inline(attempt: Mapping[str, Any]) -> str:
     return display.printable(" ".join(str(attempt.get("message") or "").split()))
 
 
-def log_query(case: Case, *, log_group: str | None, region: str, is_local: bool) -> str | None:
+def log_query(told: Mapping[str, Any], *, log_group: str | None, region: str, is_local: bool) -> str | None:
     """The command that shows what the worker logged in the last attempt."""
-    tried = case.explanation.get("attempts") or ()
+    tried = told.get("attempts") or ()
     if not tried:
         return None
     last = tried[-1]
@@ -352,8 +433,12 @@ def document(case: Case, now: Milliseconds) -> dict[str, Any]:
             }
             for letter in case.letters
         ],
-        "image": None if image is None else {"status": image.status.value, "run": image.run, "attempt": image.attempt},
+        "image": None if image is None else _row_document(image),
         "explanation": case.explanation or None,
         "problem": case.problem,
         "body": None if message is not None else case.letters[0].body,
     }
+
+
+def _row_document(image: Image) -> dict[str, Any]:
+    return {"status": image.status.value, "run": image.run, "attempt": image.attempt}

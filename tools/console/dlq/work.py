@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import typer
 
 from console.api.client import IMAGE_ID_PATTERN, ApiError
@@ -24,7 +27,7 @@ from darkroom.operations.drop_dead_letters import drop_dead_letters, is_droppabl
 from darkroom.operations.list_dead_letters import EVERYTHING, Listing, Selection, list_dead_letters
 from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.operations.list_retrying import Ports as RetryingPorts
-from darkroom.operations.list_retrying import Retrying, latest_failure, list_retrying
+from darkroom.operations.list_retrying import Retry, Retrying, latest_failure, list_retrying, retry_of
 from darkroom.operations.pace import Pace
 from darkroom.operations.replay_dead_letters import (
     REDRIVE_LIMIT,
@@ -104,7 +107,11 @@ def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
     listing = _listed(stack, None, Selection(image_id=name) if is_image else EVERYTHING, limit=limit)
     cases = [case for case in listing.cases if is_image or name in {letter.message_id for letter in case.letters}]
     if not cases:
-        raise ApiError(_why_none(stack, name, listing, is_image=is_image))
+        retry = _retry(stack, name) if is_image else None
+        if retry is None:
+            raise ApiError(_why_none(stack, name, listing, is_image=is_image))
+        _show_retry(stack, retry, as_json=as_json)
+        return
     if as_json:
         display.print_json([pages.document(case, stack.clock()) for case in cases])
         return
@@ -112,8 +119,26 @@ def show(stack: Stack, name: str, *, limit: int, as_json: bool) -> None:
     for number, case in enumerate(cases):
         if number:
             display.line(out)
-        query = pages.log_query(case, log_group=stack.worker_log_group, region=stack.region, is_local=stack.is_local)
-        pages.case_page(out, case, stack.clock(), log_query=query, target=stack.options)
+        pages.case_page(out, case, stack.clock(), log_query=_log_query(stack, case.explanation), target=stack.options)
+
+
+def _retry(stack: Stack, image_id: str) -> Retry | None:
+    with stack.explained():
+        row = stack.images.get(image_id)
+    return None if row is None else retry_of(row, now=stack.clock())
+
+
+def _show_retry(stack: Stack, retry: Retry, *, as_json: bool) -> None:
+    """An image that has no dead letter because it is not given up yet."""
+    if as_json:
+        display.print_json([pages.retry_document(retry, stack.clock())])
+        return
+    query = _log_query(stack, retry.explanation)
+    pages.retry_page(display.output(), retry, stack.clock(), log_query=query, target=stack.options)
+
+
+def _log_query(stack: Stack, told: Mapping[str, Any]) -> str | None:
+    return pages.log_query(told, log_group=stack.worker_log_group, region=stack.region, is_local=stack.is_local)
 
 
 def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> str:
@@ -126,6 +151,9 @@ def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> s
         row = stack.images.get(name)
     if row is None:
         return f"There is no dead letter and no image {name}."
+    if not row.is_deleted and not row.status.is_terminal:
+        state = f"It is {row.status}, in run {row.run}, and no attempt has failed"
+        return f"{name} has no dead letter. {state}: see ./darkroom trace {name}{stack.options}"
     reason = why_not_replayable(row)
     if reason is None:
         again = f"./darkroom dlq replay --image {name}{stack.options}"

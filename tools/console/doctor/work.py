@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -41,6 +42,7 @@ ROWS = Check(
 
 _SHOWN = 50
 _DECISIONS = "docs/decisions"
+_INDENT, _NARROWEST = " " * 6, 40
 
 _MARKS = {
     Status.SOUND: ("✓", "green"),
@@ -131,11 +133,29 @@ def _print(out: Console, result: Result) -> None:
     if result.findings:
         _print_findings(out, result.findings)
     if result.reason is not None:
-        display.line(out, f"      could not be checked: {display.printable(result.reason)}")
+        _print_wrapped(out, f"could not be checked: {display.printable(result.reason)}")
     if result.status is Status.WRONG:
-        display.line(out, f"      → {check.remedy}")
+        _print_wrapped(out, f"→ {check.remedy}")
         if check.decisions:
-            display.line(out, f"      Why: {_pages(check)}")
+            _print_wrapped(out, f"Why: {_pages(check)}")
+
+
+def _print_wrapped(out: Console, text: str) -> None:
+    """Prints what belongs to a check: on a terminal as wide as it is, with names and commands whole; elsewhere in one
+    line, for programs."""
+    if not out.is_terminal:
+        display.line(out, f"{_INDENT}{text}")
+        return
+    width = max(out.width, _NARROWEST)
+    for line in textwrap.wrap(
+        text,
+        width,
+        initial_indent=_INDENT,
+        subsequent_indent=f"{_INDENT}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    ):
+        display.line(out, line)
 
 
 def _print_findings(out: Console, findings: Sequence[Finding]) -> None:
@@ -152,7 +172,7 @@ def _print_findings(out: Console, findings: Sequence[Finding]) -> None:
         )
     else:
         for one in findings[:_SHOWN]:
-            display.line(out, f"      {display.printable(f'{one.subject}: {one.problem}')}")
+            _print_wrapped(out, display.printable(f"{one.subject}: {one.problem}"))
     if len(findings) > _SHOWN:
         display.line(out, f"      … and {len(findings) - _SHOWN:,} more; --json has them all.")
 

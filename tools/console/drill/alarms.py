@@ -73,7 +73,7 @@ class Alarms:
 
     def _entries(self, moment: Milliseconds) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         pages = self._stack.client("cloudwatch").get_paginator("describe_alarm_history")
-        since = datetime.fromtimestamp(moment / 1000, UTC)
+        since = datetime.fromtimestamp(moment // 1000, UTC)  # entries may have whole seconds
         for page in pages.paginate(AlarmTypes=_TYPES, StartDate=since):
             for entry in page["AlarmHistoryItems"]:
                 if entry["AlarmName"] in self.names and entry["HistoryItemType"] in ("StateUpdate", "Action"):

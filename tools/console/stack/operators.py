@@ -152,7 +152,13 @@ class Stack(RunningStack):
         """What CloudWatch measures."""
         urls = self.work_queues
         names = {lane: urls[lane].rpartition("/")[2] for lane in LANES if lane in urls}
-        return CloudWatchMeasurements(self.client("cloudwatch"), names, namespace=f"Darkroom/{self.name}")
+        functions = self.physical_ids("AWS::Lambda::Function").items()
+        return CloudWatchMeasurements(
+            self.client("cloudwatch"),
+            names,
+            namespace=f"Darkroom/{self.name}",
+            function_names={_in_words(name.removesuffix("Function")): its for name, its in functions},
+        )
 
     @property
     def tenants(self) -> TenantsTable:

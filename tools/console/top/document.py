@@ -8,7 +8,7 @@ from typing import Any
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import Lane
 from darkroom.domain.load_shedding import high_water_mark
-from darkroom.domain.observation import Alarm, Counted, Working, causes_of, condition_since
+from darkroom.domain.observation import ERROR_MINUTES, Alarm, Counted, Working, causes_of, condition_since
 from darkroom.operations.list_retrying import Defect
 from darkroom.operations.observe_stack import DeadLetterCause, Observation, Unhealthy
 
@@ -36,6 +36,9 @@ def document(
         "looked_at": None if unfinished is None else {"images": unfinished.looked_at, "is_all": unfinished.is_all},
         "unreadable_rows": None if unfinished is None else unfinished.unreadable,
         "dead_letters": _dead_letters(observation),
+        "function_errors": None
+        if observation.function_errors.value is None
+        else {"minutes": ERROR_MINUTES, "functions": dict(observation.function_errors.value)},
         "scheduled": _scheduled(observation),
         "webhooks": _webhooks(observation),
         "queues": None
@@ -114,6 +117,7 @@ def _working(one: Working) -> dict[str, Any]:
         "since": rfc3339(one.since),
         "lease_until": rfc3339(one.lease_until),
         "lease_lapsed": one.is_lost,
+        "returns_by": rfc3339(one.returns_by),
     }
 
 

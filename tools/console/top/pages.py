@@ -13,15 +13,18 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from console.terminal.display import age, of, printable
+from darkroom.domain.fingerprint import WORKER, Frame
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.load_shedding import high_water_mark
 from darkroom.domain.observation import (
+    ERROR_MINUTES,
     Alarm,
     Condition,
     Counted,
     LaneWaits,
     QueueCount,
+    Working,
     causes_of,
     condition_since,
 )
@@ -104,6 +107,8 @@ def _column(panels: Sequence[Draw], view: View, width: int, rows: int, *, is_den
     was_short = False
     for place, draw in enumerate(panels):
         section = draw(view, width, rows)
+        if section is None:
+            continue
         is_short = not section.lines
         # Panels with nothing to say stand together.
         if not is_dense and not (is_short and was_short and place):
@@ -301,26 +306,43 @@ def _retrying(view: View, width: int, rows: int) -> Section:
         section.summary = Text("unknown", style=_WARN)
         return section
     images = sum(len(defect.images) for defect in unfinished.defects)
+    lost = [one for one in unfinished.working if one.is_lost]
+    failed = [f"{of(images, 'image')}, {of(len(unfinished.defects), 'defect')}"] if images else []
+    parts = [*failed, *([f"worker lost: {len(lost):,}"] if lost else [])]
+    if parts:
+        section.summary = Text(f"{', '.join(parts)}{_of_the_longest(unfinished)}", style=_WARN)
     if images:
-        told = f"{of(images, 'image')}, {of(len(unfinished.defects), 'defect')}{_of_the_longest(unfinished)}"
-        section.summary = Text(told, style=_WARN)
         section.command = f"./darkroom dlq ls{view.options}"
-    elif not unfinished.is_all:
+    elif not parts and not unfinished.is_all:
         section.summary = Text(f"nothing{_of_the_longest(unfinished)}", style=_GOOD)
     shown = max(1, rows // 2)
     for defect in unfinished.defects[:shown]:
         next_at = min((image.not_before or 0 for image in defect.images), default=0)
         when = f"next {_ahead(next_at, view.now)}"
-        line = f"line {defect.frame.line}" if defect.frame is not None else ""
         tries = f"up to attempt {defect.attempts} of {MAX_ATTEMPTS}, {when}"
         number = f"  {len(defect.images):>5}  "
-        section.lines.append(
-            Text.assemble((number, _WARN), (printable(defect.fingerprint), _HEAD), (f"  {line}", _DIM))
-        )
-        message = printable(" ".join(defect.cause.message.split()))
-        section.lines.append(Text.assemble((f"         {defect.images[0].image_id}", _DIM), f"  {tries}: {message}"))
+        message = printable(" ".join(f"{defect.cause.error_type}: {defect.cause.message}".split()))
+        section.lines.append(Text.assemble((number, _WARN), (message, _HEAD)))
+        place = Text.assemble(" " * len(number), printable(defect.fingerprint))
+        section.lines.append(_placed(place, defect.frame, width))
+        section.lines.append(Text.assemble((f"{' ' * len(number)}{defect.images[0].image_id}", _DIM), f"  {tries}"))
     section.lines += _rest(len(unfinished.defects) - shown)
+    if lost:
+        section.lines += _lost(lost, view)
     return section
+
+
+def _lost(lost: Sequence[Working], view: View) -> list[Text]:
+    """Images whose worker died: they wait for the sweeper."""
+    last = max((one.returns_by for one in lost if one.returns_by is not None), default=None)
+    when = "" if last is None else f", back by {datetime.fromtimestamp(last / 1000, UTC):%H:%M:%S}"
+    if last is not None and last <= view.now:
+        when = ", the sweeper is late for them"
+    number = f"  {len(lost):>5}  "
+    return [
+        Text.assemble((number, _WARN), ("worker lost", _HEAD), when),
+        Text(f"{' ' * len(number)}{lost[0].image_id}  attempt {lost[0].attempt} of {MAX_ATTEMPTS}", style=_DIM),
+    ]
 
 
 def _dead_letters(view: View, width: int, rows: int) -> Section:
@@ -335,14 +357,8 @@ def _dead_letters(view: View, width: int, rows: int) -> Section:
         section.command = f"./darkroom dlq ls{view.options}"
     shown = max(1, rows // 2)
     for cause in dead.causes[:shown]:
-        line = "" if cause.frame is None else f"line {cause.frame.line}, "
-        section.lines.append(
-            Text.assemble(
-                (f"  {cause.letters:>5}  ", _BAD),
-                (printable(cause.fingerprint or cause.cause), _HEAD),
-                (f"  {line}{printable(cause.queue)}", _DIM),
-            )
-        )
+        head = Text.assemble((f"  {cause.letters:>5}  ", _BAD), (printable(cause.fingerprint or cause.cause), _HEAD))
+        section.lines.append(_placed(head, cause.frame, width, printable(cause.queue)))
         message = printable(" ".join((cause.message or "").split()))
         if cause.image_id is not None or message:
             section.lines.append(Text.assemble((f"         {printable(cause.image_id or '')}", _DIM), f"  {message}"))
@@ -350,6 +366,17 @@ def _dead_letters(view: View, width: int, rows: int) -> Section:
     if dead.sampled and dead.sampled < dead.number:
         section.lines.append(Text(f"         causes of {dead.sampled} of them", style=_DIM))
     return section
+
+
+def _functions(view: View, width: int, rows: int) -> Section | None:
+    """Nothing, if there are no errors."""
+    errors = view.observation.function_errors.value
+    unread = _unread(view, "function_errors")
+    if errors == {} and not unread:
+        return None
+    told = ", ".join(f"{printable(name)} {number:,}" for name, number in (errors or {}).items())
+    summary = f"errors in {ERROR_MINUTES} min: {told or 'none'}"
+    return Section(name="FUNCTIONS", summary=Text("unknown" if errors is None else summary, style=_WARN), lines=unread)
 
 
 def _workers(view: View, width: int, rows: int) -> Section:
@@ -463,17 +490,17 @@ def _queues(view: View, width: int, rows: int) -> Section:
     return section
 
 
-type Draw = Callable[[View, int, int], Section]
-"""Draws a panel for a width, with so many rows of its list."""
+type Draw = Callable[[View, int, int], Section | None]
+"""Draws a panel for a width, with so many rows of its list; None if there is nothing to say."""
 
 _ALL: Sequence[Draw] = (
-    *(_alarms, _lanes, _retrying, _dead_letters),
+    *(_alarms, _lanes, _retrying, _dead_letters, _functions),
     *(_workers, _scheduled, _webhooks, _queues),
 )
 """The panels from top to bottom: what may be wrong comes first."""
 
 _LEFT: Sequence[Draw] = (_alarms, _lanes, _retrying, _workers)
-_RIGHT: Sequence[Draw] = (_dead_letters, _scheduled, _webhooks, _queues)
+_RIGHT: Sequence[Draw] = (_dead_letters, _functions, _scheduled, _webhooks, _queues)
 
 
 # ── Their parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -491,6 +518,16 @@ def _unread(view: View, name: str) -> list[Text]:
 
 def _of_the_longest(unfinished: Unfinished) -> str:
     return "" if unfinished.is_all else f", of the {unfinished.looked_at:,} that have waited longest"
+
+
+def _placed(text: Text, frame: Frame | None, width: int, *more: str) -> Text:
+    """The text with the line's path in a checkout behind it, if there is room, and otherwise with its number alone."""
+    short = [] if frame is None else [f"line {frame.line}"]
+    whole = [] if frame is None else [printable(f"{frame.path(WORKER)}:{frame.line}")]
+    where = ", ".join([*whole, *more])
+    if text.cell_len + 2 + cell_len(where) > width:
+        where = ", ".join([*short, *more])
+    return Text.assemble(text, (f"  {where}", _DIM)) if where else text
 
 
 def _rest(number: int) -> list[Text]:

@@ -1,4 +1,5 @@
-"""What CloudWatch has measured of a stack: the last minutes in one request, the error budgets in another."""
+"""What CloudWatch has measured of a stack: the last minutes in one request, the error budgets in another, and the
+functions' errors in a third."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.errors import pages_of, retryable
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.observation import DAY, HOUR, Flow, Measured
+from darkroom.domain.observation import DAY, ERROR_MINUTES, HOUR, Flow, Measured
 from darkroom.domain.service_level import BUDGET_DAYS, Budget
 
 if TYPE_CHECKING:
@@ -19,10 +20,18 @@ _MINUTE = 60_000
 
 
 class CloudWatchMeasurements:
-    """Implements the `Measurements` port: SQS's metrics of the lanes' queues (`queue_names`, by lane), and the stack's
-    own in `namespace`. SQS's come a few minutes late."""
+    """Implements the `Measurements` port: SQS's metrics of the lanes' queues (`queue_names`, by lane), Lambda's of
+    the functions (`function_names`, by what they are called here), and the stack's own in `namespace`. SQS's come a few
+    minutes late."""
 
-    def __init__(self, client: CloudWatchClient, queue_names: Mapping[str, str], *, namespace: str) -> None:
+    def __init__(
+        self,
+        client: CloudWatchClient,
+        queue_names: Mapping[str, str],
+        *,
+        namespace: str,
+        function_names: Mapping[str, str],
+    ) -> None:
         self._client = client
         self._lanes = tuple(queue_names)
         own = {"service": "darkroom"}
@@ -37,6 +46,14 @@ class CloudWatchMeasurements:
             _query(f"{what}{place}", namespace, name, {**own, "lane": lane}, "Sum", period_seconds=HOUR // 1000)
             for what, name in (("ended", "ImagesEnded"), ("bad", "ImagesBad"))
             for place, lane in enumerate(self._lanes)
+        ]
+
+        self._functions = tuple(function_names)
+        # Without a version or an alias: the sum of all of them.
+        # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+        self._error_queries = [
+            _query(f"errors{place}", "AWS/Lambda", "Errors", {"FunctionName": name}, "Sum")
+            for place, name in enumerate(function_names.values())
         ]
 
     def latest(self, now: Milliseconds) -> Measured:
@@ -79,6 +96,18 @@ class CloudWatchMeasurements:
         return {
             lane: Budget(ended=sums[f"ended{place}"], bad=sums[f"bad{place}"]) for place, lane in enumerate(self._lanes)
         }
+
+    def function_errors(self, now: Milliseconds) -> Mapping[str, int]:
+        until = (now // _MINUTE + 1) * _MINUTE  # an error of this minute counts at once
+        with retryable("reading the functions' errors"):
+            answer = self._client.get_metric_data(
+                MetricDataQueries=self._error_queries,
+                StartTime=_moment(until - ERROR_MINUTES * _MINUTE),
+                EndTime=_moment(until),
+            )
+        sums = Counter({result["Id"]: round(sum(result["Values"])) for result in answer["MetricDataResults"]})
+        errors = Counter({name: sums[f"errors{place}"] for place, name in enumerate(self._functions)})
+        return {name: number for name, number in errors.most_common() if number}
 
 
 def _latest_flow(incoming: Mapping[Milliseconds, float], outgoing: Mapping[Milliseconds, float]) -> Flow | None:

@@ -10,6 +10,10 @@ _OWN = re.compile(r"/darkroom/(?:\w+/)*\w+\.py$|/app\.py$")
 """The package, wherever a layer or a checkout has it, and handlers: no folder of a package has a dot or a hyphen, so
 third-party code below a folder that happens to be called darkroom does not count."""
 _LAYER = "/darkroom/"
+_HANDLER = "app.py"
+
+WORKER = "transcode_image"
+"""The function whose attempts a row remembers: a handler's frame in one of their stacks is of its `app.py`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +28,14 @@ class Frame:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"
+
+    def path(self, handler: str | None) -> str:
+        """The file from the root of a checkout: `layers/core/darkroom/operations/transcode_image.py`. A function's
+        bundle does not name the function, so of a handler it needs the name; `app.py` without one."""
+        if self.file == _HANDLER:
+            return _HANDLER if handler is None else f"functions/{handler}/{_HANDLER}"
+        folder = "" if self.file.endswith(f"/{_HANDLER}") else "layers/core/darkroom/"
+        return f"{folder}{self.file}"
 
 
 def own_frames(stack: str) -> list[Frame]:

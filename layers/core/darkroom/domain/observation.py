@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from darkroom.domain.image import Image, Status, lease_lapsed
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
+from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
 
 if TYPE_CHECKING:
     from darkroom.domain.endpoint import Endpoint
@@ -21,6 +22,9 @@ type Entry = tuple[Milliseconds, str]
 """An entry of the waiting index: since when, or from when on, an image waits, and its id."""
 
 HOUR, DAY = 3_600_000, 24 * 3_600_000
+
+ERROR_MINUTES = 15
+"""How far back errors of functions are shown: as long as their alarm stays on after the last one, and some more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +153,9 @@ class LaneWaits:
 
 @dataclass(frozen=True, kw_only=True)
 class Working:
-    """An image that a worker has: who, in which attempt, since when and until when it may be relied on."""
+    """An image that a worker has: who, in which attempt, since when and until when it may be relied on. If the worker
+    `is_lost`, the sweeper takes care of the image by `returns_by` at the latest, if sweeps are on time: it sends a
+    message for the next attempt, or gives it up after the last."""
 
     image_id: str
     tenant_id: str
@@ -159,6 +165,7 @@ class Working:
     since: Milliseconds | None
     lease_until: Milliseconds | None
     is_lost: bool
+    returns_by: Milliseconds | None = None
 
 
 def longest_waiting(shards: Iterable[Sequence[Entry]], limit: int) -> list[Entry]:
@@ -192,6 +199,8 @@ def working(rows: Iterable[Image], *, now: Milliseconds) -> tuple[Working, ...]:
         if row.status is not Status.PROCESSING:
             continue
         latest = next((one for one in reversed(row.attempts) if (one.run, one.number) == (row.run, row.attempt)), None)
+        is_lost = lease_lapsed(row, now)
+        looks = [instant for instant in (row.due_at, row.not_before) if instant is not None] if is_lost else []
         found.append(
             Working(
                 image_id=row.image_id,
@@ -201,7 +210,8 @@ def working(rows: Iterable[Image], *, now: Milliseconds) -> tuple[Working, ...]:
                 request_id=None if latest is None else latest.request_id,
                 since=None if latest is None else latest.started_at,
                 lease_until=row.lease_until,
-                is_lost=lease_lapsed(row, now),
+                is_lost=is_lost,
+                returns_by=max(looks) + SWEEP_INTERVAL_SECONDS * 1000 if looks else None,
             )
         )
     return tuple(sorted(found, key=lambda one: (one.since or 0, one.image_id)))

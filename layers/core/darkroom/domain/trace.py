@@ -287,7 +287,8 @@ def _waits(image: Image, attempts: Sequence[_Attempted]) -> Iterator[Step]:
         before = attempt
     if image.status is Status.PENDING:
         if before is not None and before.run == image.run:
-            since = "" if image.not_before is None else f"not before {_to_the_second(image.not_before)}"
+            # The time of day alone: it is minutes away, and a narrow window would cut off what follows a date.
+            since = "" if image.not_before is None else f"next at {_to_the_second(image.not_before)[11:]}"
             yield _wait(before.ended, None, "waits to try again", since or before.cause)
         else:
             yield _wait(image.waiting_since or ready, None, f"{image.lane} lane")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import batched, islice
+from typing import Any
 
+from darkroom.domain.dead_letter import explanation_of
+from darkroom.domain.errors import WORKER_LOST
 from darkroom.domain.fingerprint import Frame, fingerprint, guilty_frame
-from darkroom.domain.image import DUE_SHARD_NAMES, Cause, Image
+from darkroom.domain.image import DUE_SHARD_NAMES, Cause, Image, Status, lease_lapsed
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.retry import MAX_ATTEMPTS
 from darkroom.ports import Clock, Images
 
 _PAGE = 100
@@ -46,6 +51,52 @@ class Retrying:
     defects: tuple[Defect, ...]
     looked_at: int
     is_all: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retry:
+    """An unfinished image whose attempts failed: what the row remembers of them, as a dead letter would explain it, and
+    the attempt that follows. `number` is None if it was the last, so that the image is about to be given up. It began
+    at `begins_at` if it `is_in_work`, and otherwise begins then at the earliest (None: at any moment)."""
+
+    image: Image
+    explanation: dict[str, Any]
+    number: int | None
+    is_in_work: bool
+    begins_at: Milliseconds | None
+
+    @property
+    def cause(self) -> str:
+        """The exception of the latest attempt that ended with one; `worker_lost` if none did."""
+        cause = latest_failure(self.image)
+        return WORKER_LOST if cause is None else cause.error_type
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The defect that this exception is."""
+        cause = latest_failure(self.image)
+        return None if cause is None else fingerprint(cause.error_type, cause.stack)
+
+
+def retry_of(image: Image, *, now: Milliseconds) -> Retry | None:
+    """How the image is retried; None if it has ended, or none of its run's attempts has failed or lost its worker."""
+    if image.status.is_terminal or image.is_deleted:
+        return None
+    is_in_work = image.status is Status.PROCESSING and not lease_lapsed(image, now)
+    own = [attempt for attempt in image.attempts if attempt.run == image.run]
+    over = [attempt for attempt in own if not is_in_work or attempt.number != image.attempt]
+    if not over:
+        return None
+    begins_at, number = image.not_before, image.attempt + 1 if image.attempt < MAX_ATTEMPTS else None
+    if is_in_work:
+        number, begins_at = image.attempt, next((each.started_at for each in own if each not in over), None)
+    return Retry(
+        image=image,
+        explanation=explanation_of(replace(image, attempts=tuple(over))),
+        number=number,
+        is_in_work=is_in_work,
+        begins_at=begins_at,
+    )
 
 
 def list_retrying(

@@ -79,6 +79,9 @@ MEASURED_SECONDS, SLOW_SECONDS, SAMPLE_SECONDS, BUDGET_SECONDS = 30, 15, 60, 300
 """How long what was read earlier serves again: measurements, of which there is one per minute; scheduled images,
 webhooks and outcomes; the causes of dead letters whose numbers have not changed; and error budgets of weeks."""
 
+ERRORS_SECONDS = 60
+"""The same of functions' errors: CloudWatch takes money for each function."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Panel[Value]:
@@ -165,6 +168,7 @@ class Observation:
     outcomes: Panel[Mapping[str, Recent]]
     budgets: Panel[Mapping[str, Budget]]
     measured: Panel[Measured]
+    function_errors: Panel[Mapping[str, int]]
     dead_letters: Panel[DeadLetterCounts]
     alarms: Panel[tuple[Alarm, ...]]
     scheduled: Panel[Upcoming]
@@ -179,7 +183,7 @@ class Observation:
 
 PANELS = (
     *("alarms", "queues", "unfinished", "drains", "outcomes", "budgets", "measured"),
-    *("dead_letters", "scheduled", "webhooks"),
+    *("dead_letters", "function_errors", "scheduled", "webhooks"),
 )
 """The names of an observation's parts."""
 
@@ -227,6 +231,7 @@ def observe_stack(ports: Ports, before: Observation | None = None) -> Observatio
         ("outcomes", lambda: _outcomes(ports, now), SLOW_SECONDS),
         ("budgets", lambda: ports.measurements.budgets(now), BUDGET_SECONDS),
         ("measured", lambda: ports.measurements.latest(now), MEASURED_SECONDS),
+        ("function_errors", lambda: ports.measurements.function_errors(now), ERRORS_SECONDS),
         ("dead_letters", lambda: _dead_letters(ports, letters_before, now), 0),
         ("scheduled", lambda: _scheduled(ports, now), SLOW_SECONDS),
         ("webhooks", lambda: _webhooks(ports), SLOW_SECONDS),

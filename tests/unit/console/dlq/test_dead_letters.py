@@ -15,6 +15,7 @@ from console.dlq import commands as dead_letters
 from console.dlq.commands import _VERDICTS
 from darkroom.domain.dead_letter import Verdict
 from darkroom.domain.image import Attempt, Cause, Image, Status, message_for
+from darkroom.domain.instants import rfc3339
 from darkroom.domain.lanes import LANES
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import accepted_image
@@ -313,7 +314,7 @@ def test_a_dead_letter_in_another_versions_words_is_shown_as_far_as_it_can_be(
 
 
 def test_what_is_still_retried_is_shown_by_defect_with_its_place_and_its_message(run: Run, stack: FakeStack) -> None:
-    code = '  File "/opt/python/darkroom/operations/transcode_image.py", line 83, in _develop\n'
+    code = '  File "/opt/python/darkroom/operations/transcode_image.py", line 83, in _develop\n    sizes[name]\n'
     cause = Cause(error_type="KeyError", message="'large'", stack=code)
     attempts = (Attempt(run=1, number=1, request_id="r", started_at=NOW, ended_at=NOW, cause=cause),)
     row = replace(accepted_image(now=NOW, image_id="7" * 26), attempt=1, attempts=attempts)
@@ -324,7 +325,8 @@ def test_what_is_still_retried_is_shown_by_defect_with_its_place_and_its_message
         "Still retrying: 1 image, 1 defect.",
         "  KeyError@operations/transcode_image.py:_develop",
         "    KeyError: 'large'",
-        "    at operations/transcode_image.py:83 in _develop",
+        "    at layers/core/darkroom/operations/transcode_image.py:83 in _develop",
+        "       sizes[name]",
         f"    1 image, up to 1 attempt, the first has waited 1 h 0 min: {row.image_id}",
     ):
         assert f"{line}\n" in shown
@@ -383,8 +385,8 @@ def test_attempts_that_failed_alike_are_told_once_with_our_own_code_and_the_guil
     assert heads == ["attempts 1 to 2", "attempt 3", "attempt 4", "attempt 5"]
     assert "request r2" in shown and "request r1" not in shown
     way = (
-        "  KeyError: 1\n  at operations/transcode_image.py:83 in _develop\n      sizes[name]\n"
-        "  called from app.py:9 in settle\n      transcode_image(ports)\n"
+        "  KeyError: 1\n  at layers/core/darkroom/operations/transcode_image.py:83 in _develop\n      sizes[name]\n"
+        "  called from functions/transcode_image/app.py:9 in settle\n      transcode_image(ports)\n"
     )
     assert shown.count(way) == 2
     assert "pydantic" not in shown and "Traceback" not in shown
@@ -397,3 +399,102 @@ def test_that_not_all_unfinished_images_were_read_is_said(run: Run, stack: FakeS
     said = "Of the unfinished images only the 1 that have waited longest were read. See --limit.\n"
     assert said in run("dlq", "ls", "--limit", "1").stdout
     assert said not in run("dlq", "ls", "--limit", "2").stdout
+
+
+def retried(*causes: Cause | None, **changes: Any) -> Image:
+    """An unfinished image with these attempts; None lost its worker."""
+    attempts = tuple(
+        Attempt(
+            run=1,
+            number=number,
+            request_id=f"r{number}",
+            started_at=NOW,
+            ended_at=None if cause is None else NOW,
+            cause=cause,
+        )
+        for number, cause in enumerate(causes, start=1)
+    )
+    row = replace(accepted_image(now=NOW, image_id="7" * 26), attempt=len(causes), attempts=attempts)
+    return replace(row, **changes)
+
+
+BUG = Cause(
+    error_type="KeyError",
+    message="'large'",
+    stack='  File "/opt/python/darkroom/operations/transcode_image.py", line 83, in _develop\n    sizes[name]\n',
+)
+
+
+def test_an_image_that_is_still_retried_is_shown_with_its_attempts_and_when_the_next_one_begins(
+    run: Run, stack: FakeStack
+) -> None:
+    now = stack.clock()
+    row = retried(BUG, BUG, not_before=now + 40_000)
+    stack.images.rows[row.image_id] = row
+    result = run("dlq", "show", row.image_id)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    moment = rfc3339(now + 40_000)[11:19]
+    goes_on = f"still retried, attempt 3 of 5 begins in 40 s at the earliest ({moment} UTC)"
+    assert lines[0] == f"{row.image_id}: KeyError; {goes_on}."
+    assert "  run        1, 2 attempts failed" in lines and "  row now    pending, run 1, attempt 2" in lines
+    (head,) = [place for place, line in enumerate(lines) if line.startswith("attempts 1 to 2  ")]
+    assert lines[head + 1 : head + 4] == [
+        "  KeyError: 'large'",
+        "  at layers/core/darkroom/operations/transcode_image.py:83 in _develop",
+        "      sizes[name]",
+    ]
+    assert f"Look again:        ./darkroom dlq show {row.image_id} --stack shop --region eu-west-1" in lines
+    assert "dlq replay" not in result.stdout
+    (told,) = json.loads(run("dlq", "show", row.image_id, "--json").stdout)
+    assert (told["verdict"], told["cause"], told["letters"], told["meaning"]) == ("retrying", "KeyError", [], goes_on)
+    assert [attempt["attempt"] for attempt in told["explanation"]["attempts"]] == [1, 2]
+    assert told["retry"] == {
+        "attempt": 3,
+        "in_work": False,
+        "began_at": None,
+        "not_before": rfc3339(now + 40_000),
+    }
+    stack.office.place(FAILED)
+    (case,) = json.loads(run("dlq", "show", FAILED.image_id, "--json").stdout)
+    assert told.keys() - {"retry"} == case.keys()
+
+
+@pytest.mark.parametrize(
+    ("causes", "changes", "goes_on"),
+    [
+        ([BUG], {"not_before": NOW}, "KeyError; still retried, attempt 2 of 5 may begin at any moment"),
+        (
+            [BUG, None],
+            {"status": Status.PROCESSING, "lease_until": NOW + 4_000_000},
+            "KeyError; still retried, attempt 2 of 5 is in work for 1 h 0 min",
+        ),
+        (
+            [None],
+            {"status": Status.PROCESSING, "lease_until": NOW, "not_before": NOW + 3_612_000},
+            "worker_lost; still retried, attempt 2 of 5 begins in 12 s at the earliest (10:00:12 UTC)",
+        ),
+        (
+            [BUG, BUG, BUG, BUG, None],
+            {"status": Status.PROCESSING, "lease_until": NOW},
+            "KeyError; not given up yet, but all 5 attempts are over: the sweeper gives it up within a minute",
+        ),
+    ],
+)
+def test_what_follows_the_failed_attempts_is_said(
+    causes: list[Cause | None], changes: dict[str, Any], goes_on: str, run: Run, stack: FakeStack
+) -> None:
+    row = retried(*causes, **changes)
+    stack.images.rows[row.image_id] = row
+    shown = run("dlq", "show", row.image_id).stdout
+    assert shown.startswith(f"{row.image_id}: {goes_on}.\n")
+    is_in_work = "in work" in goes_on
+    assert ("never ended: its worker died" in shown) is (None in causes and not is_in_work)
+
+
+def test_an_image_in_its_first_attempt_has_no_failure_to_show(run: Run, stack: FakeStack) -> None:
+    row = retried(None, status=Status.PROCESSING, lease_until=NOW + 4_000_000)
+    stack.images.rows[row.image_id] = row
+    result = run("dlq", "show", row.image_id)
+    assert result.exit_code == 1
+    assert "It is processing, in run 1, and no attempt has failed: see ./darkroom trace" in result.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -9,6 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from checks.report import ROOT
 from console.api.client import ApiError
@@ -89,6 +92,23 @@ def test_what_is_wrong_is_said_with_its_remedy_and_the_reason_for_it(run: Run, s
     assert lines[place + 2].startswith("      → Deploy this checkout again")
     assert lines[place + 3] == "      Why: docs/decisions/2026-11-21-plain-http-is-refused.md"
     assert "1 wrong." in lines[-2]
+
+
+def test_findings_wrap_at_the_width_of_a_terminal_and_names_stay_whole(
+    run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.facts = replace(SOUND, queues={**SOUND.queues, "FastQueue": replace(SOUND.queues["FastQueue"], policy=())})
+    terminal = io.StringIO()
+    out = Console(file=terminal, force_terminal=True, width=60, no_color=True, highlight=False, emoji=False)
+    monkeypatch.setattr(doctor_work.display, "output", lambda: out)
+    run("doctor")
+    lines = Text.from_ansi(terminal.getvalue()).plain.splitlines()
+    place = lines.index("      FastQueue: its policy does not refuse what comes")
+    assert lines[place + 1] == "        without TLS"
+    assert lines[place + 2].startswith("      → Deploy this checkout again")
+    (why,) = [at for at, line in enumerate(lines) if line.startswith("      Why:")]
+    assert max(map(len, lines[place:why])) <= 60
+    assert "docs/decisions/2026-11-21-plain-http-is-refused.md" in " ".join(lines[why : why + 2])
 
 
 def test_json_has_each_check(run: Run, stack: FakeStack) -> None:

@@ -180,8 +180,11 @@ def test_eighty_columns_show_what_is_wrong_first_and_every_id_whole(stack: FakeS
     assert "in and out: the minute 08:57, which ended 2 min ago" in said
     slow = next(line.split() for line in lines if line.startswith("  slow "))
     assert slow[1:10] == ["1,200", "30", "11", "min", "10", "min", "40", "321", "123"]
-    assert "     10  KeyError@operations/transcode_image.py:_develop  line 12" in lines
-    assert f"{31:026d}  up to attempt 1 of 5, next in 12 s: 'gamma'" in said
+    place = lines.index("     10  KeyError: 'gamma'")
+    assert lines[place + 1 : place + 3] == [
+        "         KeyError@operations/transcode_image.py:_develop  line 12",
+        f"         {31:026d}  up to attempt 1 of 5, next in 12 s",
+    ]
     assert "WORKERS  busy: fast 0 of 20, slow 30 of 10" in said
     rows = [line.split() for line in lines]
     assert [f"{2:026d}", "slow", "2/5", "4", "s", "1", "min", "00000002…", "default"] in rows
@@ -195,9 +198,37 @@ def test_eighty_columns_show_what_is_wrong_first_and_every_id_whole(stack: FakeS
     assert "hold 4" in said
 
 
-def test_wide_windows_show_two_columns_and_whole_request_ids(stack: FakeStack) -> None:
+@pytest.mark.parametrize(("due_in_seconds", "said"), [(30, "back by 09:01:30"), (-70, "the sweeper is late for them")])
+def test_an_image_whose_worker_died_is_counted_among_those_that_are_tried_again(
+    stack: FakeStack, due_in_seconds: int, said: str
+) -> None:
+    now = stack.clock()
+    stack.world.put(1, status=Status.PROCESSING, attempt=2, lease_until=now - 1, due_at=now + due_in_seconds * 1000)
+    lines = drawn(stack, 80)
+    (place,) = [at for at, line in enumerate(lines) if line.startswith("RETRYING")]
+    assert lines[place : place + 3] == [
+        "RETRYING  worker lost: 1",
+        f"      1  worker lost, {said}",
+        f"         {1:026d}  attempt 2 of 5",
+    ]
+
+
+def test_functions_that_failed_are_named_and_without_any_nothing_is_said(run: Run, stack: FakeStack) -> None:
+    for width in (80, 200):
+        assert "FUNCTIONS" not in "\n".join(drawn(stack, width))
+    stack.world.measurements.failed = failed = {"transcode_image": 2, "create_deliveries": 1}
+    said = "FUNCTIONS  errors in 15 min: transcode_image 2, create_deliveries 1"
+    assert said in drawn(stack, 80)
+    assert said in "\n".join(drawn(stack, 200))
+    told = json.loads(run("top", "--json").stdout)["function_errors"]
+    assert told == {"minutes": 15, "functions": failed}
+
+
+def test_wide_windows_show_two_columns_whole_request_ids_and_paths(stack: FakeStack) -> None:
     trouble(stack.world)
-    assert "00000002-84d8-4f06-b9a7" in "\n".join(drawn(stack, 120))
+    said = "\n".join(drawn(stack, 120))
+    assert "00000002-84d8-4f06-b9a7" in said
+    assert "_develop  layers/core/darkroom/operations/transcode_image.py:12\n" in said
     lines = drawn(stack, 200)
     (beside,) = [line for line in lines if line.startswith("ALARMS")]
     assert "DEAD LETTERS  2: slow 2" in beside
@@ -261,7 +292,11 @@ def test_parts_that_could_never_be_read_are_unknown_and_not_zero(stack: FakeStac
     world = stack.world
     for store, method in (("queues", "count"), ("throughput", "latest"), ("measurements", "latest")):
         setattr(getattr(world, store), method, fails)
-    for store, method in (("outcome_counts", "since"), ("measurements", "budgets")):
+    for store, method in (
+        ("outcome_counts", "since"),
+        ("measurements", "budgets"),
+        ("measurements", "function_errors"),
+    ):
         setattr(getattr(world, store), method, fails)
     for store, method in (("given_up", "count"), ("endpoints", "everything"), ("images", "waiting")):
         setattr(getattr(world, store), method, fails)
@@ -271,10 +306,13 @@ def test_parts_that_could_never_be_read_are_unknown_and_not_zero(stack: FakeStac
     assert said[0].startswith("shop  nothing can be read")
     assert ["fast", "?", "?", "?", "30", "s", "?", "?", "?", "?", "?"] in [line.split() for line in said]
     assert ["fast", "?", "?", "?", "?"] in [line.split() for line in said]
-    for panel in ("RETRYING", "DEAD LETTERS", "WORKERS", "SCHEDULED", "WEBHOOKS", "OTHER QUEUES"):
+    for panel in ("RETRYING", "DEAD LETTERS", "FUNCTIONS", "WORKERS", "SCHEDULED", "WEBHOOKS", "OTHER QUEUES"):
         assert f"{panel}  unknown" in said
     told = document(seen, {}, stack="shop", region="", options="")
-    parts = ("working", "retrying", "looked_at", "dead_letters", "scheduled", "webhooks", "queues", "error_budget")
+    parts = (
+        *("working", "retrying", "looked_at", "dead_letters", "function_errors"),
+        *("scheduled", "webhooks", "queues", "error_budget"),
+    )
     assert {name: told[name] for name in parts} == dict.fromkeys(parts)
     assert (told["lanes"][0]["oldest_seconds"], told["lanes"][0]["backlog"]) == (None, None)
     assert set(told["lanes"][0]["error_budget"].values()) == {told["lanes"][0]["failing_percent"]} == {None}
@@ -331,6 +369,7 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
         "since": "2026-11-21T08:59:56.000Z",
         "lease_until": "2026-11-21T08:59:55.000Z",
         "lease_lapsed": True,
+        "returns_by": "2026-11-21T09:09:21.000Z",
     }
     assert [(one["fingerprint"], len(one["images"])) for one in found["retrying"]] == [
         ("KeyError@operations/transcode_image.py:_develop", 10),
@@ -346,6 +385,7 @@ def test_the_document_has_the_whole_observation(run: Run, stack: FakeStack) -> N
     assert (unhealthy["condition"], unhealthy["disabled_by"], unhealthy["deliveries"]["number"]) == (
         *("disabled", "gone", 1),
     )
+    assert found["function_errors"] == {"minutes": 15, "functions": {}}
     assert found["queues"]["hold"] == {"waiting": 4, "in_flight": 0, "delayed": 0}
 
 
