@@ -656,7 +656,7 @@ class Rehearsal:
 
     def _lines(self, logical_id: str) -> Iterator[tuple[int, dict[str, Any]]]:
         for line in self._stack.log_lines(logical_id):
-            if "timestamp" in line:
+            if "timestamp" in line and "service" in line:  # the functions' own lines, and not the runtime's
                 at = datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S,%f%z")
                 yield round(at.timestamp() * 1000), line
 

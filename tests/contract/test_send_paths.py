@@ -360,6 +360,7 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
         ("events_topic", "SqsUnpublished.put"),  # only people read it
         ("delivery_queue", "SqsDeliveryQueue.send"),
         ("events_topic", "SnsTopic._publish"),
+        ("scene", "Scene.send_garbage"),  # a drill's, which must be rejected
     }
 
 

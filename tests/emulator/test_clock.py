@@ -112,6 +112,7 @@ def test_a_rule_runs_when_the_clock_says_so_unless_it_is_disabled(emulator: Emul
     move(file, 61)
     first = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"]
     events.disable_rule(Name="every-minute")
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=first[0]["ReceiptHandle"])
     move(file, 600)
     assert "Messages" not in sqs.receive_message(QueueUrl=url, WaitTimeSeconds=2)
     events.enable_rule(Name="every-minute")

@@ -145,7 +145,12 @@ def test_what_a_killed_drill_has_changed_is_put_back_by_undo(stack: LocalStack) 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda how: how.name)
 def test_a_drill_that_is_interrupted_puts_everything_back(stack: LocalStack, how: signal.Signals) -> None:
-    process = begun(stack)
+    # `nohup make test` has it ignored, and so would the drill.
+    by_the_runner = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        process = begun(stack)
+    finally:
+        signal.signal(signal.SIGHUP, by_the_runner)
     os.kill(process.pid, how)
     assert process.wait(PATIENCE_SECONDS) == 130
     assert rule_state(stack) == "ENABLED"

@@ -18,7 +18,7 @@ from console.terminal.interrupts import INTERRUPTED, Interrupted
 
 if TYPE_CHECKING:
     from checks.report import Goal
-    from console.drill.work import Result
+    from console.drill.result import Result
 
 _HELP = """Game days: breaks something for real, waits for the alarms, shows what an
 operator would see, and puts everything back.

@@ -221,7 +221,7 @@ _ALL = [
         name="damaged-batch",
         rehearses="a batch of scheduled images that cannot be released",
         load=DamagedBatch(),
-        alarms=frozenset({"ReleasesFailingAlarm", "DeadLettersAlarm"}),
+        alarms=frozenset({"ReleasesFailingAlarm", "DeadLettersAlarm", "FunctionErrorsAlarm"}),
         shows="`delay ls`, and a dead letter of the hold queue that names the batch",
     ),
     Drill(

@@ -16,8 +16,8 @@ from darkroom.domain.instants import rfc3339
 
 if TYPE_CHECKING:
     from console.drill.opened import OpenDrill
+    from console.drill.result import Result
     from console.drill.scene import Scene
-    from console.drill.work import Result
 
 _FIRST = re.compile(r"First: \./darkroom (?P<command>[a-z -]+?) --stack ")
 _LINES = 20

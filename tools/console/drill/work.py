@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from console.api.client import ApiError
 from console.drill import pages
@@ -14,6 +14,7 @@ from console.drill.alarms import Alarms, History
 from console.drill.clocks import LONGEST_STEP_SECONDS, MINUTE_SECONDS, Clock, clock_of
 from console.drill.drills import INCIDENT, Drill, Where
 from console.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
+from console.drill.result import Result
 from console.drill.scene import Scene, api_url_of
 from console.drill.switches import Restoration, Setting, plan, put_back, throw
 from console.stack.operators import Stack
@@ -23,20 +24,6 @@ from darkroom.domain.instants import Milliseconds
 
 _CALM_MINUTES = 20
 _MOMENT_SECONDS = 1.2
-
-
-@dataclass(kw_only=True)
-class Result:
-    """What a drill has shown: when each alarm fired, in minutes of the stack's time, and the rest as its sentences of
-    `problems`, none if everything was as expected."""
-
-    drill: Drill
-    fired: dict[str, float] = field(default_factory=dict)
-    cleared_after: float | None = None
-    pages: int = 0
-    all_clears: int = 0
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
 
 
 def open_drills(stack: Stack) -> OpenDrills:

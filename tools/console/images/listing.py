@@ -34,8 +34,8 @@ class Filters:
     late: bool = False
 
     def match(self, image: Image) -> bool:
-        """Whether it is to be listed."""
-        if image.created_at < self.since or self.tenant_id not in (None, image.tenant_id):
+        """Whether it is to be listed, its time of acceptance apart."""
+        if self.tenant_id not in (None, image.tenant_id):
             return False
         if self.statuses and image.status not in self.statuses:
             return False
@@ -66,7 +66,8 @@ def images_of(stack: Stack, filters: Filters) -> Iterator[Image]:
     """The images that match, newest first, or those that have waited longest first."""
     if filters.late:
         ports = LatePorts(images=stack.images, clock=stack.clock, service=LANES)
-        return filter(filters.match, list_late_images(ports))
+        late = (image for image in list_late_images(ports) if image.created_at >= filters.since)
+        return filter(filters.match, late)
     tenants = _tenants(stack, filters) if filters.tenant_id is None else [filters.tenant_id]
     each = [_of_tenant(stack, tenant_id, since=filters.since) for tenant_id in tenants]
     newest_first = heapq.merge(*each, key=lambda image: (image.created_at, image.image_id), reverse=True)

@@ -20,20 +20,24 @@ if TYPE_CHECKING:
     from stacks.running import RunningStack
 
 _SECONDS_BETWEEN_LOOKS = 2.0
-_SETTLING_SECONDS = 2.0
-"""The alarms are evaluated every second."""
+_LOOKS_AT_SWEEPER, _SECONDS_FOR_SWEEPER = 40, 0.5
 _KINDS = ("MetricAlarms", "CompositeAlarms")
 _WIDTH = len("critical")
 
 
 def sweep_once(stack: RunningStack, *, pause: Callable[[float], None] = time.sleep) -> None:
-    """Has the sweeper run once, and its alarm clear: before the schedule's first run, a minute after the deployment, it
-    looks silent."""
+    """Has the sweeper run once, and waits until its alarm has cleared: before the schedule's first run, a minute after
+    the deployment, it looks silent."""
+    cloudwatch, names = stack.client("cloudwatch"), [stack.physical_id("SweeperSilentAlarm")]
     try:
         stack.client("lambda").invoke(FunctionName=stack.physical_id("SweepDueImagesFunction"), Payload=b"{}")
+        for _ in range(_LOOKS_AT_SWEEPER):
+            (alarm,) = cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]
+            if alarm["StateValue"] == "OK":
+                return
+            pause(_SECONDS_FOR_SWEEPER)
     except (BotoCoreError, ClientError):  # its alarm will tell
         return
-    pause(_SETTLING_SECONDS)
 
 
 class Alarms:

@@ -21,6 +21,7 @@ from console.doctor import work as doctor_work
 from console.doctor.checks import Check, Finding
 from console.doctor.facts import CouldNotBeRead, Facts, Missing
 from console.doctor.work import CHECKLIST, CHECKS
+from console.terminal import display
 from darkroom.domain.errors import Retryable
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
@@ -100,7 +101,7 @@ def test_findings_wrap_at_the_width_of_a_terminal_and_names_stay_whole(
     stack.facts = replace(SOUND, queues={**SOUND.queues, "FastQueue": replace(SOUND.queues["FastQueue"], policy=())})
     terminal = io.StringIO()
     out = Console(file=terminal, force_terminal=True, width=60, no_color=True, highlight=False, emoji=False)
-    monkeypatch.setattr(doctor_work.display, "output", lambda: out)
+    monkeypatch.setattr(display, "output", lambda: out)
     run("doctor")
     lines = Text.from_ansi(terminal.getvalue()).plain.splitlines()
     place = lines.index("      FastQueue: its policy does not refuse what comes")

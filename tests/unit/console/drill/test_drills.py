@@ -14,8 +14,8 @@ from console.drill import work
 from console.drill.alarms import History
 from console.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
 from console.drill.pages import ago, table_of_drills
+from console.drill.result import Result
 from console.drill.switches import KINDS
-from console.drill.work import Result
 from darkroom.domain.image import Image, Status
 from proof.fakes.rows import accepted_image
 

@@ -133,10 +133,10 @@ def test_an_emulator_that_does_not_answer_is_asked_again(window: Window) -> None
 
 
 class Sweeper:
-    """A stack whose sweeper can be invoked, or not."""
+    """A stack whose sweeper can be invoked, or not, and clears its alarm at the third look, or never."""
 
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error, self.happened = error, list[Any]()
+    def __init__(self, error: Exception | None = None, *, clears: bool = True) -> None:
+        self.error, self.clears, self.happened = error, clears, list[Any]()
 
     def client(self, service: str) -> Sweeper:
         return self
@@ -149,14 +149,23 @@ class Sweeper:
             raise self.error
         self.happened.append(asked["FunctionName"])
 
+    def describe_alarms(self, **asked: Any) -> dict[str, Any]:
+        assert asked == {"AlarmNames": ["darkroom-local-SweeperSilentAlarm"]}
+        is_over = self.clears and len(self.happened) == 3
+        return {"MetricAlarms": [{"StateValue": "OK" if is_over else "ALARM"}]}
 
-def test_the_sweeper_runs_once_and_its_alarm_has_time_to_clear_before_the_window_looks() -> None:
+
+def test_the_sweeper_runs_once_and_its_alarm_clears_before_the_window_looks() -> None:
     stack: Any = Sweeper()
     sweep_once(stack, pause=stack.happened.append)
-    assert stack.happened == ["darkroom-local-SweepDueImagesFunction", 2.0]
+    assert stack.happened == ["darkroom-local-SweepDueImagesFunction", 0.5, 0.5]
 
 
-def test_a_sweeper_that_cannot_be_invoked_keeps_nobody_from_the_window() -> None:
-    stack: Any = Sweeper(EndpointConnectionError(endpoint_url="http://127.0.0.1:9"))
+@pytest.mark.parametrize(
+    "stack",
+    [Sweeper(EndpointConnectionError(endpoint_url="http://127.0.0.1:9")), Sweeper(clears=False)],
+    ids=["it cannot be invoked", "its alarm stays on"],
+)
+def test_a_sweeper_in_trouble_keeps_nobody_from_the_window(stack: Any) -> None:
     sweep_once(stack, pause=stack.happened.append)
-    assert stack.happened == []
+    assert len(stack.happened) <= 41
