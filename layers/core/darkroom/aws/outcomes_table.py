@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from darkroom.aws.errors import retryable
+from darkroom.aws.errors import pages_of, retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.service_level import Outcomes
 
@@ -48,22 +48,17 @@ class OutcomesTable:
             )
 
     def since(self, lane: str, since: Milliseconds) -> Mapping[Milliseconds, Outcomes]:
-        found: dict[Milliseconds, Outcomes] = {}
-        further: dict[str, Any] = {}
-        with retryable("reading the outcomes"):
-            while True:
-                answer = self._client.query(
-                    TableName=self._table_name,
-                    KeyConditionExpression="lane = :lane AND #minute >= :since",
-                    ExpressionAttributeNames={"#minute": "minute"},
-                    ExpressionAttributeValues={":lane": {"S": partition_of(lane)}, ":since": {"N": str(since)}},
-                    **further,
-                )
-                for item in answer["Items"]:
-                    found[int(item["minute"]["N"])] = _outcomes_of(item)
-                if "LastEvaluatedKey" not in answer:
-                    return found
-                further = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table_name,
+            KeyConditionExpression="lane = :lane AND #minute >= :since",
+            ExpressionAttributeNames={"#minute": "minute"},
+            ExpressionAttributeValues={":lane": {"S": partition_of(lane)}, ":since": {"N": str(since)}},
+        )
+        return {
+            int(item["minute"]["N"]): _outcomes_of(item)
+            for page in pages_of(pages, "reading the outcomes")
+            for item in page["Items"]
+        }
 
 
 def _outcomes_of(item: Mapping[str, Any]) -> Outcomes:
