@@ -26,6 +26,31 @@ def replace_resource_handler(resource_type: str, action: str, build: Callable[[A
     handlers[action] = build(handlers[action])
 
 
+def after_stack_sets(resource_type: str, act: Callable[[str, dict[str, Any]], None]) -> None:
+    """Call `act(physical_id, properties)` whenever a stack has created or updated a resource of the type."""
+
+    def creating(create: Any) -> Any:
+        def create_and_act(logical_id: str, properties: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+            made = create(logical_id, properties, *arguments, **options)
+            act(made[0], properties)
+            return made
+
+        return create_and_act
+
+    def updating(update: Any) -> Any:
+        def update_and_act(
+            physical_id: str, old: dict[str, Any], new: dict[str, Any], *arguments: Any, **options: Any
+        ) -> Any:
+            changed = update(physical_id, old, new, *arguments, **options)
+            act(changed[0], new)
+            return changed
+
+        return update_and_act
+
+    replace_resource_handler(resource_type, "create", creating)
+    replace_resource_handler(resource_type, "update", updating)
+
+
 def add_resource_type(
     resource_type: str, *, create: Callable[..., Any], update: Callable[..., Any], delete: Callable[..., Any]
 ) -> None:
