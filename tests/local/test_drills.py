@@ -91,9 +91,9 @@ def test_a_drill_fires_its_alarms_pages_once_and_all_clears(stack: LocalStack, p
     pager.heard()
     (result,) = results(stack, drill.name)
     assert result["problems"] == []
-    assert set(result["fired"]) == drill.expected
+    assert drill.expected <= set(result["fired"]) <= drill.allowed
     incident = stack.physical_id("IncidentAlarm")
-    assert pager.heard() == ([(incident, "ALARM"), (incident, "OK")] if drill.pages else [])
+    assert pager.heard() == ([(incident, "ALARM"), (incident, "OK")] if "IncidentAlarm" in result["fired"] else [])
     assert places(stack).find() is None
 
 

@@ -145,7 +145,7 @@ class Page:
             for problem in result.problems:
                 display.line(display.errors(), f"  NOT AS EXPECTED: {display.printable(problem)}", style="red")
         else:
-            paged = "one page, and one message that it is over" if result.drill.pages else "no page"
+            paged = "one page, and one message that it is over" if result.pages else "no page"
             display.line(
                 self._out, f"  as expected: {paged}; everything was clear after {result.cleared_after} minutes."
             )
@@ -185,14 +185,19 @@ def table_of_drills() -> list[tuple[str, ...]]:
             "; ".join(f"{one.target.format(row='a new row')}: {words(one.kind, one.during)}" for one in drill.throws)
             or "none",
             drill.load.words,
-            ", ".join(f"`{name}`" for name in sorted(drill.alarms)) + (", pages" if drill.pages else "")
-            if drill.alarms
-            else "none",
+            _alarms(drill),
             drill.shows,
             drill.where.value + (f", because {drill.because}" if drill.because else ""),
         )
         for drill in DRILLS.values()
     ]
+
+
+def _alarms(drill: Drill) -> str:
+    parts = [f"`{name}`" for name in sorted(drill.alarms)]
+    parts += ["pages"] if drill.pages else []
+    parts += [f"perhaps `{name}`" for name in sorted(drill.perhaps)]
+    return ", ".join(parts) or "none"
 
 
 def list_drills(out: Console, opened: OpenDrill | None, options: str) -> None:

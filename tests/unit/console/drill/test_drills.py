@@ -144,6 +144,16 @@ def test_one_page_for_the_incident_is_as_expected() -> None:
     assert judged(DRILLS["sweeper-off"]) == []
 
 
+def test_an_alarm_that_may_fire_pages_once_if_it_does() -> None:
+    drill = DRILLS["old-dead-letter"]
+    assert judged(drill, pages=0, clears=0) == []
+    assert judged(drill, pages=1, more="SweeperSilentAlarm") == []
+    assert judged(drill, pages=0, clears=0, more="SweeperSilentAlarm") == [
+        "0 pages instead of 1",
+        "0 messages that all is clear instead of 1",
+    ]
+
+
 def test_a_second_page_for_the_same_incident_is_not() -> None:
     assert judged(DRILLS["sweeper-off"], pages=2) == ["2 pages instead of 1"]
 
