@@ -1,0 +1,269 @@
+// What every screen needs besides components: settings, the session, requests, polling, and how figures are written.
+
+// ── Settings: what the stack says of itself: how callers sign in, and its limits.
+
+/**
+ * @typedef {object} Settings
+ * @property {"keys"|"jwt"|"iam"|"anonymous"} access  who may call the API
+ * @property {string|null} issuer  of tokens, with access "jwt"
+ * @property {string|null} client_id  of this page at the issuer, with access "jwt"
+ * @property {number} max_upload_bytes  the largest file
+ * @property {number} direct_bytes  the largest file in one request; larger ones are sent to S3 by a form
+ * @property {Object<string, object[]>} presets  the variants of each preset, by its name
+ * @property {boolean} operate  whether an operator's machine serves the page
+ * @property {boolean} write  with `operate`: whether it may change anything
+ * @property {string|null} stack  with `operate`: the name of the stack
+ */
+
+/** @type {Settings} */
+export const settings = JSON.parse(document.querySelector("meta[name=darkroom]").content);
+
+// ── The session: the caller's credential. It stays in this tab's session: never in an address, and gone when the tab is closed.
+
+const PLACE = settings.operate ? "darkroom.token" : "darkroom.credential";
+const listeners = new Set();
+
+/** The API key or token; null while the caller has not given one. */
+export const credential = () => sessionStorage.getItem(PLACE);
+
+/** Whether the API asks for a credential that is not here yet. */
+export const needsCredential = () =>
+    (settings.operate || settings.access === "keys" || settings.access === "jwt") && credential() === null;
+
+/** Keeps `text` as the credential of this tab. */
+export function keep(text) {
+    sessionStorage.setItem(PLACE, text);
+    listeners.forEach((listen) => listen(null));
+}
+
+/** Forgets the credential; `reason` tells the caller why, if it was refused. */
+export function forget(reason = null) {
+    sessionStorage.removeItem(PLACE);
+    listeners.forEach((listen) => listen(reason));
+}
+
+/** Calls `listen(reason)` whenever the credential changes; returns a function that ends that. */
+export function listenToSession(listen) {
+    listeners.add(listen);
+    return () => listeners.delete(listen);
+}
+
+// ── Requests: requests to the API of the stack that serves this page.
+
+/** The API's refusal. `code` is stable, `title` and `detail` are for people; `retryAfter` is in seconds, or null. */
+export class Problem extends Error {
+    constructor({ status, code, title, detail, errors = [], correlationId = null, retryAfter = null }) {
+        super(detail || title);
+        Object.assign(this, { name: "Problem", status, code, title, detail, errors, correlationId, retryAfter });
+    }
+}
+
+/** No answer came: the network is down, or the request was cut off. The request may have arrived. */
+export class NoAnswer extends Error {
+    constructor() {
+        super("No answer came. Check the connection; nothing that was accepted is lost.");
+        this.name = "NoAnswer";
+    }
+}
+
+/** An answer: `document` is null if it has no JSON body, as with 204 and 304. */
+/** @typedef {{status: number, document: any, etag: string|null, retryAfter: number|null, headers: Headers}} Answer */
+
+/**
+ * Sends one request. Throws Problem, NoAnswer, and AbortError if `signal` ended it.
+ *
+ * @param {string} method
+ * @param {string} path  relative to the API's root, with "/" first
+ * @param {{query?: object, json?: any, body?: Blob, headers?: object, etag?: string|null, signal?: AbortSignal}} options
+ * @returns {Promise<Answer>}
+ */
+export async function call(method, path, { query = {}, json, body, headers = {}, etag = null, signal } = {}) {
+    const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value != null));
+    const sent = { ...headers };
+    if (credential() !== null) sent.Authorization = `Bearer ${credential()}`;
+    if (json !== undefined) sent["Content-Type"] = "application/json";
+    if (etag !== null) sent["If-None-Match"] = etag;
+    let response, text;
+    try {
+        response = await fetch(path + (parameters.size ? `?${parameters}` : ""), {
+            method,
+            headers: sent,
+            body: json === undefined ? body : JSON.stringify(json),
+            signal,
+            cache: "no-store",
+            credentials: "omit",
+            redirect: "error",
+        });
+        text = await response.text();
+    } catch (error) {
+        if (error.name === "AbortError") throw error;
+        throw new NoAnswer();
+    }
+    const document = read(text);
+    if (response.status >= 400) throw refusal(response, document);
+    return {
+        status: response.status,
+        document,
+        etag: response.headers.get("ETag"),
+        retryAfter: seconds(response.headers.get("Retry-After")),
+        headers: response.headers,
+    };
+}
+
+function refusal(response, document) {
+    const { status, headers } = response;
+    const problem = new Problem({
+        status,
+        code: document?.code ?? String(status),
+        title: document?.title ?? document?.message ?? `Status ${status}`,
+        detail: document?.detail ?? GATEWAYS[status] ?? "",
+        errors: document?.errors ?? [],
+        correlationId: document?.correlation_id ?? headers.get("apigw-requestid"),
+        retryAfter: seconds(headers.get("Retry-After")),
+    });
+    // Without a code the gateway itself refused the credential: no request succeeds before the caller gives another.
+    if (document?.code === undefined && (status === 401 || status === 403)) forget(GATEWAYS[status]);
+    return problem;
+}
+
+// What API Gateway answers by itself says little.
+const GATEWAYS = settings.operate
+    ? { 401: "Open the address that `darkroom operate` printed: it has this run's token." }
+    : {
+          401: "The API asks for a key.",
+          403: "The API does not know this key, or it was revoked.",
+          413: "The file is too large for one request.",
+          500: "The API could not answer. Try again.",
+          503: "The API could not answer. Try again.",
+      };
+
+function read(text) {
+    try {
+        return text === "" ? null : JSON.parse(text);
+    } catch {
+        return null;
+    }
+}
+
+function seconds(text) {
+    const number = Number.parseInt(text ?? "", 10);
+    return Number.isFinite(number) && number >= 0 ? number : null;
+}
+
+// ── Polling: asks again and again, as often as the API says, and not while nobody looks.
+
+const PAUSE_SECONDS = 1;
+const LONGEST_PAUSE_SECONDS = 60;
+
+/** Resolves after `seconds`. Throws AbortError if `signal` ends first. */
+export function pause(seconds, signal) {
+    return new Promise((resolve, reject) => {
+        const end = () => reject(new DOMException("ended", "AbortError"));
+        if (signal?.aborted) return end();
+        const timer = setTimeout(() => {
+            signal?.removeEventListener("abort", stop);
+            resolve();
+        }, seconds * 1000);
+        const stop = () => {
+            clearTimeout(timer);
+            end();
+        };
+        signal?.addEventListener("abort", stop, { once: true });
+    });
+}
+
+/** Resolves when the page is visible. */
+export function whileVisible(signal) {
+    if (!document.hidden) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+        const stop = () => {
+            document.removeEventListener("visibilitychange", look);
+            reject(new DOMException("ended", "AbortError"));
+        };
+        const look = () => {
+            if (document.hidden) return;
+            document.removeEventListener("visibilitychange", look);
+            signal?.removeEventListener("abort", stop);
+            resolve();
+        };
+        document.addEventListener("visibilitychange", look);
+        signal?.addEventListener("abort", stop, { once: true });
+    });
+}
+
+/**
+ * Calls `look()`, which returns the seconds until the next look, or null at the end. It waits while the page is hidden,
+ * and asks less and less often while no answer comes or the API is overloaded; `trouble(error | null)` is told of that.
+ * Throws what cannot pass by waiting.
+ */
+export async function poll(look, { signal, trouble = () => {} } = {}) {
+    let failures = 0;
+    for (;;) {
+        await whileVisible(signal);
+        let wait;
+        try {
+            wait = await look();
+            if (failures) trouble(null);
+            failures = 0;
+        } catch (error) {
+            if (!mayPass(error)) throw error;
+            failures += 1;
+            trouble(error);
+            wait = Math.min(error.retryAfter ?? PAUSE_SECONDS * 2 ** failures, LONGEST_PAUSE_SECONDS);
+        }
+        if (wait === null) return;
+        await pause(Math.max(PAUSE_SECONDS, wait), signal);
+    }
+}
+
+/** Whether the same request may succeed later. */
+export const mayPass = (error) =>
+    error instanceof NoAnswer || (error instanceof Problem && (error.status === 429 || error.status >= 500));
+
+// ── Figures: numbers and times as people read them.
+
+const UNITS = ["bytes", "KB", "MB", "GB"];
+
+/** "1.5 MB": decimal units, as file managers show them. */
+export function bytes(count) {
+    if (count < 1000) return `${count} bytes`;
+    const power = Math.min(UNITS.length - 1, Math.floor(Math.log10(count) / 3));
+    const value = count / 1000 ** power;
+    return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${UNITS[power]}`;
+}
+
+/** "12 s", "3 min", "2 h 5 min", "4 days": the two largest units that matter. */
+export function duration(seconds) {
+    const whole = Math.max(0, Math.round(seconds));
+    if (whole < 60) return `${whole} s`;
+    if (whole < 3600) return `${Math.round(whole / 60)} min`;
+    if (whole < 86400) {
+        const hours = Math.floor(whole / 3600);
+        const minutes = Math.round((whole % 3600) / 60);
+        return minutes && minutes < 60 ? `${hours} h ${minutes} min` : `${hours} h`;
+    }
+    const days = Math.round(whole / 86400);
+    return days === 1 ? "1 day" : `${days} days`;
+}
+
+/** "3 min ago" or "in 2 h" of an RFC 3339 instant. */
+export function relative(instant, now = Date.now()) {
+    const seconds = (Date.parse(instant) - now) / 1000;
+    if (Math.abs(seconds) < 5) return "now";
+    return seconds < 0 ? `${duration(-seconds)} ago` : `in ${duration(seconds)}`;
+}
+
+/** An RFC 3339 instant in the reader's own time zone and language. */
+export const local = (instant) =>
+    new Date(instant).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+/** "1 image", "12 images". */
+export const count = (number, one, many = `${one}s`) => `${number.toLocaleString()} ${number === 1 ? one : many}`;
+
+/** A sentence with a capital letter and a full stop, of text that came from elsewhere. */
+export function sentence(text) {
+    const trimmed = String(text ?? "").trim();
+    if (!trimmed) return "";
+    const capital = trimmed[0].toUpperCase() + trimmed.slice(1);
+    return /[.!?]$/.test(capital) ? capital : `${capital}.`;
+}

@@ -1,0 +1,178 @@
+// The components that screens share.
+import { html, useEffect, useRef, useState } from "./vendor/preact.js";
+import { call, duration, forget, keep, sentence } from "./core.js";
+
+// ── Trouble: what went wrong, and what the reader can do.
+
+/** @param {{error: Error, again?: () => void}} properties  `again` offers to try again */
+export function Trouble({ error, again }) {
+    const fields = error.errors ?? [];
+    return html`<div class="trouble" role="alert">
+        <p><strong>${sentence(error.title ?? "That did not work")}</strong> ${sentence(error.detail ?? error.message)}</p>
+        ${fields.length > 0 &&
+        html`<ul>${fields.map((one) => html`<li><code>${one.field}</code> ${sentence(one.message)}</li>`)}</ul>`}
+        ${error.correlationId && html`<p class="quiet">Correlation id <code>${error.correlationId}</code></p>`}
+        ${again && html`<button type="button" onClick=${again}>Try again</button>`}
+    </div>`;
+}
+
+// ── Confirm: asks before something is done that cannot be undone.
+
+/**
+ * A modal question: what will happen, and two buttons. Escape is "no".
+ *
+ * @param {{title: string, children: any, yes: string, onYes: () => void, onNo: () => void, isGrave?: boolean}} properties
+ */
+export function Confirm({ title, children, yes, onYes, onNo, isGrave = true }) {
+    const dialog = useRef(null);
+    useEffect(() => {
+        const before = document.activeElement;
+        dialog.current.showModal();
+        return () => before?.focus?.();
+    }, []);
+    const answer = (act) => (event) => {
+        event.preventDefault();
+        act();
+    };
+    return html`<dialog ref=${dialog} aria-labelledby="question" onCancel=${answer(onNo)}>
+        <h2 id="question">${title}</h2>
+        ${children}
+        <div class="buttons">
+            <button type="button" onClick=${answer(onNo)}>Cancel</button>
+            <button type="button" class=${isGrave ? "grave" : "main"} onClick=${answer(onYes)}>${yes}</button>
+        </div>
+    </dialog>`;
+}
+
+// ── Status: an image's status, in words and colour.
+
+const WORDS = {
+    awaiting_upload: "awaiting upload",
+    scheduled: "scheduled",
+    pending: "waiting",
+    processing: "processing",
+    done: "done",
+    failed: "failed",
+    cancelled: "cancelled",
+    expired: "expired",
+};
+
+/** @param {{status: string}} properties  as status documents have it */
+export const Status = ({ status }) =>
+    html`<span class=${`status status-${WORDS[status] ? status : "other"}`}>${WORDS[status] ?? status}</span>`;
+
+// ── Picture: a picture whose place is known at once: its ThumbHash first, then the picture itself.
+
+/**
+ * @param {{placeholder: {thumbhash: string, color: string}|null, url: string|null, width?: number, height?: number,
+ *          alt: string, onError?: () => void}} properties
+ */
+export function Picture({ placeholder, url, width, height, alt, onError }) {
+    const canvas = useRef(null);
+    const [isThere, setThere] = useState(false);
+    useEffect(() => setThere(false), [url]);
+    useEffect(() => {
+        paint(canvas.current, placeholder);
+    }, [placeholder?.thumbhash]);
+    return html`<span class="picture" style=${width && height ? { aspectRatio: `${width} / ${height}` } : {}}>
+        ${!isThere && html`<canvas ref=${canvas} aria-hidden="true"></canvas>`}
+        ${url &&
+        html`<img src=${url} width=${width} height=${height} alt=${alt} loading="lazy" decoding="async"
+            onLoad=${() => setThere(true)} onError=${onError} />`}
+    </span>`;
+}
+
+async function paint(canvas, placeholder) {
+    if (!canvas || !placeholder) return;
+    canvas.style.background = placeholder.color;
+    try {
+        const { thumbHashToRGBA } = await import("./vendor/thumbhash.js"); // not at the first load: nothing needs it there
+        const hash = Uint8Array.from(atob(placeholder.thumbhash), (one) => one.charCodeAt(0));
+        const { w, h, rgba } = thumbHashToRGBA(hash);
+        canvas.width = w;
+        canvas.height = h;
+        canvas.getContext("2d").putImageData(new ImageData(new Uint8ClampedArray(rgba), w, h), 0, 0);
+    } catch {
+        // The colour is enough.
+    }
+}
+
+// ── Copy: a text with a button that copies it.
+
+/** @param {{text: string, label: string, isLong?: boolean}} properties  `label` says what is copied */
+export function Copy({ text, label, isLong = false }) {
+    const [done, setDone] = useState(false);
+    const copy = async () => {
+        try {
+            await navigator.clipboard.writeText(text);
+            setDone(true);
+            setTimeout(() => setDone(false), 2000);
+        } catch {
+            setDone(false); // the text is there to be selected
+        }
+    };
+    return html`<span class=${isLong ? "copy long" : "copy"}>
+        <code>${text}</code>
+        <button type="button" class="small" onClick=${copy} aria-label=${`Copy ${label}`}>
+            ${done ? "Copied" : "Copy"}
+        </button>
+    </span>`;
+}
+
+// ── Countdown: the seconds until something goes on, counted down.
+
+/** @param {{until: number}} properties  in milliseconds since 1970 */
+export function Countdown({ until }) {
+    const [now, setNow] = useState(Date.now());
+    useEffect(() => {
+        const timer = setInterval(() => setNow(Date.now()), 500);
+        return () => clearInterval(timer);
+    }, [until]);
+    return html`<span class="countdown">${duration((until - now) / 1000)}</span>`;
+}
+
+// ── Announcements: tells screen readers what changed, without moving the focus.
+
+/** Has `text` read aloud when the reader is idle. */
+export function announce(text) {
+    const region = document.getElementById("announcements");
+    if (!region) return;
+    region.textContent = "";
+    requestAnimationFrame(() => (region.textContent = text));
+}
+
+// ── The API key: asks for the API key, once per tab.
+
+/** @param {{reason: string|null}} properties  why the key before was refused */
+export function KeyForm({ reason }) {
+    const [key, setKey] = useState("");
+    const [error, setError] = useState(reason ? new Error(reason) : null);
+    const [isBusy, setBusy] = useState(false);
+    const enter = async (event) => {
+        event.preventDefault();
+        const text = key.trim();
+        if (!/^[\x21-\x7e]+$/.test(text)) {
+            setError(new Error("A key starts with dr_ and has no spaces. Copy it whole."));
+            return;
+        }
+        setBusy(true);
+        sessionStorage.removeItem("darkroom.credential");
+        try {
+            await call("GET", "/images", { query: { limit: 1 }, headers: { Authorization: `Bearer ${text}` } });
+            keep(text);
+        } catch (problem) {
+            if (problem.status === 401 || problem.status === 403) forget(problem.detail);
+            setError(problem);
+            setBusy(false);
+        }
+    };
+    return html`<form class="card narrow" onSubmit=${enter}>
+        <h1>Your API key</h1>
+        <p>It stays in this tab and is forgotten when you close it. Whoever operates this Darkroom gives out keys.</p>
+        ${error && html`<${Trouble} error=${error} />`}
+        <label for="key">API key</label>
+        <input id="key" type="password" autocomplete="off" spellcheck="false" required value=${key}
+            placeholder="dr_…" onInput=${(event) => setKey(event.target.value)} />
+        <button type="submit" class="main" disabled=${isBusy}>${isBusy ? "Checking…" : "Continue"}</button>
+    </form>`;
+}
