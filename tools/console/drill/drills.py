@@ -64,9 +64,9 @@ class Throw:
 class Drill:
     """A game day.
 
-    `alarms` are those that must fire, besides the incident, and `perhaps` those that may. They are expected `lead_minutes` after the switches were
-    thrown, and within `patience_minutes` more; they clear within `clear_minutes` once everything was put back. `shows`
-    is what the operator sees, and `because` why it may not run everywhere.
+    `alarms` are those that must fire, besides the incident, and `perhaps` those that may. They are expected
+    `lead_minutes` after the switches were thrown, and within `patience_minutes` more; they clear within `clear_minutes`
+    once everything was put back. `shows` is what the operator sees, and `because` why it may not run everywhere.
     """
 
     name: str

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from console.api.client import ApiError
 from console.api.webhooks import Webhooks
 from console.drill.scene import MARK
+from darkroom.domain.image import Status
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.lanes import SLOW
 from darkroom.domain.load_shedding import drain_per_second, high_water_mark
@@ -131,12 +132,15 @@ class UploadsToReplay(Uploads):
         return f"{super().words}, replayed with `dlq replay` afterwards"
 
     def recover(self, scene: Scene) -> None:
-        """Replays them."""
-        for tenant in sorted({row.tenant_id for row in scene.unfinished()}):
-            status, said = scene.darkroom("dlq", "replay", "--tenant", tenant, "--yes")
-            if status:
-                raise ApiError(f"`dlq replay` failed:\n{said}")
-        scene.await_done()
+        """Replays them until they are done: one that is given up only now has no dead letter before the next sweep."""
+
+        def replay() -> None:
+            for tenant in sorted({row.tenant_id for row in scene.unfinished() if row.status is Status.FAILED}):
+                status, said = scene.darkroom("dlq", "replay", "--tenant", tenant, "--yes")
+                if status:
+                    raise ApiError(f"`dlq replay` failed:\n{said}")
+
+        scene.await_done(each_minute=replay)
 
 
 @dataclass(frozen=True)

@@ -197,9 +197,11 @@ class Scene:
                 self._done.add(image_id)
         return True
 
-    def await_done(self) -> None:
-        """Waits until the accepted images are done, or for half an hour of the stack's time."""
+    def await_done(self, each_minute: Callable[[], None] = lambda: None) -> None:
+        """Waits until the accepted images are done, or for half an hour of the stack's time; does `each_minute` at
+        first and then once a minute."""
         for _ in range(_DONE_WITHIN_MINUTES):
+            each_minute()
             if self.await_that(self._is_done, seconds=_BEFORE_A_STEP_SECONDS):
                 return
             if self.is_hurried:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +15,12 @@ from console.api.client import ApiError
 from console.drill import work
 from console.drill.alarms import History
 from console.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
+from console.drill.loads import UploadsToReplay
 from console.drill.pages import ago, table_of_drills
 from console.drill.result import Result
 from console.drill.switches import KINDS
 from darkroom.domain.image import Image, Status
+from darkroom.domain.tenants import Tier
 from proof.fakes.rows import accepted_image
 
 TEMPLATE = expanded_template()["Resources"]
@@ -180,3 +184,32 @@ def test_an_image_that_was_accepted_and_is_not_done_is_not() -> None:
 )
 def test_how_long_ago_it_was_is_said_in_words(milliseconds: int, said: str) -> None:
     assert ago(milliseconds) == said
+
+
+class LateScene:
+    """A scene whose second image is given up only after the first replay."""
+
+    def __init__(self) -> None:
+        self.rows = {"a": Status.FAILED, "b": Status.PENDING}
+        self.replays = 0
+
+    def unfinished(self) -> list[Any]:
+        return [SimpleNamespace(tenant_id="t", status=its) for its in self.rows.values() if its is not Status.DONE]
+
+    def darkroom(self, *arguments: str) -> tuple[int, str]:
+        assert arguments == ("dlq", "replay", "--tenant", "t", "--yes")
+        self.replays += 1
+        self.rows = {name: Status.DONE if its is Status.FAILED else its for name, its in self.rows.items()}
+        return 0, ""
+
+    def await_done(self, each_minute: Callable[[], None]) -> None:
+        for _ in range(3):
+            each_minute()
+            if self.rows["b"] is Status.PENDING:
+                self.rows["b"] = Status.FAILED
+
+
+def test_what_is_given_up_while_the_others_are_replayed_is_replayed_too() -> None:
+    scene: Any = LateScene()
+    UploadsToReplay(count=2, tier=Tier.PLUS).recover(scene)
+    assert (set(scene.rows.values()), scene.replays) == ({Status.DONE}, 2)
