@@ -32,6 +32,7 @@ from proof.crashes.promises import Broken, Harm, check
 from proof.crashes.stores import EVERYTHING_HEARD, DeadLetter
 from proof.crashes.wire import ProcessDied
 from proof.crashes.world import MINUTE, START, InvocationFailed, World
+from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 
 
@@ -257,7 +258,7 @@ def _redo(image_id: str) -> None:
     from darkroom.wiring.sweep_due_images import wire  # noqa: PLC0415 - the process's own copy
 
     of_sweeper, *_ = wire()
-    ports = Ports(images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)
+    ports = Ports(audit=trail_of(), images=of_sweeper.images, lanes=of_sweeper.lanes, clock=of_sweeper.clock)
     redo_image(ports, image_id)
 
 
@@ -266,6 +267,7 @@ def _replay_slow_lane(world: World) -> bool:
 
     of_sweeper, *_ = wire()
     ports = Ports(
+        audit=trail_of(),
         images=of_sweeper.images,
         lanes=of_sweeper.lanes,
         dead_letters=of_sweeper.dead_letters,

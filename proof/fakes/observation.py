@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import DELIVERY, HOLD, LANES, UPLOAD
-from darkroom.domain.observation import Alarm, Measured, QueueCount
+from darkroom.domain.observation import Alarm, History, Measured, QueueCount
 from darkroom.domain.service_level import Budget
 
 EMPTY = QueueCount(waiting=0, in_flight=0, delayed=0)
@@ -43,10 +43,11 @@ class FakeRaisedAlarms:
 
 @dataclass
 class FakeMeasurements:
-    """The `Measurements` port: a test sets what was measured and `spent` and how often functions `failed`, and `looks`
-    counts the calls."""
+    """The `Measurements` port: a test sets what was measured, now and in the `past`, what was `spent` and how often
+    functions `failed`; `looks` counts the calls for the first two."""
 
     measured: Measured = field(default_factory=lambda: Measured(flows={}))
+    past: History = field(default_factory=lambda: History(minutes=(), lanes={}))
     spent: dict[str, Budget] = field(default_factory=lambda: dict.fromkeys(LANES, Budget(ended=0, bad=0)))
     failed: dict[str, int] = field(default_factory=dict)
     looks: int = 0
@@ -54,6 +55,10 @@ class FakeMeasurements:
     def latest(self, now: Milliseconds) -> Measured:
         self.looks += 1
         return self.measured
+
+    def history(self, now: Milliseconds) -> History:
+        self.looks += 1
+        return self.past
 
     def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
         return dict(self.spent)

@@ -29,6 +29,7 @@ from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import Sweep, sweep_due_images
 from darkroom.operations.transcode_image import Delivery, Outcome, transcode_image
 from darkroom.operations.transcode_image import Ports as TranscodePorts
+from proof.fakes.audit import deeds_of, trail_of
 from proof.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput
 from proof.fakes.stores import (
     FakeDeadLetters,
@@ -67,6 +68,7 @@ class World:
     throughput: Any = field(default_factory=FakeThroughput)
     outcome_counts: Any = field(default_factory=FakeOutcomes)
     event_dead_letters: Any = field(default_factory=lambda: FakeDeadLetters(lying={"usage": []}))
+    audit: Any = field(default_factory=trail_of)
     limits: Limits = field(default_factory=Limits)
     service: Mapping[str, Lane] = field(default_factory=lambda: LANES)
     require_healthy: Callable[[], None] = lambda: None
@@ -85,6 +87,11 @@ class World:
     def memory(self) -> Any:
         """What is remembered of finished work."""
         return self.once
+
+    @property
+    def deeds(self) -> Any:
+        """An operator's action, in the audit log."""
+        return deeds_of(self.audit)
 
     def clock(self) -> int:
         return self.now

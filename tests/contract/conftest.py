@@ -20,6 +20,7 @@ from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.lanes import LANES
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.operations.create_key import Ports, create_key
+from proof.fakes.audit import trail_of
 
 TEMPLATE = raw_template()
 REGION = "us-east-1"
@@ -171,7 +172,9 @@ def bearer(aws: Aws) -> dict[str, str]:
     tenants = TenantsTable(boto3.client("dynamodb"), aws.tenants_table)
     tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
     key, _ = create_key(
-        Ports(tenants=tenants, clock=lambda: 1, randomness=random.Random(7).randbytes), "acme", label=None
+        Ports(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=random.Random(7).randbytes),
+        "acme",
+        label=None,
     )
     return {"authorization": f"Bearer {key}"}
 

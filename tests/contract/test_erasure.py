@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import randbytes
 from typing import Any, cast
 
@@ -26,8 +26,10 @@ from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS
 from darkroom.domain.image import Attempt, Cause, DeadLetterState, Image, Status, message_for
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.domain.transitions import redo
+from darkroom.operations.audit_trail import Trail
 from darkroom.operations.create_key import Ports as KeyPorts
 from darkroom.operations.create_key import create_key
+from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, received
@@ -123,7 +125,11 @@ def test_an_erased_tenant_leaves_tombstones_and_nothing_else(
     stack = OperatedStack(aws)
     for tenant in ("acme-73f1", "other"):
         stack.tenants.add_tenant(Tenant(tenant_id=tenant, tier=Tier.FREE, created_at=1))
-        create_key(KeyPorts(tenants=stack.tenants, clock=lambda: 1, randomness=randbytes), tenant, label=f"of {tenant}")
+        create_key(
+            KeyPorts(audit=trail_of(), tenants=stack.tenants, clock=lambda: 1, randomness=randbytes),
+            tenant,
+            label=f"of {tenant}",
+        )
     theirs = done_twice(functions, unlike_any_other(2), json.dumps({"variants": [{"name": "other", "width": 64}]}))
     ours = done_twice(functions)
     for image_id, tenant in ((ours, "acme-73f1"), (theirs, "other")):
@@ -167,6 +173,7 @@ class OperatedStack:
     aws: Aws
     name: str = "shop"
     options: str = ""
+    audit: Trail = field(default_factory=trail_of)
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property

@@ -36,6 +36,7 @@ from darkroom.domain.transitions import complete, put_back
 from darkroom.operations.redo_image import Ports, redo_image
 from darkroom.ports import Fenced, MemoryUnavailable
 from proof.fakes import FakeLanes
+from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from proof.fakes.rows import lease
 from tests.contract.conftest import Aws
@@ -86,7 +87,8 @@ def test_a_redo_whose_answer_was_lost_is_ones_own_and_begins_one_run(table: Imag
     before = table.create(complete(processing(), (), notices=(), now=NOW))
     lanes = FakeLanes()
     begun = redo_image(
-        Ports(images=with_lost_answer(table, "UpdateItem"), lanes=lanes, clock=lambda: NOW + 1), before.image_id
+        Ports(audit=trail_of(), images=with_lost_answer(table, "UpdateItem"), lanes=lanes, clock=lambda: NOW + 1),
+        before.image_id,
     )
     assert (begun.run, begun.version) == (2, 2)
     assert [message.run for message in lanes.sent] == [2]

@@ -24,7 +24,7 @@ from darkroom.aws.measurements import CloudWatchMeasurements
 from darkroom.aws.queue_counts import SqsQueueCounts
 from darkroom.domain.errors import Retryable
 from darkroom.domain.lanes import LANES
-from darkroom.domain.observation import Flow, Measured
+from darkroom.domain.observation import HISTORY_MINUTES, Flow, Measured
 from darkroom.domain.service_level import Budget
 from darkroom.operations.observe_stack import (
     BUDGET_SECONDS,
@@ -223,6 +223,34 @@ def test_releases_were_as_late_as_the_latest_of_the_last_hour(aws: Aws) -> None:
     for minutes_ago, seconds in ((50, 90.0), (20, 3.0), (70, 900.0)):
         cloudwatch.put("ReleaseLatenessSeconds", seconds, minutes_ago=minutes_ago)
     assert cloudwatch.port.latest(NOW).release_lateness_seconds == 90.0
+
+
+def test_a_history_has_each_whole_minute_of_three_hours_and_says_what_was_not_measured(aws: Aws) -> None:
+    cloudwatch, until = Measuring(), NOW // MINUTE * MINUTE
+    for name, value in (
+        ("ApproximateNumberOfMessagesVisible", 7),
+        ("ApproximateNumberOfMessagesNotVisible", 2),
+        ("ApproximateAgeOfOldestMessage", 31),
+        ("NumberOfMessagesSent", 5),
+        ("NumberOfMessagesDeleted", 4),
+    ):
+        cloudwatch.put(name, value, minutes_ago=2, queue="shop-fast")
+        cloudwatch.put(name, 1000, minutes_ago=0.01, queue="shop-fast")  # this minute is not over
+        cloudwatch.put(name, 1000, minutes_ago=HISTORY_MINUTES + 2, queue="shop-fast")
+    cloudwatch.put("ApproximateNumberOfMessagesVisible", 3, minutes_ago=5, queue="shop-slow")
+    past = cloudwatch.port.history(NOW)
+    assert list(past.minutes) == list(range(until - 180 * MINUTE, until, MINUTE))
+    fast, slow = past.lanes["fast"], past.lanes["slow"]
+    at = list(past.minutes).index((NOW - 2 * MINUTE) // MINUTE * MINUTE)
+    for values, value in (
+        (fast.depth, 9),
+        (fast.oldest_seconds, 31),
+        (fast.incoming, 5),
+        (fast.outgoing, 4),
+    ):
+        assert [values[at], *{one for place, one in enumerate(values) if place != at}] == [value, None]
+        assert len(values) == HISTORY_MINUTES
+    assert slow.depth[at - 3] == 3 and set(slow.incoming) == {None}
 
 
 def test_an_error_budget_is_what_a_lane_spent_in_28_days_until_this_minute(aws: Aws) -> None:

@@ -23,6 +23,7 @@ from darkroom.operations.remove_orphans import Ports as RemoveOrphansPorts
 from darkroom.operations.remove_orphans import remove_orphans
 from darkroom.ports import Images, Originals, OriginalVersions, StoredOriginal, StoredVersion
 from proof.fakes import FakeImages, FakeVersionedOriginals
+from proof.fakes.audit import trail_of
 from tests.contract.conftest import Aws
 from tests.contract.test_holds import spy
 from tests.unit.test_image import pending
@@ -223,7 +224,7 @@ def test_orphans_are_found_and_removed_and_nothing_else(kind: str, aws: Aws, clo
     )
     assert ([one.image_id for one in look.held], look.young, look.originals) == ([SECOND], 1, 3)
     removal = remove_orphans(
-        RemoveOrphansPorts(images=bucket.images, originals=bucket.versions, patience=patience),
+        RemoveOrphansPorts(audit=trail_of(), images=bucket.images, originals=bucket.versions, patience=patience),
         look,
         table_is_whole=False,
     )

@@ -26,6 +26,7 @@ from darkroom.domain.transitions import give_up
 from darkroom.domain.upload_notification import upload_key
 from darkroom.operations.replay_dead_letters import Ports, replay_image
 from proof.fakes import FakeDeadLetters
+from proof.fakes.audit import trail_of
 from proof.fakes.messages import NOW, keys_of, signature_in
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import MESSAGE_KEY, Aws
@@ -259,6 +260,7 @@ def replay(post: Post) -> None:
     keys = StoredSecret(lambda: boto3.client("secretsmanager"), post.aws.message_key, clock=lambda: NOW)
     lanes = LaneQueues(boto3.client("sqs"), post.aws.queue_urls, keys_of(keys))
     ports = Ports(
+        audit=trail_of(),
         images=post.images,
         lanes=lanes,
         dead_letters=FakeDeadLetters(),

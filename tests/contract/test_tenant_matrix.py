@@ -18,6 +18,7 @@ from darkroom.domain.tenants import Tenant, TenantState, Tier
 from darkroom.http import routes as described
 from darkroom.operations.create_key import Ports, create_key
 from darkroom.operations.take_token import MAX_BLOCK
+from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
@@ -113,7 +114,12 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
 
     def key_of(tenant_id: str) -> dict[str, str]:
         key, _ = create_key(
-            Ports(tenants=tenants, clock=lambda: 1, randomness=(next(numbers) << 170 | next(numbers)).to_bytes),
+            Ports(
+                audit=trail_of(),
+                tenants=tenants,
+                clock=lambda: 1,
+                randomness=(next(numbers) << 170 | next(numbers)).to_bytes,
+            ),
             tenant_id,
             label=None,
         )

@@ -13,6 +13,7 @@ from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_b
 from darkroom.domain.tenants import Tenant, TenantState, Tier
 from darkroom.operations.create_key import Ports, create_key
 from darkroom.ports import Tenants
+from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 from tests.contract.conftest import Aws
 
@@ -147,7 +148,9 @@ def test_nothing_in_the_table_opens_anything(aws: Aws) -> None:
     tenants = table_of(aws)
     tenants.add_tenant(ACME)
     key, _ = create_key(
-        Ports(tenants=tenants, clock=lambda: 1, randomness=lambda size: bytes(range(size))), "acme", label=None
+        Ports(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=lambda size: bytes(range(size))),
+        "acme",
+        label=None,
     )
     assert key.rpartition("_")[2][:32] not in json.dumps(
         boto3.client("dynamodb").scan(TableName=aws.tenants_table)["Items"]

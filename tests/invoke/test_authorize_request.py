@@ -5,13 +5,16 @@ from pathlib import Path
 
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.operations.create_key import Ports, create_key
+from proof.fakes.audit import trail_of
 from tests.invoke.deployed_stack import DeployedStack, sample_event
 
 
 def test_a_key_opens_for_its_tenant_until_it_is_revoked(stack: DeployedStack, tmp_path: Path) -> None:
     stack.tenants.add_tenant(Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1))
     key, stored = create_key(
-        Ports(tenants=stack.tenants, clock=lambda: 1, randomness=secrets.token_bytes), "acme", label=None
+        Ports(audit=trail_of(), tenants=stack.tenants, clock=lambda: 1, randomness=secrets.token_bytes),
+        "acme",
+        label=None,
     )
     event = sample_event("authorize_request")
     event |= {"identitySource": [f"Bearer {key}"]}

@@ -32,6 +32,7 @@ from darkroom.operations.replay_dead_letters import (
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
 from darkroom.operations.sweep_due_images import sweep_due_images
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOriginals, FakeOutputs
+from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import lease
 from proof.fakes.stores import FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
@@ -104,6 +105,7 @@ class Night:
 
     def operator(self, fault: Fault) -> QueuePorts:
         return QueuePorts(
+            audit=trail_of(),
             images=Wrapped("images", self.images, fault),
             lanes=Wrapped("lanes", self.lanes, fault),
             dead_letters=Wrapped("letters", self.letters, fault),
@@ -229,7 +231,9 @@ def assert_each_once(night: Night) -> None:
     )
     assert {case.verdict for case in listing.cases} <= {Verdict.SETTLED}, "what is left can be dropped"
     drop_dead_letters(
-        DropDeadLettersPorts(dead_letters=night.letters, images=night.images, clock=lambda: night.now),
+        DropDeadLettersPorts(
+            audit=trail_of(), dead_letters=night.letters, images=night.images, clock=lambda: night.now
+        ),
         "slow",
         Selection(),
         force=False,

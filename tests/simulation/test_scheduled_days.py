@@ -17,6 +17,7 @@ from darkroom.operations.list_scheduled import Selection, ids_in_order
 from darkroom.operations.reschedule_scheduled import LOOK_SECONDS, reschedule_scheduled
 from darkroom.operations.reschedule_scheduled import Ports as RescheduleScheduledPorts
 from proof.fakes import World
+from proof.fakes.audit import deeds_of
 from proof.fakes.pictures import jpeg
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
 
@@ -40,6 +41,7 @@ class _Day:
         world = self.world
         images = Wrapped("images", world.images, fault)
         ports = RescheduleScheduledPorts(
+            deeds=deeds_of(),
             images=images,
             lanes=Wrapped("lanes", world.lanes, fault),
             hold_queue=Wrapped("hold queue", world.hold_queue, fault),

@@ -43,6 +43,7 @@ from darkroom.operations.replay_dead_letters import (
 )
 from darkroom.ports import DeadLetter, Taken
 from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes
+from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeArchive, FakeRedrives
 from tests.unit.test_image import NOW, awaiting, pending, processing
 from tests.unit.test_upload_notification import event
@@ -79,6 +80,7 @@ class Office:
     @property
     def ports(self) -> QueuePorts:
         return QueuePorts(
+            audit=trail_of(),
             images=self.images,
             lanes=self.lanes,
             dead_letters=self.letters,
@@ -123,7 +125,7 @@ class Office:
         counts = Counts()
         for queue in self.letters.queues:
             drop_dead_letters(
-                DropDeadLettersPorts(dead_letters=self.letters, images=self.images, clock=self.clock),
+                DropDeadLettersPorts(audit=trail_of(), dead_letters=self.letters, images=self.images, clock=self.clock),
                 queue,
                 selection or Selection(),
                 force=force,

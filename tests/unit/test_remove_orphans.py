@@ -21,6 +21,7 @@ from darkroom.operations.remove_orphans import (
     table_seems_lost,
 )
 from proof.fakes import World
+from proof.fakes.audit import trail_of
 from tests.simulation.test_dead_letters import MODES, Fault, ProcessDied, Wrapped
 from tests.unit.test_list_orphans import DAY, PHOTO, a_world, look, orphaned
 
@@ -31,6 +32,7 @@ REQUEST_SECONDS = 30
 def remove(world: World, found: Look | None = None, *, table_is_whole: bool = True, **ports: Any) -> Removal:
     return remove_orphans(
         Ports(
+            audit=trail_of(),
             images=ports.get("images", world.images),
             originals=ports.get("originals", world.originals),
             patience=ports.get("patience") or Patience(pause=world.advance, stop=lambda: False),

@@ -12,6 +12,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.operations.pace import Pace
 from darkroom.operations.republish_events import AT_ONCE, Ports, Republishing, Wanted, republish_events
 from proof.fakes import World
+from proof.fakes.audit import trail_of
 from proof.fakes.events import FakeTopic
 from proof.fakes.pictures import jpeg
 from proof.fakes.webhooks import FakeEndpoints
@@ -26,7 +27,7 @@ class Stack:
 
     def republish(self, *, publish: bool = True, **wanted: Any) -> Republishing:
         pace = Pace(per_second=5, clock=self.world.clock, pause=self.pauses.append) if publish else None
-        ports = Ports(images=self.world.images, endpoints=self.endpoints, topic=self.topic)
+        ports = Ports(audit=trail_of(), images=self.world.images, endpoints=self.endpoints, topic=self.topic)
         return republish_events(ports, Wanted(**{"since": 0} | wanted), pace=pace)
 
     @property

@@ -12,6 +12,7 @@ from darkroom.domain.tenants import Tenant, Tier
 from darkroom.operations.create_key import Ports, create_key
 from darkroom.operations.revoke_key import UnknownKey
 from darkroom.operations.rotate_key import KeyNotActive, rotate_key
+from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 
 NOW = 1_795_251_600_000
@@ -24,7 +25,7 @@ class Office:
     def __init__(self) -> None:
         self.tenants = FakeTenants(tenants={"acme": Tenant(tenant_id="acme", tier=Tier.FREE, created_at=1)})
         self.now, self.made = NOW, 0
-        self.ports = Ports(tenants=self.tenants, clock=lambda: self.now, randomness=self.randomness)
+        self.ports = Ports(audit=trail_of(), tenants=self.tenants, clock=lambda: self.now, randomness=self.randomness)
 
     def randomness(self, size: int) -> bytes:
         self.made += 1

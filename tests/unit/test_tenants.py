@@ -31,6 +31,7 @@ from darkroom.operations.create_key import Ports as CreateKeyPorts
 from darkroom.operations.create_key import create_key
 from darkroom.operations.revoke_key import Ports as RevokeKeyPorts
 from darkroom.operations.revoke_key import UnknownKey, revoke_key
+from proof.fakes.audit import trail_of
 from proof.fakes.tenants import FakeTenants
 
 ACME = Tenant(tenant_id="acme", tier=Tier.PAID, created_at=1)
@@ -104,12 +105,16 @@ def test_who_names_no_tenant_is_the_default_one_and_pays_nothing() -> None:
 def test_a_tenant_is_added_once() -> None:
     tenants = house()
     added = add_tenant(
-        AddTenantPorts(tenants=tenants, clock=lambda: 1), "acme", tier=Tier.PAID, requests_per_second=None, burst=None
+        AddTenantPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1),
+        "acme",
+        tier=Tier.PAID,
+        requests_per_second=None,
+        burst=None,
     )
     assert added == ACME == tenants.tenant("acme")
     with pytest.raises(TenantExists) as error:
         add_tenant(
-            AddTenantPorts(tenants=tenants, clock=lambda: 2),
+            AddTenantPorts(audit=trail_of(), tenants=tenants, clock=lambda: 2),
             "acme",
             tier=Tier.FREE,
             requests_per_second=None,
@@ -122,7 +127,7 @@ def test_what_cannot_name_a_tenant_is_not_added() -> None:
     tenants = house()
     with pytest.raises(ValueError, match="matches"):
         add_tenant(
-            AddTenantPorts(tenants=tenants, clock=lambda: 1),
+            AddTenantPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1),
             "a#b",
             tier=Tier.FREE,
             requests_per_second=None,
@@ -138,21 +143,25 @@ def test_a_tenant_is_changed_and_what_another_operator_changed_stays() -> None:
         tenants.change_tenant(tenant, replace(tenant, burst=3))
         return replace(tenant, state=TenantState.SUSPENDED)
 
-    assert change_tenant(ChangeTenantPorts(tenants=tenants), "acme", suspend) == replace(
+    assert change_tenant(ChangeTenantPorts(audit=trail_of(), tenants=tenants), "acme", suspend) == replace(
         ACME, state=TenantState.SUSPENDED, burst=3
     )
 
 
 def test_an_unknown_tenant_can_neither_be_changed_nor_get_a_key() -> None:
     with pytest.raises(UnknownTenant):
-        change_tenant(ChangeTenantPorts(tenants=house()), "acme", lambda tenant: tenant)
+        change_tenant(ChangeTenantPorts(audit=trail_of(), tenants=house()), "acme", lambda tenant: tenant)
     with pytest.raises(UnknownTenant):
-        create_key(CreateKeyPorts(tenants=house(), clock=lambda: 1, randomness=bits(1)), "acme", label=None)
+        create_key(
+            CreateKeyPorts(audit=trail_of(), tenants=house(), clock=lambda: 1, randomness=bits(1)), "acme", label=None
+        )
 
 
 def test_a_key_is_made_once_and_its_secret_is_not_kept() -> None:
     tenants = house(ACME)
-    key, stored = create_key(CreateKeyPorts(tenants=tenants, clock=lambda: 5, randomness=bits(7)), "acme", label="ci")
+    key, stored = create_key(
+        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 5, randomness=bits(7)), "acme", label="ci"
+    )
     assert tenants.keys == {key_id_of(key): stored}
     assert (stored.tenant_id, stored.label, stored.created_at, stored.revoked_at) == ("acme", "ci", 5, None)
     assert opens(key, stored)
@@ -160,25 +169,35 @@ def test_a_key_is_made_once_and_its_secret_is_not_kept() -> None:
 
 def test_a_key_whose_id_is_taken_is_made_anew() -> None:
     tenants = house(ACME)
-    first, _ = create_key(CreateKeyPorts(tenants=tenants, clock=lambda: 1, randomness=bits(1)), "acme", label=None)
+    first, _ = create_key(
+        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=bits(1)), "acme", label=None
+    )
     # The id is in the first five bytes: these two numbers differ only in the secret.
     second, stored = create_key(
-        CreateKeyPorts(tenants=tenants, clock=lambda: 1, randomness=bits(2, 1 << 190)), "acme", label=None
+        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=bits(2, 1 << 190)),
+        "acme",
+        label=None,
     )
     assert key_id_of(second) != key_id_of(first)
     assert stored == tenants.key(key_id_of(second) or "")
     with pytest.raises(RuntimeError, match="randomness"):
-        create_key(CreateKeyPorts(tenants=tenants, clock=lambda: 1, randomness=bits(2, 3, 4)), "acme", label=None)
+        create_key(
+            CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=bits(2, 3, 4)),
+            "acme",
+            label=None,
+        )
 
 
 def test_a_key_is_revoked_once_and_for_all() -> None:
     tenants = house(ACME)
-    _, stored = create_key(CreateKeyPorts(tenants=tenants, clock=lambda: 1, randomness=bits(1)), "acme", label=None)
-    assert revoke_key(RevokeKeyPorts(tenants=tenants, clock=lambda: 8), stored.key_id).revoked_at == 8
-    assert revoke_key(RevokeKeyPorts(tenants=tenants, clock=lambda: 9), stored.key_id).revoked_at == 8
+    _, stored = create_key(
+        CreateKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 1, randomness=bits(1)), "acme", label=None
+    )
+    assert revoke_key(RevokeKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 8), stored.key_id).revoked_at == 8
+    assert revoke_key(RevokeKeyPorts(audit=trail_of(), tenants=tenants, clock=lambda: 9), stored.key_id).revoked_at == 8
 
 
 @pytest.mark.parametrize("key_id", ["00000000", "", "no id", "#"])
 def test_an_unknown_key_cannot_be_revoked(key_id: str) -> None:
     with pytest.raises(UnknownKey):
-        revoke_key(RevokeKeyPorts(tenants=house(), clock=lambda: 1), key_id)
+        revoke_key(RevokeKeyPorts(audit=trail_of(), tenants=house(), clock=lambda: 1), key_id)

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from console.api.client import ApiError
+from console.audit import commands as audit
 from console.capacity import commands as capacity
 from console.delay import commands as delays
 from console.dlq import commands as dead_letters
@@ -19,6 +20,7 @@ from console.drill import commands as drills
 from console.events import commands as events
 from console.images import commands as images
 from console.local import commands as local
+from console.operate import commands as operate
 from console.orphans import commands as orphans
 from console.tenants import commands as tenants
 from console.tenants import keys
@@ -115,7 +117,9 @@ app.command("redo", epilog=images.REDO_EPILOG)(images.redo)
 app.add_typer(orphans.app, name="orphans")
 app.command("doctor", epilog=doctor.EPILOG)(doctor.command)
 app.add_typer(drills.app, name="drill")
+app.command("operate", epilog=operate.EPILOG)(operate.command)
 app.add_typer(events.app, name="events")
+app.command("audit", epilog=audit.EPILOG)(audit.command)
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")

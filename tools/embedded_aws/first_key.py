@@ -11,7 +11,7 @@ from botocore.config import Config
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.tenants import DEFAULT_TENANT, Tenant, Tier
-from darkroom.operations.create_key import Ports, create_key
+from darkroom.operations.create_key import MakePorts, make_key
 from darkroom.ports import Tenants
 from embedded_aws.failures import ApiSilent
 from embedded_aws.processes import Interrupts
@@ -44,8 +44,8 @@ def first_key(tenants: Tenants, interrupts: Interrupts) -> str:
 
 def _made(tenants: Tenants) -> str:
     tenants.add_tenant(Tenant(tenant_id=DEFAULT_TENANT, tier=Tier.FREE, created_at=_clock()))
-    ports = Ports(tenants=tenants, clock=_clock, randomness=secrets.token_bytes)
-    key, _ = create_key(ports, DEFAULT_TENANT, label="the local stack's own")
+    ports = MakePorts(tenants=tenants, clock=_clock, randomness=secrets.token_bytes)
+    key, _ = make_key(ports, DEFAULT_TENANT, label="the local stack's own", scopes=None, lives_seconds=None)
     return key
 
 

@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape
 from embedded_aws import signatures
 from embedded_aws.asgi import Application, Receive, Scope, Send, respond
 from embedded_aws.ministack_internals import internals
-from embedded_aws.websites import Headers, hosts_of, origins_of, refusal, refuse
 from stacks.record import write_private
+from stacks.websites import Headers, hosts_of, origins_of, refusal
 
 _EMULATORS_OWN = "/_ministack"
 """The paths with which MiniStack is controlled: its reset empties the stack."""
@@ -23,6 +23,8 @@ _UNSIGNED = (
     "use the profile darkroom-local in .darkroom/aws/config (AWS_CONFIG_FILE and AWS_PROFILE)."
 )
 
+_REMEDY = "Name it: ./darkroom local up --allowed-origins ORIGIN"
+
 
 def api_gate(api: Application, *, port: int) -> Application:
     """The API's port, for this machine's tools, for the API's own pages, and for those of `AllowedOrigins`."""
@@ -31,9 +33,10 @@ def api_gate(api: Application, *, port: int) -> Application:
     async def gated(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             headers = Headers(scope["headers"])
-            reason = refusal(scope.get("method", ""), headers, hosts=hosts, origins=own | allowed_origins())
+            origins = own | allowed_origins()
+            reason = refusal(scope.get("method", ""), headers, hosts=hosts, origins=origins, remedy=_REMEDY)
             if reason is not None:
-                await refuse(scope, receive, send, reason)
+                await _refuse(scope, receive, send, reason)
                 return
         await api(scope, receive, send)
 
@@ -55,12 +58,17 @@ def aws_gate(aws: Application, *, port: int, api_port: int, relay_file: Path) ->
         origins = pages | allowed_origins()
         known = Headers(scope["headers"])
         reason = refusal(
-            scope.get("method", ""), known, hosts=hosts | _relayed(relay_file), origins=origins, is_signed=True
+            scope.get("method", ""),
+            known,
+            hosts=hosts | _relayed(relay_file),
+            origins=origins,
+            is_signed=True,
+            remedy=_REMEDY,
         )
         if reason is None and (scope["type"] == "websocket" or scope["path"].startswith(_EMULATORS_OWN)):
             reason = "The emulator's own controls are closed."
         if reason is not None:
-            await refuse(scope, receive, send, reason)
+            await _refuse(scope, receive, send, reason)
             return
         headers, query = signatures.headers_of(scope), signatures.query_of(scope)
         if not _is_preflight(scope, headers) and not _is_form(scope, headers, query):
@@ -128,6 +136,15 @@ async def _read(receive: Receive) -> tuple[Receive, bytes]:
         return await receive() if event is None else event
 
     return again, b"".join(event.get("body", b"") for event in events)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> None:
+    """Answers a request with 403 and why, and closes a WebSocket."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close"})
+        return
+    await respond(send, 403, [(b"content-type", b"application/json")], json.dumps({"message": reason}).encode())
 
 
 async def _refuse_unsigned(send: Send, headers: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from darkroom.domain.errors import Retryable
 # Every function imports this module; what its types name, only those that need it.
 if TYPE_CHECKING:
     from darkroom.domain.api_keys import ApiKey
+    from darkroom.domain.audit import Entry, Recorded
     from darkroom.domain.claim import Lease
     from darkroom.domain.dead_letter import Redrive
     from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from darkroom.domain.listing import Cursor
     from darkroom.domain.load_shedding import Work
     from darkroom.domain.message import Message
-    from darkroom.domain.observation import Alarm, Measured, QueueCount
+    from darkroom.domain.observation import Alarm, History, Measured, QueueCount
     from darkroom.domain.rejection import RejectedMessage
     from darkroom.domain.service_level import Budget, Outcomes
     from darkroom.domain.tenants import Allowance, Tenant
@@ -670,6 +671,10 @@ class Measurements(Protocol):
     def latest(self, now: Milliseconds) -> Measured:
         """The latest whole minutes, which may be minutes ago."""
 
+    def history(self, now: Milliseconds) -> History:
+        """The lanes in the last HISTORY_MINUTES whole minutes (`domain.observation`), of which the newest may not be
+        measured yet."""
+
     def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
         """What each lane has spent its error budget on until minutes ago."""
 
@@ -790,6 +795,17 @@ class Secret(Protocol):
     def version(self, version_id: str) -> SecretVersion | None:
         """The current or the previous version, if it is the one with that id; None if neither is, as far as was known
         less than ten seconds ago."""
+
+
+class Audit(Protocol):
+    """The audit log. Raises Retryable if it does not answer."""
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Appends the entries, with who acts and on which stack. After Retryable some of them may be there."""
+
+    def entries(self, *, since: Milliseconds, until: Milliseconds) -> Iterator[Recorded]:
+        """What was written from `since` until `until`, in any order, read as the caller iterates; without what this
+        version cannot read."""
 
 
 class LogLines(Protocol):

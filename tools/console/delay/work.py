@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 import typer
 
@@ -19,6 +20,7 @@ from console.terminal.many import AT_A_TIME, IMAGES_PER_SECOND, do_to_many
 from darkroom.domain.errors import Rejected
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.periods import Period, day_period, days_later, local_time
+from darkroom.operations.audit_trail import Deeds
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND, cancel_scheduled
 from darkroom.operations.cancel_scheduled import Ports as CancelPorts
 from darkroom.operations.list_scheduled import Listing, Selection, ids_in_order, list_scheduled
@@ -68,8 +70,8 @@ class _Counts:
         return f"{self.done:,} done, {self.left:,} left alone, {len(self.refused):,} refused"
 
 
-def reschedule(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool) -> None:
-    """`delay reschedule --day`."""
+def reschedule(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool) -> int:
+    """`delay reschedule --day`; returns how many images it has moved, or would move."""
     selection, zone = choice.selection(stack.clock()), choice.tzinfo
     try:
         day = local_time(selection.period.starts_at, zone).date() + timedelta(days=days)
@@ -83,45 +85,47 @@ def reschedule(stack: Stack, choice: Choice, *, days: int, rate: int, yes: bool)
         whither=f" to {day}, to the same time of the day ({choice.zone or 'UTC'})",
         options=f" --by {days}d",
     )
-    ports = ReschedulePorts(images=stack.images, lanes=stack.lanes, hold_queue=stack.hold_queue, clock=stack.clock)
+    ports = partial(
+        ReschedulePorts, images=stack.images, lanes=stack.lanes, hold_queue=stack.hold_queue, clock=stack.clock
+    )
 
-    def act(image_id: str) -> bool:
-        return reschedule_scheduled(ports, image_id, selection, lambda at: days_later(at, days, zone))
+    def act(image_id: str, deeds: Deeds) -> bool:
+        return reschedule_scheduled(ports(deeds=deeds), image_id, selection, lambda at: days_later(at, days, zone))
 
     if not yes:
-        _tell(stack, choice, selection, words, rate=rate)
-        return
+        return _tell(stack, choice, selection, words, rate=rate)
     counts = _do(stack, choice, selection, words, act, rate=rate)
     _end(stack, choice, words, counts, rate=rate)
+    return counts.done
 
 
-def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> None:
-    """`delay cancel --day`."""
+def cancel(stack: Stack, choice: Choice, *, rate: int, yes: bool) -> int:
+    """`delay cancel --day`; returns how many images it has withdrawn, or would withdraw."""
     selection = choice.selection(stack.clock())
     words = _Words(verb="cancel", done="Withdrew", doing="withdrawing", would="be withdrawn")
-    ports = CancelPorts(images=stack.images, clock=stack.clock)
+    ports = partial(CancelPorts, images=stack.images, clock=stack.clock)
     begun_at, numbers = stack.clock(), itertools.count()
 
-    def act(image_id: str) -> bool:
+    def act(image_id: str, deeds: Deeds) -> bool:
         remove_at = begun_at + next(numbers) * 1000 // REMOVALS_PER_SECOND
-        return cancel_scheduled(ports, image_id, selection, remove_at=remove_at)
+        return cancel_scheduled(ports(deeds=deeds), image_id, selection, remove_at=remove_at)
 
     if not yes:
-        _tell(stack, choice, selection, words, rate=rate)
-        return
+        return _tell(stack, choice, selection, words, rate=rate)
     counts = _do(stack, choice, selection, words, act, rate=rate)
     if counts.done > REMOVALS_PER_SECOND * 60:
         took = display.age(counts.done / REMOVALS_PER_SECOND)
         display.line(display.output(), f"Their originals are removed one after the other, within {took}.")
     _end(stack, choice, words, counts, rate=rate)
+    return counts.done
 
 
-def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, rate: int) -> None:
+def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, rate: int) -> int:
     out = display.output()
     listing = _listed(stack, choice, selection, limit=LIMIT)
     if not listing.images and not listing.due:
         display.line(out, pages.situation(listing, choice), style="green")
-        return
+        return 0
     more = " or more" if listing.read_until is not None else ""
     display.line(
         out,
@@ -141,17 +145,18 @@ def _tell(stack: Stack, choice: Choice, selection: Selection, words: _Words, *, 
         pages.view(out, listing, choice, selection, now=stack.clock())
     display.line(out)
     display.line(out, f"Do it:  {_again(stack, choice, words, rate=rate)}")
+    return listing.images + listing.due
 
 
 def _do(
-    stack: Stack, choice: Choice, selection: Selection, words: _Words, act: Callable[[str], bool], *, rate: int
+    stack: Stack, choice: Choice, selection: Selection, words: _Words, act: Callable[[str, Deeds], bool], *, rate: int
 ) -> _Counts:
     listing = _listed(stack, choice, selection, limit=LIMIT)
     total, counts = listing.images + listing.due, _Counts()
 
-    def attempt(image_id: str) -> bool | Rejected | UnreadableRow:
+    def attempt(deeds: Deeds, image_id: str) -> bool | Rejected | UnreadableRow:
         try:
-            return act(image_id)
+            return act(image_id, deeds)
         except (Rejected, UnreadableRow) as refusal:
             return refusal
         except (ValueError, LookupError, TypeError, ArithmeticError) as error:
@@ -170,15 +175,21 @@ def _do(
 
     with Interrupts() as interrupts, display.Report(display.errors()) as report:
         try:
-            with stack.explained():
+            about = {"of": choice.typed().strip(), "by": words.options.strip() or None}
+            with (
+                stack.explained(),
+                stack.audit.action(f"{words.verb}_day", is_certain=False, **about) as deeds,
+            ):
                 do_to_many(
                     ids_in_order(ListPorts(images=stack.images, clock=stack.clock), selection),
-                    attempt,
+                    partial(attempt, deeds),
                     pace=Pace(per_second=rate, clock=stack.clock, pause=interrupts.wait),
                     at_a_time=AT_A_TIME,
                     stop=lambda: interrupts.requested,
                     on_outcome=count,
                 )
+                if interrupts.requested:
+                    deeds.interrupt()
         except Exception:
             report.complain(f"so far: {counts.detail}")
             raise

@@ -37,6 +37,7 @@ class Job:
             redrives=stack.redrives,
             clock=stack.clock,
             pause=self.pause,
+            audit=stack.audit,
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -161,8 +161,8 @@ def _why_none(stack: Stack, name: str, listing: Listing, *, is_image: bool) -> s
     return f"{name} has no dead letter here. {reason}"
 
 
-def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, limit: int) -> None:
-    """`dlq replay` without --yes."""
+def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, limit: int) -> Sequence[str]:
+    """`dlq replay` without --yes; returns the ids of the images that it would replay."""
     listing = _listed(stack, filters.lane, selection_of(filters), limit=REDRIVE_LIMIT if everything else limit)
     if everything:
         try:
@@ -180,12 +180,12 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
     if not cases and not left_over and not batches:
         if filters.image is not None:
             _tell_row(stack, filters.image, again)
-            return
+            return [filters.image]
         display.line(out, f"Nothing to replay. {pages.situation(listing, filtered=bool(words.filters))}", style="green")
         pages.print_remarks(out, listing)
         if any(case.verdict is Verdict.BATCH for case in listing.cases):
             display.advise(out, [("Batches, fixed:", pages.wake_again(stack.options))])
-        return
+        return []
     display.line(
         out,
         f"Would replay {display.of(len(cases), 'image')} of {display.of(listing.letters, 'dead letter')} in "
@@ -206,6 +206,7 @@ def tell_replay(stack: Stack, filters: Filters, *, everything: bool, rate: int, 
         pages.table(out, cases, stack.clock())
     display.line(out)
     display.line(out, f"Do it:  {again}")
+    return [case.image.image_id for case in cases if case.image is not None]
 
 
 def _tell_row(stack: Stack, image_id: str, again: str) -> None:
@@ -299,8 +300,8 @@ def replay_all(stack: Stack, filters: Filters, *, rate: int) -> None:
     job.end(_replay_again(words_of(filters, stack), everything=True, rate=rate))
 
 
-def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> None:
-    """`dlq drop` without --yes."""
+def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> Sequence[str]:
+    """`dlq drop` without --yes; returns the ids of the messages that it would drop."""
     out, words = display.output(), words_of(filters, stack)
     listing = _listed(stack, filters.lane, selection_of(filters), limit=limit)
     cases = [case for case in listing.cases if is_droppable(case, force=force)]
@@ -323,6 +324,7 @@ def tell_drop(stack: Stack, filters: Filters, *, force: bool, limit: int) -> Non
         pages.table(out, cases, stack.clock())
         display.line(out)
         display.line(out, f"Do it:  {_drop_again(words, force=force)}")
+    return [letter.message_id for case in cases for letter in case.letters]
 
 
 def _drop_again(words: Words, *, force: bool) -> str:
@@ -333,7 +335,7 @@ def drop(stack: Stack, filters: Filters, *, force: bool) -> None:
     """`dlq drop --yes`."""
     selection = selection_of(filters)
     with Job(stack, filters.lane, "dropping") as job:
-        ports = DropPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock)
+        ports = DropPorts(dead_letters=stack.dead_letters, images=stack.images, clock=stack.clock, audit=stack.audit)
         job.run(
             lambda queue: drop_dead_letters(
                 ports, queue, selection, force=force, stop=lambda: job.interrupted, counts=job.counts

@@ -91,20 +91,9 @@ ProductionOption = Annotated[
 @app.command("ls")
 def list_(*, as_json: JsonOption = False, stack: StackOption = None, region: RegionOption = None) -> None:
     """List the drills, and the one that is open, if there is one."""
-    from console.drill import pages, work  # noqa: PLC0415
-    from console.drill.drills import DRILLS  # noqa: PLC0415
+    from console.drill import work  # noqa: PLC0415
 
-    where = reach(stack, region)
-    with where.explained():
-        opened = work.open_drills(where).find()
-    if as_json:
-        drills = [
-            {"name": drill.name, "rehearses": drill.rehearses, "alarms": sorted(drill.expected), "where": drill.where}
-            for drill in DRILLS.values()
-        ]
-        display.print_json({"open": None if opened is None else opened.name, "drills": drills})
-    else:
-        pages.list_drills(display.output(), opened, where.options)
+    work.list_(reach(stack, region), as_json=as_json)
 
 
 @app.command()

@@ -138,13 +138,13 @@ class Scene:
             tenants, clock = self.stack.tenants, self.stack.clock
             with suppress(TenantExists):  # added by an earlier drill
                 add_tenant(
-                    AddPorts(tenants=tenants, clock=clock),
+                    AddPorts(tenants=tenants, clock=clock, audit=self.stack.audit),
                     tenant_of(tier),
                     tier=tier,
                     requests_per_second=MAX_REQUESTS_PER_SECOND,
                     burst=MAX_BURST,
                 )
-            ports = KeyPorts(tenants=tenants, clock=clock, randomness=secrets.token_bytes)
+            ports = KeyPorts(tenants=tenants, clock=clock, randomness=secrets.token_bytes, audit=self.stack.audit)
             key, stored = create_key(ports, tenant_of(tier), label="drill", lives_seconds=_KEY_LIVES_SECONDS)
             self._keys[tier] = key, stored.key_id
         return self._keys[tier][0]
@@ -160,7 +160,8 @@ class Scene:
     def revoke_keys(self) -> None:
         """Revokes what was created here; it would expire within a day anyway."""
         for _, key_id in self._keys.values():
-            revoke_key(RevokePorts(tenants=self.stack.tenants, clock=self.stack.clock), key_id)
+            ports = RevokePorts(tenants=self.stack.tenants, clock=self.stack.clock, audit=self.stack.audit)
+            revoke_key(ports, key_id)
         self._keys.clear()
 
     @property

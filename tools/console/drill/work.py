@@ -12,12 +12,13 @@ from console.api.client import ApiError
 from console.drill import pages
 from console.drill.alarms import Alarms, History
 from console.drill.clocks import LONGEST_STEP_SECONDS, MINUTE_SECONDS, Clock, clock_of
-from console.drill.drills import CRITICAL, INCIDENT, Drill, Where
+from console.drill.drills import CRITICAL, DRILLS, INCIDENT, Drill, Where
 from console.drill.opened import AnotherIsOpen, OpenDrill, OpenDrills
 from console.drill.result import Result
 from console.drill.scene import Scene, api_url_of
 from console.drill.switches import Restoration, Setting, plan, put_back, throw
 from console.stack.operators import Stack
+from console.terminal import display
 from console.terminal.interrupts import LEAVING, Interrupted, Interrupts
 from darkroom.domain.ids import image_id_from_bits
 from darkroom.domain.instants import Milliseconds
@@ -29,6 +30,20 @@ _MOMENT_SECONDS = 1.2
 def open_drills(stack: Stack) -> OpenDrills:
     """The stack's place for an open drill."""
     return OpenDrills(stack.client("dynamodb"), stack.physical_id("ThroughputTable"))
+
+
+def list_(stack: Stack, *, as_json: bool) -> None:
+    """`drill ls`."""
+    with stack.explained():
+        opened = open_drills(stack).find()
+    if as_json:
+        drills = [
+            {"name": drill.name, "rehearses": drill.rehearses, "alarms": sorted(drill.expected), "where": drill.where}
+            for drill in DRILLS.values()
+        ]
+        display.print_json({"open": None if opened is None else opened.name, "drills": drills})
+    else:
+        pages.list_drills(display.output(), opened, stack.options)
 
 
 def check_allowed(stack: Stack, drill: Drill, *, in_production: bool) -> None:
@@ -67,7 +82,10 @@ def run(
     started_at = stack.clock()
     report.begin(drill, clock.is_moved)
     try:
-        with _opened(stack, drill, scene, keep_seconds, report) as opened:
+        with (
+            stack.audit.action("drill", drill.name),
+            _opened(stack, drill, scene, keep_seconds, report) as opened,
+        ):
             clock.is_swept = not any(setting.kind == "schedule" for setting in opened.settings)
             drill.load.begin(scene)
             watch = _Watch(stack, clock, alarms, drill, scene, started_at, opened, report)
@@ -190,7 +208,8 @@ def undo(stack: Stack, report: pages.Report) -> OpenDrill | None:
     opened = open_drills(stack).find()
     if opened is not None:
         report.undoing(opened, stack.clock())
-        restore(stack, opened, report)
+        with stack.audit.action("undo_drill", opened.name):
+            restore(stack, opened, report)
     return opened
 
 

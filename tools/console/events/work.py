@@ -70,7 +70,7 @@ def republish(stack: Stack, wanted: Wanted, *, rate: int | None) -> None:
             pace = Pace(per_second=rate / AT_ONCE, clock=stack.clock, pause=interrupts.pause)
         try:
             run = republish_events(
-                Ports(images=stack.images, endpoints=stack.endpoints, topic=stack.topic),
+                Ports(images=stack.images, endpoints=stack.endpoints, topic=stack.topic, audit=stack.audit),
                 wanted,
                 pace=pace,
                 on_progress=show,

@@ -21,7 +21,7 @@ def redo(stack: Stack, image_ids: Sequence[str], *, rate: int) -> None:
         pace = Pace(per_second=rate, clock=stack.clock, pause=interrupts.wait)
         try:
             with stack.explained():
-                ports = Ports(images=stack.images, lanes=stack.lanes, clock=stack.clock)
+                ports = Ports(images=stack.images, lanes=stack.lanes, clock=stack.clock, audit=stack.audit)
                 for image_id in image_ids:
                     pace.wait()
                     if interrupts.requested:

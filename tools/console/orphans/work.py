@@ -75,6 +75,7 @@ def remove(stack: Stack, *, older_than: str, table_is_whole: bool) -> None:
                         images=stack.images,
                         originals=stack.original_versions,
                         patience=Patience(pause=interrupts.wait, stop=lambda: interrupts.requested),
+                        audit=stack.audit,
                     ),
                     look,
                     table_is_whole=table_is_whole,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -19,7 +21,9 @@ from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionEr
 
 from console.api.client import NOT_RUNNING, ApiError
 from console.stack.local import local_stack
+from console.terminal import display
 from darkroom.aws.alarms import CloudWatchAlarms
+from darkroom.aws.audit_log import AuditLog
 from darkroom.aws.clients import watch
 from darkroom.aws.dead_letters import DeadLetterArchive, DeadLetterQueues, DeadLetterRedrives
 from darkroom.aws.deliveries_table import DeliveriesTable
@@ -39,6 +43,7 @@ from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.aws.usage_table import UsageTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.lanes import LANES, Lane, lanes_with
+from darkroom.operations.audit_trail import Trail
 from darkroom.ports import UnreadableRow
 from stacks.clients import isolated_clients, of_account
 from stacks.running import NoSuchResource, RunningStack
@@ -52,6 +57,9 @@ _PATIENT = Config(
 )
 
 _QUEUE, _DEAD_LETTERS = "Queue", "DeadLetters"
+_AUDIT = "AuditLogs"
+_NO_LINES = frozenset({"HoldBatchLogs", _AUDIT})
+"""Log groups without lines of functions."""
 
 
 class NoSuchQueue(ApiError):
@@ -255,10 +263,23 @@ class Stack(RunningStack):
     def log_lines(self) -> LogGroups:
         """The logs of the functions and of the API, by the names of the functions' folders and "api"."""
         names = self.physical_ids("AWS::Logs::LogGroup")
-        groups = {
-            _in_words(name.removesuffix("Logs")): group for name, group in names.items() if name != "HoldBatchLogs"
-        }
+        groups = {_in_words(name.removesuffix("Logs")): group for name, group in names.items() if name not in _NO_LINES}
         return LogGroups(self.client("logs"), groups)
+
+    @cached_property
+    def audit_log(self) -> AuditLog:
+        """What operators did."""
+        return AuditLog(
+            self.client("logs"),
+            self._resource(_AUDIT),
+            stack=self.name,
+            caller=lambda: str(self.client("sts").get_caller_identity()["Arn"]),
+        )
+
+    @property
+    def audit(self) -> Trail:
+        """Where the operations write what they do."""
+        return Trail(log=self.audit_log, clock=self.clock, randomness=secrets.token_bytes, on_missed=display.complain)
 
     def clock(self) -> int:
         """The current instant by the stack's clock: this machine's, unless the local stack's was moved ahead."""
@@ -359,12 +380,14 @@ def _deployed_clients(name: str, region: str | None) -> tuple[Callable[[str], An
 
 def _watched(make: Callable[[str], Any]) -> Callable[[str], Any]:
     clients: dict[str, Any] = {}
+    lock = threading.Lock()  # threads may share clients, but not the session that creates them
 
     def client(service: str) -> Any:
-        if service not in clients:
-            clients[service] = make(service)
-            watch(clients[service])
-        return clients[service]
+        with lock:
+            if service not in clients:
+                clients[service] = make(service)
+                watch(clients[service])
+            return clients[service]
 
     return client
 

@@ -20,6 +20,7 @@ from darkroom.domain.errors import UnknownImage
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS, TenantState
 from darkroom.domain.transitions import SWEEP_INTERVAL_SECONDS
+from darkroom.operations.audit_trail import Deeds
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
 from darkroom.operations.change_tenant import Ports as ChangePorts
 from darkroom.operations.change_tenant import UnknownTenant, change_tenant
@@ -32,8 +33,8 @@ from darkroom.ports import UnreadableRow
 _INDEX_SECONDS = 5
 """How far the index of images may be behind its table, and then some."""
 
-BACKUP_DAYS, LOG_DAYS, ARCHIVE_DAYS = 35, 30, 365
-"""What the template keeps, in tables' point-in-time backups, logs and the archive of dead letters."""
+BACKUP_DAYS, LOG_DAYS, ARCHIVE_DAYS, AUDIT_DAYS = 35, 30, 365, 1096
+"""What the template keeps, in tables' point-in-time backups, logs, the archive of dead letters and the audit log."""
 
 _SHOWN = 20
 
@@ -51,6 +52,7 @@ class _Erasure:
     interrupts: Interrupts
     report: display.Report
     begun_at: Milliseconds
+    deeds: Deeds
     erased: int = 0
     unreadable: dict[str, UnreadableRow] = field(default_factory=dict)
     keys: int = 0
@@ -81,13 +83,13 @@ class _Erasure:
             self.interrupts.wait(AUTHORIZER_CACHE_SECONDS + _INDEX_SECONDS)
             self._erase_images()
         if not self.interrupts.requested and not self.unreadable:
-            self.keys = forget_tenant(self.ports, self.tenant_id)
+            self.keys = forget_tenant(self.ports, self.tenant_id, self.deeds)
         return is_known
 
     def _suspend(self) -> bool:
         try:
             change_tenant(
-                ChangePorts(tenants=self.stack.tenants),
+                ChangePorts(tenants=self.stack.tenants, audit=self.stack.audit),
                 self.tenant_id,
                 lambda tenant: replace(tenant, state=TenantState.SUSPENDED),
             )
@@ -127,6 +129,8 @@ class _Erasure:
             self.unreadable[image_id] = outcome
         else:
             self.erased += outcome
+            if outcome:
+                self.deeds.add(image_id, "images")
         self.report.show("erasing", completed=self.erased, total=None, detail=self.detail)
 
 
@@ -154,16 +158,27 @@ def tell(stack: Stack, tenant_id: str) -> None:
 
 def erase(stack: Stack, tenant_id: str, *, as_json: bool) -> None:
     """`tenants erase --yes`."""
-    with Interrupts() as interrupts, display.Report(display.errors()) as report:
+    with (
+        Interrupts() as interrupts,
+        display.Report(display.errors()) as report,
+        stack.explained(),
+        stack.audit.action("erase_tenant", tenant_id) as deeds,
+    ):
         erasure = _Erasure(
-            stack=stack, tenant_id=tenant_id, interrupts=interrupts, report=report, begun_at=stack.clock()
+            stack=stack,
+            tenant_id=tenant_id,
+            interrupts=interrupts,
+            report=report,
+            begun_at=stack.clock(),
+            deeds=deeds,
         )
         try:
-            with stack.explained():
-                is_known = erasure.run()
+            is_known = erasure.run()
         except Exception:
             report.complain(f"so far: {erasure.detail}")
             raise
+        if interrupts.requested:
+            deeds.interrupt()
     if interrupts.requested:
         again = _again(stack, tenant_id)
         display.line(display.errors(), f"Interrupted, {erasure.detail}. For the rest:  {again}", style="yellow")
@@ -206,6 +221,7 @@ def _what_is_left(erasure: _Erasure, *, now: Milliseconds) -> dict[str, tuple[st
         "logs": ("ids, the tenant's name, and texts of errors", days_from(now, LOG_DAYS)),
         "dead letters": ("ids, the tenant's name and times", days_from(now, RETENTION_SECONDS / 86_400)),
         "archived dead letters": ("the same", days_from(now, ARCHIVE_DAYS)),
+        "audit log": ("that operators changed something: ids and the tenant's name", days_from(now, AUDIT_DAYS)),
     }
 
 

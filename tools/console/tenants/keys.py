@@ -37,7 +37,7 @@ _EPILOG = """[bold]A key[/bold]
 app = typer.Typer(help=_HELP, epilog=_EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
 
-def _key_id(text: str) -> str:
+def key_id_named(text: str) -> str:
     text = text.strip()
     if is_key_id(text):
         return text
@@ -100,7 +100,7 @@ def create(
 def rotate(
     *,
     key: Annotated[
-        str, typer.Argument(metavar="ID", help="The key's id, as `ls` shows it; or the key.", callback=_key_id)
+        str, typer.Argument(metavar="ID", help="The key's id, as `ls` shows it; or the key.", callback=key_id_named)
     ],
     overlap: Annotated[
         str, typer.Option(metavar="D", help="How long the old key still opens the API.", callback=duration)
@@ -143,7 +143,7 @@ def list_(
 def revoke(
     *,
     key: Annotated[
-        str, typer.Argument(metavar="ID", help="The key's id, as `ls` shows it; or the key.", callback=_key_id)
+        str, typer.Argument(metavar="ID", help="The key's id, as `ls` shows it; or the key.", callback=key_id_named)
     ],
     stack: StackOption = None,
     region: RegionOption = None,

@@ -32,7 +32,7 @@ def add(stack: Stack, tenant_id: str, *, tier: Tier, requests_per_second: int | 
     try:
         with stack.explained():
             tenant = add_tenant(
-                AddPorts(tenants=stack.tenants, clock=stack.clock),
+                AddPorts(tenants=stack.tenants, clock=stack.clock, audit=stack.audit),
                 tenant_id,
                 tier=tier,
                 requests_per_second=requests_per_second,
@@ -157,7 +157,7 @@ def rotate_key(stack: Stack, key_id: str, *, overlap_seconds: float) -> None:
 
 
 def _creating(stack: Stack) -> CreatePorts:
-    return CreatePorts(tenants=stack.tenants, clock=stack.clock, randomness=secrets.token_bytes)
+    return CreatePorts(tenants=stack.tenants, clock=stack.clock, randomness=secrets.token_bytes, audit=stack.audit)
 
 
 def _show_key(stack: Stack, key: str, stored: ApiKey, access: str) -> None:
@@ -239,7 +239,7 @@ def revoke_key(stack: Stack, key_id: str) -> None:
     """`keys revoke`."""
     try:
         with stack.explained():
-            key = revoke_key_of(RevokePorts(tenants=stack.tenants, clock=stack.clock), key_id)
+            key = revoke_key_of(RevokePorts(tenants=stack.tenants, clock=stack.clock, audit=stack.audit), key_id)
     except UnknownKey as error:
         raise _no_key(stack, key_id) from error
     display.line(display.output(), f"{key_id} of {key.tenant_id} was revoked at {rfc3339(key.revoked_at)}. {_IN_FORCE}")
@@ -251,7 +251,7 @@ _IN_FORCE = f"This takes effect within {AUTHORIZER_CACHE_SECONDS} seconds."
 def _changed(stack: Stack, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
     try:
         with stack.explained():
-            return change_tenant(ChangePorts(tenants=stack.tenants), tenant_id, change)
+            return change_tenant(ChangePorts(tenants=stack.tenants, audit=stack.audit), tenant_id, change)
     except UnknownTenant as error:
         raise _no_tenant(stack, tenant_id) from error
 

@@ -1,10 +1,14 @@
-"""What the commands show: live on a terminal, plain lines everywhere else."""
+"""What the commands show: live on a terminal, plain lines everywhere else, and to a program that asks for it."""
 
 from __future__ import annotations
 
+import io
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -18,14 +22,54 @@ from rich.text import Text
 _SECONDS_BETWEEN_PLAIN_LINES = 5.0
 
 
+@dataclass
+class Shown:
+    """What a command has shown while it was listened to (`listening`): its lines, its complaints, its documents."""
+
+    _output: io.StringIO = field(default_factory=io.StringIO)
+    _errors: io.StringIO = field(default_factory=io.StringIO)
+    documents: list[Any] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of standard output."""
+        return self._output.getvalue().splitlines()
+
+    @property
+    def complaints(self) -> list[str]:
+        """The lines of standard error."""
+        return self._errors.getvalue().splitlines()
+
+
+_listener: ContextVar[Shown | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening() -> Iterator[Shown]:
+    """While the block lasts, what this thread's commands show goes to the result, and nothing to the terminal."""
+    token = _listener.set(shown := Shown())
+    try:
+        yield shown
+    finally:
+        _listener.reset(token)
+
+
+_NO_TERMINAL: dict[str, Any] = {"width": 200, "force_terminal": False, "color_system": None}
+"""Plain lines that no window limits, whatever the environment says of colours."""
+
+
 def output() -> Console:
     """Standard output, where results go."""
-    return Console(highlight=False, markup=False, emoji=False)
+    return _console() if (shown := _listener.get()) is None else _console(file=shown._output, **_NO_TERMINAL)
 
 
 def errors() -> Console:
     """Standard error, where errors go, and progress if there is no terminal."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    return _console(stderr=True) if (shown := _listener.get()) is None else _console(file=shown._errors, **_NO_TERMINAL)
+
+
+def _console(**options: Any) -> Console:
+    return Console(highlight=False, markup=False, emoji=False, **options)
 
 
 def printable(text: str) -> str:
@@ -111,7 +155,10 @@ def advise(out: Console, advice: Sequence[tuple[str, str]]) -> None:
 
 def print_json(value: Any) -> None:
     """Prints a document for programs on standard output, in ASCII: what a server said cannot move the cursor."""
-    typer.echo(json.dumps(value, indent=2))
+    if (shown := _listener.get()) is not None:
+        shown.documents.append(value)
+    else:
+        typer.echo(json.dumps(value, indent=2))
 
 
 class Report:

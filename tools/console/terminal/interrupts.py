@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,8 @@ class Interrupts:
     of `others` only sets it: a terminal that closes sends more than one, and nobody waits.
 
     An exception at an arbitrary point could lose a response that has just arrived. This is a flag, not an Event, whose
-    lock the thread in which the handler runs may hold.
+    lock the thread in which the handler runs may hold. Signals reach the main thread alone: entered in another one, it
+    handles none.
     """
 
     def __init__(self, *others: signal.Signals) -> None:
@@ -37,7 +39,8 @@ class Interrupts:
         self._raising = False
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.getsignal(number) for number in self._signals}
+        handled = self._signals if threading.current_thread() is threading.main_thread() else ()
+        self._before = {number: signal.getsignal(number) for number in handled}
         for number, before in self._before.items():
             if before is not signal.SIG_IGN:  # as shells start what runs in the background
                 signal.signal(number, self._handle)

@@ -56,7 +56,7 @@ def _address(text: str | None) -> str | None:
     return text
 
 
-def _webhook_id(text: str) -> str:
+def webhook_id_named(text: str) -> str:
     if not is_endpoint_id(text.strip()):
         raise typer.BadParameter(
             f"{display.printable(text)!r} is not a webhook's id: we_ and 16 digits and lower-case letters."
@@ -76,7 +76,7 @@ def _since(text: str | None) -> str | None:
 
 
 IdArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The webhook's id, as `ls` shows it.", callback=_webhook_id)
+    str, typer.Argument(metavar="ID", help="The webhook's id, as `ls` shows it.", callback=webhook_id_named)
 ]
 
 

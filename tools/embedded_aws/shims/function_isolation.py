@@ -50,7 +50,7 @@ from typing import IO, Any
 from embedded_aws import observations
 from embedded_aws.emulator import Emulator
 from embedded_aws.ministack_internals import internals, replace
-from embedded_aws.websites import Headers, hosts_of, refusal
+from stacks.websites import Headers, hosts_of, refusal
 
 # Starts the runtime client as `python -m awslambdaric` does, in a process that the kernel kills when the thread that
 # started it ends (prctl PR_SET_PDEATHSIG, SIGKILL): a function never outlives an emulator that was killed.

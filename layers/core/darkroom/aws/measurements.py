@@ -1,5 +1,5 @@
-"""What CloudWatch has measured of a stack: the last minutes in one request, the error budgets in another, and the
-functions' errors in a third."""
+"""What CloudWatch has measured of a stack: the last minutes, the lanes over hours, the error budgets and the functions'
+errors, each in a request of its own."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.aws.errors import pages_of, retryable
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.observation import DAY, ERROR_MINUTES, HOUR, Flow, Measured
+from darkroom.domain.observation import DAY, ERROR_MINUTES, HISTORY_MINUTES, HOUR, Flow, History, LaneHistory, Measured
 from darkroom.domain.service_level import BUDGET_DAYS, Budget
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
 _MINUTE = 60_000
+
+_OVER_TIME = (
+    ("visible", "ApproximateNumberOfMessagesVisible", "Maximum"),
+    ("hidden", "ApproximateNumberOfMessagesNotVisible", "Maximum"),
+    ("age", "ApproximateAgeOfOldestMessage", "Maximum"),
+    ("in", "NumberOfMessagesSent", "Sum"),
+    ("out", "NumberOfMessagesDeleted", "Sum"),
+)
+"""Of a lane's queue, as SQS names them
+(https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html)."""
 
 
 class CloudWatchMeasurements:
@@ -42,6 +52,11 @@ class CloudWatchMeasurements:
               for place, name in enumerate(queue_names.values())),
             _query("lateness", namespace, "ReleaseLatenessSeconds", own, "Maximum"),
         ]  # fmt: skip
+        self._history_queries = [
+            _query(f"{what}{place}", "AWS/SQS", metric, {"QueueName": name}, statistic)
+            for what, metric, statistic in _OVER_TIME
+            for place, name in enumerate(queue_names.values())
+        ]
         self._budget_queries = [
             _query(f"{what}{place}", namespace, name, {**own, "lane": lane}, "Sum", period_seconds=HOUR // 1000)
             for what, name in (("ended", "ImagesEnded"), ("bad", "ImagesBad"))
@@ -62,13 +77,7 @@ class CloudWatchMeasurements:
             answer = self._client.get_metric_data(
                 MetricDataQueries=self._queries, StartTime=_moment(until - HOUR), EndTime=_moment(until)
             )
-        found: dict[str, dict[Milliseconds, float]] = {
-            result["Id"]: {
-                round(at.timestamp() * 1000): value
-                for at, value in zip(result["Timestamps"], result["Values"], strict=True)
-            }
-            for result in answer["MetricDataResults"]
-        }
+        found = {result["Id"]: _values(result) for result in answer["MetricDataResults"]}
         lateness = found.get("lateness", {})
         return Measured(
             flows={
@@ -77,6 +86,38 @@ class CloudWatchMeasurements:
                 if (flow := _latest_flow(found.get(f"in{place}", {}), found.get(f"out{place}", {}))) is not None
             },
             release_lateness_seconds=max(lateness.values(), default=None),
+        )
+
+    def history(self, now: Milliseconds) -> History:
+        until = now - now % _MINUTE  # of the minute that is not over there is only a part
+        minutes = range(until - HISTORY_MINUTES * _MINUTE, until, _MINUTE)
+        # 100,800 values at most come back at once, and these are a few thousand; a page may be cut short all the same.
+        pages = self._client.get_paginator("get_metric_data").paginate(
+            MetricDataQueries=self._history_queries, StartTime=_moment(minutes[0]), EndTime=_moment(until)
+        )
+        found: dict[str, dict[Milliseconds, float]] = {}
+        for page in pages_of(pages, "reading the lanes' history"):
+            for result in page["MetricDataResults"]:
+                found.setdefault(result["Id"], {}).update(_values(result))
+
+        def over_time(what: str, place: int) -> list[int | None]:
+            values = found.get(f"{what}{place}", {})
+            return [round(values[at]) if at in values else None for at in minutes]
+
+        return History(
+            minutes=minutes,
+            lanes={
+                lane: LaneHistory(
+                    depth=[
+                        None if visible is None and hidden is None else (visible or 0) + (hidden or 0)
+                        for visible, hidden in zip(over_time("visible", place), over_time("hidden", place), strict=True)
+                    ],
+                    oldest_seconds=over_time("age", place),
+                    incoming=over_time("in", place),
+                    outgoing=over_time("out", place),
+                )
+                for place, lane in enumerate(self._lanes)
+            },
         )
 
     def budgets(self, now: Milliseconds) -> Mapping[str, Budget]:
@@ -108,6 +149,12 @@ class CloudWatchMeasurements:
         sums = Counter({result["Id"]: round(sum(result["Values"])) for result in answer["MetricDataResults"]})
         errors = Counter({name: sums[f"errors{place}"] for place, name in enumerate(self._functions)})
         return {name: number for name, number in errors.most_common() if number}
+
+
+def _values(result: Any) -> dict[Milliseconds, float]:
+    return {
+        round(at.timestamp() * 1000): value for at, value in zip(result["Timestamps"], result["Values"], strict=True)
+    }
 
 
 def _latest_flow(incoming: Mapping[Milliseconds, float], outgoing: Mapping[Milliseconds, float]) -> Flow | None:

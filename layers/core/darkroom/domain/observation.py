@@ -77,6 +77,29 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LaneHistory:
+    """A lane over the minutes of a history, None where nothing was measured: how many messages its queue had (waiting
+    and in flight), the age of the oldest in seconds, and how many came in and went out."""
+
+    depth: Sequence[int | None]
+    oldest_seconds: Sequence[int | None]
+    incoming: Sequence[int | None]
+    outgoing: Sequence[int | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The lanes over the last hours: when each minute began, and what was measured in it."""
+
+    minutes: Sequence[Milliseconds]
+    lanes: Mapping[str, LaneHistory]
+
+
+HISTORY_MINUTES = 180
+"""How far back a history goes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recent:
     """What the last minutes of a lane say: how many times faster than allowed its error budget burns, in the short
     windows and in the long ones, and the share of its attempts that fail, in percent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.tenants import TENANT_ID_PATTERN, Tenant, Tier, is_tenant_id
+from darkroom.operations.audit_trail import Trail
 from darkroom.ports import Clock, Tenants
 
 
@@ -22,6 +23,7 @@ class Ports:
 
     tenants: Tenants
     clock: Clock
+    audit: Trail
 
 
 def add_tenant(
@@ -40,7 +42,8 @@ def add_tenant(
         requests_per_second=requests_per_second,
         burst=burst,
     )
-    found = ports.tenants.add_tenant(tenant)
-    if found != tenant:
-        raise TenantExists(found)
+    with ports.audit.action("add_tenant", tenant_id, tier=tier.value):
+        found = ports.tenants.add_tenant(tenant)
+        if found != tenant:
+            raise TenantExists(found)
     return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from darkroom.domain.errors import Retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.transitions import delete
+from darkroom.operations.audit_trail import Deeds
 from darkroom.operations.list_scheduled import Selection
 from darkroom.ports import Clock, Fenced, Images
 
@@ -20,10 +21,11 @@ _TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """What withdrawing needs."""
+    """What withdrawing needs; `deeds` is the operator's action, of which each image is a part."""
 
     images: Images
     clock: Clock
+    deeds: Deeds
 
 
 def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remove_at: Milliseconds) -> bool:
@@ -37,10 +39,12 @@ def cancel_scheduled(ports: Ports, image_id: str, selection: Selection, *, remov
         image = ports.images.get(image_id)
         if image is None or not selection.covers(image):
             return False
+        ports.deeds.begin()
         after = delete(image, now=ports.clock(), remove_at=remove_at)
         try:
             ports.images.change(image, after, fence=("version",))
         except Fenced:
             continue
+        ports.deeds.add(image_id, "withdrawn")
         return True
     raise Retryable("the image changed under every attempt to withdraw it")

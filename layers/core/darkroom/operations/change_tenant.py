@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from darkroom.domain.tenants import Tenant
+from darkroom.operations.audit_trail import Trail
 from darkroom.ports import Tenants
 
 
@@ -18,6 +20,7 @@ class Ports:
     """What changing a tenant needs."""
 
     tenants: Tenants
+    audit: Trail
 
 
 def change_tenant(ports: Ports, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
@@ -26,7 +29,17 @@ def change_tenant(ports: Ports, tenant_id: str, change: Callable[[Tenant], Tenan
     Raises UnknownTenant, and Retryable if the table cannot answer.
     """
     before = ports.tenants.tenant(tenant_id)
-    after = None if before is None else ports.tenants.change_tenant(before, change(before))
-    if after is None:
+    if before is None:
         raise UnknownTenant(tenant_id)
+    wanted = change(before)
+    with ports.audit.action("change_tenant", tenant_id, **_difference(before, wanted)):
+        after = ports.tenants.change_tenant(before, wanted)
+        if after is None:
+            raise UnknownTenant(tenant_id)
     return after
+
+
+def _difference(before: Tenant, after: Tenant) -> dict[str, Any]:
+    """What is changed, as it is written to the audit log."""
+    was, is_ = vars(before), vars(after)
+    return {name: "none" if is_[name] is None else is_[name] for name in is_ if is_[name] != was[name]}

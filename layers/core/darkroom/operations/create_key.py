@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.api_keys import RANDOM_BYTES, ApiKey, digest_of, key_from_bits, key_id_of
+from darkroom.operations.audit_trail import Trail
 from darkroom.operations.change_tenant import UnknownTenant
 from darkroom.ports import Clock, Randomness, Tenants
 
@@ -13,12 +14,19 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class MakePorts:
     """What making a key needs."""
 
     tenants: Tenants
     clock: Clock
     randomness: Randomness
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(MakePorts):
+    """What an operator's making a key needs besides that."""
+
+    audit: Trail
 
 
 def create_key(
@@ -37,6 +45,16 @@ def create_key(
     """
     if ports.tenants.tenant(tenant_id) is None:
         raise UnknownTenant(tenant_id)
+    with ports.audit.action("create_key", tenant_id=tenant_id) as deeds:
+        key, stored = make_key(ports, tenant_id, label=label, scopes=scopes, lives_seconds=lives_seconds)
+        deeds.add(stored.key_id, "created")
+    return key, stored
+
+
+def make_key(
+    ports: MakePorts, tenant_id: str, *, label: str | None, scopes: tuple[str, ...] | None, lives_seconds: float | None
+) -> tuple[str, ApiKey]:
+    """The same as a part of another action, which is in the audit log, or of no operator's at all."""
     for _ in range(_TRIES):
         key, now = key_from_bits(ports.randomness(RANDOM_BYTES)), ports.clock()
         stored = ApiKey(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from darkroom.domain.dead_letter import Verdict
+from darkroom.operations.audit_trail import Trail
 from darkroom.operations.list_dead_letters import Case, Selection, work_through
 from darkroom.operations.list_dead_letters import Ports as ListPorts
 from darkroom.operations.replay_dead_letters import Counts
@@ -13,7 +14,9 @@ from darkroom.operations.replay_dead_letters import Counts
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(ListPorts):
-    """What dropping needs: only the ports of reading dead letters."""
+    """What dropping needs besides the ports of reading dead letters."""
+
+    audit: Trail
 
 
 def is_droppable(case: Case, *, force: bool) -> bool:
@@ -46,7 +49,15 @@ def drop_dead_letters(
         return True
 
     def act(case: Case) -> bool:
+        names = [letter.message_id for letter in case.letters]
+        deeds.begin(*names)
         counts.add("dropped")
+        for name in names:
+            deeds.add(name, "dropped")
         return True
 
-    return work_through(ports, queue, act, wants=wants, before_each=lambda: None, stop=stop)
+    with ports.audit.action("drop", is_certain=False, queue=queue, force=force, **selection.words) as deeds:
+        is_whole = work_through(ports, queue, act, wants=wants, before_each=lambda: None, stop=stop)
+        if stop():
+            deeds.interrupt()
+    return is_whole

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from darkroom.domain.api_keys import ApiKey
 from darkroom.domain.listing import MAX_PAGE_IMAGES, Cursor
+from darkroom.operations.audit_trail import Deeds
 from darkroom.ports import Deliveries, Endpoints, Images, Tenants, UnreadableRow
 
 
@@ -45,15 +46,19 @@ def keys_of(ports: Ports, tenant_id: str) -> list[ApiKey]:
     ]
 
 
-def forget_tenant(ports: Ports, tenant_id: str) -> int:
+def forget_tenant(ports: Ports, tenant_id: str, deeds: Deeds) -> int:
     """Removes the tenant's webhooks with their deliveries, its keys and then its own row; returns how many keys there
-    were. It reads all deliveries of the stack. Raises Retryable."""
+    were. It reads all deliveries of the stack. `deeds` is the operator's action. Raises Retryable."""
+    deeds.begin(tenant_id)
     for endpoint in ports.endpoints.of_tenant(tenant_id):
         ports.endpoints.remove(endpoint)
+        deeds.add(endpoint.endpoint_id, "webhooks")
     for endpoint_id in ports.deliveries.endpoints_of(tenant_id):  # those of removed endpoints, too
         ports.deliveries.remove_all(endpoint_id)
     keys = keys_of(ports, tenant_id)
     for key in keys:
         ports.tenants.remove_key(key.key_id)
+        deeds.add(key.key_id, "keys")
     ports.tenants.remove_tenant(tenant_id)
+    deeds.add(tenant_id, "tenants")
     return len(keys)

@@ -87,6 +87,11 @@ class Selection:
     older_than_seconds: float | None = None
     newer_than_seconds: float | None = None
 
+    @property
+    def words(self) -> dict[str, Any]:
+        """The fields that are set, as the audit log has them."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
     def covers(self, case: Case, now: Milliseconds) -> bool:
         """Whether the case is selected."""
         age_seconds = (now - case.sent_at) / 1000

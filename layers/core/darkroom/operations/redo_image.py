@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Status
 from darkroom.domain.transitions import redo
+from darkroom.operations.audit_trail import Trail
 from darkroom.operations.begin_next_run import open_row, send_first_message
 from darkroom.operations.enqueue import EnqueuePorts
 
@@ -20,7 +21,9 @@ class NotRedoable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueuePorts):
-    """What a redo needs: only the ports of sending its message."""
+    """What a redo needs besides the ports of sending its message."""
+
+    audit: Trail
 
 
 def redo_image(ports: Ports, image_id: str) -> Image:
@@ -32,11 +35,12 @@ def redo_image(ports: Ports, image_id: str) -> Image:
     reason = _why_not(image)
     if image is None or reason is not None:
         raise NotRedoable(reason)
-    now = ports.clock()
-    after, _ = open_row(ports, image, why_not=_why_not, opened=lambda row: redo(row, now=now))
-    if after is None or after.run == image.run:
-        raise NotRedoable(_why_not(after))
-    send_first_message(ports, after)
+    with ports.audit.action("redo", image_id):
+        now = ports.clock()
+        after, _ = open_row(ports, image, why_not=_why_not, opened=lambda row: redo(row, now=now))
+        if after is None or after.run == image.run:
+            raise NotRedoable(_why_not(after))
+        send_first_message(ports, after)
     return after
 
 

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import batched
 
+from darkroom.operations.audit_trail import Deeds, Trail
 from darkroom.operations.list_orphans import ROWS_AT_ONCE, Look, Orphan
 from darkroom.operations.patience import Patience
 from darkroom.ports import Images, OriginalVersions
@@ -63,6 +64,7 @@ class Ports:
     images: Images
     originals: OriginalVersions
     patience: Patience
+    audit: Trail
 
 
 def remove_orphans(
@@ -80,6 +82,14 @@ def remove_orphans(
     """
     if table_seems_lost(look) and not table_is_whole:
         raise TableSeemsLost
+    with ports.audit.action("remove_orphans", table_is_whole=table_is_whole, orphans=len(look.held)) as deeds:
+        removal = _remove(ports, look, deeds, on_progress=on_progress)
+        if not removal.complete:
+            deeds.interrupt()
+    return removal
+
+
+def _remove(ports: Ports, look: Look, deeds: Deeds, *, on_progress: Callable[[str, int, int], None]) -> Removal:
     removed = size_bytes = vouched_for = 0
 
     def removal(*, complete: bool) -> Removal:
@@ -108,6 +118,8 @@ def remove_orphans(
         for group in (doomed, _markers_on(chunk, markers)):
             for some in batched(group, 1000, strict=False):
                 ports.patience(ports.originals.remove, some)
+        for one in gone:
+            deeds.add(one.image_id, "removed")
         removed += len(gone)
         size_bytes += sum(one.size_bytes for one in gone)
         vouched_for += len(chunk) - len(gone)

@@ -22,6 +22,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import UPLOAD
+from darkroom.operations.audit_trail import Deeds, Trail
 from darkroom.operations.begin_next_run import open_row, send_first_message
 from darkroom.operations.enqueue import EnqueuePorts
 from darkroom.operations.list_dead_letters import (
@@ -51,7 +52,9 @@ class NotReplayable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(ListPorts, EnqueuePorts):
-    """What a replay needs: only the ports of reading dead letters and sending messages."""
+    """What a replay needs besides the ports of reading dead letters and sending messages."""
+
+    audit: Trail
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,23 @@ def replay_dead_letters(
     A dead letter whose run its row has left is removed too: the replay that opened the row died before it could. Raises
     Retryable if AWS cannot answer: what was done stays done, and a repetition continues from there.
     """
+    with ports.audit.action("replay", is_certain=False, queue=queue, **selection.words) as deeds:
+        is_whole = _replay(ports, queue, selection, deeds, pace=pace, stop=stop, counts=counts)
+        if stop():
+            deeds.interrupt()
+    return is_whole
+
+
+def _replay(
+    ports: Ports,
+    queue: str,
+    selection: Selection,
+    deeds: Deeds,
+    *,
+    pace: Pace,
+    stop: Callable[[], bool],
+    counts: Counts,
+) -> bool:
     opened: set[str] = set()
 
     def wants(case: Case) -> bool:
@@ -99,6 +119,7 @@ def replay_dead_letters(
         image, message = case.image, case.message
         if image is None or message is None:  # such a case is not wanted
             return False
+        deeds.begin(image.image_id)
         pace.spend()
         opened.add(image.image_id)
         if message.run >= image.run:
@@ -107,10 +128,12 @@ def replay_dead_letters(
             if image is None or not (is_ours or verdict_of(message, image) is Verdict.SETTLED):
                 counts.add("changed")
                 return False
-            counts.add("replayed" if is_ours else "finished")
+            outcome = "replayed" if is_ours else "finished"
         else:
-            counts.add("finished")
+            outcome = "finished"
+        counts.add(outcome)
         send_first_message(ports, image)
+        deeds.add(image.image_id, outcome)
         return True
 
     return work_through(ports, queue, act, wants=wants, before_each=pace.wait, stop=stop)
@@ -140,11 +163,12 @@ def replay_image(ports: Ports, image_id: str) -> Image:
     reason = why_not_replayable(image)
     if image is None or reason is not None:
         raise NotReplayable(reason)
-    now = ports.clock()
-    after, _ = _reopen(ports, image, now=now, message_at=now)
-    if after is None or after.run == image.run:
-        raise NotReplayable(why_not_replayable(after) or "It kept changing under the attempts to replay it.")
-    send_first_message(ports, after)
+    with ports.audit.action("replay", image_id):
+        now = ports.clock()
+        after, _ = _reopen(ports, image, now=now, message_at=now)
+        if after is None or after.run == image.run:
+            raise NotReplayable(why_not_replayable(after) or "It kept changing under the attempts to replay it.")
+        send_first_message(ports, after)
     return after
 
 
@@ -173,7 +197,26 @@ def replay_queue(
     Returns the redrive when it has ended, cancelled if `stop` asked for the end, or None if it was not begun. Raises
     NotReplayable if dead letters must not be moved or the redrive failed, and Retryable if AWS cannot answer.
     """
-    if not _open_all(ports, queue, per_second=per_second, stop=stop, counts=counts):
+    with ports.audit.action("replay_all", queue=queue) as deeds:
+        redrive = _replay_queue(
+            ports, queue, deeds, per_second=per_second, stop=stop, counts=counts, on_redrive=on_redrive
+        )
+        if redrive is None or redrive.status is RedriveStatus.CANCELLED:
+            deeds.interrupt()
+    return redrive
+
+
+def _replay_queue(
+    ports: QueuePorts,
+    queue: str,
+    deeds: Deeds,
+    *,
+    per_second: int,
+    stop: Callable[[], bool],
+    counts: Counts,
+    on_redrive: Callable[[Redrive], None],
+) -> Redrive | None:
+    if not _open_all(ports, queue, deeds, per_second=per_second, stop=stop, counts=counts):
         return None
     running = ports.redrives.latest(queue)
     if running is not None and not running.status.is_over:
@@ -191,7 +234,9 @@ def replay_queue(
     raise Retryable("SQS does not describe the move that it has started")
 
 
-def _open_all(ports: Ports, queue: str, *, per_second: int, stop: Callable[[], bool], counts: Counts) -> bool:
+def _open_all(
+    ports: Ports, queue: str, deeds: Deeds, *, per_second: int, stop: Callable[[], bool], counts: Counts
+) -> bool:
     """Opens every failed row that a dead letter in the queue describes, until a look finds no more; False if stopped.
 
     Each row expects its message when the redrive will have reached it, so that the sweeper does not overtake the
@@ -218,6 +263,7 @@ def _open_all(ports: Ports, queue: str, *, per_second: int, stop: Callable[[], b
             opened.add(case.image.image_id)
             if is_ours:
                 counts.add("replayed")
+                deeds.add(case.image.image_id, "replayed")
     raise Retryable("dead letters keep arriving faster than their rows can be opened")
 
 

@@ -10,6 +10,7 @@ from itertools import batched, chain
 from darkroom.domain.errors import Retryable
 from darkroom.domain.event import Event, events_of
 from darkroom.domain.instants import Milliseconds
+from darkroom.operations.audit_trail import Trail
 from darkroom.operations.pace import Pace
 from darkroom.ports import Endpoints, Images, Topic, UnreadableRow
 
@@ -24,6 +25,7 @@ class Ports:
     images: Images
     endpoints: Endpoints
     topic: Topic
+    audit: Trail
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,18 +73,24 @@ def republish_events(
     Raises Retryable if the table or the topic does not answer. Everything may be repeated: consumers know the ids.
     """
     run = Republishing()
-    for batch in batched(_found(ports, wanted, run, on_progress), AT_ONCE, strict=False):
-        if pace is None:
-            continue
-        pace.wait()
-        problems = ports.topic.publish_all(batch)
-        for place, error in problems.items():
-            if isinstance(error, Retryable):
-                raise error
-            run.refused[batch[place].event_id] = str(error)
-        pace.spend()
-        run.published += len(batch) - len(problems)
-        on_progress(run)
+    about = {"since": wanted.since, "until": wanted.until, "tenant_id": wanted.tenant_id}
+    types = None if wanted.types is None else sorted(wanted.types)
+    # How many there were is enough: which ones is told by what was wanted, and they may be millions.
+    with ports.audit.action("republish", is_certain=False, types=types, **about) as deeds:
+        for batch in batched(_found(ports, wanted, run, on_progress), AT_ONCE, strict=False):
+            if pace is None:
+                continue
+            pace.wait()
+            deeds.begin()
+            problems = ports.topic.publish_all(batch)
+            deeds.counts["published"] += len(batch) - len(problems)
+            for place, error in problems.items():
+                if isinstance(error, Retryable):
+                    raise error
+                run.refused[batch[place].event_id] = str(error)
+            pace.spend()
+            run.published += len(batch) - len(problems)
+            on_progress(run)
     return run
 
 

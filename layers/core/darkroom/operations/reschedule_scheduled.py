@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.schedule import Timetable
+from darkroom.operations.audit_trail import Deeds
 from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, enqueue_in_time
 from darkroom.operations.list_scheduled import Selection
 from darkroom.operations.reschedule_image import rescheduled
@@ -24,7 +25,10 @@ _TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Ports(EnqueueInTimePorts):
-    """What rescheduling needs: only the ports of sending the message."""
+    """What rescheduling needs besides the ports of sending the message; `deeds` is the operator's action, of which each
+    image is a part."""
+
+    deeds: Deeds
 
 
 def reschedule_scheduled(
@@ -47,6 +51,7 @@ def reschedule_scheduled(
             raise Rejected(
                 "invalid_schedule", "Its new time is in the period that is being moved: it would be moved again."
             )
+        ports.deeds.begin()
         now = ports.clock()
         after = rescheduled(image, Timetable(process_at=process_at), now=now)
         look_at = now + LOOK_SECONDS * 1000
@@ -59,5 +64,6 @@ def reschedule_scheduled(
         if enqueue_in_time(ports, written):
             with suppress(Retryable, Fenced):  # then it gets one needless look
                 ports.images.change(written, replace(written, due_at=after.due_at), fence=DUE_FENCE)
+        ports.deeds.add(image_id, "rescheduled")
         return True
     raise Retryable("the image changed under every attempt to move it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from darkroom.domain.api_keys import ApiKey, is_key_id
+from darkroom.operations.audit_trail import Trail
 from darkroom.ports import Clock, Tenants
 
 
@@ -18,6 +19,7 @@ class Ports:
 
     tenants: Tenants
     clock: Clock
+    audit: Trail
 
 
 def revoke_key(ports: Ports, key_id: str) -> ApiKey:
@@ -25,7 +27,10 @@ def revoke_key(ports: Ports, key_id: str) -> ApiKey:
 
     Raises UnknownKey, and Retryable if the table cannot answer.
     """
-    key = ports.tenants.revoke_key(key_id, ports.clock()) if is_key_id(key_id) else None
-    if key is None:
+    if not is_key_id(key_id):
         raise UnknownKey(key_id)
+    with ports.audit.action("revoke_key", key_id):
+        key = ports.tenants.revoke_key(key_id, ports.clock())
+        if key is None:
+            raise UnknownKey(key_id)
     return key

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from darkroom.domain.api_keys import ApiKey, KeyState, is_key_id
-from darkroom.operations.create_key import Ports, create_key
+from darkroom.operations.change_tenant import UnknownTenant
+from darkroom.operations.create_key import Ports, make_key
 from darkroom.operations.revoke_key import UnknownKey
 
 
@@ -28,12 +29,16 @@ def rotate_key(ports: Ports, key_id: str, *, overlap_seconds: float) -> tuple[st
     now = ports.clock()
     if old.state(now) is not KeyState.ACTIVE:
         raise KeyNotActive(old)
-    key, stored = create_key(
-        ports,
-        old.tenant_id,
-        label=old.label,
-        scopes=old.scopes,
-        lives_seconds=None if old.expires_at is None else (old.expires_at - old.created_at) / 1000,
-    )
-    ending = ports.tenants.expire_key(key_id, now + round(overlap_seconds * 1000))
+    if ports.tenants.tenant(old.tenant_id) is None:
+        raise UnknownTenant(old.tenant_id)
+    with ports.audit.action("rotate_key", key_id, tenant_id=old.tenant_id) as deeds:
+        key, stored = make_key(
+            ports,
+            old.tenant_id,
+            label=old.label,
+            scopes=old.scopes,
+            lives_seconds=None if old.expires_at is None else (old.expires_at - old.created_at) / 1000,
+        )
+        deeds.add(stored.key_id, "created")
+        ending = ports.tenants.expire_key(key_id, now + round(overlap_seconds * 1000))
     return key, stored, old if ending is None else ending

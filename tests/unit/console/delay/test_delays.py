@@ -18,7 +18,9 @@ from console.delay import work as delay_work
 from darkroom.domain.image import Image, Status
 from darkroom.domain.lanes import LANES
 from darkroom.http.timetables import read_timetable
+from darkroom.operations.audit_trail import Trail
 from proof.fakes import World
+from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
 from tests.unit.console.conftest import Run
 from tests.unit.console.fake_api import FakeApi, Reply, image_id_of, problem
@@ -31,6 +33,7 @@ TARGET = " --stack shop --region eu-west-1"
 class FakeStack:
     """A deployed stack over the fakes. It is Saturday, 21 November 2026, 09:00 UTC."""
 
+    audit: Trail = field(default_factory=trail_of)
     world: World = field(default_factory=World)
     is_local: bool = False
     options: str = TARGET

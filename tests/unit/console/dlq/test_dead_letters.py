@@ -17,6 +17,8 @@ from darkroom.domain.dead_letter import Verdict
 from darkroom.domain.image import Attempt, Cause, Image, Status, message_for
 from darkroom.domain.instants import rfc3339
 from darkroom.domain.lanes import LANES
+from darkroom.operations.audit_trail import Trail
+from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import accepted_image
 from tests.unit.console.conftest import Run
@@ -32,6 +34,7 @@ FAILED, LOST = given_up(1), given_up(2)
 class FakeStack:
     """A deployed stack over the fakes."""
 
+    audit: Trail = field(default_factory=trail_of)
     office: Office = field(default_factory=Office)
     name: str = "shop"
     region: str = "eu-west-1"

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from console.events import commands
+from darkroom.operations.audit_trail import Trail
 from proof.fakes import World
+from proof.fakes.audit import trail_of
 from proof.fakes.events import FakeTopic
 from proof.fakes.pictures import jpeg
 from proof.fakes.webhooks import FakeEndpoints
@@ -20,6 +22,7 @@ from tests.unit.console.conftest import Run
 class FakeStack:
     """A deployed stack over the fakes, with one image, accepted on 21 November 2026 at 09:00 UTC."""
 
+    audit: Trail = field(default_factory=trail_of)
     world: World = field(default_factory=World)
     topic: FakeTopic = field(default_factory=FakeTopic)
     explained: Callable[[], AbstractContextManager[None]] = nullcontext

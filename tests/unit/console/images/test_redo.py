@@ -14,7 +14,9 @@ from console.stack.operators import explained
 from console.terminal.interrupts import Interrupts
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
+from darkroom.operations.audit_trail import Trail
 from proof.fakes import World
+from proof.fakes.audit import trail_of
 from tests.unit.console.conftest import Run
 from tests.unit.test_redo_image import done
 
@@ -23,6 +25,7 @@ from tests.unit.test_redo_image import done
 class FakeStack:
     """A deployed stack over the fakes."""
 
+    audit: Trail = field(default_factory=trail_of)
     world: World = field(default_factory=World)
     explained: Callable[[], AbstractContextManager[None]] = nullcontext
 

@@ -15,7 +15,9 @@ from console.api.client import ApiError
 from console.orphans import commands as orphans
 from console.terminal.interrupts import Interrupts
 from darkroom.domain.errors import Retryable
+from darkroom.operations.audit_trail import Trail
 from proof.fakes import World
+from proof.fakes.audit import trail_of
 from tests.unit.console.conftest import Run
 from tests.unit.test_list_orphans import DAY, PHOTO, a_world, orphaned
 
@@ -26,6 +28,7 @@ TARGET = " --stack shop --region eu-west-1"
 class FakeStack:
     """A deployed stack over the fakes. It is Saturday, 21 November 2026, 09:00 UTC."""
 
+    audit: Trail = field(default_factory=trail_of)
     world: World = field(default_factory=a_world)
     options: str = TARGET
     explained: Callable[[], AbstractContextManager[None]] = nullcontext

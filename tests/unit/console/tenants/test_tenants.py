@@ -16,8 +16,10 @@ from console.terminal.interrupts import Interrupts
 from darkroom.domain.api_keys import key_id_of, opens
 from darkroom.domain.image import Image
 from darkroom.domain.tenants import TenantState, Tier
+from darkroom.operations.audit_trail import Trail
 from darkroom.operations.cancel_scheduled import REMOVALS_PER_SECOND
 from proof.fakes import FakeImages
+from proof.fakes.audit import trail_of
 from proof.fakes.rows import accepted_image
 from proof.fakes.tenants import FakeTenants
 from proof.fakes.webhooks import FakeDeliveries, FakeEndpoints
@@ -28,6 +30,7 @@ from tests.unit.console.conftest import Run
 class FakeStack:
     """A deployed stack over the fakes."""
 
+    audit: Trail = field(default_factory=trail_of)
     tenants: FakeTenants = field(default_factory=FakeTenants)
     access: str = "keys"
     name: str = "shop"
@@ -339,9 +342,10 @@ def test_an_erasure_as_json_names_what_is_left(run: Run, acme: FakeStack) -> Non
 
 
 def test_what_is_left_is_left_for_as_long_as_the_template_says() -> None:
-    logs = {group["RetentionInDays"] for group in resources("AWS::Logs::LogGroup").values()}
+    groups = resources("AWS::Logs::LogGroup")
+    assert groups.pop("AuditLogs")["RetentionInDays"] == erase.AUDIT_DAYS
+    assert {group["RetentionInDays"] for group in groups.values()} == {erase.LOG_DAYS}
     archive = resources("AWS::S3::Bucket")["DeadLetterArchiveBucket"]
-    assert logs == {erase.LOG_DAYS}
     assert erase.ARCHIVE_DAYS in {rule.get("ExpirationInDays") for rule in archive["LifecycleConfiguration"]["Rules"]}
     point_in_time = resources("AWS::DynamoDB::Table")["ImagesTable"]["PointInTimeRecoverySpecification"]
     assert point_in_time == {"PointInTimeRecoveryEnabled": True}, "without a period it is AWS's 35 days"

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from rich.console import Console
@@ -71,6 +73,32 @@ def test_a_document_for_programs_is_ascii(capsys: pytest.CaptureFixture[str]) ->
     shown = capsys.readouterr().out
     assert shown.isascii() and "\x1b" not in shown
     assert json.loads(shown) == {"message": "a\x1b[2J\x9b\u202eé"}
+
+
+def test_who_listens_gets_what_its_own_thread_shows_and_the_terminal_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    all_listen = Barrier(4)
+
+    def show(number: int) -> display.Shown:
+        with display.listening() as shown:
+            all_listen.wait()
+            for _ in range(50):
+                display.line(display.output(), f"line {number} " + "x" * 300, style="bold")
+                display.complain(f"trouble {number}")
+                display.print_json({"number": number})
+        return shown
+
+    with ThreadPoolExecutor(4) as pool:
+        for number, shown in enumerate(pool.map(show, range(4))):
+            assert set(shown.lines) == {f"line {number} " + "x" * 300}
+            assert set(shown.complaints) == {f"error: trouble {number}"}
+            assert shown.documents == [{"number": number}] * 50
+    assert capsys.readouterr() == ("", "")
+    display.line(display.output(), "afterwards")
+    assert "afterwards" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

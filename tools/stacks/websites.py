@@ -1,4 +1,4 @@
-"""Keeps websites away from the local stack's ports: a browser sends a page's requests to any port of this machine.
+"""Keeps websites away from this machine's ports: a browser sends a page's requests to any of them.
 
 A page of another site can send GET, HEAD and simple POST requests without asking, and a name that it owns can lead to
 127.0.0.1 after it was loaded (DNS rebinding), which makes its requests same-origin. Browsers say who asks, in headers
@@ -7,12 +7,9 @@ that no script can set: Host, Origin and Sec-Fetch-* (https://www.w3.org/TR/fetc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
-
-from embedded_aws.asgi import Receive, Scope, Send, respond
 
 _ANY = "*"
 """As an allowed origin: every website."""
@@ -47,12 +44,20 @@ class Headers:
 
 
 def refusal(
-    method: str, headers: Headers, *, hosts: Collection[str], origins: Collection[str], is_signed: bool = False
+    method: str,
+    headers: Headers,
+    *,
+    hosts: Collection[str],
+    origins: Collection[str],
+    is_signed: bool = False,
+    may_be_led_to: bool = True,
+    remedy: str = "",
 ) -> str | None:
     """Why a request is refused; None if it may come from this machine's own tools, or from a page that may.
 
     `hosts` are the port's own names, `origins` those of the pages that may send anything. A page of another site may
-    only lead its user to the API (a top-level navigation), or show what a signed link leads to (`is_signed`).
+    only lead its user there (a top-level navigation), unless `may_be_led_to` is false, or show what a signed link
+    leads to (`is_signed`). `remedy` says what to do for a website that should be served.
     """
     try:
         host, origin, site = (headers.only(name) for name in (b"host", b"origin", b"sec-fetch-site"))
@@ -66,16 +71,18 @@ def refusal(
     if origin is not None:
         if _is_allowed(origin.decode("latin-1"), origins):
             return None
-        return "This website may not call the local stack. Name it: ./darkroom local up --allowed-origins ORIGIN"
+        return f"This website may not call this port. {remedy}".strip()
     if site is None or site in _NO_SITE:
         return None
     reads = method in ("GET", "HEAD")
+    if not may_be_led_to:
+        return f"Another website may neither call this port nor lead to it. {remedy}".strip()
     if reads and (is_signed or (mode == b"navigate" and destination == b"document")):
         return None
     # Browsers send no Origin for a picture that a page shows; a page can hide where it is from, but not lie about it.
     if reads and referrer is not None and _is_allowed(_origin_of(referrer), origins):
         return None
-    return "Another website may not call the local stack. Name it: ./darkroom local up --allowed-origins ORIGIN"
+    return f"Another website may not call this port. {remedy}".strip()
 
 
 def _is_allowed(origin: str, origins: Collection[str]) -> bool:
@@ -88,12 +95,3 @@ def _origin_of(address: bytes) -> str:
     except ValueError:
         return ""
     return f"{parts.scheme}://{parts.netloc}"
-
-
-async def refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> None:
-    """Answers a request with 403 and why, and closes a WebSocket."""
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close"})
-        return
-    await respond(send, 403, [(b"content-type", b"application/json")], json.dumps({"message": reason}).encode())

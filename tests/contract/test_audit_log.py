@@ -1,0 +1,133 @@
+"""The audit log: the fake and CloudWatch Logs alike."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from darkroom.aws.audit_log import AuditLog
+from darkroom.domain.audit import Entry, Recorded, State
+from darkroom.domain.errors import Retryable
+from darkroom.domain.instants import day_of
+from darkroom.ports import Audit
+from proof.fakes.audit import ACTOR, FakeAudit
+from tests.contract.conftest import Aws
+from tests.contract.test_holds import spy
+
+NOW = time.time_ns() // 1_000_000
+"""CloudWatch takes nothing that is two weeks old."""
+
+DAY = 24 * 3_600_000
+BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
+
+
+def entry(number: int, *, at: int = NOW, **changes: Any) -> Entry:
+    return Entry(
+        **{
+            "action_id": f"a{number}",
+            "action": "replay",
+            "state": State.DONE,
+            "at": at,
+            "about": {"queue": "slow"},
+            "targets": (f"{number:026d}",),
+            "counts": {"replayed": 1},
+            **changes,
+        }
+    )
+
+
+def real(caller: Any = lambda: ACTOR, group: str = "/audit") -> AuditLog:
+    return AuditLog(boto3.client("logs"), group, stack="shop", caller=caller)
+
+
+def log_of(kind: str) -> Audit:
+    if kind == "fake":
+        return FakeAudit()
+    boto3.client("logs").create_log_group(logGroupName="/audit")
+    return real()
+
+
+@BOTH
+def test_what_is_written_is_read_with_who_acted_and_on_which_stack(kind: str, aws: Aws) -> None:
+    log = log_of(kind)
+    log.write([entry(1), entry(2, state=State.FAILED, error="Fenced", about={}, targets=(), counts={})])
+    log.write([entry(3, at=NOW - DAY)])
+    found = sorted(log.entries(since=NOW - DAY, until=NOW), key=lambda one: one.entry.action_id)
+    assert found == [
+        Recorded(entry=one, actor=ACTOR, stack="shop")
+        for one in (
+            entry(1),
+            entry(2, state=State.FAILED, error="Fenced", about={}, targets=(), counts={}),
+            entry(3, at=NOW - DAY),
+        )
+    ]
+    assert [one.entry.action_id for one in log.entries(since=NOW - DAY, until=NOW - 1)] == ["a3"]
+
+
+def test_a_stream_that_another_operator_has_made_is_used(aws: Aws) -> None:
+    log = log_of("aws")
+    log.write([entry(1)])
+    real().write([entry(2)])
+    assert len(list(log.entries(since=NOW, until=NOW))) == 2
+    streams = boto3.client("logs").describe_log_streams(logGroupName="/audit")["logStreams"]
+    assert [one["logStreamName"] for one in streams] == [day_of(NOW)]
+
+
+def test_who_acts_is_asked_once(aws: Aws) -> None:
+    log_of("aws")
+    asked: list[None] = []
+
+    def caller() -> str:
+        asked.append(None)
+        return ACTOR
+
+    log = real(caller)
+    log.write([entry(1)])
+    log.write([entry(2)])
+    assert len(asked) == 1
+
+
+def test_no_request_has_more_than_it_may(aws: Aws) -> None:
+    log_of("aws")
+    client = boto3.client("logs")
+    sent = spy(client, "PutLogEvents", lambda arguments, call: call(arguments))
+    AuditLog(client, "/audit", stack="shop", caller=lambda: ACTOR).write([entry(number) for number in range(60)])
+    assert [len(one["logEvents"]) for one in sent] == [25, 25, 10]
+
+
+def test_an_entry_that_cloudwatch_leaves_out_is_not_written(aws: Aws) -> None:
+    # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html: the request succeeds.
+    log_of("aws")
+    client = boto3.client("logs")
+    spy(client, "PutLogEvents", lambda *_: {"rejectedLogEventsInfo": {"tooNewLogEventStartIndex": 0}})
+    with pytest.raises(Retryable, match="tooNewLogEventStartIndex"):
+        AuditLog(client, "/audit", stack="shop", caller=lambda: ACTOR).write([entry(1)])
+
+
+def test_a_log_that_is_gone_is_no_log(aws: Aws) -> None:
+    with pytest.raises(ClientError):
+        real(group="/gone").write([entry(1)])
+
+
+def test_a_throttled_log_is_retryable(aws: Aws) -> None:
+    log_of("aws")
+    client = boto3.client("logs")
+
+    def throttle(*_: Any) -> Any:
+        raise ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, "PutLogEvents")
+
+    spy(client, "PutLogEvents", throttle)
+    with pytest.raises(Retryable, match="writing the audit log"):
+        AuditLog(client, "/audit", stack="shop", caller=lambda: ACTOR).write([entry(1)])
+
+
+def test_a_line_that_this_version_cannot_read_hides_no_other(aws: Aws) -> None:
+    log, logs = log_of("aws"), boto3.client("logs")
+    log.write([entry(1)])
+    events: Any = [{"timestamp": NOW, "message": "not of this version"}]
+    logs.put_log_events(logGroupName="/audit", logStreamName=day_of(NOW), logEvents=events)
+    assert [one.entry.action_id for one in log.entries(since=NOW, until=NOW)] == ["a1"]

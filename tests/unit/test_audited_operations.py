@@ -1,0 +1,249 @@
+"""Every operation of operators is in the audit log, and changes nothing while the log is silent."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from checks.report import ROOT
+from darkroom.domain.endpoint import DisabledBy, disable
+from darkroom.domain.errors import Retryable
+from darkroom.domain.image import Status
+from darkroom.domain.periods import Period
+from darkroom.domain.tenants import Tenant, TenantState, Tier
+from darkroom.operations import add_tenant as adding
+from darkroom.operations import cancel_scheduled as cancelling
+from darkroom.operations import change_tenant as changing
+from darkroom.operations import create_key as creating
+from darkroom.operations import drop_dead_letters as dropping
+from darkroom.operations import mend_webhook as mending
+from darkroom.operations import redo_image as redoing
+from darkroom.operations import remove_orphans as removing
+from darkroom.operations import replay_dead_letters as replaying
+from darkroom.operations import republish_events as republishing
+from darkroom.operations import reschedule_scheduled as rescheduling
+from darkroom.operations import revoke_key as revoking
+from darkroom.operations import rotate_key as rotating
+from darkroom.operations.erase_tenant import Ports as ErasePorts
+from darkroom.operations.erase_tenant import forget_tenant
+from darkroom.operations.list_dead_letters import EVERYTHING
+from darkroom.operations.list_orphans import Look, Orphan
+from darkroom.operations.list_scheduled import Selection
+from darkroom.operations.pace import Pace
+from darkroom.operations.patience import Patience
+from darkroom.ports import StoredVersion
+from proof.fakes.audit import FakeAudit, trail_of
+from proof.fakes.dead_letters import FakeRedrives
+from proof.fakes.events import FakeTopic
+from proof.fakes.originals import FakeVersionedOriginals
+from proof.fakes.tenants import FakeTenants
+from tests.unit.test_observe_stack import Observed
+
+DAY = 24 * 3_600_000
+REMOVED = f"{77:026d}"
+
+
+@dataclass
+class Operated(Observed):
+    """A world with everything that operators change: a tenant with a key and a webhook, images that failed, are done
+    or wait, and an original without a row."""
+
+    tenants: Any = field(default_factory=FakeTenants)
+    log: FakeAudit = field(default_factory=FakeAudit)
+    topic: Any = field(default_factory=FakeTopic)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.tenants.tenants["acme"] = Tenant(tenant_id="acme", tier=Tier.FREE, created_at=1)
+        with_key = self.ports(creating.MakePorts, randomness=lambda size: bytes(range(size)))
+        _, self.key = creating.make_key(with_key, "acme", label=None, scopes=None, lives_seconds=None)
+        webhook = self.endpoint(0)
+        self.webhook = self.endpoints.change(webhook, disable(webhook, DisabledBy.GONE, now=self.now))
+        self.failed = self.give_up(1)
+        self.done = self.put(2, status=Status.DONE)
+        self.waiting = self.put(3, status=Status.SCHEDULED, process_at=self.now + DAY)
+        self.versions = FakeVersionedOriginals(self.clock)
+        self.audit = trail_of(self.log, clock=self.clock)
+        self.redrives = FakeRedrives(self.dead_letters, self.lanes, per_look=100)
+
+    @property
+    def state(self) -> Any:
+        """All that an operation could change."""
+        return deepcopy(
+            (
+                self.images.rows,
+                self.dead_letters.lying,
+                self.lanes.sent,
+                self.tenants.tenants,
+                self.tenants.keys,
+                [self.endpoints.get(self.webhook.tenant_id, self.webhook.endpoint_id)],
+                self.topic.published,
+                self.versions.kept,
+            )
+        )
+
+    @property
+    def tomorrow(self) -> Selection:
+        """What waits for tomorrow."""
+        return Selection(period=Period(starts_at=self.now, ends_at=self.now + 2 * DAY), lanes=("fast", "slow"))
+
+    @property
+    def pace(self) -> Pace:
+        """One that never waits."""
+        return Pace(per_second=1000, clock=self.clock, pause=lambda _: None)
+
+
+def _replay(world: Operated) -> object:
+    ports = world.ports(replaying.Ports)
+    return replaying.replay_dead_letters(
+        ports, "slow", EVERYTHING, pace=world.pace, stop=lambda: False, counts=replaying.Counts()
+    )
+
+
+def _replay_all(world: Operated) -> object:
+    ports = world.ports(replaying.QueuePorts, pause=lambda _: None)
+    return replaying.replay_queue(ports, "slow", per_second=10, stop=lambda: False, counts=replaying.Counts())
+
+
+def _drop(world: Operated) -> object:
+    return dropping.drop_dead_letters(
+        world.ports(dropping.Ports), "slow", EVERYTHING, force=True, stop=lambda: False, counts=replaying.Counts()
+    )
+
+
+def _change(world: Operated) -> object:
+    return changing.change_tenant(
+        world.ports(changing.Ports), "acme", lambda tenant: replace(tenant, state=TenantState.SUSPENDED)
+    )
+
+
+def _remove_orphans(world: Operated) -> object:
+    version = StoredVersion(
+        key=REMOVED, image_id=REMOVED, version_id="v1", stored_at=1, size_bytes=3, is_marker=False, is_latest=True
+    )
+    orphan = Orphan(image_id=REMOVED, versions=(version,), markers=())
+    look = Look(
+        originals=1000, orphans=1, size_bytes=3, oldest_at=1, young=0, held=(orphan,), foreign=0, foreign_keys=()
+    )
+    patience = Patience(pause=lambda _: None, stop=lambda: False)
+    ports = world.ports(removing.Ports, originals=world.versions, patience=patience)
+    return removing.remove_orphans(ports, look, table_is_whole=False)
+
+
+def _in_a_day(world: Operated, work: Callable[[Any], object]) -> object:
+    with world.audit.action("a_day", is_certain=False) as deeds:
+        return work(deeds)
+
+
+def _cancel(world: Operated) -> object:
+    return _in_a_day(
+        world,
+        lambda deeds: cancelling.cancel_scheduled(
+            world.ports(cancelling.Ports, deeds=deeds), world.waiting, world.tomorrow, remove_at=world.now
+        ),
+    )
+
+
+def _reschedule(world: Operated) -> object:
+    return _in_a_day(
+        world,
+        lambda deeds: rescheduling.reschedule_scheduled(
+            world.ports(rescheduling.Ports, deeds=deeds), world.waiting, world.tomorrow, lambda at: at + 7 * DAY
+        ),
+    )
+
+
+def _erase(world: Operated) -> object:
+    return _in_a_day(world, lambda deeds: forget_tenant(world.ports(ErasePorts), "acme", deeds))
+
+
+def _republish(world: Operated) -> object:
+    ports = world.ports(republishing.Ports)
+    return republishing.republish_events(ports, republishing.Wanted(since=0), pace=world.pace)
+
+
+def _mend(world: Operated, since: int | None) -> object:
+    ports = world.ports(mending.Ports)
+    return mending.mend_webhook(ports, world.webhook.tenant_id, world.webhook.endpoint_id, since=since)
+
+
+OPERATIONS: dict[str, tuple[str, Callable[[Operated], object]]] = {
+    "add_tenant": (
+        "add_tenant",
+        lambda world: adding.add_tenant(
+            world.ports(adding.Ports), "new", tier=Tier.PAID, requests_per_second=None, burst=None
+        ),
+    ),
+    "change_tenant": ("change_tenant", _change),
+    "create_key": ("create_key", lambda world: creating.create_key(world.ports(creating.Ports), "acme", label="ci")),
+    "rotate_key": (
+        "rotate_key",
+        lambda world: rotating.rotate_key(world.ports(creating.Ports), world.key.key_id, overlap_seconds=60),
+    ),
+    "revoke_key": ("revoke_key", lambda world: revoking.revoke_key(world.ports(revoking.Ports), world.key.key_id)),
+    "replay_dead_letters": ("replay", _replay),
+    "replay_image": ("replay", lambda world: replaying.replay_image(world.ports(replaying.Ports), world.failed)),
+    "replay_queue": ("replay_all", _replay_all),
+    "drop_dead_letters": ("drop", _drop),
+    "redo_image": ("redo", lambda world: redoing.redo_image(world.ports(redoing.Ports), world.done)),
+    "cancel_scheduled": ("a_day", _cancel),
+    "reschedule_scheduled": ("a_day", _reschedule),
+    "erase_tenant": ("a_day", _erase),
+    "remove_orphans": ("remove_orphans", _remove_orphans),
+    "republish_events": ("republish", _republish),
+    "mend_webhook": ("enable_webhook", lambda world: _mend(world, None)),
+    "mend_webhook since": ("recover_webhook", lambda world: _mend(world, world.now - DAY)),
+}
+
+EACH = pytest.mark.parametrize("name", OPERATIONS)
+
+READING = {
+    "archive_dead_letters",  # copies what a function of the stack copies too, and changes nothing
+    "audit_trail",
+    "delete_image",  # a tenant's own; erasing a tenant uses it as a part of an action
+    *("list_dead_letters", "list_late_images", "list_orphans", "list_retrying", "list_scheduled"),
+    *("list_unreadable_rows", "observe_stack", "pace", "patience", "trace_image", "measure_lanes"),
+}
+
+
+@EACH
+def test_it_is_in_the_audit_log_once_with_its_end(name: str) -> None:
+    world, (action, work) = Operated(), OPERATIONS[name]
+    work(world)
+    assert world.log.told == [(action, "begun"), (action, "done")]
+    assert len({line.entry.action_id for line in world.log.lines}) == 1
+
+
+@EACH
+def test_it_changes_nothing_while_the_log_is_silent(name: str) -> None:
+    world, (_, work) = Operated(), OPERATIONS[name]
+    before, world.log.is_down = world.state, True
+    with pytest.raises(Retryable, match="audit log"):
+        work(world)
+    assert world.state == before
+
+
+def test_no_entry_has_more_than_ids_and_words_of_the_code() -> None:
+    world = Operated()
+    for _, work in OPERATIONS.values():
+        world = Operated(log=world.log)
+        work(world)
+    text = repr(world.log.lines)
+    for content in ("'gamma'", "Traceback", "a bug", "https://", world.key.digest, "label='ci'"):
+        assert content not in text
+
+
+def test_every_operation_that_a_command_imports_is_audited_or_only_reads() -> None:
+    imported = {
+        str(node.module).rpartition(".")[2]
+        for file in (ROOT / "tools/console").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("darkroom.operations.")
+    }
+    driven = {name.partition(" ")[0] for name in OPERATIONS} | {"replay_dead_letters"}
+    assert imported - driven - READING == set()

@@ -1,0 +1,1 @@
+"""`darkroom audit`: what operators did."""

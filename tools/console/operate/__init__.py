@@ -1,0 +1,1 @@
+"""`darkroom operate`: what operators see and do, as a page on this machine alone."""
