@@ -31,7 +31,7 @@ invoke: ## sam local invoke FN=<function> with its sample event, against the run
 
 # ── Testing it ────────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: test test-all test-rest
-test: setup ## The tiers that a change needs: unit, engine, contract, simulation, smoke, in their short form; 6 minutes
+test: setup ## The tiers that a change needs: unit, engine, contract, simulation, smoke, page, in their short form; 6 minutes
 	@exec $(DEV)/python -m checks.test_tiers
 
 test-all: setup ## Every tier in its long form, including removed guards and the emulator's own tests; 30 minutes
@@ -40,7 +40,7 @@ test-all: setup ## Every tier in its long form, including removed guards and the
 test-rest: setup ## What test-all runs and test does not
 	@exec $(DEV)/python -m checks.test_tiers --rest
 
-TIERS := unit engine contract simulation smoke guards emulator invoke local
+TIERS := unit engine contract simulation smoke page guards emulator invoke local
 .PHONY: $(TIERS:%=test-%)
 $(TIERS:%=test-%): setup
 	@exec $(DEV)/python -m checks.test_tiers $(@:test-%=%)
@@ -50,13 +50,14 @@ test-engine: ## Golden pictures, hostile files, a short fuzz run, the same bytes
 test-contract: ## Fakes and adapters against one contract suite; the handlers over moto
 test-simulation: ## Crashes and duplicates, with the real operations (LONG=1: the long form)
 test-smoke: ## The product on one embedded stack
+test-page: ## The page in a real Chromium, on one embedded stack (LONG=1: every screen and flow)
 test-guards: ## Each guard removed from a copy: a test must turn red
 test-emulator: ## What the embedded AWS corrects and refuses (skipped while it is unchanged)
 test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
-.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-page fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
@@ -88,6 +89,9 @@ bench-load-shedding: setup ## The effects of full lanes and noisy tenants: burst
 bench-webhooks: setup ## Webhooks in virtual time: two receivers that do not answer beside 48, an outage, retries, dollars (LONG=1: more loads)
 	@exec $(DEV)/python -m benchmarks.webhooks
 
+bench-page: setup ## The page in Chromium on the local stack: first load, interactive, a picture after `done`, a scroll over 5,000 images
+	@exec $(DEV)/python -m benchmarks.page
+
 fuzz: setup ## Damaged and hostile files through the engine, with limited memory (LONG=1: the published count)
 	@exec $(DEV)/python -m proof.fuzz
 
@@ -96,6 +100,11 @@ fuzz-api: setup ## Requests of every kind to the API; compares each answer with 
 
 prove: setup ## The proof in 20 minutes: crashes at calls and pairs of calls, random histories, killed processes, poison, removed guards (PART=chaos: only that; LONG=1: the published counts, every pair and guard)
 	@exec $(DEV)/python -m proof $(PART)
+
+# ── Showing it ────────────────────────────────────────────────────────────────────────────────────────────────────
+.PHONY: screenshots
+screenshots: setup ## Take the README's pictures of the page, with Chromium and the local stack: docs/images/page-*.webp
+	@exec $(DEV)/python -m browser.screenshots
 
 # ── Checking it ───────────────────────────────────────────────────────────────────────────────────────────────────
 .PHONY: check check-types check-rest check-init

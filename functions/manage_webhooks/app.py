@@ -27,6 +27,7 @@ from darkroom.http.routes import (
     PING_WEBHOOK,
     POST_WEBHOOK,
     RECOVER_WEBHOOK,
+    RESEND_DELIVERY,
     ROTATE_SECRET,
 )
 from darkroom.http.webhooks import (
@@ -49,6 +50,7 @@ from darkroom.operations.manage_webhooks import (
     read_webhook,
     recover_webhook,
     remove_webhook,
+    resend_delivery,
     rotate_secret,
 )
 from darkroom.ports import UnreadableRow
@@ -130,6 +132,13 @@ def post_recover(webhook_id: str) -> Response[str]:
     endpoint = recover_webhook(ports, caller_of(app).tenant_id, webhook_id, since=since)
     logger.info("recovery begun", extra={"webhook_id": webhook_id, "since": since})
     return json_response(HTTPStatus.ACCEPTED, webhook_document(endpoint, now=now))
+
+
+@handles(app, RESEND_DELIVERY, write)
+def post_resend(webhook_id: str, delivery_id: str) -> Response[str]:
+    delivery = resend_delivery(ports, caller_of(app).tenant_id, webhook_id, delivery_id)
+    logger.info("delivery resent", extra={"webhook_id": webhook_id, "delivery_id": delivery_id})
+    return json_response(HTTPStatus.ACCEPTED, delivery_document(delivery))
 
 
 def cost_of_page(app: Router) -> int:

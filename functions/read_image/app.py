@@ -16,11 +16,11 @@ from darkroom.domain.paths import status_path
 from darkroom.domain.rate_limits import Policy, cost_of
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
-from darkroom.http.documents import listed_document, retry_after_seconds
-from darkroom.http.list_queries import cursor_text, read_list_query
+from darkroom.http.documents import retry_after_seconds
+from darkroom.http.list_queries import read_list_query
 from darkroom.http.problems import Problem
 from darkroom.http.protection import Price, protected
-from darkroom.http.responses import NOT_STORED, image_response, json_response
+from darkroom.http.responses import NOT_STORED, image_response, page_response
 from darkroom.http.router import Router
 from darkroom.http.routes import GET_IMAGE, GET_OPENAPI, GET_STATUS, GET_VARIANT, LIST_IMAGES
 from darkroom.operations.list_images import list_images
@@ -37,29 +37,33 @@ read = protected(rate_limit, price=Price(policy=Policy.READS))
 def cost_of_page(app: Router) -> int:
     """What the page that is asked for may cost at most; a query that makes no sense costs what every request does."""
     try:
-        return cost_of(_list_query(app).read_units)
+        query = _list_query(app)
+        return cost_of(query.read_units + query.signing_units)
     except Rejected:
         return 1
 
 
 def _list_query(app: Router) -> ListQuery:
     query = app.current_event.query_string_parameters
-    return read_list_query(limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"))
+    return read_list_query(
+        limit=query.get("limit"), status=query.get("status"), cursor=query.get("cursor"), urls=query.get("urls")
+    )
 
 
 @handles(app, LIST_IMAGES, protected(rate_limit, price=Price(policy=Policy.READS, cost=cost_of_page)))
 def get_images() -> Response[str]:
-    page = list_images(ports, _list_query(app), tenant_id=caller_of(app).tenant_id)
+    query = _list_query(app)
+    page = list_images(ports, query, tenant_id=caller_of(app).tenant_id)
     if page.cut_short_by is not None:
         logger.warning("page cut short", extra={"cause": str(page.cut_short_by)})
     if page.unreadable:
         report_unreadable(page.unreadable)
-    return json_response(
-        HTTPStatus.OK,
-        {
-            "images": [listed_document(image) for image in page.images],
-            "next": None if page.next is None else cursor_text(page.next),
-        },
+    return page_response(
+        page,
+        ports.estimator.seconds_until_done,
+        thumb_url_of=ports.outputs.url_of if query.with_thumbs else None,
+        if_none_match=app.current_event.headers.get("if-none-match"),
+        now=ports.clock(),
     )
 
 
@@ -77,7 +81,12 @@ def _answer(image_id: str, *, with_source: bool) -> Response[str]:
     image = read_image(ports, image_id, tenant_id=caller_of(app).tenant_id)
     if_none_match = app.current_event.headers.get("if-none-match")
     return image_response(
-        image, ports.outputs.url_of, with_source=with_source, if_none_match=if_none_match, now=ports.clock()
+        image,
+        ports.outputs.url_of,
+        with_source=with_source,
+        if_none_match=if_none_match,
+        now=ports.clock(),
+        estimated_seconds=ports.estimator.seconds_until_done(image),
     )
 
 

@@ -20,6 +20,7 @@ from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.begin_upload import Ports as BeginPorts
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
+from darkroom.operations.estimate import Estimator
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.measure_lanes import Ports as MeasurePorts
 from darkroom.operations.measure_lanes import measure_lanes
@@ -80,6 +81,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.load_shedder = LoadShedder(
+            depths=self.depths, throughput=self.throughput, clock=self.clock, service=self.service
+        )
+        self.estimator = Estimator(
             depths=self.depths, throughput=self.throughput, clock=self.clock, service=self.service
         )
 

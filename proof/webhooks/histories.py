@@ -172,6 +172,29 @@ def recovered(model: Model) -> None:
 
 
 @_history
+def sent_again_although_it_was_delivered(model: Model) -> None:
+    endpoint = model.add()
+    model.tell(1)
+    model.drain()
+    model.let_run(1)
+    model.insist("resend", endpoint.endpoint_id)
+    model.drain()
+
+
+@_history
+def sent_again_while_it_waits_and_its_endpoint_rests(model: Model) -> None:
+    endpoint = model.add()
+    model.receiver.answer = DOWN
+    for number in range(FAILURES_TO_REST + 1):
+        model.tell(number)
+    model.drain()
+    model.let_run(1)
+    model.receiver.answer = OK
+    model.insist("resend", endpoint.endpoint_id)
+    model.drain()
+
+
+@_history
 def its_last_attempt_fails(model: Model) -> None:
     model.add()
     model.tell(1)

@@ -74,6 +74,9 @@ class WatchedDeliveries(FakeDeliveries):
     is_recovered: Callable[[str], bool] = lambda endpoint_id: False
     """Whether its owner has ever asked for a recovery of that endpoint."""
 
+    is_resent: Callable[[str], bool] = lambda delivery_id: False
+    """Whether its owner has ever asked to send that delivery again."""
+
     written: dict[str, dict[str, list[tuple[Milliseconds, Milliseconds | None]]]] = field(default_factory=dict)
     """When each row's `due_at` was written, by endpoint and delivery."""
 
@@ -114,7 +117,8 @@ class WatchedDeliveries(FakeDeliveries):
         now, was, now_is = self.clock(), old.status, new.status
         must(new.version == old.version + 1, "doubled", "a row is written on the version that was decided on")
         must((new.body, new.event_id) == (old.body, old.event_id), "differing", "every attempt sends the same")
-        must(was is not DeliveryStatus.DELIVERED, "doubled", "what is delivered stays so")
+        is_wanted = self.is_resent(new.delivery_id)
+        must(was is not DeliveryStatus.DELIVERED or is_wanted, "doubled", "what is delivered stays so")
         must((now_is in ENDED) == (new.due_at is None), "stuck", "somebody looks again at whatever is unfinished")
         must(new.attempt <= MAX_ATTEMPTS, "doubled", "a round has at most ten attempts")
         is_leased = was is DeliveryStatus.SENDING and (old.lease_until or 0) > now
@@ -127,11 +131,11 @@ class WatchedDeliveries(FakeDeliveries):
             must(is_leased or gives_up, "doubled", "only its worker ends an attempt")
             must(new.attempt == old.attempt, "lost", "an attempt that ends stays counted")
         else:
-            is_opened = now_is is DeliveryStatus.WAITING and self.is_recovered(new.endpoint_id)
+            is_opened = now_is is DeliveryStatus.WAITING and (self.is_recovered(new.endpoint_id) or is_wanted)
             gives_up = now_is is DeliveryStatus.FAILED and old.attempt == MAX_ATTEMPTS
-            must(is_opened or gives_up, "doubled", "only a recovery opens a delivery again")
-            counted = 0 if was is DeliveryStatus.FAILED else old.attempt
-            must(gives_up or new.attempt == counted, "lost", "only one that has failed begins another round")
+            must(is_opened or gives_up, "doubled", "only its owner opens a delivery again")
+            counted = 0 if was in ENDED else old.attempt
+            must(gives_up or new.attempt == counted, "lost", "only one that has ended begins another round")
         if now_is is DeliveryStatus.FAILED:
             must(new.attempt == MAX_ATTEMPTS, "lost", "a delivery fails after ten attempts, and not before")
 
@@ -192,6 +196,8 @@ class ModelReceiver:
     """The processes that have sent it successfully, by URL and event id."""
 
     bodies: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    is_resent: Callable[[str], bool] = lambda event_id: False
+    """Whether its owner has ever asked to send that event again."""
 
     def post(self, url: str, *, headers: Mapping[str, str], body: bytes, sender: Process) -> Answer:
         """A request that arrives, perhaps after its sender has died."""
@@ -200,7 +206,7 @@ class ModelReceiver:
         if self.answer.is_success:
             earlier = self.taken.setdefault(key, [])
             # A request that was lost from sight may arrive after the one that was sent because of it.
-            excused = self.surroundings.is_landing or all(one.is_struck for one in earlier)
+            excused = self.surroundings.is_landing or all(one.is_struck for one in earlier) or self.is_resent(key[1])
             must(excused, "doubled", "nothing is sent twice unless a fault befell the one that sent it first")
             earlier.append(sender)
         return self.answer

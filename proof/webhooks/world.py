@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus
+from darkroom.domain.delivery import Answer, DeliveryMessage, DeliveryStatus, event_id_of
 from darkroom.domain.endpoint import LOOK_SECONDS, QUIET_SECONDS, Endpoint, in_flight, matches, signing_secrets
 from darkroom.domain.errors import Rejected, Retryable, UnknownWebhook
 from darkroom.domain.event import Event, EventType, body_of
@@ -28,6 +28,7 @@ from darkroom.operations.manage_webhooks import (
     ping_webhook,
     recover_webhook,
     remove_webhook,
+    resend_delivery,
     rotate_secret,
 )
 from proof.fakes.secrets import FakeSecret
@@ -83,7 +84,7 @@ _MOST_MESSAGES = 1000
 _REPEATS = 4
 """How often an owner asks for something; two faults strike two of these at most."""
 
-type What = Literal["disable", "enable", "rotate", "recover", "ping", "remove"]
+type What = Literal["disable", "enable", "rotate", "recover", "ping", "resend", "remove"]
 
 
 class _World(WebhooksWorld):
@@ -112,14 +113,20 @@ class Model:
     recovered: set[str] = field(default_factory=set)
     """The ids of endpoints whose owner has asked for a recovery."""
 
+    resent: set[str] = field(default_factory=set)
+    """The ids of deliveries whose owner has asked to send them again."""
+
     def __post_init__(self) -> None:
         self.surroundings = Surroundings(struck=lambda mode: self.counts.update([f"fault: {mode}"]))
         self.endpoints = WatchedEndpoints(clock=self.clock)
-        self.deliveries = WatchedDeliveries(clock=self.clock, is_recovered=self.recovered.__contains__)
+        self.deliveries = WatchedDeliveries(
+            clock=self.clock, is_recovered=self.recovered.__contains__, is_resent=self.resent.__contains__
+        )
         self.queue = ModelQueue[DeliveryMessage](self.clock, VISIBILITY_SECONDS, MAX_RECEIVES)
         # Whatever is given up there is brought back by an operator.
         self.events = ModelQueue[Event](self.clock, VISIBILITY_SECONDS, 1_000_000)
-        self.receiver, self.tenants, self.secret = ModelReceiver(OK, self.surroundings), ModelTenants(), FakeSecret()
+        self.receiver = ModelReceiver(OK, self.surroundings, is_resent=self._is_resent)
+        self.tenants, self.secret = ModelTenants(), FakeSecret()
         self._struck_receiver = self._struck("receiver", self.receiver)
         self._struck_queue, self._struck_events = self._struck("queue", self.queue), self._struck("events", self.events)
         self.world = _World(
@@ -134,6 +141,9 @@ class Model:
         self._plain = WebhooksWorld(endpoints=self.endpoints, deliveries=self.deliveries, delivery_queue=self.queue)
         self._receipts = 0
         self._up_again: dict[str, int] = {}
+
+    def _is_resent(self, event_id: str) -> bool:
+        return event_id in map(event_id_of, self.resent)
 
     def _struck(self, name: str, store: Any, **indexes: str) -> Struck:
         return Struck(name, store, self.surroundings, writes=WRITES.get(name, frozenset()), indexes=indexes)
@@ -256,6 +266,10 @@ class Model:
                 recover_webhook(ports, TENANT, endpoint_id, since=0)
             case "ping":
                 self.told[ping_webhook(ports, TENANT, endpoint_id).event_id] = [endpoint_id]
+            case "resend":
+                for delivery_id in sorted(self.deliveries.rows.get(endpoint_id, {}))[:1]:
+                    self.resent.add(delivery_id)
+                    resend_delivery(ports, TENANT, endpoint_id, delivery_id)
             case "remove":
                 remove_webhook(ports, TENANT, endpoint_id)
 

@@ -106,6 +106,9 @@ class Aws:
             "WEBHOOK_HOSTS": "loopback",
             "MESSAGE_KEY": self.message_key,
             "VISIBILITY_SECONDS": "360",
+            "MAX_FILE_BYTES": "25000000",
+            "AWS_REGION": REGION,
+            "URL_SUFFIX": "amazonaws.com",
             "POWERTOOLS_SERVICE_NAME": "darkroom",
             "POWERTOOLS_METRICS_NAMESPACE": "Darkroom",
         }

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
+import functools
 import importlib.util
 import json
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -44,6 +49,8 @@ def load(name: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     for variable, value in aws.environment.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", name)
+    if name == "serve_page":
+        monkeypatch.syspath_prepend(packed_page())
     path = ROOT / "functions" / name / "app.py"
     spec = importlib.util.spec_from_file_location(f"app_{name}", path)
     assert spec is not None and spec.loader is not None
@@ -52,11 +59,22 @@ def load(name: str, aws: Aws, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@functools.cache
+def packed_page() -> str:
+    """The layer's folder of Python with the page, made once per process."""
+    layer = ROOT / "layers" / "page"
+    folder = tempfile.TemporaryDirectory(prefix="darkroom-page-")
+    atexit.register(folder.cleanup)
+    subprocess.run([sys.executable, layer / "pack.py", layer / "web", folder.name], check=True)
+    return folder.name
+
+
 def call(module: ModuleType, event: dict[str, Any], **context: Any) -> dict[str, Any]:
-    """The handler's answer; for a request, openapi.json must describe it."""
+    """The handler's answer; for a request to the API, openapi.json must describe it."""
     answer: dict[str, Any] = module.handler(event, Context(module.__name__.removeprefix("app_"), **context))
     json.dumps(answer)  # Lambda does
-    if "statusCode" in answer:  # an authorizer answers the gateway, in another form
+    # An authorizer answers the gateway, in another form, and the page is no part of the API.
+    if "statusCode" in answer and hasattr(module, "app"):
         request = event["requestContext"]["http"]
         assert_described(
             request["method"],

@@ -38,10 +38,10 @@ class Route:
     security: tuple[str, ...]
 
     def matches(self, path: str) -> bool:
-        """Whether the route matches the path: `{name}` matches one segment of it, `{name+}` all the rest."""
+        """Whether the route matches the path: `{name}` matches one segment of it, `{name+}` all the rest, if any."""
         pattern = re.sub(r"\{\w+\+\}", "\x01", self.path)
         pattern = re.sub(r"\{\w+\}", "\x02", pattern)
-        return re.fullmatch(re.escape(pattern).replace("\x01", ".+").replace("\x02", "[^/]+"), path) is not None
+        return re.fullmatch(re.escape(pattern).replace("\x01", ".*").replace("\x02", "[^/]+"), path) is not None
 
 
 def _routes(definition: dict[str, Any]) -> Iterator[Route]:
@@ -103,7 +103,7 @@ class Gateway:
         routes = [route for route in ROUTES if route.method == method and route.matches(parts.path)]
         if not routes:
             return Answer(404, {}, {"message": "Not Found"})
-        route = min(routes, key=lambda one: "+}" in one.path)  # a full match before a greedy one
+        route = min(routes, key=lambda one: ("+}" in one.path, -len(one.path)))  # a full match before a greedy one
         for name in route.security:
             refusal = self._authorize(self._schemes[name]["x-amazon-apigateway-authorizer"], event)
             if refusal is not None:
@@ -111,7 +111,7 @@ class Gateway:
         answer = self._invoke(route.function, event)
         if answer is None:
             return Answer(500, {}, {"message": "Internal Server Error"})
-        content = answer.get("body")
+        content = None if answer.get("isBase64Encoded") else answer.get("body")
         return Answer(answer["statusCode"], answer["headers"], json.loads(content) if content else None)
 
     def _authorize(self, authorizer: dict[str, Any], event: dict[str, Any]) -> Answer | None:

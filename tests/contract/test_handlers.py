@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -17,8 +18,10 @@ from botocore.exceptions import ClientError
 
 from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
+from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image, Status
+from darkroom.domain.load_shedding import Work
 from darkroom.domain.message import Message
 from darkroom.domain.service_level import SUCCEEDED, failed_attempt
 from darkroom.settings import MissingSettings, SubmitImageSettings
@@ -317,7 +320,7 @@ def test_images_are_listed_page_by_page_as_they_are_now(functions: Functions) ->
     ids = [document(functions.post())["id"] for _ in range(3)]
     functions.work()
     first = functions.get("/images?limit=2")
-    assert first["headers"]["Cache-Control"] == "no-store"
+    assert first["headers"]["Cache-Control"] == "private, no-cache"
     second = functions.get(f"/images?limit=2&cursor={document(first)['next']}")
     assert document(second)["next"] is None
     shown = document(first)["images"] + document(second)["images"]
@@ -330,6 +333,35 @@ def test_images_are_listed_page_by_page_as_they_are_now(functions: Functions) ->
         assert all(functions.get(path)["statusCode"] == 307 for path in paths)
     assert document(functions.get("/images?status=pending,processing")) == {"images": [], "next": None}
     assert len(document(functions.get("/images?status=pending&status=done"))["images"]) == 3
+
+
+def test_a_list_is_watched_by_its_tag_and_tells_what_is_left_to_wait(functions: Functions) -> None:
+    image_id = document(functions.post())["id"]
+    first = functions.get("/images?urls=thumb")
+    (image,) = document(first)["images"]
+    assert (image["id"], image["thumb"], image["estimated_seconds"]) == (image_id, None, None)
+    assert first["headers"]["Retry-After"] == "1"
+    again = functions.get("/images?urls=thumb", **{"if-none-match": first["headers"]["ETag"]})
+    assert (again["statusCode"], again["headers"]["ETag"]) == (304, first["headers"]["ETag"])
+    functions.work()
+    last = functions.get("/images?urls=thumb", **{"if-none-match": first["headers"]["ETag"]})
+    (image,) = document(last)["images"]
+    assert (last["statusCode"], "Retry-After" in last["headers"]) == (200, False)
+    assert image["thumb"]["name"] in {variant["name"] for variant in image["variants"]}
+    assert "X-Amz-Signature" in image["thumb"]["url"]
+
+
+def test_an_image_that_waits_tells_how_long_it_will_take(functions: Functions, aws: Aws) -> None:
+    functions.post()
+    functions.work()
+    throughput = ThroughputTable(boto3.client("dynamodb"), aws.throughput_table)
+    throughput.add("slow", Work(settled=60, busy_milliseconds=120_000), time.time_ns() // 1_000_000)
+    waiting = document(functions.post())["id"]
+    told = functions.get(f"/images/{waiting}/status")
+    assert document(told)["estimated_seconds"] == 2
+    assert told["headers"]["ETag"].endswith('-2"')
+    newest = document(functions.get("/images?limit=1"))["images"][0]
+    assert (newest["id"], newest["estimated_seconds"]) == (waiting, 2)
 
 
 def test_a_deleted_image_leaves_the_list(functions: Functions) -> None:

@@ -220,6 +220,8 @@ def test_reads_cost_what_they_may_read_and_nothing_that_uploads_need(
     page = read("/images", "limit=100")
     assert page["headers"]["RateLimit-Policy"] == '"reads";q=50;w=5;cost=15'
     assert page["headers"]["RateLimit"] == '"reads";r=34;t=4'
+    signed = read("/images", "limit=100&urls=thumb", tenant_id="initech")
+    assert signed["headers"]["RateLimit-Policy"] == '"reads";q=50;w=5;cost=16'
     assert read("/images", "limit=many")["statusCode"] == 400
     filtered = read("/images", "status=failed")
     assert problem_of(filtered) == (429, "too_many_requests")

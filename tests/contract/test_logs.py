@@ -134,7 +134,8 @@ class Run:
         self.sent("GET", f"/images?cursor={FILENAME}")
         self.sent("POST", f"/images?preset={FILENAME}", MAKING["/images"])
         self.sent("POST", f"/images?recipe={FILENAME}", MAKING["/images"])
-        self.sent("GET", f"/{FILENAME}")
+        for path in (FILENAME, "app/", f"app/{FILENAME}"):
+            self.sent("GET", f"/{path}")
         boto3.client("s3").put_object(Bucket=aws.uploads_bucket, Key=f"uploads/{announced}", Body=MAKING["/images"])
         boto3.client("sqs").send_message(QueueUrl=aws.upload_queue_url, MessageBody=event(f"uploads/{announced}"))
         self.worked("accept_upload", received(aws.upload_queue_url))

@@ -12,7 +12,9 @@ import boto3
 import pytest
 
 from darkroom import telemetry
+from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.tenants_table import TenantsTable
+from darkroom.domain.delivery import delivery_id_of, new_delivery
 from darkroom.domain.rate_limits import Policy, bucket_of
 from darkroom.domain.tenants import Tenant, TenantState, Tier
 from darkroom.http import routes as described
@@ -20,13 +22,16 @@ from darkroom.operations.create_key import Ports, create_key
 from darkroom.operations.take_token import MAX_BLOCK
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
+from tests.contract import gateway as gateways
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, received
-from tests.contract.gateway import ROUTES, Answer, Gateway, Route
+from tests.contract.gateway import Answer, Gateway, Route
 
 PHOTO = jpeg(64, 48)
 UNKNOWN = "0" * 26
 UNKNOWN_WEBHOOK = "we_" + "0" * 16
+EVENT, EVENT_TIME = "1kyvb60cwewgmgxx48pc1nwmdc-3", 1_795_251_601_300
+"""The event that was delivered to every webhook."""
 MALFORMED = ("no-id", "0" * 25, "0" * 27, "I" * 26, "%2e%2e", "%00", "default", "acme", "we_x")
 MOVE = b'{"delay": "PT3H"}'
 NEW_WEBHOOK = b'{"url": "https://hooks.example.com/"}'
@@ -138,6 +143,7 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
         TableName=aws.tenants_table, Key={"id": {"S": f"key#{nobodys['authorization'].split('_')[1]}"}}
     )
     gateway = Gateway(aws, monkeypatch)
+    deliveries = DeliveriesTable(boto3.client("dynamodb"), aws.deliveries_table)
 
     def settle(tenant_id: str, lane: str) -> Owned:
         bearer = key_of(tenant_id)
@@ -146,6 +152,17 @@ def city(aws: Aws, monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> City:
         announced = gateway.request("POST", "/uploads", body=MAKING["/uploads"], headers=bearer).body["id"]
         call(gateway.function("transcode_image"), received(aws.queue_urls[lane]))
         webhook = gateway.request("POST", "/webhooks", body=NEW_WEBHOOK, headers=bearer).body["id"]
+        deliveries.create(
+            new_delivery(
+                endpoint_id=webhook,
+                tenant_id=tenant_id,
+                event_id=EVENT,
+                event_type="image.done",
+                time=EVENT_TIME,
+                body="{}",
+                now=EVENT_TIME,
+            )
+        )
         return Owned(bearer=bearer, webhook=webhook, done=done, scheduled=scheduled, announced=announced)
 
     acme, globex = settle("acme", "fast"), settle("globex", "slow")
@@ -174,6 +191,7 @@ def unknown_to(route: Route) -> str:
 def addressed(route: Route, image_id: str) -> str:
     """A path of the route, with the id wherever it takes one."""
     path = route.path.replace("{id}", image_id).replace("{name}", "thumb")
+    path = path.replace("{delivery_id}", delivery_id_of(EVENT, EVENT_TIME))
     return path.replace("{path+}", f"images/{image_id}/elsewhere")
 
 
@@ -194,6 +212,9 @@ def name_of(route: Route) -> str:
     return f"{route.method} {route.path}"
 
 
+ROUTES = tuple(route for route in gateways.ROUTES if route.function != "serve_page")
+"""Those of the API. The page has no tenant's data: tests/contract/test_serve_page.py."""
+
 WITH_AN_ID = tuple(route for route in ROUTES if "{id}" in route.path)
 
 OWN = {
@@ -209,6 +230,7 @@ OWN = {
     "POST /webhooks/{id}/ping": 202,
     "POST /webhooks/{id}/recover": 202,
     "GET /webhooks/{id}/deliveries": 200,
+    "POST /webhooks/{id}/deliveries/{delivery_id}/resend": 202,
 }
 """The answers that the owner gets: otherwise an API that always refuses would pass a matrix of refusals."""
 
@@ -222,7 +244,7 @@ def test_the_matrix_has_every_route_with_an_id() -> None:
         "/",
         "/{path+}",
     }
-    assert len(ROUTES) == 30, "a new route: say here what its owner gets"
+    assert len(ROUTES) == 31, "a new route: say here what its owner gets"
     assert [name_of(route) for route in ROUTES if not route.security] == ["GET /openapi.json"]
 
 

@@ -78,6 +78,30 @@ def test_an_http_api_has_the_routes_of_its_body(emulator: EmulatorServer, http: 
         assert http.get(f"{emulator.front_url}/elsewhere").json()["routeKey"] == "$default"
 
 
+# http_api_greedy_routes
+
+
+GREEDY: dict[str, dict[str, Any]] = {"GET /app": {}, "GET /app/{path+}": {}, "GET /{path+}": {}}
+
+
+def test_gap_stock_has_another_route_for_what_ends_with_a_greedy_routes_slash(
+    stock: EmulatorServer, http: httpx.Client
+) -> None:
+    url = routed_by_hand(stock, "$default", "GET /app/{path+}")
+    assert http.get(f"{url}/app/1").json()["routeKey"] == "GET /app/{path+}"
+    assert http.get(f"{url}/app/").json()["routeKey"] == "$default"
+
+
+def test_a_greedy_route_has_what_ends_with_its_slash(emulator: EmulatorServer, http: httpx.Client) -> None:
+    with stack(emulator, echo_api(GREEDY)):
+        event = http.get(f"{emulator.front_url}/app/").json()
+        assert (event["routeKey"], event["rawPath"]) == ("GET /app/{path+}", "/app/")
+        assert http.get(f"{emulator.front_url}/app").json()["routeKey"] == "GET /app"
+        deeper = http.get(f"{emulator.front_url}/app/1/main.js").json()
+        assert (deeper["routeKey"], deeper["pathParameters"]) == ("GET /app/{path+}", {"path": "1/main.js"})
+        assert http.get(f"{emulator.front_url}/other/").json()["routeKey"] == "GET /{path+}"
+
+
 def test_a_route_that_requires_sigv4_refuses_an_unsigned_request(emulator: EmulatorServer, http: httpx.Client) -> None:
     with stack(emulator, echo_api({"GET /images": {"security": [{"sigv4": []}]}})):
         answer = http.get(f"{emulator.front_url}/images")
@@ -306,7 +330,7 @@ def test_cors_may_be_configured_beside_the_body(emulator: EmulatorServer, http: 
 # http_api_integration
 
 
-def routed_by_hand(server: EmulatorServer, **properties: Any) -> str:
+def routed_by_hand(server: EmulatorServer, *route_keys: str, **properties: Any) -> str:
     """Create an API without a body, which stock MiniStack can route too, and return its URL."""
     api_gateway = server.client("apigatewayv2")
     with_function = echo_api({})["Echo"]["Properties"]["Code"]["ZipFile"]
@@ -315,7 +339,10 @@ def routed_by_hand(server: EmulatorServer, **properties: Any) -> str:
     integration = api_gateway.create_integration(
         ApiId=api_id, IntegrationType="AWS_PROXY", IntegrationUri=arn, PayloadFormatVersion="2.0"
     )
-    api_gateway.create_route(ApiId=api_id, RouteKey="$default", Target=f"integrations/{integration['IntegrationId']}")
+    for route_key in route_keys or ("$default",):
+        api_gateway.create_route(
+            ApiId=api_id, RouteKey=route_key, Target=f"integrations/{integration['IntegrationId']}"
+        )
     api_gateway.create_stage(ApiId=api_id, StageName="$default", AutoDeploy=True)
     return f"{server.gateway_url}/_aws/execute-api/{api_id}/$default"
 

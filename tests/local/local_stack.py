@@ -120,11 +120,11 @@ class LocalStack(stacks.running.LocalStack):
 
 
 @contextmanager
-def shared_stack(state: Path) -> Iterator[LocalStack]:
+def shared_stack(state: Path, *options: str) -> Iterator[LocalStack]:
     """The stack that the tests of a tier share. Its downloads are left for the other tiers' stacks."""
     stack = LocalStack(state=state)
     stack.borrow_downloads()
-    with stack.serving():
+    with stack.serving(*options):
         if _downloaded(DOWNLOADS) != _downloaded(state):
             shutil.rmtree(DOWNLOADS, ignore_errors=True)
             lent = LocalStack(state=DOWNLOADS.with_suffix(f".{os.getpid()}"))

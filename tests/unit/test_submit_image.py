@@ -9,11 +9,10 @@ import pytest
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Status
-from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
+from darkroom.domain.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.message import Message
 from darkroom.domain.presets import PRESETS
 from darkroom.domain.recipes import Recipe
-from darkroom.operations.submit_image import MAX_BODY_BYTES
 from proof.fakes import World
 from proof.fakes.pictures import encoded, jpeg, picture
 

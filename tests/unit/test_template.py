@@ -20,7 +20,7 @@ from darkroom.domain.event import EventType
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image
 from darkroom.domain.lanes import LANES, Lane
-from darkroom.domain.limits import STANDARD_INPUT_FORMATS, Limits
+from darkroom.domain.limits import MAX_BODY_BYTES, STANDARD_INPUT_FORMATS, Limits
 from darkroom.domain.retry import MAX_RECEIVES
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.domain.tenants import AUTHORIZER_CACHE_SECONDS
@@ -28,7 +28,6 @@ from darkroom.domain.upload_notification import upload_key
 from darkroom.egress import Policy
 from darkroom.http.problems import PROBLEMS
 from darkroom.http.routes import ROUTES
-from darkroom.operations.submit_image import MAX_BODY_BYTES
 from darkroom.settings import AccessSettings, InputSettings, MissingSettings, ReachSettings
 from darkroom.wiring.reach import policy_of
 
@@ -50,7 +49,10 @@ CONSUMERS = sorted(
 ROLES = resources("AWS::IAM::Role")
 FUNCTION_FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if (path / "app.py").exists())
 
-OPEN_ROUTES = frozenset({"GET /openapi.json"})
+PAGE_ROUTES = frozenset({"GET /app", "GET /app/{path+}"})
+"""The routes of the page, which asks for a credential itself."""
+
+OPEN_ROUTES = frozenset({"GET /openapi.json"}) | PAGE_ROUTES
 """Routes that anybody may call in every environment."""
 
 LOG_DELIVERIES = (
@@ -133,7 +135,8 @@ def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -
         for variable, value in function["Environment"]["Variables"].items()
         if value == {"Ref": "MaxUploadBytes"}
     }
-    assert variables == {("BeginUploadFunction", "MAX_FILE_BYTES"), ("TranscodeImageFunction", "MAX_FILE_BYTES")}
+    knowing = ("BeginUploadFunction", "ServePageFunction", "TranscodeImageFunction")
+    assert variables == {(name, "MAX_FILE_BYTES") for name in knowing}
     parameter = raw_template()["Parameters"]["MaxUploadBytes"]
     assert parameter["Default"] == Limits().max_bytes
     assert parameter["MinValue"] == MAX_BODY_BYTES, "what fits into a request fits"
@@ -681,7 +684,9 @@ def test_every_route_but_the_open_ones_asks_for_a_credential(access: str) -> Non
 
 def test_what_is_open_to_everybody_is_let_through_a_few_times_a_second() -> None:
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
-    assert all(0 < stage["RouteSettings"][route]["ThrottlingRateLimit"] <= 10 for route in OPEN_ROUTES)
+    limits = {route: stage["RouteSettings"][route]["ThrottlingRateLimit"] for route in OPEN_ROUTES}
+    files = limits.pop("GET /app/{path+}")  # about ten for a first visit, one for each later one
+    assert 0 < files <= 50 and all(0 < limit <= 10 for limit in limits.values())
 
 
 def test_every_other_route_is_throttled_by_parameter() -> None:
@@ -781,12 +786,56 @@ def test_no_website_may_call_the_api_unless_it_is_named() -> None:
     empty = {"Fn::Equals": [{"Fn::Join": ["", {"Ref": "AllowedOrigins"}]}, ""]}
     assert template["Conditions"][decides] == {"Fn::Not": [empty]}
     assert cors["allowOrigins"] == {"Ref": "AllowedOrigins"} and otherwise == {"Ref": "AWS::NoValue"}
-    uploads = template["Resources"]["UploadsBucket"]["Properties"]["CorsConfiguration"]["Fn::If"]
-    assert (uploads[0], uploads[2]) == (decides, otherwise)
-    assert [rule["AllowedOrigins"] for rule in uploads[1]["CorsRules"]] == [{"Ref": "AllowedOrigins"}]
+    for bucket in PAGES_BUCKETS:
+        condition, rule, nothing = cors_rules(bucket)[1]["Fn::If"]
+        assert (condition, rule["AllowedOrigins"], nothing) == (decides, {"Ref": "AllowedOrigins"}, otherwise)
     pattern = re.compile(parameter["AllowedPattern"])
     assert all(map(pattern.search, ["", "*", "https://app.example.com", "http://localhost:5173"]))
     assert not any(map(pattern.search, ["app.example.com", "https://*.example.com", "https://a.example/", "https://"]))
+
+
+PAGES_BUCKETS = {"UploadsBucket": "POST", "OutputsBucket": "GET"}
+"""The buckets that the page's scripts call, with what they send: a form, and a presigned URL's request."""
+
+
+def cors_rules(bucket: str) -> list[dict[str, Any]]:
+    """What the bucket answers to scripts of which origins."""
+    rules: list[dict[str, Any]] = resources("AWS::S3::Bucket")[bucket]["CorsConfiguration"]["CorsRules"]
+    return rules
+
+
+def test_scripts_of_no_page_may_call_a_bucket_that_the_page_does_not_call() -> None:
+    answering = {name for name, bucket in resources("AWS::S3::Bucket").items() if "CorsConfiguration" in bucket}
+    assert answering == PAGES_BUCKETS.keys()
+
+
+@pytest.mark.parametrize("bucket", PAGES_BUCKETS)
+def test_a_bucket_answers_the_page_and_on_no_other_machine_one_of_this_machine(bucket: str) -> None:
+    own, named = cors_rules(bucket)
+    locally = [{"Fn::If": ["IsLocal", f"http://{host}:*", NO_VALUE]} for host in ("127.0.0.1", "localhost")]
+    # S3 takes one * in an origin (https://docs.aws.amazon.com/AmazonS3/latest/userguide/ManageCorsUsing.html).
+    deployed = {"Fn::Sub": "https://*.execute-api.${AWS::Region}.${AWS::URLSuffix}"}
+    assert own["AllowedOrigins"] == [deployed, *locally]
+    for rule in (own, named["Fn::If"][1]):
+        assert rule["AllowedMethods"] == [PAGES_BUCKETS[bucket]]
+    assert expanded_template()["Outputs"]["ApiUrl"]["Value"] == {"Fn::Sub": deployed["Fn::Sub"].replace("*", "${Api}")}
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_accepted"),
+    [
+        ("", True),
+        ("https://shop.auth.eu-west-1.amazoncognito.com", True),
+        ("http://127.0.0.1:8080", True),
+        ("http://shop.example", False),
+        ("https://shop.example/oauth2", False),
+        ("https://*.example", False),
+        ("https://shop.example; script-src *", False),
+    ],
+)
+def test_the_origin_of_signing_in_is_one_and_nothing_else_in_a_policy(origin: str, is_accepted: bool) -> None:
+    pattern = raw_template()["Parameters"]["JwtSignInOrigin"]["AllowedPattern"]
+    assert (re.search(pattern, origin) is not None) == is_accepted
 
 
 def test_scripts_of_a_website_may_send_and_see_what_the_api_takes_and_tells() -> None:
@@ -1008,6 +1057,7 @@ API_FUNCTIONS = sorted(
         for permission in resources("AWS::Lambda::Permission").values()
         if permission["Principal"] == "apigateway.amazonaws.com"
     }
+    - {"ServePageFunction"}  # it loads no SDK, and no client of the API waits for it
 )
 WITHOUT_ALIAS = {"Fn::GetAtt": ["AuthorizeRequestFunction", "Arn"]}
 
@@ -1045,15 +1095,17 @@ def test_with_snap_start_the_gateway_invokes_the_aliases_alone_and_may() -> None
     template = with_snap_start()
     aliases = {f"{function}Aliaslive" for function in API_FUNCTIONS}
     assert {name for name, it in template.items() if it["Type"] == "AWS::Lambda::Alias"} == aliases
-    uris = re.findall(r"functions/\$\{(\w+)\}/invocations", json.dumps(template["Api"]["Properties"]["Body"]["paths"]))
-    assert {*uris} == aliases - {"AuthorizeRequestFunctionAliaslive"}
+    uris = re.findall(
+        r"functions/\$\{([\w.]+)\}/invocations", json.dumps(template["Api"]["Properties"]["Body"]["paths"])
+    )
+    assert {*uris} == aliases - {"AuthorizeRequestFunctionAliaslive"} | {"ServePageFunction.Arn"}
     authorizer = {"Fn::If": ["HasSnapshots", {"Ref": "AuthorizeRequestFunctionAliaslive"}, WITHOUT_ALIAS]}
     assert f'"Authorizer": {json.dumps(authorizer)}' in json.dumps(template["Api"]["Properties"]["Body"])
     assert {
         referred(it["Properties"]["FunctionName"])
         for it in template.values()
         if it["Type"] == "AWS::Lambda::Permission" and it["Properties"]["Principal"] == "apigateway.amazonaws.com"
-    } == aliases
+    } == aliases | {"ServePageFunction"}
 
 
 @pytest.mark.parametrize("name", API_FUNCTIONS)

@@ -27,6 +27,8 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, Any
 
+from browser import installed as browser_installed
+from browser.installed import NoChromium
 from checks.report import REPORTS, ROOT, Goal, write_report
 from embedded_aws import docker_engine
 
@@ -60,6 +62,7 @@ class Tier:
     is_quick: bool = False
     workers: int = 2
     needs_docker: bool = False
+    needs_chromium: bool = False
     distribution: tuple[str, ...] = ("load",)
     beside: str | None = None
     inputs: tuple[str, ...] = ()
@@ -78,6 +81,16 @@ TIERS = (
     Tier(name="simulation", budget_seconds=70, long_seconds=300, is_quick=True),
     # All tests that use one stack run in one worker, which mostly waits.
     Tier(name="smoke", budget_seconds=200, is_quick=True, workers=0, beside="contract"),
+    # The page's tests share a stack and a browser. What waits for the stack leaves the simulation a core.
+    Tier(
+        name="page",
+        budget_seconds=40,
+        long_seconds=500,
+        is_quick=True,
+        workers=0,
+        needs_chromium=True,
+        beside="simulation",
+    ),
     Tier(name="guards", budget_seconds=250, command=("proof.guards",)),
     Tier(
         name="emulator",
@@ -170,12 +183,7 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
     passed_at = None if in_ci else passed_before(tier, digest)
     if passed_at is not None:
         return Outcome(tier=tier, form=form, note=f"unchanged since it passed at {passed_at}")
-    note = ""
-    if tier.needs_docker:
-        try:
-            docker_engine.host()
-        except docker_engine.NoDockerEngine:
-            note = "no Docker engine answers"
+    note = what_is_missing(tier)
     REPORTS.mkdir(parents=True, exist_ok=True)
     report = REPORTS / f"tests-{tier.name}.xml"
     report.unlink(missing_ok=True)
@@ -206,6 +214,21 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
     if outcome.is_good and not skipped:
         remember_passed(tier, digest)
     return outcome
+
+
+def what_is_missing(tier: Tier) -> str:
+    """What the tier needs and this machine does not have, in a few words; empty if it has everything."""
+    if tier.needs_docker:
+        try:
+            docker_engine.host()
+        except docker_engine.NoDockerEngine:
+            return "no Docker engine answers"
+    if tier.needs_chromium:
+        try:
+            browser_installed.path()
+        except NoChromium as missing:
+            return str(missing).rstrip(".")
+    return ""
 
 
 def command_of(tier: Tier, form: Form, report: Path) -> list[str]:

@@ -13,6 +13,9 @@
  * @property {boolean} operate  whether an operator's machine serves the page
  * @property {boolean} write  with `operate`: whether it may change anything
  * @property {string|null} stack  with `operate`: the name of the stack
+ * @property {string|null} region  with `operate`: its region
+ * @property {boolean} local  with `operate`: whether the stack is the one on this machine
+ * @property {boolean} production  with `operate`: whether it was deployed with Environment=prod
  */
 
 /** @type {Settings} */
@@ -36,9 +39,11 @@ export function keep(text) {
     listeners.forEach((listen) => listen(null));
 }
 
-/** Forgets the credential; `reason` tells the caller why, if it was refused. */
+/** Forgets the credential; `reason` tells the caller why, if it was refused. Without one the caller leaves on purpose, and
+ *  the names of their files go too. */
 export function forget(reason = null) {
     sessionStorage.removeItem(PLACE);
+    if (reason === null) forgetNames();
     listeners.forEach((listen) => listen(reason));
 }
 
@@ -48,20 +53,66 @@ export function listenToSession(listen) {
     return () => listeners.delete(listen);
 }
 
+// ── Names: what the files of images were called. Only this browser knows: the service keeps no file names.
+
+const NAMES_PLACE = "darkroom.names";
+const MOST_NAMES = 500;
+let unwritten = new Map(); // the names, where storage is full or forbidden: known until the page is closed
+
+/** The name of the file that the image with this id was made of; null unless it was sent from this browser. */
+export const nameOf = (id) => names().get(id) ?? null;
+
+/** Remembers the name of an image's file; of more than 500 the oldest is forgotten. */
+export function rememberName(id, name) {
+    const known = names();
+    known.delete(id); // the newest is last
+    known.set(id, name);
+    unwritten = new Map(Array.from(known).slice(-MOST_NAMES));
+    try {
+        localStorage.setItem(NAMES_PLACE, JSON.stringify(Array.from(unwritten)));
+        unwritten = new Map();
+    } catch {
+        // They stay in `unwritten`.
+    }
+}
+
+function names() {
+    if (unwritten.size > 0) return new Map(unwritten);
+    try {
+        return new Map(JSON.parse(localStorage.getItem(NAMES_PLACE) ?? "[]"));
+    } catch {
+        return new Map();
+    }
+}
+
+function forgetNames() {
+    unwritten = new Map();
+    try {
+        localStorage.removeItem(NAMES_PLACE);
+    } catch {
+        // Nothing was kept.
+    }
+}
+
 // ── Requests: requests to the API of the stack that serves this page.
 
-/** The API's refusal. `code` is stable, `title` and `detail` are for people; `retryAfter` is in seconds, or null. */
+/** The API's refusal. `code` is stable, `title` and `detail` are for people; `retryAfter` is in seconds, or null; `says` is
+ *  what an operator's action had said before it. */
 export class Problem extends Error {
-    constructor({ status, code, title, detail, errors = [], correlationId = null, retryAfter = null }) {
+    constructor({ status, code, title, detail, errors = [], correlationId = null, retryAfter = null, says = [] }) {
         super(detail || title);
-        Object.assign(this, { name: "Problem", status, code, title, detail, errors, correlationId, retryAfter });
+        Object.assign(this, { name: "Problem", status, code, title, detail, errors, correlationId, retryAfter, says });
     }
 }
 
 /** No answer came: the network is down, or the request was cut off. The request may have arrived. */
 export class NoAnswer extends Error {
     constructor() {
-        super("No answer came. Check the connection; nothing that was accepted is lost.");
+        super(
+            settings.operate
+                ? "No answer came. If `darkroom operate` has ended, start it again and open the address that it prints."
+                : "No answer came. Check the connection; nothing that was accepted is lost.",
+        );
         this.name = "NoAnswer";
     }
 }
@@ -120,6 +171,7 @@ function refusal(response, document) {
         errors: document?.errors ?? [],
         correlationId: document?.correlation_id ?? headers.get("apigw-requestid"),
         retryAfter: seconds(headers.get("Retry-After")),
+        says: document?.says ?? [],
     });
     // Without a code the gateway itself refused the credential: no request succeeds before the caller gives another.
     if (document?.code === undefined && (status === 401 || status === 403)) forget(GATEWAYS[status]);

@@ -35,7 +35,10 @@ function Page() {
     const [session, setSession] = useState({ reason: null });
     useEffect(() => listenToSession((reason) => setSession({ reason })), []);
     useEffect(() => {
-        const follow = () => setHash(location.hash);
+        const follow = () => {
+            takeToken();
+            setHash(location.hash);
+        };
         addEventListener("hashchange", follow);
         return () => removeEventListener("hashchange", follow);
     }, []);
@@ -52,7 +55,7 @@ function Page() {
                 )}
             </nav>
             ${credential() !== null && !settings.operate &&
-            html`<button type="button" class="small" onClick=${() => forget()}>Forget the key</button>`}
+            html`<button type="button" class="small" onClick=${() => forget()}>${settings.access === "jwt" ? "Sign out" : "Forget the key"}</button>`}
         </header>
         <main id="content" tabindex="-1"><${Content} place=${place} reason=${session.reason} /></main>
         <div id="announcements" class="unseen" role="status" aria-live="polite"></div>
@@ -114,14 +117,16 @@ function Later({ load, title, properties }) {
 
 let isFirst = true;
 
-if (settings.operate) {
-    // The token came in the fragment, which no server sees; it leaves the address at once.
-    const token = /^#token=([\w-]+)$/.exec(location.hash)?.[1];
-    if (token) {
-        keep(token);
-        history.replaceState(null, "", `${location.pathname}#/`);
-    }
+// An operator's token comes in the fragment, which no server sees; it leaves the address at once. A later run on the same
+// port has another one: opening its address in the same tab changes nothing but the fragment.
+function takeToken() {
+    const token = settings.operate ? /^#token=([\w-]+)$/.exec(location.hash)?.[1] : null;
+    if (!token) return;
+    keep(token);
+    history.replaceState(null, "", `${location.pathname}#/`);
 }
+
+takeToken();
 
 const page = document.getElementById("page");
 page.replaceChildren();

@@ -27,8 +27,12 @@ export function Confirm({ title, children, yes, onYes, onNo, isGrave = true }) {
     const dialog = useRef(null);
     useEffect(() => {
         const before = document.activeElement;
-        dialog.current.showModal();
-        return () => before?.focus?.();
+        const shown = dialog.current;
+        shown.showModal();
+        return () => {
+            shown.close(); // while it is open, nothing behind it takes the focus
+            before?.focus?.();
+        };
     }, []);
     const answer = (act) => (event) => {
         event.preventDefault();
@@ -57,6 +61,9 @@ const WORDS = {
     expired: "expired",
 };
 
+/** A status as people read it. */
+export const statusWord = (status) => WORDS[status] ?? String(status);
+
 /** @param {{status: string}} properties  as status documents have it */
 export const Status = ({ status }) =>
     html`<span class=${`status status-${WORDS[status] ? status : "other"}`}>${WORDS[status] ?? status}</span>`;
@@ -74,11 +81,13 @@ export function Picture({ placeholder, url, width, height, alt, onError }) {
     useEffect(() => {
         paint(canvas.current, placeholder);
     }, [placeholder?.thumbhash]);
+    // A picture that has come is not decoded yet: without its ThumbHash its place would be blank for a moment.
+    const reveal = ({ target }) => target.decode().finally(() => setThere(true)).catch(() => {});
     return html`<span class="picture" style=${width && height ? { aspectRatio: `${width} / ${height}` } : {}}>
         ${!isThere && html`<canvas ref=${canvas} aria-hidden="true"></canvas>`}
         ${url &&
         html`<img src=${url} width=${width} height=${height} alt=${alt} loading="lazy" decoding="async"
-            onLoad=${() => setThere(true)} onError=${onError} />`}
+            onLoad=${reveal} onError=${onError} />`}
     </span>`;
 }
 
@@ -171,7 +180,7 @@ export function KeyForm({ reason }) {
         <p>It stays in this tab and is forgotten when you close it. Whoever operates this Darkroom gives out keys.</p>
         ${error && html`<${Trouble} error=${error} />`}
         <label for="key">API key</label>
-        <input id="key" type="password" autocomplete="off" spellcheck="false" required value=${key}
+        <input id="key" type="password" autocomplete="off" spellcheck=${false} required value=${key}
             placeholder="dr_…" onInput=${(event) => setKey(event.target.value)} />
         <button type="submit" class="main" disabled=${isBusy}>${isBusy ? "Checking…" : "Continue"}</button>
     </form>`;

@@ -23,6 +23,7 @@ KEYS = [
     "process_at",
     "expires_at",
     "completed_at",
+    "estimated_seconds",
     "progress",
     "variants",
     "placeholder",

@@ -18,6 +18,20 @@ def test_words_become_a_list_query() -> None:
     )
 
 
+def test_a_list_with_addresses_costs_what_signing_them_costs() -> None:
+    asked = read_list_query(urls="thumb", limit="100")
+    assert asked == ListQuery(limit=100, with_thumbs=True)
+    assert (asked.signing_units, ListQuery(limit=1, with_thumbs=True).signing_units) == (1, 1)
+    assert ListQuery(limit=100).signing_units == 0
+
+
+@pytest.mark.parametrize("urls", ["", "all", "thumb,large", "THUMB"])
+def test_other_addresses_than_those_there_are_are_refused(urls: str) -> None:
+    with pytest.raises(Rejected, match="thumb") as rejected:
+        read_list_query(urls=urls)
+    assert rejected.value.code == "unknown_urls"
+
+
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "1.0", "", " 5", "٣", "9" * 5000, "1,2"])
 def test_an_unusable_limit_is_refused(limit: str) -> None:
     with pytest.raises(Rejected) as rejected:

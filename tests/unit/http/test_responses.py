@@ -4,7 +4,12 @@ import json
 from http import HTTPStatus
 from typing import Any
 
-from darkroom.http.responses import headers_of_accepted, image_response
+from darkroom.domain.listing import ListQuery
+from darkroom.domain.load_shedding import Work
+from darkroom.domain.schedule import Timetable
+from darkroom.http.entity_tags import entity_tag, page_tag
+from darkroom.http.responses import headers_of_accepted, image_response, page_response
+from darkroom.operations.list_images import Ports, list_images
 from proof.fakes import World
 from proof.fakes.pictures import jpeg
 
@@ -92,3 +97,119 @@ def test_whoever_repeats_a_request_is_told_that_it_was_one() -> None:
     first, again = (headers_of_accepted(image, replayed=replayed, now=world.clock()) for replayed in (False, True))
     assert again == {**first, "Idempotent-Replayed": "true"}
     assert (first["Location"], first["Retry-After"]) == (f"/images/{image.image_id}/status", "1")
+
+
+# ── Lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def listed(
+    world: World, *, limit: int = 20, with_thumbs: bool = False, if_none_match: str | None = None, now: int = 0
+) -> tuple[int, dict[str, str], dict[str, Any]]:
+    """Status, headers and document of the first page."""
+    page = list_images(world.ports(Ports), ListQuery(limit=limit), tenant_id="default")
+    response = page_response(
+        page,
+        world.estimator.seconds_until_done,
+        thumb_url_of=world.outputs.url_of if with_thumbs else None,
+        if_none_match=if_none_match,
+        now=now or world.clock(),
+    )
+    headers = {name: str(value) for name, value in response.headers.items()}
+    return response.status_code, headers, json.loads(response.body or "{}")
+
+
+def test_a_page_is_asked_for_again_while_one_of_its_images_is_unfinished() -> None:
+    world = World()
+    done(world)
+    assert "Retry-After" not in listed(world)[1]
+    accepted(world)
+    assert listed(world)[1]["Retry-After"] == "1"
+    world.deliver(world.lanes.sent[-1])
+    assert "Retry-After" not in listed(world)[1]
+
+
+def test_a_page_of_scheduled_images_is_asked_for_when_the_first_of_them_is_due() -> None:
+    world = World()
+    for minutes in (30, 10):
+        world.submit(jpeg(), timetable=Timetable(process_at=world.clock() + minutes * 60_000))
+    assert listed(world)[1]["Retry-After"] == "600"
+
+
+def test_a_page_of_which_the_clients_copy_is_current_has_no_document() -> None:
+    world = World()
+    accepted(world)
+    _, headers, _ = listed(world)
+    again = listed(world, if_none_match=headers["ETag"])
+    assert again == (HTTPStatus.NOT_MODIFIED, {name: headers[name] for name in again[1]}, {})
+    assert {"ETag", "Cache-Control", "Retry-After"} <= again[1].keys()
+
+
+def test_a_copy_of_a_page_is_outdated_by_any_image_of_it_by_a_new_one_and_before_its_addresses_die() -> None:
+    world = World()
+    tags = [listed(world)[1]["ETag"]]
+    accepted(world)
+    tags.append(listed(world)[1]["ETag"])
+    world.deliver(world.lanes.sent[-1])
+    tags.append(listed(world)[1]["ETag"])
+    accepted(world)
+    tags.append(listed(world)[1]["ETag"])
+    tags.append(listed(world, limit=1)[1]["ETag"])
+    tags.append(listed(world, now=world.clock() + 300_000)[1]["ETag"])
+    assert len(set(tags)) == len(tags)
+
+
+def test_a_copy_of_a_page_is_outdated_by_the_page_that_follows() -> None:
+    world = World()
+    accepted(world)
+    entries = [(world.row(accepted(world)), None)]
+    assert len({page_tag(entries, following, world.clock()) for following in (None, "a", "b")}) == 3
+
+
+def test_an_estimate_that_changes_outdates_the_copy_of_a_page_and_of_an_image() -> None:
+    world = World()
+    image_id = accepted(world)
+    image, now = world.row(image_id), world.clock()
+    assert len({entity_tag(image, now, estimate) for estimate in (None, 5, 6)}) == 3
+    assert len({page_tag([(image, estimate)], None, now) for estimate in (None, 5, 6)}) == 3
+
+
+def test_a_list_has_one_presigned_address_per_image_and_only_on_demand() -> None:
+    world = World()
+    done(world)
+    accepted(world)
+    assert [image["thumb"] for image in listed(world)[2]["images"]] == [None, None]
+    waiting, finished = listed(world, with_thumbs=True)[2]["images"]
+    assert waiting["thumb"] is None
+    smallest = min(finished["variants"], key=lambda variant: (variant["width"] * variant["height"], variant["bytes"]))
+    thumb = finished["thumb"]
+    assert (thumb["name"], thumb["width"], thumb["height"]) == tuple(
+        smallest[name] for name in ("name", "width", "height")
+    )
+    assert thumb["url"].startswith("https://outputs.example/")
+    assert all(variant["url"].startswith("/images/") for variant in finished["variants"])
+
+
+def test_nothing_is_signed_for_a_client_whose_copy_is_current() -> None:
+    world = World()
+    done(world)
+    tag = listed(world, with_thumbs=True)[1]["ETag"]
+    world.outputs.url_of = None  # signing would fail
+    assert listed(world, with_thumbs=True, if_none_match=tag)[0] == HTTPStatus.NOT_MODIFIED
+
+
+def test_an_image_and_a_page_tell_how_long_one_that_waits_will_take() -> None:
+    world = World()
+    image_id = accepted(world)
+    world.throughput.add("slow", Work(settled=30, busy_milliseconds=60_000), world.clock())
+    world.depths.depths["slow"] = 110
+    (image,) = listed(world)[2]["images"]
+    assert image["estimated_seconds"] == 22
+    response = image_response(
+        world.row(image_id),
+        world.outputs.url_of,
+        with_source=False,
+        if_none_match=None,
+        now=world.clock(),
+        estimated_seconds=22,
+    )
+    assert json.loads(response.body or "")["estimated_seconds"] == 22

@@ -73,6 +73,14 @@ class Webhooks:
         begun: DeliveryDocument = self._checked(DeliveryDocument, answer)
         return begun
 
+    def resend(self, webhook_id: str, delivery_id: str) -> DeliveryDocument:
+        """A delivery that is sent again."""
+        path = f"{webhook_path(webhook_id)}/deliveries/{delivery_id}/resend"
+        resent: DeliveryDocument = self._checked(
+            DeliveryDocument, self._api.ask("POST", path, answered_by=httpx.codes.ACCEPTED)
+        )
+        return resent
+
     def recover(self, webhook_id: str, *, since: str | None) -> WebhookDocument:
         """The webhook, enabled; what failed of events since then (in the API's terms; None: all) is tried again."""
         body = {} if since is None else {"since": since}

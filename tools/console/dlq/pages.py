@@ -282,11 +282,13 @@ def retry_document(retry: Retry, now: Milliseconds) -> dict[str, Any]:
         "meaning": _goes_on(retry, now),
         "cause": retry.cause,
         "error_code": None,
+        "fingerprint": retry.fingerprint,
         "sent_at": None,
         "age_seconds": None,
         "letters": [],
         "image": _row_document(image),
         "explanation": retry.explanation,
+        "frames": _frames_of_attempts(retry.explanation),
         "problem": None,
         "body": None,
         "retry": {
@@ -423,6 +425,7 @@ def document(case: Case, now: Milliseconds) -> dict[str, Any]:
         "meaning": meaning(case),
         "cause": case.cause,
         "error_code": case.error_code,
+        "fingerprint": case.fingerprint,
         "sent_at": rfc3339(case.sent_at),
         "age_seconds": round((now - case.sent_at) / 1000),
         "letters": [
@@ -435,9 +438,18 @@ def document(case: Case, now: Milliseconds) -> dict[str, Any]:
         ],
         "image": None if image is None else _row_document(image),
         "explanation": case.explanation or None,
+        "frames": _frames_of_attempts(case.explanation),
         "problem": case.problem,
         "body": None if message is not None else case.letters[0].body,
     }
+
+
+def _frames_of_attempts(told: Mapping[str, Any]) -> list[list[dict[str, str]]]:
+    """For each attempt of the explanation the way through our own code, the guilty line first."""
+    return [
+        [{"place": _place(frame), "source": frame.source} for frame in own_frames(str(attempt.get("stack") or ""))]
+        for attempt in told.get("attempts") or ()
+    ]
 
 
 def _row_document(image: Image) -> dict[str, Any]:

@@ -24,7 +24,7 @@ NEAR = 0.8
 UNUSED_DAYS = 90
 """A key that nobody has used for so long is forgotten, not needed."""
 
-OPEN_ROUTES = frozenset({"GET /openapi.json"})
+OPEN_ROUTES = frozenset({"GET /openapi.json", "GET /app", "GET /app/{path+}"})
 """Routes without a credential: they reveal nothing about any tenant."""
 
 VERSIONED = frozenset({"OriginalsBucket"})

@@ -17,6 +17,7 @@ from console.api.client import Api
 from console.local import invoke, log_lines, pages
 from console.local.develop import develop_photo, print_curl_lines
 from console.terminal import display
+from console.terminal.browser import open_in_browser
 from console.terminal.durations import seconds_of
 from embedded_aws import clock, environment
 from embedded_aws.paths import State
@@ -63,6 +64,7 @@ def up(
             help="Develop this photo once the stack is up, and show its variants.",
         ),
     ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     then_exit: Annotated[
         bool, typer.Option("--then-exit", help="Stop once everything has been shown, instead of serving until Ctrl-C.")
     ] = False,
@@ -105,6 +107,7 @@ def up(
 
       ./darkroom local up --develop photo.jpg              as `make run`
       ./darkroom local up --develop photo.jpg --then-exit  as `make demo`
+      ./darkroom local up --open                           shows the page
     """
     out, state = display.output(), State.current()
     well, serving = True, False
@@ -133,12 +136,15 @@ def up(
                 ) as (stack, emulator),
             ):
                 pages.introduce(out, state, stack)
+                if open_page:
+                    open_in_browser(pages.page_url(stack))
                 if develop is not None:
                     with interrupts.raised_at_once():
                         well = _develop(out, state, stack, develop)
                 if then_exit:
                     raise typer.Exit(0 if well else 1)
                 display.line(out)
+                display.line(out, f"Open {pages.page_url(stack)} in a browser, and send your own photos there.")
                 display.line(out, "Serving until Ctrl-C. After an edit: ./darkroom local deploy", style="bold")
                 serving = True
                 running_stack = recorded_stack(stack, config=IMPATIENT)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from console.terminal import display
+from darkroom.operations import serve_page
 from embedded_aws import environment
 from embedded_aws.failures import AlreadyRunning, ApiSilent, ClockFixed, CommandFailed, DeploymentFailed, NotRunning
 from embedded_aws.paths import State
@@ -129,6 +130,7 @@ def _show_tail(out: Console, log: Path) -> None:
 def introduce(out: Console, state: State, stack: StackRecord) -> None:
     """Prints the addresses and the logs of a stack that has started."""
     display.line(out)
+    display.line(out, f"  Page  {page_url(stack)}", style="bold")
     display.line(out, f"  API   {stack.api_url}", style="bold")
     if stack.api_key is not None:
         display.line(out, f"  Key   {stack.api_key}   (./darkroom tenants and ./darkroom keys make others)")
@@ -136,6 +138,11 @@ def introduce(out: Console, state: State, stack: StackRecord) -> None:
     display.line(out, f"  AWS   {stack.aws_endpoint_url}   ({profile})")
     display.line(out, f"  Logs  {_short(state.logs)}   (the functions': ./darkroom local logs --follow)")
     display.line(out)
+
+
+def page_url(stack: StackRecord) -> str:
+    """Where a browser finds the page."""
+    return f"{stack.api_url}{serve_page.ROOT}"
 
 
 def _short(path: Path) -> str:

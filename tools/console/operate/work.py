@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import socket
-import webbrowser
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from console.operate.server import application
 from console.operate.shell import Shell
 from console.stack.operators import Stack
 from console.terminal import display
+from console.terminal.browser import open_in_browser
 
 PAGE = Path(__file__).resolve().parents[3] / "layers/page/web"
 """The page's files, the same as the stack serves."""
@@ -45,7 +45,7 @@ def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
     what = "It can change things: every action is in the audit log." if write else "It only reads; --write lets it act."
     display.line(display.errors(), f"Who has this address can use it until Ctrl-C. {what}")
     if open_it:
-        webbrowser.open(url)
+        open_in_browser(url)
     with listener, suppress(KeyboardInterrupt):  # which uvicorn raises again once it has ended in order
         server_of(served).run(sockets=[listener])
 

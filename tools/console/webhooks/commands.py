@@ -12,7 +12,7 @@ from console.stack.target import ApiKeyOption, IamOption, RegionOption, StackOpt
 from console.terminal import display
 from console.terminal.durations import seconds_of
 from console.webhooks.forward import problem_with
-from darkroom.domain.delivery import DeliveryStatus
+from darkroom.domain.delivery import DeliveryStatus, is_delivery_id
 from darkroom.domain.endpoint import is_endpoint_id
 from darkroom.domain.instants import rfc3339
 
@@ -32,6 +32,7 @@ _EPILOG = """[bold]A webhook of your program[/bold]
 
   ./darkroom webhooks show ID                [dim]does it fail, since when?[/dim]
   ./darkroom webhooks recover ID --since 6h  [dim]tries again what has failed[/dim]
+  ./darkroom webhooks resend ID DELIVERY     [dim]sends one delivery again[/dim]
   ./darkroom webhooks rotate ID --yes        [dim]if its secret is lost or known[/dim]
 
 [bold]While you write it[/bold]
@@ -60,6 +61,15 @@ def webhook_id_named(text: str) -> str:
     if not is_endpoint_id(text.strip()):
         raise typer.BadParameter(
             f"{display.printable(text)!r} is not a webhook's id: we_ and 16 digits and lower-case letters."
+        )
+    return text.strip()
+
+
+def _delivery_id(text: str) -> str:
+    if not is_delivery_id(text.strip()):
+        raise typer.BadParameter(
+            f"{display.printable(text)!r} is not a delivery's id: 14 digits, - and the event's id, as "
+            "`./darkroom webhooks deliveries --json` shows it."
         )
     return text.strip()
 
@@ -206,6 +216,30 @@ def ping(
     from console.webhooks import work  # noqa: PLC0415
 
     work.ping(resolve(url, api_key, iam), webhook_id, as_json=as_json)
+
+
+@app.command()
+def resend(
+    *,
+    webhook_id: IdArgument,
+    delivery_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="DELIVERY", help="The delivery's id, as `deliveries --json` shows it.", callback=_delivery_id
+        ),
+    ],
+    as_json: JsonOption = False,
+    url: UrlOption = None,
+    api_key: ApiKeyOption = None,
+    iam: IamOption = False,
+) -> None:
+    """Send one delivery again, whatever became of it.
+
+    It is the same event, with the same id. A webhook that rests is sent it at once.
+    """
+    from console.webhooks import work  # noqa: PLC0415
+
+    work.resend(resolve(url, api_key, iam), webhook_id, delivery_id, as_json=as_json)
 
 
 @app.command()

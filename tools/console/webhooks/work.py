@@ -123,6 +123,19 @@ def ping(target: Target, webhook_id: str, *, as_json: bool) -> None:
     display.line(out, f"What came of it:  ./darkroom webhooks deliveries {webhook_id}{target.options}")
 
 
+def resend(target: Target, webhook_id: str, delivery_id: str, *, as_json: bool) -> None:
+    """`webhooks resend`."""
+    with target.open() as api:
+        delivery = Webhooks(api).resend(webhook_id, delivery_id)
+    if as_json:
+        display.print_json(delivery)
+        return
+    out, event = display.output(), f"{delivery['event_id']} ({delivery['type']})"
+    sent = "was sent a moment ago" if delivery["ended_at"] is not None else "is on its way"
+    display.line(out, display.printable(f"{event} {sent}."))
+    display.line(out, f"What came of it:  ./darkroom webhooks deliveries {webhook_id}{target.options}")
+
+
 def set_enabled(target: Target, webhook_id: str, enabled: bool, *, as_json: bool) -> None:
     """`webhooks enable` and `webhooks disable`."""
     with target.open() as api:

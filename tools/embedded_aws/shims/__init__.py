@@ -4,6 +4,7 @@ SHIMS = (
     "http_api_body",
     "http_api_cors",
     "http_api_integration",
+    "http_api_greedy_routes",
     "function_isolation",
     "system_logs",
     "function_concurrency",

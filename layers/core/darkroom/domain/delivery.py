@@ -5,6 +5,7 @@ Every function here is pure: it takes a row and gives the next one.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
@@ -38,6 +39,9 @@ RESPONSE_CHARACTERS = 1024
 
 REMEMBERED_ATTEMPTS = 20
 """How many attempts a row describes: those of the delivery's last two rounds."""
+
+RESEND_SECONDS = 5
+"""For how long after an attempt has begun a request to send it again counts as a repetition."""
 
 MESSAGE_SECONDS = 900
 """The longest wait that a message in the queue lasts; for a longer one the sweeper sends another."""
@@ -128,6 +132,11 @@ class Answer:
 
 DELIVERY_ID_PATTERN = "[0-9]{14}-[0-9A-Za-z-]{1,100}"
 """The pattern of every delivery's id."""
+
+
+def is_delivery_id(text: str) -> bool:
+    """Whether a delivery may have it."""
+    return re.fullmatch(DELIVERY_ID_PATTERN, text) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +253,18 @@ def reopen(delivery: Delivery, *, now: Milliseconds) -> Delivery:
     if delivery.status is not DeliveryStatus.FAILED:
         return delivery
     return replace(delivery, status=DeliveryStatus.WAITING, attempt=0, ended_at=None, due_at=now)
+
+
+def resend(delivery: Delivery, *, now: Milliseconds) -> Delivery:
+    """The row of a delivery that its owner wants to be sent again, whatever became of it: one that has ended begins
+    another round, and one that waits is due at once. One that is on its way, or was a moment ago, is left as it is:
+    asking twice sends once."""
+    is_recent = any(0 <= now - attempt.started_at < RESEND_SECONDS * SECOND for attempt in delivery.attempts[-1:])
+    if is_recent or delivery.status is DeliveryStatus.SENDING:
+        return delivery
+    if delivery.status is DeliveryStatus.DELIVERED:
+        delivery = replace(delivery, status=DeliveryStatus.FAILED)
+    return reopen(delivery, now=now)
 
 
 def _ended(delivery: Delivery, status: DeliveryStatus, now: Milliseconds) -> Delivery:

@@ -11,6 +11,10 @@ STANDARD_INPUT_FORMATS: frozenset[InputFormat] = frozenset({"jpeg", "png", "webp
 """The formats that are always accepted. AVIF and HEIC need a setting: their decoders are younger and slower."""
 
 
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""The largest direct upload. Base64 makes it 4/3 as large, and Lambda's synchronous payload ends at 6 MB."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """The limits of an original. A file that exceeds one is refused by its header, with that limit's code."""

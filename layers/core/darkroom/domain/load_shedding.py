@@ -44,15 +44,23 @@ def drain_per_second(lane: Lane, minutes: Iterable[Work]) -> float:
     """The rate at which the lane works off its backlog while all of its workers are busy: their number divided by the
     time that each took per image (Little's law), in the latest minutes that together had enough images.
 
-    `minutes` come newest first, and each is only used if those before it did not suffice. If all of them do not, the
-    result is the rate that the lane certainly keeps.
+    If all minutes together do not have enough, the result is the rate that the lane certainly keeps.
+    """
+    measured = measured_drain(lane, minutes, enough=ENOUGH_IMAGES)
+    return lane.drain_floor_per_second if measured is None else measured
+
+
+def measured_drain(lane: Lane, minutes: Iterable[Work], *, enough: int) -> float | None:
+    """The same rate, from at least `enough` images; None if the minutes have fewer.
+
+    `minutes` come newest first, and each is only used if those before it did not suffice.
     """
     done = NO_WORK
     for minute in minutes:
         done += minute
-        if done.settled >= ENOUGH_IMAGES and done.busy_milliseconds > 0:
+        if done.settled >= enough and done.busy_milliseconds > 0:
             return lane.concurrency * done.settled * 1000 / done.busy_milliseconds
-    return lane.drain_floor_per_second
+    return None
 
 
 def high_water_mark(lane: Lane, drain: float) -> float:

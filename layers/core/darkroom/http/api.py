@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 
-from darkroom.domain.errors import Rejected, Retryable, UnknownImage, UnknownWebhook
+from darkroom.domain.errors import Rejected, Retryable, UnknownDelivery, UnknownImage, UnknownWebhook
 from darkroom.domain.field_problems import InvalidFields
 from darkroom.domain.ids import is_image_id
 from darkroom.http.callers import caller_of
@@ -67,6 +67,12 @@ def create_app(*, within: Within, counted: AnswerMetrics | None = None) -> Route
     @app.exception_handler(UnknownWebhook)
     def _unknown_webhook(_: UnknownWebhook) -> Response[str]:
         return respond(Problem("unknown_webhook", "There is no webhook with this id."))
+
+    @app.exception_handler(UnknownDelivery)
+    def _unknown_delivery(_: UnknownDelivery) -> Response[str]:
+        return respond(
+            Problem("unknown_delivery", "The webhook has no delivery with this id. Deliveries are kept for 30 days.")
+        )
 
     @app.exception_handler(Retryable)
     def _unavailable(error: Retryable) -> Response[str]:

@@ -11,7 +11,7 @@ from darkroom.domain.ids import IMAGE_ID_PATTERN
 from darkroom.domain.image import Image, Status, Variant
 from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import LANES
-from darkroom.domain.listing import LISTED_STATUSES
+from darkroom.domain.listing import LISTED_STATUSES, thumb_of
 from darkroom.domain.paths import image_path, status_path, variant_path
 from darkroom.ports import UploadForm
 
@@ -96,6 +96,14 @@ class _ImageFacts(TypedDict):
     process_at: Instant | None
     expires_at: Instant | None
     completed_at: Instant | None
+    estimated_seconds: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="In about how many seconds an image that waits for a worker will be done, as answers to GET "
+            "know it. null if it does not wait, or too little was developed in the last minutes to tell.",
+        ),
+    ]
     progress: ProgressDocument
     placeholder: PlaceholderDocument | None
     notices: Annotated[list[str], Field(description="What was left out or reduced, in sentences for the owner.")]
@@ -115,10 +123,26 @@ class StatusDocument(_ImageFacts):
     variants: Annotated[list[VariantDocument], _VARIANTS]
 
 
+class ThumbDocument(TypedDict):
+    """An image's smallest variant, with its address."""
+
+    name: str
+    width: Annotated[int, Field(ge=1)]
+    height: Annotated[int, Field(ge=1)]
+    url: Annotated[
+        str,
+        Field(json_schema_extra={"format": "uri"}, description="Anyone can fetch the variant there for 15 minutes."),
+    ]
+
+
 class ListedDocument(_ImageFacts):
     """An image in its current state, as lists have it: its status document gives the addresses of its variants."""
 
     variants: Annotated[list[ListedVariantDocument], _VARIANTS]
+    thumb: Annotated[
+        ThumbDocument | None,
+        Field(description="null unless `urls=thumb` asks for it, and while the image has no variant."),
+    ]
 
 
 class FormDocument(TypedDict):
@@ -159,7 +183,9 @@ class PageDocument(TypedDict):
     ]
 
 
-def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDocument:
+def status_document(
+    image: Image, url_of: Callable[[Variant], str], estimated_seconds: int | None = None
+) -> StatusDocument:
     """Returns the document of `image`; `url_of` gives the address of a finished variant."""
     total = 0 if image.recipe is None else len(image.recipe.variants)
     return {
@@ -173,6 +199,7 @@ def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDoc
         "process_at": rfc3339(image.process_at),
         "expires_at": rfc3339(image.expires_at),
         "completed_at": rfc3339(image.completed_at),
+        "estimated_seconds": estimated_seconds,
         "progress": {"done": total if image.status is Status.DONE else 0, "total": total},
         "variants": [
             {
@@ -197,17 +224,27 @@ def status_document(image: Image, url_of: Callable[[Variant], str]) -> StatusDoc
     }
 
 
-def listed_document(image: Image) -> ListedDocument:
-    """Returns the document of `image` in a list. A page of presigned addresses would cost more than its images: each
-    takes half a millisecond to sign."""
-    return status_document(image, lambda variant: variant_path(image.image_id, variant.name))
+def listed_document(
+    image: Image, estimated_seconds: int | None = None, *, thumb_url_of: Callable[[Variant], str] | None = None
+) -> ListedDocument:
+    """Returns the document of `image` in a list. A page of presigned addresses would cost more than its images, since
+    each takes half a millisecond to sign: with `thumb_url_of` there is one per image."""
+    thumb = None if thumb_url_of is None else thumb_of(image)
+    return {
+        **status_document(image, lambda variant: variant_path(image.image_id, variant.name), estimated_seconds),
+        "thumb": None
+        if thumb is None or thumb_url_of is None
+        else {"name": thumb.name, "width": thumb.width, "height": thumb.height, "url": thumb_url_of(thumb)},
+    }
 
 
-def image_document(image: Image, url_of: Callable[[Variant], str]) -> ImageDocument:
+def image_document(
+    image: Image, url_of: Callable[[Variant], str], estimated_seconds: int | None = None
+) -> ImageDocument:
     """Returns the same with the facts of the original."""
     source = image.source
     return {
-        **status_document(image, url_of),
+        **status_document(image, url_of, estimated_seconds),
         "source": {"media_type": source.media_type, "bytes": source.size_bytes, "sha256": source.sha256},
     }
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Sequence
+
 from darkroom.domain.image import Image
 from darkroom.domain.instants import Milliseconds
 
@@ -9,9 +13,22 @@ ENTITY_TAG_WINDOW_SECONDS = 300
 """A presigned URL lives 15 minutes; an entity tag lives five at most, so that a 304 never vouches for a dead URL."""
 
 
-def entity_tag(image: Image, now: Milliseconds) -> str:
-    """A weak validator (RFC 9110, section 8.8.1): it changes with the row's version and every five minutes."""
-    return f'W/"{image.version}-{now // (ENTITY_TAG_WINDOW_SECONDS * 1000)}"'
+def entity_tag(image: Image, now: Milliseconds, estimated_seconds: int | None = None) -> str:
+    """A weak validator (RFC 9110, section 8.8.1): it changes with the row's version, with the estimate of when the
+    image will be done, and every five minutes."""
+    estimate = "" if estimated_seconds is None else f"-{estimated_seconds}"
+    return f'W/"{image.version}-{_window(now)}{estimate}"'
+
+
+def page_tag(entries: Sequence[tuple[Image, int | None]], following: str | None, now: Milliseconds) -> str:
+    """The same of a page of images, each with its estimate, and of the cursor of the page that follows."""
+    told = [[image.image_id, image.version, estimate] for image, estimate in entries]
+    digest = hashlib.sha256(json.dumps([told, following]).encode()).hexdigest()
+    return f'W/"{digest[:16]}-{_window(now)}"'
+
+
+def _window(now: Milliseconds) -> int:
+    return now // (ENTITY_TAG_WINDOW_SECONDS * 1000)
 
 
 def matches_entity_tag(if_none_match: str | None, tag: str) -> bool:

@@ -60,9 +60,23 @@ RETRY_AFTER_WHILE_UNFINISHED = Header(
 )
 ENTITY_TAG = Header(
     "ETag",
-    Annotated[str, Field(pattern='^W/"[0-9]+-[0-9]+"$')],
+    Annotated[str, Field(pattern='^W/"[0-9]+-[0-9]+(-[0-9]+)?"$')],
     "For If-None-Match. It changes with the image, and every five minutes so that no URL in a cached copy expires.",
     'W/"3-5984172"',
+)
+PAGE_TAG = Header(
+    "ETag",
+    Annotated[str, Field(pattern='^W/"[0-9a-f]{16}-[0-9]+"$')],
+    "For If-None-Match. It changes with each image of the page, and every five minutes so that no URL in a cached copy "
+    "expires.",
+    'W/"9f2c6b7e41d05a83-5984172"',
+)
+RETRY_AFTER_OF_PAGE = Header(
+    "Retry-After",
+    Annotated[int, Field(ge=1)],
+    "In how many seconds to ask again; absent while every image of the page is finished.",
+    1,
+    always=False,
 )
 REPLAYED = Header(
     "Idempotent-Replayed",

@@ -22,13 +22,22 @@ _CURSOR = re.compile(CURSOR_PATTERN)
 _LIMIT = re.compile(r"[0-9]{1,3}")
 
 
-def read_list_query(*, limit: str | None = None, status: str | None = None, cursor: str | None = None) -> ListQuery:
-    """Returns what a request's query asks for. Raises Rejected (`invalid_limit`, `unknown_status`,
-    `invalid_cursor`)."""
+URLS = ("thumb",)
+"""Of which variants a list may have presigned URLs."""
+
+
+def read_list_query(
+    *, limit: str | None = None, status: str | None = None, cursor: str | None = None, urls: str | None = None
+) -> ListQuery:
+    """Returns what a request's query asks for. Raises Rejected (`invalid_limit`, `unknown_status`, `invalid_cursor`,
+    `unknown_urls`)."""
+    if urls is not None and urls not in URLS:
+        raise Rejected("unknown_urls", f"urls is {', '.join(URLS)}, or left out.")
     return ListQuery(
         limit=DEFAULT_PAGE_IMAGES if limit is None else read_limit(limit, most=MAX_PAGE_IMAGES),
         statuses=None if status is None else frozenset(map(_status, status.split(","))),
         after=None if cursor is None else _cursor(cursor),
+        with_thumbs=urls is not None,
     )
 
 

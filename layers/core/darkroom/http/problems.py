@@ -156,6 +156,12 @@ _TABLE = (
         example="status is one or more of these, comma-separated: pending, processing, done.",
     ),
     ProblemType(
+        code="unknown_urls",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Unknown urls",
+        example="urls is thumb, or left out.",
+    ),
+    ProblemType(
         code="invalid_cursor",
         status=HTTPStatus.BAD_REQUEST,
         title="Invalid cursor",
@@ -203,6 +209,12 @@ _TABLE = (
         status=HTTPStatus.NOT_FOUND,
         title="Unknown webhook",
         example="There is no webhook with this id.",
+    ),
+    ProblemType(
+        code="unknown_delivery",
+        status=HTTPStatus.NOT_FOUND,
+        title="Unknown delivery",
+        example="The webhook has no delivery with this id. Deliveries are kept for 30 days.",
     ),
     ProblemType(
         code="unknown_path", status=HTTPStatus.NOT_FOUND, title="Unknown path", example="There is nothing at this path."

@@ -35,12 +35,14 @@ from darkroom.http.headers import (
     LOCATION_OF_STATUS,
     LOCATION_OF_VARIANT,
     LOCATION_OF_WEBHOOK,
+    PAGE_TAG,
     REPLAYED,
     RETRY_AFTER,
+    RETRY_AFTER_OF_PAGE,
     RETRY_AFTER_WHILE_UNFINISHED,
     Header,
 )
-from darkroom.http.list_queries import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES
+from darkroom.http.list_queries import CURSOR_PATTERN, DEFAULT_PAGE_IMAGES, URLS
 from darkroom.http.timetables import DURATION_PATTERN, INSTANT_PATTERN, MAX_RESCHEDULE_BYTES
 from darkroom.http.webhooks import (
     DEFAULT_PAGE_DELIVERIES,
@@ -414,9 +416,29 @@ LIST_IMAGES = Route(
             description="The `next` of the previous page.",
             example=f"01a1fd557a80{EXAMPLE_ID}",
         ),
+        Parameter(
+            name="urls",
+            place="query",
+            kind=_one_of(URLS),
+            description="`thumb` gives each image a presigned URL of its smallest variant, as `thumb`.",
+            example="thumb",
+        ),
+        _IF_NONE_MATCH,
     ),
-    answers=(Answer(status=HTTPStatus.OK, description="A page of the list.", kind=PageDocument),),
-    problems=("invalid_limit", "unknown_status", "invalid_cursor", "too_many_requests", "unavailable"),
+    answers=(
+        Answer(
+            status=HTTPStatus.OK,
+            description="A page of the list.",
+            kind=PageDocument,
+            headers=(PAGE_TAG, RETRY_AFTER_OF_PAGE),
+        ),
+        Answer(
+            status=HTTPStatus.NOT_MODIFIED,
+            description="The client's copy is current.",
+            headers=(PAGE_TAG, RETRY_AFTER_OF_PAGE),
+        ),
+    ),
+    problems=("invalid_limit", "unknown_status", "invalid_cursor", "unknown_urls", "too_many_requests", "unavailable"),
     is_rate_limited=True,
 )
 
@@ -717,6 +739,30 @@ LIST_DELIVERIES = Route(
     is_rate_limited=True,
 )
 
+RESEND_DELIVERY = Route(
+    method="POST",
+    path="/webhooks/{id}/deliveries/{delivery_id}/resend",
+    name="resendDelivery",
+    summary="Send a delivery again",
+    description=(
+        "Sends the same event once more, with the same id, whatever became of the delivery: at once, and if it fails, "
+        "as often as a new one. One that is on its way, or was in the last seconds, is not sent twice."
+    ),
+    parameters=(
+        _WEBHOOK_ID,
+        Parameter(
+            name="delivery_id",
+            place="path",
+            kind=Annotated[str, Field(pattern=f"^{DELIVERY_ID_PATTERN}$")],
+            description="The delivery's id.",
+            example=f"01795251601300-{EXAMPLE_ID}-3",
+        ),
+    ),
+    answers=(Answer(status=HTTPStatus.ACCEPTED, description="The delivery as it is now.", kind=DeliveryDocument),),
+    problems=("webhook_disabled", "unknown_delivery", *_OF_A_WEBHOOK),
+    is_rate_limited=True,
+)
+
 GET_OPENAPI = Route(
     method="GET",
     path="/openapi.json",
@@ -752,6 +798,7 @@ ROUTES = (
     PING_WEBHOOK,
     RECOVER_WEBHOOK,
     LIST_DELIVERIES,
+    RESEND_DELIVERY,
     GET_OPENAPI,
 )
 """Every route of the API, in the order in which a client meets them."""

@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from darkroom.domain.delivery import PING, Delivery, DeliveryStatus, message_for, new_delivery
+from darkroom.domain.delivery import (
+    PING,
+    Delivery,
+    DeliveryStatus,
+    is_delivery_id,
+    message_for,
+    new_delivery,
+    resend,
+)
 from darkroom.domain.endpoint import (
     LOOK_SECONDS,
     MAX_ENDPOINTS,
@@ -15,6 +23,7 @@ from darkroom.domain.endpoint import (
     SECOND,
     DisabledBy,
     Endpoint,
+    call,
     disable,
     enable,
     endpoint_id_from,
@@ -25,7 +34,7 @@ from darkroom.domain.endpoint import (
     signing_secrets,
     wake,
 )
-from darkroom.domain.errors import Rejected, Retryable, UnknownWebhook
+from darkroom.domain.errors import Rejected, Retryable, UnknownDelivery, UnknownWebhook
 from darkroom.domain.event import written_event
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.webhook_signature import secret_of, secret_text
@@ -36,6 +45,7 @@ from darkroom.ports import (
     DeliveryPage,
     DeliveryQueue,
     Endpoints,
+    Fenced,
     Randomness,
     Secret,
 )
@@ -188,12 +198,7 @@ def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
     """A delivery of an event that only says hello. It is sent even if the endpoint rests, so that its owner need not
     wait to see that it works again. Raises UnknownWebhook, and Rejected with the code `webhook_disabled`."""
     now = ports.clock()
-    endpoint = read_webhook(ports, tenant_id, endpoint_id)
-    if not endpoint.is_enabled:
-        raise Rejected(
-            "webhook_disabled",
-            'This webhook is disabled, and nothing is sent to it. Enable it with PATCH and {"enabled": true} first.',
-        )
+    _require_enabled(read_webhook(ports, tenant_id, endpoint_id))
     event_id = f"ping-{ports.randomness(8).hex()}"
     body = written_event(
         event_id=event_id,
@@ -225,6 +230,52 @@ def ping_webhook(ports: Ports, tenant_id: str, endpoint_id: str) -> Delivery:
     with suppress(Retryable):  # then the sweeper sends it
         ports.delivery_queue.send(message_for(delivery))
     return delivery
+
+
+def resend_delivery(ports: Ports, tenant_id: str, endpoint_id: str, delivery_id: str) -> Delivery:
+    """The delivery, which is sent once more, with the same event id; at once even if the endpoint rests and has room.
+
+    One that is on its way, or was a moment ago, is not sent twice. Raises UnknownWebhook, UnknownDelivery, and Rejected
+    with the code `webhook_disabled`.
+    """
+    endpoint = read_webhook(ports, tenant_id, endpoint_id)
+    delivery = _delivery(ports, endpoint_id, delivery_id)
+    _require_enabled(endpoint)
+    now = ports.clock()
+
+    def decide(current: Endpoint) -> Endpoint:
+        woken = wake(current, now + LOOK_SECONDS * SECOND, now=now)
+        return woken if woken.rests_until is None else call(woken, delivery_id, now=now)
+
+    # First somebody who looks, then something to find: a crash in between leaves nothing that waits for nobody.
+    _change(ports, tenant_id, endpoint_id, decide)
+    for _ in range(TRIES):
+        after = resend(delivery, now=now)
+        try:
+            resent = delivery if after == delivery else ports.deliveries.change(delivery, after)
+        except Fenced:
+            delivery = _delivery(ports, endpoint_id, delivery_id)
+            continue
+        if resent.due_at is not None:
+            with suppress(Retryable):  # then the sweeper sends it
+                ports.delivery_queue.send(message_for(resent))
+        return resent
+    raise Retryable("the delivery's row changes too often")
+
+
+def _delivery(ports: Ports, endpoint_id: str, delivery_id: str) -> Delivery:
+    delivery = ports.deliveries.get(endpoint_id, delivery_id) if is_delivery_id(delivery_id) else None
+    if delivery is None:
+        raise UnknownDelivery(delivery_id)
+    return delivery
+
+
+def _require_enabled(endpoint: Endpoint) -> None:
+    if not endpoint.is_enabled:
+        raise Rejected(
+            "webhook_disabled",
+            'This webhook is disabled, and nothing is sent to it. Enable it with PATCH and {"enabled": true} first.',
+        )
 
 
 def list_deliveries(

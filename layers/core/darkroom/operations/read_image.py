@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from darkroom.domain.errors import Retryable, UnknownImage
 from darkroom.domain.ids import is_image_id
 from darkroom.domain.image import Image, Variant
+from darkroom.operations.estimate import Estimator
 from darkroom.operations.list_images import Ports as ListPorts
 from darkroom.ports import Clock, Outputs
 
@@ -42,6 +43,7 @@ class Ports(ListPorts):
     """What reading an image needs besides the ports of a list."""
 
     outputs: Outputs
+    estimator: Estimator
     clock: Clock
 
 

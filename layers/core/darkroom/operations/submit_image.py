@@ -10,6 +10,7 @@ from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status
 from darkroom.domain.lanes import lane_for
+from darkroom.domain.limits import MAX_BODY_BYTES
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import (
     check_idempotency_key,
@@ -28,9 +29,6 @@ from darkroom.ports import Endpoints, Originals, Randomness
 
 if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
-
-MAX_BODY_BYTES = 4 * 1024 * 1024
-"""The largest direct upload. Base64 makes it 4/3 as large, and Lambda's synchronous payload ends at 6 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)

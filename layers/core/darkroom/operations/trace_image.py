@@ -13,7 +13,7 @@ from darkroom.domain.instants import Milliseconds
 from darkroom.domain.trace import API, ROUTES, LogLine, Trace, requests_in, trace_of
 from darkroom.ports import Clock, Deliveries, Endpoints, Images, LogLines, UnreadableRow
 
-READERS = frozenset({"read_image", "manage_webhooks", "archive_dead_letters"})
+READERS = frozenset({"read_image", "manage_webhooks", "archive_dead_letters", "serve_page"})
 """The functions that tell nothing of an image's life: a client that waits for an image asks for it again and again."""
 
 ANSWERERS = frozenset({API, "authorize_request", *ROUTES})

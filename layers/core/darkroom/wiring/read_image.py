@@ -5,6 +5,9 @@ from __future__ import annotations
 from darkroom.aws import circuits, clients
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OutputsBucket
+from darkroom.aws.queues import LaneDepths
+from darkroom.aws.throughput_table import ThroughputTable
+from darkroom.operations.estimate import Estimator
 from darkroom.operations.read_image import Ports
 from darkroom.operations.take_token import Ports as RateLimitPorts
 from darkroom.settings import ReadImageSettings
@@ -21,6 +24,12 @@ def wire() -> tuple[Ports, RateLimitPorts]:
     ports = Ports(
         images=ImagesTable(dynamodb, settings.images_table),
         outputs=OutputsBucket(s3, settings.outputs_bucket),
+        estimator=Estimator(
+            depths=LaneDepths(clients.impatient(clients.sqs_client()), settings.queue_urls),
+            throughput=ThroughputTable(clients.impatient(dynamodb), settings.throughput_table),
+            clock=clock,
+            service=settings.service,
+        ),
         clock=clock,
     )
     return ports, rate_limit_of(dynamodb, settings.token_buckets_table)

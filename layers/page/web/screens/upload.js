@@ -1,7 +1,129 @@
-// Sends files, and shows how each one comes along.
-import { html } from "../vendor/preact.js";
+// Takes files, by dropping, pasting and picking; sends them, and shows how each one comes along.
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { bytes, count, settings } from "../core.js";
+import { announce, Trouble } from "../parts.js";
+
+// What works on files is loaded when there are some, and goes on while another screen is open.
+let work = null;
+let loading = null;
+const prepare = () => {
+    loading ??= Promise.all([import("./upload/work.js"), import("./upload/files.js")]).then(
+        ([module, files]) => (work = { ...module, ...files }),
+        (error) => {
+            loading = null;
+            throw error;
+        },
+    );
+    return loading;
+};
 
 /** The screen that the page begins with. */
 export default function Upload() {
-    return html`<h1>Upload</h1>`;
+    const [isLoaded, setLoaded] = useState(work !== null);
+    const [isOver, setOver] = useState(false);
+    const [leftOut, setLeftOut] = useState(0);
+    const [error, setError] = useState(null);
+    const files = useRef(null);
+    const folder = useRef(null);
+
+    /** Adds what `find(module)` finds. */
+    const take = async (find) => {
+        try {
+            const module = await prepare();
+            const found = await find(module);
+            module.add(found.files);
+            setLeftOut(found.leftOut);
+            setLoaded(true);
+            setError(null);
+            announce(`${count(found.files.length, "file")} added`);
+        } catch {
+            setError(
+                new Error("This part of the page could not be loaded. Check the connection, then add the files again."),
+            );
+        }
+    };
+    useDrops(setOver, (sources) => take((module) => module.filesOfDrop(sources)));
+    useEffect(() => {
+        const paste = (event) => {
+            const pasted = Array.from(event.clipboardData?.files ?? []);
+            if (pasted.length === 0) return;
+            event.preventDefault();
+            take((module) => module.filesOfPick(pasted, false));
+        };
+        addEventListener("paste", paste);
+        return () => removeEventListener("paste", paste);
+    }, []);
+    const pick = (input, isFolder) => {
+        const picked = Array.from(input.files);
+        input.value = ""; // so that the same files can be picked again
+        if (picked.length > 0) take((module) => module.filesOfPick(picked, isFolder));
+    };
+    const ahead = () => prepare().catch(() => {}); // what is needed next, while the reader still looks for a file
+    const Work = work?.default;
+    return html`<div class=${`upload${isLoaded ? " has-files" : ""}${isOver ? " is-over" : ""}`}>
+        <h1>Upload</h1>
+        <section class="upload-drop" aria-label="Add photos" onPointerEnter=${ahead} onFocusIn=${ahead}>
+            <p class="upload-invitation">Drop photos or folders anywhere on this page, paste them, or</p>
+            <div class="row">
+                <button type="button" class="main" id="choose-photos" onClick=${() => files.current.click()}>
+                    Choose photos</button>
+                <button type="button" onClick=${() => folder.current.click()}>Choose a folder</button>
+            </div>
+            <input ref=${files} type="file" multiple accept="image/*" hidden aria-label="Photos" tabindex="-1"
+                onChange=${(event) => pick(event.target, false)} />
+            <input ref=${folder} type="file" webkitdirectory hidden aria-label="Folder" tabindex="-1"
+                onChange=${(event) => pick(event.target, true)} />
+            <p class="quiet">JPEG, PNG, WebP or GIF, up to ${bytes(settings.max_upload_bytes)} each. Nothing is sent
+                before you say so.</p>
+        </section>
+        ${error && html`<${Trouble} error=${error} />`}
+        ${
+            leftOut > 0 &&
+            html`<p class="quiet" role="status">${count(leftOut, "file")} in the folder${" "}
+            ${leftOut === 1 ? "is no photo and was" : "are no photos and were"} left out.</p>`
+        }
+        ${isLoaded && html`<${Work} />`}
+        <p class="quiet upload-earlier">What you uploaded earlier is under <a href="#/browse">Browse</a>.</p>
+    </div>`;
+}
+
+/** Takes what is dropped anywhere on the page, and calls `setOver` while something is over it. */
+function useDrops(setOver, take) {
+    const latest = useRef(take);
+    latest.current = take;
+    useEffect(() => {
+        let depth = 0; // of elements that were entered and not left
+        const hasFiles = (event) => Array.from(event.dataTransfer?.types ?? []).includes("Files");
+        const enter = (event) => {
+            if (!hasFiles(event)) return;
+            event.preventDefault();
+            depth += 1;
+            setOver(true);
+            prepare().catch(() => {});
+        };
+        const leave = () => {
+            depth = Math.max(0, depth - 1);
+            if (depth === 0) setOver(false);
+        };
+        const over = (event) => {
+            if (!hasFiles(event)) return;
+            event.preventDefault();
+            event.dataTransfer.dropEffect = "copy";
+        };
+        const drop = (event) => {
+            depth = 0;
+            setOver(false);
+            if (!hasFiles(event)) return;
+            event.preventDefault();
+            // The items are emptied when this handler returns: entries are taken before anything is awaited.
+            const dropped = Array.from(event.dataTransfer.items ?? []).filter(({ kind }) => kind === "file");
+            const sources = dropped.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
+            latest.current(sources.length > 0 ? sources : Array.from(event.dataTransfer.files));
+        };
+        const listeners = { dragenter: enter, dragleave: leave, dragover: over, drop };
+        for (const [name, listen] of Object.entries(listeners)) addEventListener(name, listen);
+        return () => {
+            for (const [name, listen] of Object.entries(listeners)) removeEventListener(name, listen);
+        };
+    }, []);
 }

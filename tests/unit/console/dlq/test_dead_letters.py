@@ -452,6 +452,9 @@ def test_an_image_that_is_still_retried_is_shown_with_its_attempts_and_when_the_
     (told,) = json.loads(run("dlq", "show", row.image_id, "--json").stdout)
     assert (told["verdict"], told["cause"], told["letters"], told["meaning"]) == ("retrying", "KeyError", [], goes_on)
     assert [attempt["attempt"] for attempt in told["explanation"]["attempts"]] == [1, 2]
+    place = "layers/core/darkroom/operations/transcode_image.py:83 in _develop"
+    assert told["frames"] == [[{"place": place, "source": "sizes[name]"}]] * 2
+    assert told["fingerprint"] == "KeyError@operations/transcode_image.py:_develop"
     assert told["retry"] == {
         "attempt": 3,
         "in_work": False,

@@ -317,6 +317,25 @@ def test_a_ping_is_sent_and_its_delivery_can_be_looked_at(run: Run, world: Webho
     assert f"webhook.ping     {event_id}  delivered" in shown
 
 
+def test_a_delivery_is_sent_again_by_its_id(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
+    run("webhooks", "ping", added.endpoint_id)
+    world.run()
+    (delivery,) = json.loads(run("webhooks", "deliveries", added.endpoint_id, "--json").stdout)["deliveries"]
+    again = run("webhooks", "resend", added.endpoint_id, delivery["id"])
+    assert again.stdout.startswith(f"{delivery['event_id']} (webhook.ping) was sent a moment ago.")
+    world.advance(5)
+    again = run("webhooks", "resend", added.endpoint_id, delivery["id"])
+    assert again.stdout.startswith(f"{delivery['event_id']} (webhook.ping) is on its way.")
+    world.run()
+    assert len(world.receiver.requests) == 2
+
+
+def test_a_text_that_is_no_deliverys_id_is_not_sent(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
+    result = run("webhooks", "resend", added.endpoint_id, "../ping")
+    assert (result.exit_code, result.stdout, world.receiver.requests) == (2, "", [])
+    assert "is not a delivery's id" in " ".join(result.stderr.split())
+
+
 def test_a_disabled_webhook_is_not_pinged_and_the_api_says_why(run: Run, world: WebhooksWorld, added: Endpoint) -> None:
     assert run("webhooks", "disable", added.endpoint_id).stdout == (
         f"{added.endpoint_id} is disabled: its events wait, for 30 days.\n"

@@ -1,0 +1,1 @@
+"""What a reader waits for: the page's first load, a picture, a scroll."""

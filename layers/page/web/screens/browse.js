@@ -1,0 +1,202 @@
+// Shows all images, newest first, however many there are.
+import { html, useEffect, useMemo, useReducer, useRef, useState } from "../vendor/preact.js";
+import { count, duration, mayPass, pause, poll } from "../core.js";
+import { announce, Countdown, Status, Trouble } from "../parts.js";
+import { listOf, STATUSES } from "./browse/list.js";
+import { Grid } from "./browse/grid.js";
+
+const LONGEST_PAUSE_SECONDS = 60;
+const ONE_MOMENT = "One moment: the service asks to wait";
+
+/** The statuses that an address asks for, in their usual order, comma-separated. */
+function statusesOf(query) {
+    const asked = (query.get("status") ?? "").split(",");
+    return STATUSES.filter((status) => asked.includes(status)).join(",");
+}
+
+/** The screen that shows the caller's images. Its filter is in the address, so that it can be kept and shared. */
+export default function Browse({ query }) {
+    const statuses = statusesOf(query);
+    const [beside, setBeside] = useState(null); // what stands beside the heading
+    return html`<div class="browse-bar"><h1>Browse</h1>${beside}</div>
+        <${Filter} statuses=${statuses} />
+        <${Images} key=${`images ${statuses}`} statuses=${statuses} onBeside=${setBeside} />`;
+}
+
+const PHONE = matchMedia("(max-width: 40rem)");
+
+/** Whether the window is as narrow as a phone's. */
+function useIsNarrow() {
+    const [isNarrow, setNarrow] = useState(PHONE.matches);
+    useEffect(() => {
+        const adapt = () => setNarrow(PHONE.matches);
+        PHONE.addEventListener("change", adapt);
+        return () => PHONE.removeEventListener("change", adapt);
+    }, []);
+    return isNarrow;
+}
+
+function Filter({ statuses }) {
+    const chosen = statuses ? statuses.split(",") : [];
+    const toggle = (status) => {
+        const after = STATUSES.filter((one) => (one === status) !== chosen.includes(one));
+        location.hash = after.length ? `#/browse?status=${after.join(",")}` : "#/browse";
+    };
+    const isNarrow = useIsNarrow();
+    const pills = html`<div class="pills" role="group" aria-label="Show only">
+        ${!isNarrow && html`<span class="pills-name" aria-hidden="true">Show only</span>`}
+        ${STATUSES.map((status) => html`<label class="pill">
+            <input type="checkbox" checked=${chosen.includes(status)} onChange=${() => toggle(status)} />
+            <${Status} status=${status} />
+        </label>`)}
+        ${chosen.length > 0 && html`<a class="button small" href="#/browse">Show all</a>`}
+    </div>`;
+    if (!isNarrow) return html`<div class="browse-filter">${pills}</div>`;
+    return html`<details class="browse-filter">
+        <summary>Show only <span class="quiet">${chosen.length ? `${chosen.length} chosen` : "all statuses"}</span>
+        </summary>
+        ${pills}
+    </details>`;
+}
+
+function Images({ statuses, onBeside }) {
+    const list = useMemo(() => listOf(statuses), []);
+    const [, redraw] = useReducer((number) => number + 1, 0);
+    const [now, setNow] = useState(Date.now());
+    const [error, setError] = useState(null); // why no more can be read
+    const [until, setUntil] = useState(null); // when reading goes on by itself
+    const [isAsked, setAsked] = useState(false); // whether the service asked to wait until then
+    const [stale, setStale] = useState(null); // why the list may be out of date
+    const visible = useRef([]);
+    const control = useRef(null);
+    const end = useRef(null);
+
+    useEffect(() => list.listen(redraw), []);
+    useEffect(() => {
+        const timer = setInterval(() => setNow(Date.now()), 30_000);
+        return () => clearInterval(timer);
+    }, []);
+
+    const more = async () => {
+        const { signal } = control.current;
+        setError(null);
+        for (let failures = 1; !signal.aborted; failures += 1) {
+            try {
+                await list.more();
+                setUntil(null);
+                return;
+            } catch (problem) {
+                if (signal.aborted) return;
+                if (!mayPass(problem)) {
+                    setError(problem);
+                    return;
+                }
+                const seconds = Math.min(problem.retryAfter ?? 2 ** failures, LONGEST_PAUSE_SECONDS);
+                setUntil(Date.now() + seconds * 1000);
+                setAsked(problem.status === 429);
+                if (problem.status === 429) announce(`${ONE_MOMENT} ${duration(seconds)}.`);
+                await pause(seconds, signal).catch(() => {});
+            }
+        }
+    };
+
+    const tellStale = (problem) => setStale(problem && { problem, until: endOf(problem) });
+
+    useEffect(() => {
+        control.current = new AbortController();
+        const { signal } = control.current;
+        const keepCurrent = async () => {
+            let isBack = list.isStarted;
+            if (!list.isStarted) {
+                await more();
+                if (!list.isStarted) return;
+                await pause(list.images.every((image) => image.completed_at) ? 10 : 1, signal);
+            }
+            await poll(async () => {
+                // What has the focus stays where it is.
+                list.isHeld = Boolean(document.activeElement?.closest(".gallery"));
+                const wait = await list.look(visible.current, isBack);
+                isBack = false;
+                return wait;
+            }, { signal, trouble: tellStale });
+        };
+        keepCurrent().catch((problem) => {
+            if (!signal.aborted) setError(problem);
+        });
+        return () => control.current.abort();
+    }, []);
+
+    // The list's end comes into view: the next page is read. It is observed anew after each page, which may be empty.
+    useEffect(() => {
+        if (!end.current || !list.isStarted || list.isWhole || error || until !== null) return undefined;
+        const observer = new IntersectionObserver(
+            (entries) => {
+                if (entries.some((entry) => entry.isIntersecting)) more();
+            },
+            { rootMargin: "1500px 0px" },
+        );
+        observer.observe(end.current);
+        return () => observer.disconnect();
+    }, [list.pages.length, list.isStarted, error, until]);
+
+    const showFresh = () => {
+        const told = list.hasGap ? "The newest images are shown." : `${count(list.fresh.length, "new image")} shown.`;
+        list.showFresh().then(() => announce(told), (problem) => {
+            tellStale(problem);
+            setTimeout(() => setStale(null), (endOf(problem) ?? Date.now() + 10_000) - Date.now());
+        });
+        scrollTo(0, 0);
+        document.getElementById("content").focus({ preventScroll: true });
+    };
+
+    const fresh = list.fresh.length;
+    const newer = list.hasGap ? "Many new images" : fresh > 0 ? count(fresh, "new image") : null;
+    const wait = (list.isStarted && !isAsked ? null : until) ?? stale?.until ?? null;
+    const why = until !== null && !isAsked ? "No answer came. Trying again in" : ONE_MOMENT;
+    useEffect(() => {
+        const offer = newer && html`<button type="button" class="main" onClick=${showFresh}>${newer}: show</button>`;
+        onBeside(wait === null ? offer
+            : html`<p class="quiet">${why} <${Countdown} until=${wait} /></p>`);
+    }, [newer, wait, why]);
+    useEffect(() => () => onBeside(null), []);
+
+    if (error && !list.isStarted) {
+        const again = error.status === 400 ? null : () => location.reload();
+        return html`<${Trouble} error=${error} again=${again} />`;
+    }
+    const images = list.isStarted ? list.images : list.old;
+    if (!list.isStarted && images.length === 0) {
+        return html`<p class="starting" role="status">${until === null ? "Loading…" : "It goes on by itself."}</p>`;
+    }
+    return html`${stale && stale.until === null &&
+            html`<p class="quiet" role="status">This may be out of date. ${stale.problem.message}</p>`}
+        ${images.length > 0
+            ? html`<${Grid} images=${images} now=${now} scroll=${list.scroll} opened=${list.opened}
+                  onScroll=${(scroll) => (list.scroll = scroll)} onOpen=${(id) => (list.opened = id)}
+                  onView=${(images) => (visible.current = images)} onBroken=${(image) => list.renew(image)} />`
+            : list.isWhole && html`<${Nothing} statuses=${statuses} />`}
+        <div class="browse-end" ref=${end}>
+            ${error && html`<${Trouble} error=${error} again=${more} />`}
+            ${until !== null && list.isStarted &&
+            html`<p role="status">Going on in <${Countdown} until=${until} /></p>`}
+            ${!list.isWhole && !error && until === null && list.isStarted &&
+            html`<button type="button" onClick=${more} disabled=${list.loading !== null}>
+                ${list.loading ? "Loading…" : "Show more"}</button>`}
+            ${list.isWhole && list.images.length > 0 &&
+            html`<p class="quiet">That is all: ${count(list.images.length, "image")}.</p>`}
+        </div>`;
+}
+
+/** Until when the service asks to wait, if it does: in milliseconds since 1970. */
+const endOf = (problem) =>
+    problem.status === 429 ? Date.now() + Math.min(problem.retryAfter ?? 2, LONGEST_PAUSE_SECONDS) * 1000 : null;
+
+function Nothing({ statuses }) {
+    if (statuses) {
+        return html`<div class="card narrow"><h2>No image has this status</h2>
+            <p>What changes its status appears here by itself. <a href="#/browse">Show all images</a>.</p></div>`;
+    }
+    return html`<div class="card narrow"><h2>There are no images yet</h2>
+        <p><a href="#/">Upload a photo</a>, and it appears here within seconds. Programs send theirs with one request:
+        <a href="#/api?call=postImage">POST /images</a>.</p></div>`;
+}

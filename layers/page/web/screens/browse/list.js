@@ -1,0 +1,255 @@
+// The caller's images as a list, newest first: read page by page, kept up to date, remembered while other screens show.
+import { call, listenToSession, nameOf } from "../../core.js";
+
+/** Statuses by which the list can be filtered, in the order of an image's life. */
+export const STATUSES = ["awaiting_upload", "scheduled", "pending", "processing", "done", "failed", "expired"];
+
+const ENDED = new Set(["done", "failed", "expired", "cancelled"]);
+const PAGE_IMAGES = 100;
+const IDLE_SECONDS = 30;
+const USUAL_SECONDS = 3;
+const MOST_PAGES = 3; // that one look reads
+const MOST_SINGLES = 5; // images outside of those pages that one look reads
+const FRESH_MILLISECONDS = 10 * 60_000; // presigned addresses are valid for 15 minutes
+
+/** Whether nothing more happens to an image by itself. */
+export const hasEnded = (image) => ENDED.has(image.status);
+
+const AT_TOP_PIXELS = 200; // scrolled less than this, the newest images are in view
+
+const isNewer = (one, other) => one.created_at > other.created_at;
+
+/**
+ * The images with some statuses. `images` are those to show, and `old` until the first page is read; `fresh` are newer
+ * ones that wait to be shown, and `hasGap` says that so many are new that the list must begin again. `scroll` and
+ * `opened` are where its reader was; while `isHeld`, nothing is put before what is shown.
+ */
+export class ImageList {
+    /**
+     * @param {string} statuses  comma-separated; empty for all
+     * @param {object[]} old  images with these statuses that are known already
+     */
+    constructor(statuses, old = []) {
+        Object.assign(this, { old, statuses, images: [], fresh: [], hasGap: false, next: null, isStarted: false });
+        Object.assign(this, { scroll: 0, opened: null, isHeld: false });
+        this.pages = [];
+        this.pageOf = new Map();
+        this.known = new Map();
+        this.renewed = new Map();
+        this.listeners = new Set();
+        this.loading = null;
+    }
+
+    /** Calls `listener` after each change; returns a function that ends that. */
+    listen(listener) {
+        this.listeners.add(listener);
+        return () => this.listeners.delete(listener);
+    }
+
+    changed() {
+        this.listeners.forEach((listener) => listener());
+    }
+
+    get isWhole() {
+        return this.isStarted && this.next === null;
+    }
+
+    /** Reads the next page, once at a time. */
+    more() {
+        this.loading ??= this.#more().finally(() => {
+            this.loading = null;
+            this.changed();
+        });
+        return this.loading;
+    }
+
+    async #more() {
+        if (this.isWhole) return;
+        const page = { cursor: this.next, etag: null, signedAt: Date.now() };
+        const { document } = await this.#read(page);
+        this.pages.push(page);
+        const added = document.images.filter((image) => !this.known.has(image.id));
+        document.images.forEach((image) => this.pageOf.set(image.id, page));
+        added.forEach((image) => this.known.set(image.id, image));
+        this.images = this.images.concat(added);
+        this.next = document.next;
+        this.isStarted = true;
+    }
+
+    async #read(page, isForced = false) {
+        const query = { urls: "thumb", limit: PAGE_IMAGES, status: this.statuses || null, cursor: page.cursor };
+        const answer = await call("GET", "/images", { query, etag: isForced ? null : page.etag });
+        page.etag = answer.etag ?? page.etag;
+        page.dearness = secondsPerRead(answer.headers);
+        page.retryAfter = answer.retryAfter;
+        if (isForced) page.signedAt = Date.now();
+        return answer;
+    }
+
+    /**
+     * Reads again what may have changed: the first page, the pages of `visible` images that are unfinished, and with
+     * `isWhole` the pages of all visible ones. Returns the seconds until the next look.
+     */
+    async look(visible, isWhole) {
+        if (!this.isStarted) await this.more();
+        const changing = visible.filter((image) => isWhole || !hasEnded(image));
+        const pages = new Set([this.pages[0], ...changing.map((image) => this.pageOf.get(image.id)).filter(Boolean)]);
+        const looked = [...pages].slice(0, MOST_PAGES);
+        for (const page of looked) await this.refresh(page);
+        const singles = changing.filter((image) => !this.pageOf.has(image.id) && !hasEnded(image));
+        for (const image of singles.slice(0, MOST_SINGLES)) await this.#readOne(image.id);
+        const asked = looked.map((page) => page.retryAfter).filter((seconds) => seconds !== null);
+        const dearness = looked.reduce((sum, page) => sum + page.dearness, 0);
+        return Math.max(dearness, asked.length ? Math.min(...asked, IDLE_SECONDS) : IDLE_SECONDS);
+    }
+
+    /** Reads `page` again, and notes what is new, changed or gone. `isForced` replaces its pictures' addresses. */
+    async refresh(page, isForced = false) {
+        const { document } = await this.#read(page, isForced);
+        if (document === null) return;
+        const { images, next } = document;
+        const ids = new Set(images.map((image) => image.id));
+        const last = images.at(-1);
+        const isCovered = (image) => next === null || (last && isNewer(image, last));
+        const gone = new Set();
+        for (const image of this.images) {
+            if (this.pageOf.get(image.id) !== page || ids.has(image.id)) continue;
+            if (isCovered(image)) gone.add(image.id);
+            else this.pageOf.delete(image.id); // newer ones have pushed it out of the first page
+        }
+        if (page === this.pages[0]) {
+            const isOnlyNew = images.length > 0 && !images.some((image) => this.known.has(image.id));
+            this.hasGap = this.images.length > 0 && next !== null && isOnlyNew;
+            this.fresh = images.filter((image) => !this.known.has(image.id));
+            // Nothing is there that could move: show them at once.
+            if (this.images.length === 0) this.#take();
+            // Who has just uploaded a photo looks for it.
+            else if (!this.hasGap && !this.isHeld && this.scroll < AT_TOP_PIXELS) {
+                this.#take(this.fresh.filter(({ id }) => nameOf(id) !== null));
+            }
+        }
+        images.forEach((image) => this.#replace(image, page, isForced));
+        this.#drop(gone);
+        this.changed();
+    }
+
+    #replace(image, page, isForced) {
+        const before = this.known.get(image.id);
+        if (!before) return;
+        // Another address of the same picture would only load it again.
+        const isSame = before.run === image.run && before.thumb?.name === image.thumb?.name && before.thumb;
+        const after = isSame && !isForced ? { ...image, thumb: before.thumb } : image;
+        this.known.set(image.id, after);
+        if (page) this.pageOf.set(image.id, page);
+        const index = this.images.indexOf(before);
+        if (index >= 0) this.images[index] = after;
+    }
+
+    #drop(ids) {
+        if (ids.size === 0) return;
+        this.images = this.images.filter((image) => !ids.has(image.id));
+        ids.forEach((id) => {
+            this.known.delete(id);
+            this.pageOf.delete(id);
+        });
+    }
+
+    #take(taken = this.fresh) {
+        if (taken.length === 0) return;
+        for (const image of taken) {
+            this.known.set(image.id, image);
+            this.pageOf.set(image.id, this.pages[0]);
+        }
+        const isFirst = taken.every((image) => !this.images[0] || !isNewer(this.images[0], image));
+        this.images = [...taken, ...this.images];
+        if (!isFirst) this.images.sort((one, other) => (isNewer(one, other) ? -1 : isNewer(other, one) ? 1 : 0));
+        this.fresh = this.fresh.filter((image) => !taken.includes(image));
+    }
+
+    /** Shows the images that are new since the list was read. */
+    async showFresh() {
+        if (!this.hasGap) {
+            this.#take();
+            this.changed();
+            return;
+        }
+        const page = { cursor: null, etag: null, signedAt: Date.now() };
+        const { document } = await this.#read(page); // until it is read, what was there stays
+        Object.assign(this, { images: document.images, fresh: [], hasGap: false, next: document.next, pages: [page] });
+        this.known = new Map(document.images.map((image) => [image.id, image]));
+        this.pageOf = new Map(document.images.map((image) => [image.id, page]));
+        this.changed();
+    }
+
+    /** Forgets an image that was deleted. */
+    forget(id) {
+        this.#drop(new Set([id]));
+        this.old = this.old.filter((image) => image.id !== id);
+        this.changed();
+    }
+
+    /** Gets a new address for the picture of `image`, whose present one does not work; once in a while. */
+    async renew(image) {
+        const now = Date.now();
+        if (now - (this.renewed.get(image.id) ?? 0) < FRESH_MILLISECONDS) return;
+        this.renewed.set(image.id, now);
+        const page = this.pageOf.get(image.id);
+        try {
+            if (page && now - page.signedAt > FRESH_MILLISECONDS) {
+                page.renewing ??= this.refresh(page, true).finally(() => (page.renewing = null));
+                await page.renewing;
+            } else {
+                await this.#readOne(image.id);
+            }
+        } catch {
+            // Its placeholder stays.
+        }
+    }
+
+    async #readOne(id) {
+        let document;
+        try {
+            ({ document } = await call("GET", `/images/${id}`));
+        } catch (error) {
+            if (error.status !== 404) throw error;
+            return this.forget(id);
+        }
+        const thumb = [...document.variants].sort((one, other) => one.bytes - other.bytes)[0] ?? null;
+        this.#replace({ ...document, thumb }, null, true);
+        this.changed();
+    }
+}
+
+/** How long one such read must last so that looking uses half of the caller's allowance of reads at most. */
+function secondsPerRead(headers) {
+    const policy = headers.get("RateLimit-Policy") ?? "";
+    const figure = (name) => Number(new RegExp(`;\\s*${name}=(\\d+)`).exec(policy)?.[1]);
+    const [quota, window, cost] = [figure("q"), figure("w"), figure("cost")];
+    if (!quota || !window || !cost) return USUAL_SECONDS;
+    return Math.max(USUAL_SECONDS, (2 * Math.min(cost, quota) * window) / quota);
+}
+
+const MOST_LISTS = 4;
+const lists = new Map();
+listenToSession(() => lists.clear()); // another caller has other images
+
+/** The list with these statuses: the one from before, if it is still known. */
+export function listOf(statuses) {
+    const list = lists.get(statuses) ?? new ImageList(statuses, knownWith(statuses));
+    lists.delete(statuses);
+    lists.set(statuses, list);
+    if (lists.size > MOST_LISTS) lists.delete(lists.keys().next().value);
+    return list;
+}
+
+/** The images with these statuses that other lists have read, newest first. */
+function knownWith(statuses) {
+    const images = new Map(Array.from(lists.values()).flatMap((list) => list.images.map((image) => [image.id, image])));
+    const wanted = statuses ? statuses.split(",") : STATUSES;
+    return Array.from(images.values())
+        .filter(({ status }) => wanted.includes(status))
+        .sort((one, other) => (isNewer(one, other) ? -1 : isNewer(other, one) ? 1 : 0));
+}
+
+/** Takes a deleted image out of every list. */
+export const forgetImage = (id) => lists.forEach((list) => list.forget(id));

@@ -1,0 +1,139 @@
+// Actions: each says what it would do, by the command's own dry run, asks, and then shows what it did.
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { call, settings } from "../../core.js";
+import { Copy, Trouble } from "../../parts.js";
+
+/** Why nothing can be done here, in one sentence; null if it can. */
+export const READ_ONLY = settings.write
+    ? null
+    : `This page only reads: to act, end the command and start it again as ./darkroom operate --write${
+          settings.local ? "" : ` --stack ${settings.stack}`
+      }.`;
+
+/** What a replay does to one image. */
+export const REPLAY_ONE = `The image gets a new run with all its attempts, and its dead letter is removed. If the cause
+    is not fixed it fails again.`;
+
+/**
+ * A button that does one thing. It asks the server for a dry run, shows exactly what would happen, asks, does it, and
+ * shows the result.
+ *
+ * @param {{action: string, body: object, label: string, title: string, what: string, yes: string, isGrave?: boolean,
+ *          isSmall?: boolean, about?: string|null, disabled?: boolean, onDone?: () => void}} properties
+ *     `what` says in a sentence what it does; `about` completes the button's name for screen readers
+ */
+export function Act({ label, about = null, isSmall = true, isMain = false, disabled = false, ...asked }) {
+    const [isOpen, setOpen] = useState(false);
+    const close = (isDone) => {
+        setOpen(false);
+        if (isDone) asked.onDone?.();
+    };
+    const kind = [isSmall && "small", isMain && "main"].filter(Boolean).join(" ");
+    return html`<span class="act"><button type="button" class=${kind || undefined}
+        disabled=${READ_ONLY !== null || disabled}
+            aria-describedby=${READ_ONLY ? "read-only" : undefined} title=${READ_ONLY ?? undefined}
+            onClick=${() => setOpen(true)}>${label}…${about && html`<span class="unseen"> ${about}</span>`}</button>
+        ${isOpen && html`<${Question} ...${asked} onClose=${close} />`}</span>`;
+}
+
+const STATES = {
+    asking: "Asking what would happen…",
+    foreseen: "Nothing was changed yet.",
+    refused: "Nothing was changed.",
+    doing: "Doing it… It goes on if you close the page.",
+    done: "The command has ended.",
+    failed: "The command has ended with an error.",
+};
+
+function Question({ action, body, title, what, yes, isGrave = false, onClose }) {
+    const dialog = useRef(null);
+    const [state, setState] = useState({ name: "asking", answer: null, error: null });
+    const request = async (isDry) => {
+        setState((before) => ({ ...before, name: isDry ? "asking" : "doing", error: null }));
+        try {
+            const path = `/operate/api/${action}`;
+            const { document: answer } = await call("POST", path, { json: { ...body, dry_run: isDry } });
+            setState({ name: isDry ? "foreseen" : "done", answer, error: null });
+        } catch (error) {
+            setState((before) => ({ ...before, name: isDry ? "refused" : "failed", error }));
+        }
+    };
+    useEffect(() => {
+        const before = document.activeElement;
+        const shown = dialog.current;
+        shown.showModal();
+        request(true);
+        return () => {
+            shown.close(); // while it is open, nothing else takes the focus
+            (before?.isConnected ? before : document.getElementById("content"))?.focus();
+        };
+    }, []);
+    const isTried = state.name === "done" || state.name === "failed";
+    const close = (event) => {
+        event.preventDefault();
+        if (state.name !== "doing") onClose(isTried);
+    };
+    const isOpen = ["asking", "foreseen", "doing"].includes(state.name);
+    const isNothing = state.name === "foreseen" && state.answer.count === 0;
+    // A key that is shown once does not go by a slip of the hand.
+    const cancel = (event) => (state.answer?.key ? event.preventDefault() : close(event));
+    return html`<dialog ref=${dialog} class="wide" aria-labelledby="question" onCancel=${cancel}>
+        <h2 id="question">${title}</h2>
+        <p>${what}</p>
+        <p class="quiet" role="status">${STATES[state.name]}</p>
+        <div>
+            ${state.error && html`<${Trouble} error=${state.error} />`}
+            ${state.error?.says?.length > 0 && html`<h3>Said before that</h3>`}
+            ${state.error?.says?.length > 0 && html`<${Said} lines=${state.error.says} />`}
+            ${state.answer && state.name !== "asking" && html`<${Answer} answer=${state.answer} />`}
+        </div>
+        <div class="buttons">
+            <button type="button" class=${isOpen ? undefined : "main"} disabled=${state.name === "doing"}
+                onClick=${close}>
+                ${isOpen ? "Cancel" : "Close"}</button>
+            ${isOpen && !isNothing &&
+            html`<button type="button" class=${isGrave ? "grave" : "main"} disabled=${state.name !== "foreseen"}
+                onClick=${() => request(false)}>${yes}</button>`}
+        </div>
+    </dialog>`;
+}
+
+function Answer({ answer }) {
+    const title = answer.dry_run ? "What would happen" : answer.complete ? "Done" : "Done, but not all of it";
+    return html`<div><h3>${title}</h3>
+        ${answer.key && html`<p><strong>The new key, shown only this once:</strong></p>`}
+        ${answer.key && html`<p><${Copy} text=${answer.key} label="the new key" isLong=${true} /></p>`}
+        ${answer.says.length > 0 && html`<${Said} lines=${answer.says.filter((line) => line !== answer.key)} />`}
+        ${answer.notes.length > 0 && html`<${Said} lines=${answer.notes} />`}
+        ${answer.ids.length > 1 &&
+        html`<details><summary>${`All ${answer.ids.length.toLocaleString()} by their ids`}</summary>
+            <ul class="ids mono">${answer.ids.map((id) => html`<li>${id}</li>`)}</ul></details>`}</div>`;
+}
+
+const COMMAND = /^ *(\S.*?[:?]) +(\.\/darkroom .+?)(?: {3,}\((.+)\))?$/;
+
+function kindOf(line) {
+    if (line.trim() === "") return "gap";
+    if (COMMAND.test(line)) return "command";
+    return / {2}\S/.test(line) ? "table" : "text";
+}
+
+/** Lines of the command line: prose as paragraphs, tables as they stand, and commands to be copied. */
+export function Said({ lines }) {
+    const blocks = [];
+    for (const line of lines) {
+        const kind = kindOf(line);
+        const last = blocks.at(-1);
+        if (kind === "table" && last?.kind === "table") last.lines.push(line);
+        else if (kind !== "gap") blocks.push({ kind, lines: [line] });
+        else blocks.push({ kind, lines: [] });
+    }
+    return html`<div class="said">${blocks.map(({ kind, lines: own }) => {
+        if (kind === "gap") return null;
+        if (kind === "table") return html`<pre tabindex="0">${own.join("\n")}</pre>`;
+        if (kind === "text") return html`<p>${own[0]}</p>`;
+        const [, label, command, more] = COMMAND.exec(own[0]);
+        return html`<p class="quiet">${label === "Do it:" ? "The same as a command:" : label}${" "}
+            <${Copy} text=${command} label="the command" />${more && ` (${more})`}</p>`;
+    })}</div>`;
+}

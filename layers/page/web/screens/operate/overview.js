@@ -1,0 +1,384 @@
+// What is going on: first what is wrong and where to begin, then the lanes, and everything around them.
+import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
+import { count, duration, settings } from "../../core.js";
+import { announce, Copy, Trouble } from "../../parts.js";
+import { LineChart } from "./chart.js";
+import { Awaited, Freshness, OFTEN_SECONDS, since, stackNow, useReading, utc, when } from "./reading.js";
+import { counted, Figure, Flag, ImageLink, numeric, oneLine, Table } from "./table.js";
+
+const HISTORY_SECONDS = 30;
+const SPANS = [{ minutes: 180, name: "3 hours" }, { minutes: 30, name: "30 minutes" }];
+
+// From when figures are coloured: as the alarms do, and as `darkroom top` does.
+const FAST_BURN = 14.4;
+const SLOW_BURN = 6;
+const FAILING_PERCENT = 20;
+const HALF_FULL_PERCENT = 50;
+const FULL_PERCENT = 80;
+const LOW_BUDGET_PERCENT = 25;
+
+export default function Overview() {
+    const [isPaused, setPaused] = useState(false);
+    const reading = useReading("overview", { everySeconds: isPaused ? null : OFTEN_SECONDS });
+    const history = useReading("history", { everySeconds: isPaused ? null : HISTORY_SECONDS });
+    const [minutes, setMinutes] = useState(SPANS[0].minutes);
+    const past = useMemo(() => lastOf(history.document, minutes), [history.document, minutes]);
+    const seen = reading.document;
+    useAlarmsRead(seen?.alarms);
+    if (seen === null) return html`<div><h1>Overview</h1><${Awaited} reading=${reading} /></div>`;
+    return html`<div><h1>Overview</h1>
+        <${Freshness} reading=${reading} everySeconds=${OFTEN_SECONDS} isPaused=${isPaused} onPause=${setPaused} />
+        ${reading.error && html`<${Trouble} error=${reading.error} again=${reading.again} />`}
+        <${Incident} seen=${seen} />
+        <${Unread} problems=${seen.problems} />
+        <p class="row" role="group" aria-label="How far back the charts go"><span
+            class="quiet">Charts over the last</span>
+            ${SPANS.map((span) => html`<button type="button" class="small"
+                aria-pressed=${String(span.minutes === minutes)}
+                onClick=${() => setMinutes(span.minutes)}>${span.name}</button>`)}</p>
+        ${seen.lanes.map((lane) => html`<${Lane} key=${lane.lane} lane=${lane} past=${past} error=${history.error}
+            seen=${seen} />`)}
+        <div class="panels">
+            <${Failing} seen=${seen} />
+            <${Functions} errors=${seen.function_errors} />
+            <${Scheduled} scheduled=${seen.scheduled} />
+            <${Endpoints} webhooks=${seen.webhooks} />
+            <${Queues} queues=${seen.queues} />
+            <${Workers} seen=${seen} />
+        </div>
+        <${Cost} /></div>`;
+}
+
+/** The last minutes of a history. */
+function lastOf(history, minutes) {
+    if (history === null) return null;
+    const lanes = Object.entries(history.lanes).map(([name, lane]) => [
+        name,
+        Object.fromEntries(Object.entries(lane).map(([what, values]) => [what, values.slice(-minutes)])),
+    ]);
+    return { minutes: history.minutes.slice(-minutes), lanes: Object.fromEntries(lanes) };
+}
+
+/** Has alarms that came or went read aloud. */
+function useAlarmsRead(alarms) {
+    const before = useRef(null);
+    const names = alarms?.map((alarm) => alarm.name).join(" ") ?? null;
+    useEffect(() => {
+        if (names === null) return;
+        const was = before.current;
+        before.current = names;
+        if (was === null || was === names) return;
+        announce(names === "" ? "All alarms are off." : `Alarms that are on: ${names.replaceAll(" ", ", ")}.`);
+    }, [names]);
+}
+
+// ── The incident: alarms that are on, what they mean, and the first command.
+
+function Incident({ seen }) {
+    const { alarms } = seen;
+    if (alarms === null) {
+        return html`<section class="card incident is-wait" aria-labelledby="incident">
+            <h2 id="incident">Whether an alarm is on is not known</h2>
+            <p>${seen.problems.alarms ?? "The alarms could not be read."}</p></section>`;
+    }
+    const isWhole = Object.keys(seen.problems).length === 0;
+    if (alarms.length === 0) {
+        return html`<section class="card incident is-good" aria-labelledby="incident">
+            <h2 id="incident">All quiet</h2>
+            <p>${`No alarm is on.${isWhole ? "" : " Not everything could be read, though."}`}</p></section>`;
+    }
+    const critical = alarms.filter((alarm) => alarm.severity === "critical").length;
+    const title = alarms.some((alarm) => alarm.caused_by.length > 0)
+        ? "Incident"
+        : critical
+          ? count(critical, "critical alarm")
+          : count(alarms.length, "warning");
+    return html`<section class=${`card incident ${critical ? "is-bad" : "is-wait"}`} aria-labelledby="incident">
+        <h2 id="incident">${title}</h2>
+        <ol class="alarms">${alarms.map((alarm) => html`<li key=${alarm.name}><${Alarm} alarm=${alarm} /></li>`)}</ol>
+    </section>`;
+}
+
+function Alarm({ alarm }) {
+    return html`<div><h3 class="row">
+            <${Flag} kind=${alarm.severity === "critical" ? "bad" : "wait"}>${alarm.severity}<//>
+            <span>${alarm.name}</span>
+            <span class="quiet">for ${since(alarm.since)}, since ${utc(alarm.since)}</span>
+        </h3>
+        <p class="effect">${alarm.effect}</p>
+        ${alarm.caused_by.length > 0 && html`<p>Caused by ${alarm.caused_by.join(", ")}.</p>`}
+        <p class="first">
+            ${alarm.command &&
+            html`<span>First:</span> <${Copy} text=${alarm.command} label=${`the first command for ${alarm.name}`} />`}
+            ${alarm.section && html`<span class="quiet">Then read <code>${alarm.section}</code>.</span>`}
+        </p>
+        ${alarm.reason &&
+        html`<details><summary>Why CloudWatch raised it</summary><p
+            class="quiet">${alarm.reason}</p></details>`}</div>`;
+}
+
+function Unread({ problems }) {
+    const parts = Object.entries(problems);
+    return parts.length > 0 && html`<section class="card is-wait" aria-labelledby="unread">
+        <h2 id="unread">What could not be read</h2>
+        <ul>${parts.map(([part, why]) => html`<li
+            key=${part}><strong>${part.replaceAll("_", " ")}</strong>: ${why}</li>`)}</ul>
+    </section>`;
+}
+
+// ── A lane: how it is now, and over the last three hours.
+
+function Lane({ lane, past, error, seen }) {
+    const { figures, verdict } = useMemo(() => figuresOf(lane, seen), [lane, seen]);
+    const id = `lane-${lane.lane}`;
+    return html`<section class="card" aria-labelledby=${id}>
+        <h2 id=${id} class="row"><span>Lane ${lane.lane}</span> <${Flag} kind=${verdict.kind}>${verdict.word}<//>
+            <span class="quiet">${verdict.why}</span></h2>
+        <dl class="figures">${figures.map((figure) => html`<${Figure} key=${figure.name} ...${figure} />`)}</dl>
+        <${Charts} lane=${lane} past=${past} error=${error} />
+    </section>`;
+}
+
+function figuresOf(lane, seen) {
+    const queue = seen.queues?.[lane.lane] ?? null;
+    const { error_budget: budget, minute } = lane;
+    const full = lane.backlog === null || !lane.high_water_mark ? null : (100 * lane.backlog) / lane.high_water_mark;
+    const stuckSeconds = Math.max(3 * lane.sla_seconds, 300);
+    const oldest = lane.oldest_since === null ? null : (stackNow() - Date.parse(lane.oldest_since)) / 1000;
+    const late = lane.late?.number ?? 0;
+    const busy = seen.working?.filter((one) => one.lane === lane.lane).length ?? null;
+    const figures = [
+        { name: "waiting", value: number(queue?.waiting) },
+        { name: "in flight", value: number(queue?.in_flight) },
+        oldestOf(oldest, lane, stuckSeconds),
+        { name: "late", value: lane.late ? counted(lane.late) : "unknown", kind: late ? "wait" : "",
+          note: `over ${duration(lane.sla_seconds)}` },
+        { name: "in per minute", value: number(minute?.in) },
+        { name: "out per minute", value: number(minute?.out) },
+        { name: "full", value: percent(full, 0), kind: above(full, HALF_FULL_PERCENT, FULL_PERCENT),
+          note: lane.high_water_mark === null ? null : `of ${lane.high_water_mark.toLocaleString()}` },
+        { name: "clears in", value: lane.clears_in_seconds === null ? "unknown" : duration(lane.clears_in_seconds) },
+        { name: "busy workers", value: number(busy), note: `of ${lane.workers}` },
+        budgetOf(budget),
+        { name: "fast burn", value: times(budget.fast_burn), kind: above(budget.fast_burn, 1, FAST_BURN),
+          note: budget.fast_burn >= FAST_BURN ? "pages" : `pages at ${FAST_BURN}×` },
+        { name: "slow burn", value: times(budget.slow_burn), kind: above(budget.slow_burn, 1, SLOW_BURN),
+          note: budget.slow_burn >= SLOW_BURN ? "pages" : `pages at ${SLOW_BURN}×` },
+        { name: "attempts that fail", value: percent(lane.failing_percent, 0),
+          kind: above(lane.failing_percent, 1, FAILING_PERCENT) },
+    ];
+    return { figures, verdict: verdictOf({ lane, full, oldest, late, stuckSeconds }) };
+}
+
+function verdictOf({ lane, full, oldest, late, stuckSeconds }) {
+    if (lane.backlog === null && lane.late === null) {
+        return { kind: "wait", word: "unknown", why: "It could not be read." };
+    }
+    if (oldest > stuckSeconds) {
+        return { kind: "bad", word: "stuck", why: `The oldest image has waited ${duration(oldest)}.` };
+    }
+    if (full >= FULL_PERCENT) {
+        return { kind: "bad", word: "nearly full", why: "Free tenants are turned away when it is full." };
+    }
+    if (late) return { kind: "wait", word: "late", why: `Images should be done within ${duration(lane.sla_seconds)}.` };
+    if (full >= HALF_FULL_PERCENT) return { kind: "wait", word: "filling", why: "More comes in than goes out." };
+    return { kind: "good", word: "on time", why: `Images are done within ${duration(lane.sla_seconds)}.` };
+}
+
+function oldestOf(oldest, lane, stuckSeconds) {
+    const note = `promised in ${duration(lane.sla_seconds)}`;
+    if (lane.oldest_seconds === null) return { name: "oldest", value: "unknown", note };
+    if (oldest === null) return { name: "oldest", value: "none waits", note };
+    const kind = oldest > stuckSeconds ? "bad" : oldest > lane.sla_seconds ? "wait" : "";
+    return { name: "oldest", value: duration(oldest), kind, note };
+}
+
+function budgetOf(budget) {
+    const left = budget.left_percent;
+    const name = "error budget left";
+    if (budget.ended === null) return { name, value: "unknown" };
+    if (left === null) return { name, value: "all", note: "nothing has ended yet" };
+    const note = `${count(budget.bad, "bad image")} of ${budget.ended.toLocaleString()}`;
+    if (left <= 0) return { name, value: `spent ${(1 - left / 100).toFixed(1)}×`, kind: "bad", note };
+    return { name, value: percent(left, 1), kind: left < LOW_BUDGET_PERCENT ? "wait" : "", note };
+}
+
+const number = (value) => (value === null || value === undefined ? "unknown" : value.toLocaleString());
+const percent = (value, digits) => (value === null ? "unknown" : `${value.toFixed(digits)} %`);
+const times = (value) => (value === null ? "unknown" : `${value.toFixed(1)}×`);
+const above = (value, wait, bad) => (value >= bad ? "bad" : value >= wait ? "wait" : "");
+
+function Charts({ lane, past, error }) {
+    if (past === null && error) return html`<p class="quiet">The last hours could not be read: ${error.message}</p>`;
+    if (past === null) return html`<p class="quiet">Reading the last hours…</p>`;
+    const own = past.lanes[lane.lane];
+    if (!own) return html`<p class="quiet">Nothing is known of its last hours.</p>`;
+    const { minutes } = past;
+    return html`<div class="charts">
+        <${LineChart} title=${`Lane ${lane.lane}: depth`} unit="messages" minutes=${minutes}
+            series=${[{ name: "waiting and in flight", values: own.depth }]}
+            limit=${nearby({ name: "full", value: lane.high_water_mark }, own.depth)} format=${whole} />
+        <${LineChart} title=${`Lane ${lane.lane}: oldest`} unit="waits" minutes=${minutes} isSeconds=${true}
+            series=${[{ name: "oldest message", values: own.oldest_seconds }]}
+            limit=${nearby({ name: "promised", value: lane.sla_seconds }, own.oldest_seconds)} format=${short} />
+        <${LineChart} title=${`Lane ${lane.lane}: in and out`} unit="messages per minute" minutes=${minutes}
+            series=${[{ name: "in", values: own.in }, { name: "out", values: own.out }]} format=${whole} />
+    </div>`;
+}
+
+/** A limit is drawn once the figures come near it; before that it would only make them small. */
+const nearby = (limit, values) => (limit.value !== null && Math.max(0, ...values) > limit.value / 4 ? limit : null);
+const whole = (value) => value.toLocaleString();
+
+function short(seconds) {
+    if (seconds < 60) return `${seconds} s`;
+    return seconds < 7200 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`;
+}
+
+// ── Around the lanes.
+
+function Failing({ seen }) {
+    const { retrying, dead_letters: dead } = seen;
+    const lying = dead === null ? null : Object.values(dead.queues).reduce((one, other) => one + other, 0);
+    const images = retrying?.reduce((sum, defect) => sum + defect.images.length, 0) ?? null;
+    return html`<section class="card" aria-labelledby="failing">
+        <h2 id="failing">Failures</h2>
+        <p class=${images ? "is-wait" : undefined}>${retriedOf(images)}</p>
+        <p class=${lying ? "is-bad" : undefined}>${lyingOf(lying, dead)}</p>
+        ${retrying?.length > 0 &&
+        html`<div><h3>Still retried</h3><ul class="plain">${retrying.slice(0, 5).map(
+            (defect) => html`<li
+                key=${defect.fingerprint}><strong>${defect.images.length}×</strong> ${defect.error_type}: ${oneLine(defect.message)}
+                <br /><code>${defect.frame ?? defect.fingerprint}</code></li>`,
+        )}</ul></div>`}
+        ${dead?.causes.length > 0 &&
+        html`<div><h3>Dead letters</h3><ul class="plain">${dead.causes.slice(0, 5).map(
+            (cause) => html`<li
+                key=${`${cause.queue} ${cause.fingerprint ?? cause.cause}`}><strong>${cause.dead_letters}×</strong> ${cause.cause} in ${cause.queue}
+                ${cause.frame && html`<br /><code>${cause.frame}</code>`}</li>`,
+        )}</ul></div>`}
+        ${(images > 0 || lying > 0) && html`<p><a href="#/operate/failures">Look at the failures</a></p>`}
+    </section>`;
+}
+
+function retriedOf(images) {
+    if (images === null) return "What is retried is not known.";
+    if (images === 0) return "Nothing that failed is retried.";
+    return `${count(images, "image")} failed and ${images === 1 ? "is" : "are"} retried.`;
+}
+
+function lyingOf(lying, dead) {
+    if (lying === null) return "Dead letters could not be counted.";
+    if (lying === 0) return "There are no dead letters.";
+    const full = Object.entries(dead.queues).filter(([, depth]) => depth);
+    const where = full.map(([queue, depth]) => `${queue.replaceAll("_", " ")} ${depth}`).join(", ");
+    return `${count(lying, "dead letter")}: ${where}.`;
+}
+
+function Functions({ errors }) {
+    if (errors === null) return html`<section class="card" aria-labelledby="functions"><h2 id="functions">Functions</h2>
+        <p>Their errors are not known.</p></section>`;
+    const those = Object.entries(errors.functions);
+    return html`<section class="card" aria-labelledby="functions">
+        <h2 id="functions">Functions</h2>
+        ${those.length === 0
+            ? html`<p>None had an error in the last ${errors.minutes} minutes.</p>`
+            : html`<${Table} caption=${`Errors in the last ${errors.minutes} minutes`} isNarrow=${true}
+                heads=${["function", numeric("errors")]}
+                rows=${those.map(([name, number]) => [name, html`<strong
+                    class="is-bad">${number.toLocaleString()}</strong>`])} />`}
+    </section>`;
+}
+
+function Scheduled({ scheduled }) {
+    return html`<section class="card" aria-labelledby="scheduled">
+        <h2 id="scheduled">Delays</h2>
+        ${scheduled === null
+            ? html`<p>What waits for its time is not known.</p>`
+            : html`<div><dl class="figures">
+                <${Figure} name="wait for their time" value=${counted(scheduled.images)} />
+                <${Figure} name="within an hour" value=${counted(scheduled.within_hour)} />
+                <${Figure} name="within a day" value=${counted(scheduled.within_day)} />
+                <${Figure} name="next" value=${scheduled.next_at ? when(scheduled.next_at) : "none"} />
+                <${Figure} name="overdue" value=${number(scheduled.overdue)} kind=${scheduled.overdue ? "wait" : ""}
+                    note=${scheduled.overdue ? `up to ${duration(scheduled.latest_overdue_seconds)}` : null} />
+            </dl><p><a href="#/operate/delays">Look at the delays</a></p></div>`}
+    </section>`;
+}
+
+const CONDITIONS = { healthy: "good", failing: "wait", resting: "wait", disabled: "bad" };
+
+function Endpoints({ webhooks }) {
+    return html`<section class="card" aria-labelledby="endpoints">
+        <h2 id="endpoints">Webhooks</h2>
+        ${webhooks === null
+            ? html`<p>How they fare is not known.</p>`
+            : webhooks.endpoints.number === 0
+              ? html`<p>No tenant has a webhook.</p>`
+              : html`<div><p class="row">${Object.entries(webhooks.conditions).filter(([, number]) => number).map(
+                    ([condition, number]) => html`<${Flag} key=${condition}
+                        kind=${CONDITIONS[condition] ?? ""}>${number} ${condition}<//>`,
+                )}</p>
+                ${webhooks.unhealthy.length > 0 &&
+                html`<ul class="plain">${webhooks.unhealthy.map(
+                    (one) => html`<li key=${one.id}><${Flag}
+                        kind=${CONDITIONS[one.condition]}>${one.condition}<//> ${one.url}${" "}
+                        <span class="quiet">of ${one.tenant}${one.since ? `, for ${since(one.since)}` : ""}; ${counted(one.deliveries)} to be sent</span></li>`,
+                )}</ul>`}
+                <p><a href="#/operate/webhooks">Look at the webhooks</a></p></div>`}
+    </section>`;
+}
+
+function Workers({ seen }) {
+    const { working, looked_at: looked } = seen;
+    if (working === null) return null;
+    return html`<section class="card wide" aria-labelledby="workers">
+        <h2 id="workers">Busy workers</h2>
+        ${working.length === 0
+            ? html`<p>None is busy.</p>`
+            : html`<${Table}
+                caption=${`Images in work${looked.is_all ? "" : `, of the ${looked.images} that have waited longest`}`}
+                keys=${working.map((one) => one.id)}
+                heads=${["image", "lane", numeric("attempt"), numeric("for"), "lease", "tenant", "request"]}
+                rows=${working.map((one) => [
+                    html`<${ImageLink} id=${one.id} />`,
+                    one.lane,
+                    one.attempt,
+                    one.since ? since(one.since) : "unknown",
+                    leaseOf(one),
+                    one.tenant,
+                    html`<code>${one.request_id ?? "none"}</code>`,
+                ])} />`}
+        ${seen.unreadable_rows > 0 &&
+        html`<p class="is-wait">${count(seen.unreadable_rows, "row")} of a newer version cannot be read: run${" "}
+            <code>./darkroom doctor</code>.</p>`}
+    </section>`;
+}
+
+function leaseOf(one) {
+    if (one.lease_lapsed) {
+        const back = one.returns_by ? `, the sweeper takes it by ${utc(one.returns_by)}` : "";
+        return html`<strong class="is-wait">lapsed: its worker was lost${back}</strong>`;
+    }
+    return one.lease_until ? `ends ${when(one.lease_until)}` : "none";
+}
+
+function Queues({ queues }) {
+    if (queues === null) return null;
+    return html`<section class="card" aria-labelledby="queues">
+        <h2 id="queues">Queues</h2>
+        <${Table} caption="Messages in each queue" isCaptionUnseen=${true} isNarrow=${true} keys=${Object.keys(queues)}
+            heads=${["queue", ...["waiting", "in flight", "delayed"].map(numeric)]}
+            rows=${Object.entries(queues).map(([name, queue]) => [
+                name,
+                ...[queue.waiting, queue.in_flight, queue.delayed].map(number),
+            ])} />
+    </section>`;
+}
+
+function Cost() {
+    return html`<p class="quiet cost">${settings.local
+        ? "Reading this stack costs nothing: it is on this machine."
+        : `Open, this screen asks AWS as often as \`darkroom top\` does: about $0.03 per hour at list prices, up to $0.08
+           while lanes are full, and $0.01 for the charts. Hidden or paused, it asks nothing.`}</p>`;
+}

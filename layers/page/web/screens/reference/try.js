@@ -1,0 +1,164 @@
+// Sends one call to the stack that serves this page, and shows what it answers.
+import { html, useState } from "../../vendor/preact.js";
+import { bytes, credential } from "../../core.js";
+import { Confirm, Copy, Trouble } from "../../parts.js";
+import { resolve } from "./schema.js";
+import { needsNoKey, schemaOf } from "./call.js";
+
+const MOST_CHARACTERS = 100_000;
+
+const text = (value) => (value === undefined || value === null ? "" : Array.isArray(value) ? value.join(",")
+    : typeof value === "object" ? JSON.stringify(value) : String(value));
+
+/** @param {{one: object, description: object}} properties */
+export function Try({ one, description }) {
+    const { operation, method, path } = one;
+    const parameters = (operation.parameters ?? []).map((parameter) => resolve(parameter, description));
+    const body = resolve(operation.requestBody, description);
+    const types = Object.keys(body.content ?? {});
+    const isJson = types.length === 1 && types[0] === "application/json";
+    const examples = isJson ? Object.values(body.content[types[0]].examples ?? {}).map((example) => resolve(example,
+        description).value) : [];
+    const [values, setValues] = useState({});
+    const [json, setJson] = useState(body.required !== false && examples.length ? JSON.stringify(examples[0], null,
+        2) : "");
+    const [file, setFile] = useState(null);
+    const [answer, setAnswer] = useState(null);
+    const [error, setError] = useState(null);
+    const [isBusy, setBusy] = useState(false);
+    const [isAsking, ask] = useState(false);
+    const set = (name) => (event) => setValues({ ...values, [name]: event.target.value });
+
+    const of = (place) => parameters.filter(({ in: at, name }) => at === place && (values[name] ?? "") !== "");
+    const missing = parameters.find((parameter) => parameter.required && (values[parameter.name] ?? "") === "");
+    const filled = path.replace(/\{(\w+)\}/g, (whole, name) => (values[name] ? encodeURIComponent(values[name])
+        : whole));
+    const query = new URLSearchParams(of("query").map((parameter) => [parameter.name,
+        values[parameter.name]])).toString();
+    const target = filled + (query ? `?${query}` : "");
+    const headers = Object.fromEntries(of("header").map((parameter) => [parameter.name, values[parameter.name]]));
+    const isSent = types.length > 0 && (isJson ? json.trim() !== "" : file !== null);
+    const needsKey = credential() !== null && !needsNoKey(operation);
+    // A type that the API does not know is sent as bytes, which it looks at anyway.
+    const type = isJson ? types[0] : types.includes(file?.type) ? file.type : "application/octet-stream";
+
+    const send = async () => {
+        ask(false);
+        setError(null);
+        setAnswer(null);
+        setBusy(true);
+        const started = performance.now();
+        try {
+            const response = await fetch(target, {
+                method: method.toUpperCase(),
+                headers: { ...headers, ...(isSent ? { "Content-Type": type } : {}), ...(needsKey
+                    ? { Authorization: `Bearer ${credential()}` } : {}) },
+                body: isSent ? (isJson ? json : file) : undefined,
+                cache: "no-store",
+                credentials: "omit",
+                redirect: "manual",
+            });
+            const isRedirect = response.type === "opaqueredirect";
+            const content = isRedirect ? "" : await response.text();
+            setAnswer({ status: response.status, isRedirect, headers: [...response.headers], content,
+                milliseconds: Math.round(performance.now() - started) });
+        } catch (problem) {
+            setError(problem instanceof TypeError
+                ? new Error("No answer came, or a header has characters that cannot be sent.") : problem);
+        }
+        setBusy(false);
+    };
+    const submit = (event) => {
+        event.preventDefault();
+        setError(null);
+        if (missing) return setError(new Error(`Give ${missing.name}.`));
+        if (isJson && json.trim()) {
+            try {
+                JSON.parse(json);
+            } catch (problem) {
+                return setError(new Error(`The body is not JSON: ${problem.message}`));
+            }
+        }
+        const needsFile = !isJson && types.length > 0 && body.required !== false;
+        if (needsFile && !file) return setError(new Error("Choose a file."));
+        return isGrave(one) ? ask(true) : send();
+    };
+
+    return html`<form class="try" onSubmit=${submit} aria-label=${`Try ${method.toUpperCase()} ${path}`}>
+        ${parameters.map((parameter) => {
+            const schema = resolve(schemaOf(parameter), description);
+            const id = `try-${one.id}-${parameter.name}`;
+            const isChoice = Array.isArray(schema.enum);
+            return html`<div><label for=${id}>
+                <code>${parameter.name}</code>${parameter.required && " (required)"}</label>
+                ${isChoice
+                    ? html`<select id=${id} value=${values[parameter.name] ?? ""} onChange=${set(parameter.name)}>
+                        <option value="">not sent</option>
+                        ${schema.enum.map((value) => html`<option
+                            value=${text(value)}>${text(value)}</option>`)}</select>`
+                    : html`<input id=${id} type="text" autocomplete="off" spellcheck="false"
+                        value=${values[parameter.name] ?? ""} placeholder=${text(parameter.example)}
+                        onInput=${set(parameter.name)} />`}</div>`;
+        })}
+        ${isJson && html`<div><label for=${`try-${one.id}-body`}>Body, in JSON</label>
+            <textarea id=${`try-${one.id}-body`} rows=${Math.min(12, Math.max(3, json.split("\n").length))}
+                spellcheck="false" class="mono" value=${json}
+                onInput=${(event) => setJson(event.target.value)}></textarea></div>`}
+        ${types.length > 0 && !isJson && html`<div><label for=${`try-${one.id}-file`}>Body: a file</label>
+            <input id=${`try-${one.id}-file`} type="file"
+                onChange=${(event) => setFile(event.target.files[0] ?? null)} />
+            ${file && html`<span class="quiet">${bytes(file.size)}, sent as ${type}</span>`}</div>`}
+        ${error && html`<${Trouble} error=${error} />`}
+        <div class="row">
+            <button type="submit" class="main" disabled=${isBusy}>${isBusy ? "Sending…" : "Send"}</button>
+            <span class="quiet">${needsKey ? "It is sent with your key, and does what it says."
+                : "It does what it says."}</span></div>
+        <${Copy} text=${curl({ method, target, headers, needsKey, isSent, isJson, json, type, file })}
+            label="the curl line" isLong />
+        ${answer && html`<${Shown} answer=${answer} />`}
+        ${isAsking && html`<${Confirm} title=${`${operation.summary}?`} yes="Send" onYes=${send}
+            onNo=${() => ask(false)}>
+            <p><code>${method.toUpperCase()} ${target}</code></p><p>${operation.description}</p>
+        <//>`}
+    </form>`;
+}
+
+/** Whether a call takes something away. */
+const isGrave = ({ method, path }) => method === "delete" || path.endsWith("/rotate");
+
+const quoted = (word) => (/^[\w./:=@%,+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+function curl({ method, target, headers, needsKey, isSent, isJson, json, type, file }) {
+    const words = ["curl", "-sS", "-i"];
+    if (method !== "get" && !(method === "post" && isSent)) words.push("-X", method.toUpperCase());
+    if (needsKey) words.push("-H", '"Authorization: Bearer $DARKROOM_API_KEY"');
+    Object.entries(headers).forEach(([name, value]) => words.push("-H", quoted(`${name}: ${value}`)));
+    if (isSent) {
+        words.push("-H", quoted(`Content-Type: ${type}`), isJson ? "-d" : "--data-binary");
+        words.push(isJson ? quoted(json) : quoted(`@${file.name}`));
+    }
+    return [...words, quoted(location.origin + target)].join(" ");
+}
+
+function Shown({ answer }) {
+    if (answer.isRedirect) {
+        return html`<p role="status">The answer is a redirect. A page is not told where it leads: use the curl line.
+            </p>`;
+    }
+    let content = answer.content;
+    try {
+        content = JSON.stringify(JSON.parse(content), null, 2);
+    } catch {
+        // It is shown as it came.
+    }
+    const isCut = content.length > MOST_CHARACTERS;
+    return html`<div class="answered" role="region" aria-label="Answer">
+        <p role="status"><strong>Status ${answer.status}</strong> <span
+            class="quiet">after ${answer.milliseconds} ms</span></p>
+        <pre tabindex="0" aria-label="Headers of the answer">${answer.headers.map(([name,
+            value]) => `${name}: ${value}`).join("\n")}</pre>
+        ${content && html`<pre tabindex="0" aria-label="Body of the answer">${isCut ? content.slice(0, MOST_CHARACTERS)
+            : content}</pre>`}
+        ${isCut && html`<p class="quiet">The rest is left out here: ${bytes(content.length)} together.</p>`}
+    </div>`;
+}

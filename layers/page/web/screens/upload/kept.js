@@ -1,0 +1,43 @@
+// What the browser keeps of files, so that dropping them again after a reload goes on where it was.
+
+const PLACE = "darkroom.files";
+const MOST = 1000;
+
+/**
+ * By the first key of a file and its settings: `generation`, how often it was to be uploaded again as another image. By
+ * the file's SHA-256: `focal`, the point that its crops keep, if somebody moved it.
+ *
+ * @typedef {{generation: number, focal: {x: number, y: number}|null}} Kept
+ */
+
+/** @returns {Kept} */
+export const keptOf = (hash) => ({ generation: 0, focal: null, ...all()[hash] });
+
+/** Keeps `change` under the hash, as the latest one. */
+export function keep(hash, change) {
+    const { [hash]: before, ...files } = all();
+    const after = { generation: 0, focal: null, ...before, ...change };
+    if (after.generation > 0 || after.focal !== null) files[hash] = after;
+    const entries = Object.entries(files);
+    write(Object.fromEntries(entries.slice(Math.max(0, entries.length - MOST))));
+}
+
+function all() {
+    try {
+        const found = JSON.parse(localStorage.getItem(PLACE) ?? "{}");
+        return found !== null && typeof found === "object" ? found : {};
+    } catch {
+        return memory;
+    }
+}
+
+let memory = {};
+
+function write(files) {
+    memory = files;
+    try {
+        localStorage.setItem(PLACE, JSON.stringify(files));
+    } catch {
+        // Storage is full or forbidden: it is known until the page is closed.
+    }
+}

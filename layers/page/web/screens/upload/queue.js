@@ -1,0 +1,532 @@
+// The files of this page: hashed, sent a few at a time under one key each, sent again while no answer comes. They go on
+// while another screen is open.
+import {
+    call,
+    credential,
+    listenToSession,
+    mayPass,
+    needsCredential,
+    NoAnswer,
+    pause,
+    Problem,
+    rememberName,
+    settings,
+    bytes,
+} from "../../core.js";
+import { keep, keptOf } from "./kept.js";
+import { keyOf, parametersOf } from "./order.js";
+import { hash, preview } from "./workers.js";
+
+const PARALLEL = 4;
+const ANSWER_SECONDS = 120; // of a request with a file of 4 MB: 35 KB a second
+const STALL_SECONDS = 60; // without progress of a form: the connection is dead
+const LONGEST_PAUSE_SECONDS = 60;
+const OFFLINE_PAUSE_SECONDS = 15; // a browser that is offline may still reach its own machine
+const MOST_FAULTS = 6; // answers of 500 before the reader is asked
+const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once would stop the page
+
+/**
+ * A file in the list. `stage` says how far this page has come with it: `ready` until the reader sends it, `queued`,
+ * `hashing`, `sending`, `waiting` before it is sent again, then `accepted`, `refused`, `cancelled`, or `twin` of
+ * another file in the list. From `accepted` on, `image` is its status document, and says how far the service has come.
+ *
+ * @typedef {object} Item
+ * @property {number} id
+ * @property {File} file
+ * @property {string} name  with its folder, if it came in one
+ * @property {"ready"|"queued"|"hashing"|"sending"|"waiting"|"accepted"|"refused"|"cancelled"|"twin"} stage
+ * @property {string|null} sha256
+ * @property {string|null} key  its Idempotency-Key; `firstKey` is the one of generation 0
+ * @property {{x: number, y: number}|null} focal  if it was moved; `isFocalSet` by the reader just now
+ * @property {{url: string, width: number, height: number}|null} preview
+ * @property {"waiting"|"there"|"none"} previewState
+ * @property {number|null} progress  0 to 1 while its form is sent
+ * @property {{until: number|null, reason: string}|null} pause  why it waits, and until when
+ * @property {object|null} image  its latest status document, with `thumb` if it came in a list
+ * @property {boolean} wasHere  an earlier upload made the image
+ * @property {boolean} mayHaveArrived  a request of this one got no answer: a replay is its own
+ * @property {(() => void)|null} hurry  sends it again before its pause is over
+ * @property {string|null} begun  the id of the image that awaits the bytes which are being sent
+ * @property {boolean} isGone  the image was deleted meanwhile
+ * @property {boolean} isStale  the image may have changed since it was read, even if it had ended
+ * @property {number|null} againAt  when a scheduled image is to be read again, in milliseconds since 1970
+ * @property {Error|null} error  the refusal
+ * @property {Item|null} twin  the same file with the same settings
+ */
+
+// ── The list, and who looks at it.
+
+/** @type {Item[]} */
+export let items = [];
+const lookers = new Set();
+const changed = new Set();
+let hasListChanged = false;
+let isTelling = false;
+let last = 0;
+
+/** Calls `look(changed items, whether the list itself changed)`, at most once per frame; returns what ends that. */
+export function watchList(look) {
+    lookers.add(look);
+    return () => lookers.delete(look);
+}
+
+/** Tells the lookers of a change of `item`, or of the list itself (null). */
+export function touch(item) {
+    if (item === null) hasListChanged = true;
+    else changed.add(item);
+    tellNextFrame();
+}
+
+function tellNextFrame() {
+    if (isTelling) return;
+    isTelling = true;
+    // A hidden page paints no frames, and nobody looks at it.
+    requestAnimationFrame(() => {
+        isTelling = false;
+        const told = [new Set(Array.from(changed).slice(0, TOLD_A_FRAME)), hasListChanged];
+        told[0].forEach((item) => changed.delete(item));
+        hasListChanged = false;
+        lookers.forEach((look) => look(...told));
+        if (changed.size > 0) tellNextFrame();
+    });
+}
+
+function set(item, change) {
+    Object.assign(item, change);
+    touch(item);
+}
+
+// ── Files come and go.
+
+/** Adds files, each `{file, path}`, to the list. */
+export function add(files) {
+    for (const { file, path } of files) {
+        const item = {
+            id: ++last,
+            file,
+            name: path || file.name || "pasted picture",
+            stage: "ready",
+            sha256: null,
+            focal: null,
+            isFocalSet: false,
+            preview: null,
+            previewState: "waiting",
+            progress: null,
+            pause: null,
+            choice: null,
+            parameters: null,
+            firstKey: null,
+            key: null,
+            image: null,
+            etag: null,
+            wasHere: false,
+            mayHaveArrived: false,
+            isGone: false,
+            isStale: false,
+            againAt: null,
+            error: null,
+            twin: null,
+            begun: null,
+            hurry: null,
+            abort: new AbortController(),
+        };
+        items = [...items, item];
+        const problem = problemOfFile(file);
+        if (problem) Object.assign(item, { stage: "refused", error: problem });
+        else item.hashed = hashOf(item);
+        showPreview(item);
+    }
+    touch(null);
+}
+
+/** What keeps a file from being sent, before anything is: its size. */
+function problemOfFile(file) {
+    if (file.size === 0) {
+        return new Problem({
+            status: 400,
+            code: "empty_upload",
+            title: "The file is empty",
+            detail: "It has no bytes.",
+        });
+    }
+    if (file.size <= settings.max_upload_bytes) return null;
+    const most = bytes(settings.max_upload_bytes);
+    const size = bytes(file.size) === most ? `${file.size.toLocaleString()} bytes` : bytes(file.size);
+    return new Problem({
+        status: 413,
+        code: "upload_too_large",
+        title: "The file is too large",
+        detail: `It has ${size}, and this Darkroom takes at most ${most}.`,
+    });
+}
+
+const unreadable = () =>
+    new Problem({
+        status: 0,
+        code: "unreadable",
+        title: "The file cannot be read",
+        detail: "The file can no longer be read.",
+    });
+
+async function hashOf(item) {
+    try {
+        set(item, { sha256: await hash(item.file) });
+    } catch (error) {
+        // The network can fail the worker's own file; everything else is about this one.
+        return error.name === "NetworkError" ? error : unreadable();
+    }
+    const { focal } = keptOf(item.sha256);
+    if (focal !== null && !item.isFocalSet) set(item, { focal });
+    return null;
+}
+
+async function showPreview(item) {
+    try {
+        const { blob, width, height } = await preview(item.file);
+        if (items.includes(item))
+            set(item, { preview: { url: URL.createObjectURL(blob), width, height }, previewState: "there" });
+    } catch {
+        if (items.includes(item)) set(item, { previewState: "none" }); // a format that this browser does not know
+    }
+}
+
+/** Takes files off the list; what was accepted is not affected. */
+export function remove(removed) {
+    const leaving = new Set(removed);
+    items = items.filter((item) => !leaving.has(item));
+    for (const item of leaving) {
+        if (isUnsent(item)) stop(item);
+        if (item.preview) URL.revokeObjectURL(item.preview.url);
+        item.preview = null;
+    }
+    touch(null);
+}
+
+/** Moves what the file's crops keep; null is what the preset says. */
+export function setFocal(item, focal) {
+    set(item, { focal, isFocalSet: true });
+    if (item.sha256) keep(item.sha256, { focal });
+    else item.hashed?.then(() => item.sha256 && keep(item.sha256, { focal: item.focal }));
+}
+
+// ── Which files are where.
+
+/** Whether the file is on its way to the service. */
+export const isUnsent = (item) => ["queued", "hashing", "sending", "waiting"].includes(item.stage);
+
+const ENDS = new Set(["done", "failed", "cancelled", "expired"]);
+
+/** Whether nothing more happens to the file. */
+export const hasEnded = (item) =>
+    ["refused", "cancelled", "twin"].includes(item.stage) ||
+    (item.stage === "accepted" && (item.isGone || ENDS.has(item.image.status)));
+
+/** Whether the file did not become an image that is done. */
+export const hasFailed = (item) =>
+    item.stage === "refused" || (item.stage === "accepted" && ["failed", "expired"].includes(item.image.status));
+
+// ── Sending.
+
+/** Sends every file that is ready, with these settings. */
+export function send(choice) {
+    for (const item of items) {
+        if (item.stage !== "ready") continue;
+        set(item, { stage: "queued", choice });
+    }
+    fill();
+}
+
+/** Sends the same again, under the same key. */
+export function retry(item) {
+    set(item, { stage: "queued", error: null, pause: null, twin: null, key: null, abort: new AbortController() });
+    if (item.sha256 === null) item.hashed = hashOf(item);
+    fill();
+}
+
+/** Uploads the file as a new image, whatever became of the one before. */
+export function again(item) {
+    raiseGeneration(item);
+    set(item, { image: null, etag: null, wasHere: false, mayHaveArrived: false, isGone: false, isStale: false });
+    retry(item);
+}
+
+/** Stops sending; what the service has not got in full is not made an image. */
+export function cancel(item) {
+    stop(item);
+    set(item, { stage: "cancelled", progress: null, pause: null });
+}
+
+function stop(item) {
+    item.abort.abort();
+    if (item.begun === null || needsCredential()) return;
+    // The service still awaits the bytes. Its key goes with the image, so that trying again makes another.
+    call("DELETE", `/images/${item.begun}`).catch(() => {}); // it expires by itself
+    raiseGeneration(item);
+    item.begun = null;
+}
+
+/** From now on the file with these settings is another image. */
+function raiseGeneration({ firstKey }) {
+    keep(firstKey, { generation: keptOf(firstKey).generation + 1 });
+}
+
+let active = 0;
+
+function fill() {
+    for (const item of items) {
+        if (active >= PARALLEL) return;
+        if (item.stage !== "queued" || item.isRunning) continue;
+        active += 1;
+        item.isRunning = true;
+        run(item).finally(() => {
+            active -= 1;
+            item.isRunning = false;
+            fill();
+        });
+    }
+}
+
+async function run(item) {
+    const { signal } = item.abort;
+    try {
+        set(item, { stage: "hashing" });
+        const failure = await item.hashed;
+        if (failure) throw failure;
+        signal.throwIfAborted();
+        item.parameters = parametersOf(item.choice, item.focal);
+        item.firstKey = await keyOf(item.sha256, item.parameters, 0);
+        item.key = await keyOf(item.sha256, item.parameters, keptOf(item.firstKey).generation);
+        const twin = items.find((one) => one !== item && one.key === item.key && isTakenCareOf(one));
+        if (twin) return set(item, { stage: "twin", twin });
+        await persist(item, signal);
+    } catch (error) {
+        if (signal.aborted) {
+            if (item.abort.signal === signal && item.stage !== "cancelled") set(item, { stage: "cancelled" });
+            return;
+        }
+        set(item, { stage: "refused", error, progress: null, pause: null });
+    }
+}
+
+const isTakenCareOf = (item) => item.stage === "accepted" || (isUnsent(item) && item.stage !== "queued");
+
+/** Sends the file until it is accepted. Throws what cannot pass by waiting. */
+async function persist(item, signal) {
+    let failures = 0;
+    let faults = 0;
+    for (;;) {
+        await untilAllowed(item, signal);
+        try {
+            set(item, { stage: "sending", progress: null, pause: null });
+            const answer = await (item.file.size <= settings.direct_bytes ? sendWhole : sendByForm)(item, signal);
+            signal.throwIfAborted();
+            accept(item, answer);
+            return;
+        } catch (error) {
+            if (signal.aborted) throw error;
+            if (error instanceof NoAnswer) item.mayHaveArrived = true;
+            if (isOfSession(error)) continue; // it waits for a credential, and goes on with it
+            if (!mayPass(error)) throw error;
+            await requireReadable(item.file);
+            failures += 1;
+            if (error instanceof Problem && error.status !== 429 && error.status !== 503) faults += 1;
+            if (faults >= MOST_FAULTS) throw error;
+            await waitAfter(item, error, failures, signal);
+        }
+    }
+}
+
+const isOfSession = (error) => error instanceof Problem && [401, 403].includes(error.status) && needsCredential();
+
+/** A file that was moved or changed fails as a connection does. */
+async function requireReadable(file) {
+    try {
+        await file.slice(0, 1).arrayBuffer();
+    } catch {
+        throw unreadable();
+    }
+}
+
+// Before this instant the service wants no request, whichever file it is for.
+let closedUntil = 0;
+
+async function untilAllowed(item, signal) {
+    while (needsCredential()) {
+        set(item, { stage: "waiting", progress: null, pause: { until: null, reason: "Waiting for you to sign in" } });
+        await event(signal, listenToSession);
+    }
+    while (closedUntil > Date.now()) {
+        set(item, { stage: "waiting", progress: null, pause: { until: closedUntil, reason: "The service is busy" } });
+        await pause((closedUntil - Date.now()) / 1000 + Math.random() / 4, signal);
+    }
+}
+
+async function waitAfter(item, error, failures, signal) {
+    const isOffline = error instanceof NoAnswer && !navigator.onLine;
+    const seconds = isOffline
+        ? OFFLINE_PAUSE_SECONDS
+        : (error.retryAfter ?? Math.min(2 ** (failures - 1), LONGEST_PAUSE_SECONDS));
+    const until = Date.now() + seconds * 1000;
+    if (error instanceof Problem && (error.status === 429 || error.status === 503))
+        closedUntil = Math.max(closedUntil, until);
+    const reason = isOffline
+        ? "You are offline"
+        : error instanceof NoAnswer
+          ? "No answer came"
+          : error.status >= 500 && error.status !== 503
+            ? "The service had a fault"
+            : "The service is busy";
+    set(item, { stage: "waiting", progress: null, pause: { until, reason } });
+    if (!(error instanceof NoAnswer)) return pause(seconds, signal);
+    // When the connection comes back, or the reader says so, nobody waits for the end of a countdown.
+    const ended = new AbortController();
+    try {
+        const both = AbortSignal.any([signal, ended.signal]);
+        await Promise.race([
+            pause(seconds, both),
+            event(both, listenToConnection),
+            event(both, (listen) => {
+                set(item, { hurry: listen });
+                return () => set(item, { hurry: null });
+            }),
+        ]);
+    } finally {
+        ended.abort();
+    }
+}
+
+function listenToConnection(listen) {
+    addEventListener("online", listen);
+    return () => removeEventListener("online", listen);
+}
+
+/** Resolves at the first event; `listen(call)` returns what ends it. Throws AbortError if `signal` ends first. */
+function event(signal, listen) {
+    return new Promise((resolve, reject) => {
+        const done = (settle) => (value) => {
+            end();
+            signal.removeEventListener("abort", stopped);
+            settle(value);
+        };
+        const stopped = done(() => reject(new DOMException("ended", "AbortError")));
+        const end = listen(done(resolve));
+        signal.addEventListener("abort", stopped, { once: true });
+        if (signal.aborted) stopped();
+    });
+}
+
+// ── The two ways to send a file.
+
+async function sendWhole(item, signal) {
+    const { recipe, ...parameters } = item.parameters;
+    return call("POST", "/images", {
+        query: { ...parameters, recipe: recipe && JSON.stringify(recipe) },
+        body: item.file,
+        headers: { "Idempotency-Key": item.key, "Content-Type": mediaTypeOf(item.file) },
+        signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_SECONDS * 1000)]),
+    });
+}
+
+async function sendByForm(item, signal) {
+    const answer = await call("POST", "/uploads", {
+        json: { bytes: item.file.size, sha256: item.sha256, content_type: mediaTypeOf(item.file), ...item.parameters },
+        headers: { "Idempotency-Key": item.key },
+        signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_SECONDS * 1000)]),
+    });
+    const { upload, ...image } = answer.document;
+    if (upload !== null) {
+        item.begun = image.id;
+        await post(upload, item.file, (progress) => set(item, { progress }), signal);
+        item.begun = null;
+    }
+    // Another form for bytes that never came is no image that was here.
+    const isRenewed = upload !== null;
+    return { ...answer, document: image, isRenewed };
+}
+
+/** The gateway passes text as text, which would damage a photo. */
+const mediaTypeOf = (file) => (/^image\/[\w.+-]{1,60}$/.test(file.type) ? file.type : "application/octet-stream");
+
+/** Posts the form with its file to the store. Throws NoAnswer, Problem, and AbortError if `signal` ended it. */
+function post({ url, fields }, file, tell, signal) {
+    return new Promise((resolve, reject) => {
+        const form = new FormData();
+        for (const [name, value] of Object.entries(fields)) form.append(name, value);
+        form.append("file", file);
+        const request = new XMLHttpRequest(); // fetch has no progress of what it sends
+        let stall = null;
+        const end = (settle, value) => {
+            clearTimeout(stall);
+            signal.removeEventListener("abort", stop);
+            settle(value);
+        };
+        const stop = () => {
+            request.abort();
+            end(reject, new DOMException("ended", "AbortError"));
+        };
+        const live = () => {
+            clearTimeout(stall);
+            stall = setTimeout(() => {
+                request.abort();
+                end(reject, new NoAnswer());
+            }, STALL_SECONDS * 1000);
+        };
+        request.upload.addEventListener("progress", (one) => {
+            live();
+            if (one.lengthComputable && one.total > 0) tell(one.loaded / one.total);
+        });
+        request.addEventListener("load", () => {
+            if (request.status >= 200 && request.status < 300) end(resolve);
+            else end(reject, refusalOfStore(request));
+        });
+        request.addEventListener("error", () => end(reject, new NoAnswer()));
+        signal.addEventListener("abort", stop, { once: true });
+        request.open("POST", url);
+        live();
+        request.send(form);
+    });
+}
+
+/** S3 answers in XML; what it says is only shown, never interpreted. */
+function refusalOfStore({ status, responseText }) {
+    const code = /<Code>(\w+)<\/Code>/.exec(responseText ?? "")?.[1] ?? `status ${status}`;
+    // A form that is too old, or a store that is busy: another form, after a pause.
+    const mayStillWork = status === 403 || status >= 500;
+    return new Problem({
+        status: mayStillWork ? Math.max(status, 500) : status,
+        code: "form_refused",
+        title: "The store refused the file",
+        detail: `The store refused the file (${code}).`,
+    });
+}
+
+function accept(item, { document, headers, isRenewed = false }) {
+    const isReplayed = headers.get("Idempotent-Replayed") === "true";
+    set(item, {
+        stage: "accepted",
+        image: document,
+        etag: null,
+        wasHere: isReplayed && !isRenewed && !item.mayHaveArrived,
+        progress: null,
+        pause: null,
+        error: null,
+    });
+    rememberName(document.id, item.name);
+    accepted.forEach((tell) => tell(item));
+}
+
+const accepted = new Set();
+
+/** Calls `tell(item)` whenever the service has accepted a file. */
+export const listenToAccepted = (tell) => accepted.add(tell);
+
+// ── The end of the page, and of the session.
+
+addEventListener("beforeunload", (leaving) => {
+    if (items.some(isUnsent)) leaving.preventDefault();
+});
+
+listenToSession((reason) => {
+    // The caller forgot the key on purpose: the next one may be somebody else's.
+    if (credential() === null && reason === null) remove(items);
+});

@@ -1,0 +1,60 @@
+// A small editor of a recipe: the variants, and for each its box, how the picture fits it, and its format.
+import { html } from "../../vendor/preact.js";
+import { FIRST, FITS, FORMATS } from "./order.js";
+import { COMPASS } from "./placement.js";
+
+const MAX_VARIANTS = 16;
+const FIT_OPTIONS = Object.entries(FITS).map(([value, { long }]) => [value, long]);
+
+/** @param {{variants: object[], onChange: (variants: object[]) => void, problems: string[]}} properties */
+export default function RecipeEditor({ variants, onChange, problems }) {
+    const change = (index, fields) =>
+        onChange(variants.map((variant, at) => (at === index ? { ...variant, ...fields } : variant)));
+    const removeVariant = (index) => onChange(variants.filter((_, at) => at !== index));
+    const addVariant = () => {
+        const names = new Set(variants.map(({ name }) => name));
+        let number = 1;
+        while (names.has(`variant${number}`)) number += 1;
+        onChange([...variants, { ...FIRST, name: `variant${number}` }]);
+    };
+    return html`<div class="recipe">
+        ${variants.map(
+            (variant, index) => html`<fieldset key=${index}>
+                <legend>Variant ${index + 1}</legend>
+                <div class="recipe-fields">
+                    <label>Name
+                        <input type="text" value=${variant.name} maxlength="32" autocomplete="off" spellcheck=${false}
+                        onInput=${({ target }) => change(index, { name: target.value.trim().toLowerCase() })} /></label>
+                    <${Side} label="Width" value=${variant.width} onChange=${(width) => change(index, { width })} />
+                    <${Side} label="Height" value=${variant.height} onChange=${(height) => change(index, { height })} />
+                    <${Choice} label="Fit" value=${variant.fit} options=${FIT_OPTIONS}
+                        onChange=${(fit) => change(index, { fit })} />
+                    <${Choice} label=${variant.fit === "contain" ? "Place" : "Keep"} value=${variant.gravity}
+                        isDisabled=${variant.fit === "inside" || variant.fit === "exact"}
+                        options=${Object.keys(COMPASS).map((value) => [value, value])}
+                        onChange=${(gravity) => change(index, { gravity })} />
+                    <${Choice} label="Format" value=${variant.format} options=${Object.entries(FORMATS)}
+                        onChange=${(format) => change(index, { format })} />
+                    <button type="button" class="small" disabled=${variants.length === 1}
+                        aria-label=${`Remove variant ${index + 1}`} onClick=${() => removeVariant(index)}>
+                        Remove</button>
+                </div>
+            </fieldset>`,
+        )}
+        ${
+            problems.length > 0 &&
+            html`<div class="recipe-problems" role="alert"><ul>${problems.map((problem) => html`<li>${problem}</li>`)}</ul></div>`
+        }
+        <button type="button" class="small" disabled=${variants.length >= MAX_VARIANTS} onClick=${addVariant}>
+            Add a variant</button>
+    </div>`;
+}
+
+const Side = ({ label, value, onChange }) => html`<label>${label}
+    <input type="number" min="1" max="8192" step="1" inputmode="numeric" placeholder="any" value=${value ?? ""}
+        onInput=${({ target }) => onChange(target.value === "" ? null : Number(target.value))} /></label>`;
+
+const Choice = ({ label, value, options, isDisabled = false, onChange }) => html`<label>${label}
+    <select value=${value} disabled=${isDisabled} onChange=${({ target }) => onChange(target.value)}>
+        ${options.map(([name, words]) => html`<option value=${name} selected=${name === value}>${words}</option>`)}
+    </select></label>`;

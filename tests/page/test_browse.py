@@ -1,0 +1,187 @@
+"""Browsing: a gallery of a thousand images, one image and what can be done with it, webhooks and their deliveries."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from browser.layout import settle
+from darkroom.domain.delivery import DeliveryStatus
+from darkroom.domain.image import Status
+from proof.page.planted import clock, delivery, endpoint, image, plant, plant_webhook
+from tests.page.visitor import Visitor
+
+pytestmark = pytest.mark.long
+
+GALLERY = 1000
+MOST_NODES = 2500
+
+
+def gallery(page: Page) -> Locator:
+    return page.get_by_role("list", name="Images, newest first")
+
+
+def plant_images(visitor: Visitor, count: int) -> None:
+    tenant = visitor.account.tenant_id
+    failed = Status.FAILED
+    plant(
+        visitor.stack,
+        [image(tenant, number, status=failed if number % 10 == 3 else Status.DONE) for number in range(count)],
+    )
+
+
+def test_a_gallery_of_a_thousand_is_scrolled_to_its_end_with_few_elements(visitor: Visitor) -> None:
+    plant_images(visitor, GALLERY)
+    page = visitor.tab("#/browse")
+    expect(gallery(page).get_by_role("listitem").first).to_be_visible()
+    most = 0
+    for _ in range(400):
+        page.mouse.move(700, 500)
+        page.mouse.wheel(0, 2000)
+        page.wait_for_timeout(30)
+        most = max(most, page.evaluate("() => document.querySelectorAll('*').length"))
+        if page.get_by_text(f"That is all: {GALLERY:,} images.").is_visible():
+            break
+    expect(page.get_by_text(f"That is all: {GALLERY:,} images.")).to_be_visible()
+    assert most <= MOST_NODES
+    # Back at the top, pictures are there, and a link leads to its image and back to its place.
+    page.keyboard.press("Control+Home")
+    first = gallery(page).get_by_role("link").first
+    expect(first.locator("img")).to_have_js_property("complete", True)
+    expect(first.locator("img")).to_be_visible()
+    first.click()
+    expect(page.get_by_role("heading", level=1, name="Image")).to_be_visible()
+    page.go_back()
+    expect(gallery(page)).to_be_visible()
+
+
+def test_a_filter_shows_only_its_statuses(visitor: Visitor) -> None:
+    plant_images(visitor, 40)
+    page = visitor.tab("#/browse")
+    page.get_by_role("group", name="Show only").get_by_text("failed").click()
+    expect(page.get_by_text("That is all: 4 images.")).to_be_visible()
+    expect(gallery(page).get_by_role("listitem")).to_have_count(4)
+    page.get_by_role("link", name="Show all").click()
+    expect(page.get_by_text("That is all: 40 images.")).to_be_visible()
+
+
+def test_an_image_is_deleted_after_a_question(visitor: Visitor) -> None:
+    plant_images(visitor, 3)
+    page = visitor.tab("#/browse")
+    gallery(page).get_by_role("link").first.click()
+    page.get_by_role("button", name="Delete image…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Delete image…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("heading", level=1, name="Deleted.")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete")).to_have_count(0)
+    page.get_by_role("link", name="All images").click()
+    expect(page.get_by_text("That is all: 2 images.")).to_be_visible()
+    assert len(listed(visitor)) == 2
+
+
+def test_a_scheduled_image_gets_another_time(visitor: Visitor) -> None:
+    now = clock()
+    scheduled = image(
+        visitor.account.tenant_id,
+        0,
+        status=Status.SCHEDULED,
+        attempt=0,
+        process_at=now + 2 * 86_400_000,
+        completed_at=None,
+        completed_version=None,
+    )
+    plant(visitor.stack, [scheduled])
+    page = visitor.tab(f"#/images/{scheduled.image_id}")
+    page.get_by_label("New time").fill(page.evaluate(_IN_DAYS, 9))
+    page.get_by_role("button", name="Reschedule").click()
+    expect(page.locator("form").get_by_text("Moved to ")).to_be_visible()
+    expect(page.get_by_text("in 9 days").first).to_be_visible()
+    (listed_image,) = listed(visitor)
+    assert listed_image["status"] == "scheduled"
+    moved: str = listed_image["process_at"]
+    assert moved[:10] == page.evaluate(_IN_DAYS, 9)[:10]
+
+
+def test_an_image_has_the_name_of_its_file(visitor: Visitor) -> None:
+    plant_images(visitor, 4)
+    page = visitor.tab("#/browse")
+    first, second = (listed(visitor)[at]["id"] for at in (0, 3))
+    page.evaluate(
+        "(names) => localStorage.setItem('darkroom.names', JSON.stringify(names))",
+        [[first, "sunset.jpg"], [second, "trip/no photo.txt"]],
+    )
+    page.reload()
+    expect(gallery(page).get_by_role("link", name="sunset.jpg, done, ")).to_be_visible()
+    without_picture = gallery(page).get_by_role("link", name="trip/no photo.txt, failed, ")
+    expect(without_picture.locator(".tile")).to_contain_text("This file is no image of a known format.")
+    gallery(page).get_by_role("link", name="sunset.jpg").click()
+    expect(page.get_by_role("heading", level=1, name="sunset.jpg")).to_be_visible()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download thumb").click()
+    assert saved.value.suggested_filename.startswith("sunset-thumb.")
+    page.get_by_role("button", name="Delete image…").click()
+    expect(page.get_by_role("dialog", name="Delete sunset.jpg?")).to_contain_text("This cannot be undone.")
+
+
+def test_images_stay_while_the_service_asks_to_wait(visitor: Visitor) -> None:
+    plant_images(visitor, 12)
+    page = visitor.tab("#/browse")
+    expect(page.get_by_text("That is all: 12 images.")).to_be_visible()
+    busy = {"type": "about:blank", "title": "Too many requests", "status": 429, "code": "too_many_requests"}
+    page.route(
+        "**/images?*status=*",
+        lambda route: route.fulfill(
+            status=429, headers={"Retry-After": "50"}, content_type="application/json", body=json.dumps(busy)
+        ),
+    )
+    with visitor.watch.expecting("status of 429"):
+        page.get_by_role("group", name="Show only").get_by_text("failed").click()
+        expect(page.get_by_text("One moment: the service asks to wait").first).to_be_visible()
+    expect(gallery(page).get_by_role("listitem")).to_have_count(1)
+
+
+_IN_DAYS = "(days) => new Date(Date.now() + days * 86400000).toISOString().slice(0, 16)"
+
+
+def test_a_delivery_is_sent_again(visitor: Visitor) -> None:
+    webhook = endpoint(visitor.account.tenant_id)
+    # Minutes old: one that was tried a moment ago is not sent again.
+    plant_webhook(visitor.stack, webhook, [delivery(webhook, number) for number in range(10, 13)])
+    page = visitor.tab("#/webhooks")
+    page.get_by_role("link", name=f"Deliveries to {webhook.url}").click()
+    first = page.locator(".delivery").first
+    expect(first).to_contain_text("failed")
+    first.locator("summary").click()
+    expect(first).to_contain_text("out of order")
+    first.get_by_role("button", name="Send again…").click()
+    with page.expect_response("**/resend") as answered:
+        page.get_by_role("dialog").get_by_role("button", name="Send again").click()
+    assert answered.value.status == 202
+    expect(first).not_to_contain_text("failed")
+    settle(page)
+
+
+def test_a_delivered_one_says_that_the_server_has_had_it(visitor: Visitor) -> None:
+    webhook = endpoint(visitor.account.tenant_id)
+    plant_webhook(visitor.stack, webhook, [delivery(webhook, 0, status=DeliveryStatus.DELIVERED)])
+    page = visitor.tab(f"#/webhooks/{webhook.endpoint_id}")
+    page.locator(".delivery summary").click()
+    page.get_by_role("button", name="Send again…").click()
+    expect(page.get_by_role("dialog")).to_contain_text("it has already had it")
+
+
+def listed(visitor: Visitor) -> list[dict[str, str]]:
+    """The tenant's images, as the API lists them."""
+    answer = httpx.get(
+        f"{visitor.stack.api_url}/images",
+        headers={"Authorization": f"Bearer {visitor.account.key}"},
+        trust_env=False,
+        timeout=60,
+    )
+    images: list[dict[str, str]] = answer.raise_for_status().json()["images"]
+    return images

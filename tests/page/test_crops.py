@@ -1,0 +1,59 @@
+"""The preview of a crop is the crop: the page places a picture in a variant to the pixel as the engine does."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any, get_args
+
+import pytest
+
+from darkroom.domain.recipes import Compass, VariantSpec
+from darkroom.imaging.geometry import place
+from tests.page.visitor import Visitor
+
+pytestmark = pytest.mark.long
+
+CASES = 5_000
+
+_PLACES = """async (cases) => {
+    const tree = new URL(".", document.querySelector("script[type=module]").src);
+    const { place } = await import(new URL("screens/upload/placement.js", tree));
+    return cases.map(([variant, width, height]) => {
+        const { scaled, size, left, top } = place(variant, width, height);
+        return [...scaled, ...size, left, top];
+    });
+}"""
+
+
+def variants_and_pictures() -> list[tuple[dict[str, Any], int, int]]:
+    """Variants of every fit, each with the sides of a picture: small ones too, where rounding shows."""
+    dice = random.Random(7)
+
+    def side(most: int) -> int:
+        return dice.randint(1, dice.choice([9, 900, most]))
+
+    cases: list[tuple[dict[str, Any], int, int]] = []
+    for _ in range(CASES):
+        fit = dice.choice(["inside", "cover", "contain", "exact"])
+        point = {"x": dice.choice([0, 0.5, 1, round(dice.random(), 3)]), "y": round(dice.random(), 3)}
+        variant = {
+            "name": "a",
+            "fit": fit,
+            "width": side(8192),
+            "height": side(8192),
+            "enlarge": dice.random() < 0.3,
+            "gravity": dice.choice([dice.choice(get_args(Compass.__value__)), point]),
+        }
+        if fit == "inside":
+            variant[dice.choice(["width", "height"])] = None
+        cases.append((variant, side(9000), side(9000)))
+    return cases
+
+
+def test_the_page_places_pictures_as_the_engine_does(visitor: Visitor) -> None:
+    cases = variants_and_pictures()
+    shown = visitor.tab().evaluate(_PLACES, cases)
+    for (variant, width, height), found in zip(cases, shown, strict=True):
+        made = place(VariantSpec.model_validate_json(json.dumps(variant)), width, height)
+        assert found == [*made.scaled, *made.size, made.left, made.top], (variant, width, height)

@@ -1,0 +1,118 @@
+"""The page's frame on the stack that serves it: its first load, its modules, the key, what it may not do."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser import axe
+from browser.layout import settle, what_sticks_out
+from browser.tabs import NARROW, WIDE
+from checks.report import ROOT
+from tests.page.visitor import Visitor
+
+WEB = ROOT / "layers" / "page" / "web"
+MODULES = sorted(str(path.relative_to(WEB)) for path in WEB.rglob("*.js"))
+
+FIRST_LOAD_REQUESTS = 8
+FIRST_LOAD_BYTES = 60_000
+
+
+def sizes(page: Page) -> dict[str, int]:
+    """How many bytes each file of the page took on the wire, its headers included, by its address."""
+    found: dict[str, int] = page.evaluate(
+        "() => Object.fromEntries([...performance.getEntriesByType('navigation'), "
+        "...performance.getEntriesByType('resource')].map((entry) => [entry.name, entry.transferSize]))"
+    )
+    return found
+
+
+def test_the_page_asks_for_a_key_once_and_begins_with_the_upload(visitor: Visitor) -> None:
+    page = visitor.tab(is_signed_in=False)
+    page.get_by_label("API key").fill("dr_unknown")
+    with visitor.watch.expecting("status of 40[13]"):
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("API key").fill(visitor.account.key)
+    page.keyboard.press("Enter")
+    expect(page.locator("input[type=file]").first).to_be_attached()
+    page.reload()
+    expect(page.locator("input[type=file]").first).to_be_attached()
+    assert visitor.account.key not in page.url
+    other_tab = page.context.new_page()
+    other_tab.goto(visitor.address)
+    expect(other_tab.get_by_label("API key")).to_be_visible()
+    page.get_by_role("button", name="Forget the key").click()
+    expect(page.get_by_label("API key")).to_be_visible()
+
+
+def test_the_first_load_is_small(visitor: Visitor) -> None:
+    page = visitor.tab()
+    settle(page)
+    own = {address: size for address, size in sizes(page).items() if urlsplit(address).path.startswith("/app/")}
+    assert len(own) <= FIRST_LOAD_REQUESTS, sorted(own)
+    assert sum(own.values()) <= FIRST_LOAD_BYTES, own
+
+
+def test_a_second_load_asks_for_nothing_but_the_shell(visitor: Visitor) -> None:
+    page = visitor.tab()
+    settle(page)
+    again = page.context.new_page()
+    again.goto(visitor.address)
+    settle(again)
+    fetched = [address for address, size in sizes(again).items() if size and urlsplit(address).path.startswith("/app/")]
+    assert fetched == [visitor.address]
+
+
+def test_every_module_is_valid_and_the_policy_admits_it(visitor: Visitor) -> None:
+    page = visitor.tab()
+    settle(page)
+    folder = page.evaluate("() => new URL('.', document.querySelector('script[type=module]').src).pathname")
+    for module in MODULES:
+        is_worker = module.rsplit("/", 1)[-1].removesuffix(".js").endswith(("worker", "hash"))
+        outcome = page.evaluate(
+            "([address, isWorker]) => (isWorker"
+            " ? fetch(address).then((answer) => answer.ok ? 'served' : `status ${answer.status}`)"
+            " : import(address).then(() => 'imported')).catch((error) => `${error}`)",
+            [folder + module, is_worker],
+        )
+        assert outcome in ("imported", "served"), (module, outcome)
+
+
+def test_what_the_policy_forbids_is_blocked(visitor: Visitor) -> None:
+    page = visitor.tab()
+    settle(page)
+    with visitor.watch.expecting("."):
+        # After a moment: what a debugger evaluates itself may evaluate text.
+        page.evaluate(
+            """() => new Promise((end) => setTimeout(end)).then(() => {
+                const script = document.createElement("script");
+                try { script.textContent = "canary()"; } catch {}
+                document.body.append(script);
+                try { document.body.insertAdjacentHTML("beforeend", "<img src=x onerror=canary()>"); } catch {}
+                try { Function("canary()")(); } catch {}
+                const image = document.createElement("img");
+                image.src = "https://elsewhere.example/";
+                document.body.append(image);
+                return fetch("https://elsewhere.example/").catch(() => null);
+            })"""
+        )
+    settle(page)
+    found, visitor.watch.findings[:] = list(visitor.watch.findings), []
+    assert not any("hostile" in each for each in found)
+    blocked = [each.split(": ")[1] for each in found if each.startswith("blocked by the policy")]
+    assert {"require-trusted-types-for", "img-src", "connect-src"} <= set(blocked)
+    assert blocked.count("require-trusted-types-for") == 3
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_everybody_can_give_their_key(visitor: Visitor, width: int, dark: bool) -> None:
+    page = visitor.tab(is_signed_in=False, width=width, dark=dark)
+    expect(page.get_by_label("API key")).to_be_visible()
+    assert axe.findings(page) == []
+    assert what_sticks_out(page) == []
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()

@@ -1,0 +1,128 @@
+"""The operators' page: it only reads without --write, says what an action would do, and replays what was given up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser import axe
+from browser.layout import settle, what_sticks_out
+from browser.tabs import NARROW, WIDE
+from tests.local.local_stack import LocalStack, interrupt, wait_until
+from tests.local.morgue import Morgue
+from tests.page.hostile import MARKUP
+from tests.page.visitor import Visitor
+
+pytestmark = pytest.mark.long
+
+PARTS = (
+    "",
+    *(f"operate/{name}" for name in ("failures", "images", "delays", "tenants", "webhooks", "drills", "audit")),
+)
+
+
+@pytest.fixture
+def morgue(stack: LocalStack) -> Iterator[Morgue]:
+    """Images that were given up; what is left of them is removed."""
+    yield (morgue := Morgue(stack))
+    morgue.empty()
+
+
+@contextmanager
+def operating(visitor: Visitor, *options: str) -> Iterator[str]:
+    """The address that `darkroom operate` prints, with its token, for as long as it serves."""
+    log, stack = visitor.stack.terminal, visitor.stack
+    before = len(log.read_text()) if log.exists() else 0
+    process = stack.start("operate", *options)
+
+    def address() -> str | None:
+        found = re.search(r"http://127\.0\.0\.1:\d+/\S*#token=[\w-]+", log.read_text()[before:])
+        return found and found[0]
+
+    try:
+        wait_until(lambda: address() or process.poll() is not None, "it serves", seconds=60)
+        printed = address()
+        assert printed is not None, log.read_text()[before:]
+        visitor.watch.hosts = {*visitor.watch.hosts, urlsplit(printed).netloc}
+        yield printed
+    finally:
+        interrupt(process)
+
+
+def opened(visitor: Visitor, address: str, *, width: int = WIDE, dark: bool = False) -> Page:
+    page = visitor.context(width=width, dark=dark).new_page()
+    page.goto(address)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    return page
+
+
+def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, morgue: Morgue) -> None:
+    image = morgue.give_up()
+    with operating(visitor, "--write") as address:
+        page = opened(visitor, address)
+        assert "token" not in page.url
+        page.get_by_role("link", name="Failures").first.click()
+        page.get_by_role("button", name="Replay 1 image").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("Nothing was changed yet.")
+        expect(dialog).to_contain_text("What would happen")
+        assert morgue.row(image.image_id).run == 1
+        dialog.get_by_role("button", name="Replay", exact=True).click()
+        expect(dialog).to_contain_text("The command has ended.")
+        dialog.get_by_role("button", name="Close").click()
+        expect(page.get_by_text("There are none.")).to_be_visible()
+        wait_until(lambda: morgue.is_done_again(image), "the image is done again", seconds=60)
+
+
+def test_without_write_it_only_reads(visitor: Visitor, morgue: Morgue) -> None:
+    morgue.give_up()
+    with operating(visitor) as address:
+        page = opened(visitor, address)
+        page.get_by_role("link", name="Failures").first.click()
+        expect(page.get_by_role("button", name="Replay 1 image")).to_be_disabled()
+        expect(page.get_by_text("This page only reads").first).to_be_visible()
+
+
+def test_without_the_token_nothing_is_shown(visitor: Visitor) -> None:
+    with operating(visitor) as address:
+        page = opened(visitor, address.partition("#")[0])
+        expect(page.get_by_role("heading", level=1)).to_have_text("Open the whole address")
+        with visitor.watch.expecting("status of 401"):
+            page.goto(f"{address.partition('#')[0]}#token={'A' * 43}")
+            page.reload()
+            expect(page.get_by_role("alert")).to_contain_text("The token of this run is missing or wrong")
+
+
+def test_hostile_failures_are_shown_as_text(visitor: Visitor, morgue: Morgue) -> None:
+    image = morgue.give_up(error_type=MARKUP, message=MARKUP)
+    with operating(visitor, "--write") as address:
+        page = opened(visitor, address)
+        root = page.url.partition("#")[0]
+        for part in ("failures", f"failures/{image.image_id}", f"images/{image.image_id}", "images"):
+            page.goto(f"{root}#/operate/{part}")
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+            settle(page)
+        page.goto(f"{root}#/operate/failures/{image.image_id}")
+        expect(page.get_by_text(MARKUP).first).to_be_visible()
+        assert page.locator("img[src=x]").count() == 0
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_every_part_is_accessible_and_fits(visitor: Visitor, morgue: Morgue, width: int, dark: bool) -> None:
+    image = morgue.give_up()
+    with operating(visitor, "--write") as address:
+        page = opened(visitor, address, width=width, dark=dark)
+        root = page.url.partition("#")[0]
+        for part in (*PARTS, f"operate/failures/{image.image_id}", f"operate/images/{image.image_id}"):
+            page.goto(f"{root}#/{part}")
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+            expect(page.locator("main .starting")).to_have_count(0)
+            settle(page)
+            assert axe.findings(page) == [], part
+            assert what_sticks_out(page) == [], part

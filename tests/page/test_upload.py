@@ -1,0 +1,375 @@
+"""Uploads from the page: whatever happens to the network, the tab or the file, each photo becomes one image."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import FilePayload, Page, Route, expect
+
+from browser import axe
+from proof.fakes.pictures import jpeg
+from tests.page.uploads import all_done, card, choose, drop, images_of, photo, send
+from tests.page.visitor import Visitor
+
+pytestmark = pytest.mark.long
+
+FOLDER = 50
+LARGE_BYTES = 24_000_000
+
+_NAME_OF = """async (id) => {
+    const { nameOf } = await import(new URL("core.js", document.querySelector("script[type=module]").src));
+    return nameOf(id);
+}"""
+
+
+def is_submission(page: Page) -> str:
+    """The address of POST /images."""
+    return f"{page.url.split('/app/')[0]}/images?*"
+
+
+def busy(status: int, *, seconds: int) -> dict[str, object]:
+    """What the API answers when it wants a pause."""
+    code = "too_many_requests" if status == 429 else "overloaded"
+    problem = {"type": f"/problems/{code}", "title": "Too many requests", "status": status, "code": code}
+    return {
+        "status": status,
+        "headers": {"Retry-After": str(seconds), "Content-Type": "application/problem+json"},
+        "body": json.dumps({**problem, "detail": "Wait.", "correlation_id": "c"}),
+    }
+
+
+def test_a_dropped_folder_of_fifty_photos_is_developed(visitor: Visitor, tmp_path: Path) -> None:
+    folder = tmp_path / "holiday"
+    (folder / "day two").mkdir(parents=True)
+    for number in range(FOLDER):
+        place = folder / "day two" if number % 2 else folder
+        (place / f"photo-{number}.jpg").write_bytes(jpeg(64 + number, 48))
+    (folder / "notes.txt").write_text("no photo")
+    page = visitor.tab()
+    drop(page, [folder])
+    send(page)
+    all_done(page, FOLDER)
+    images = images_of(visitor)
+    assert len(images) == FOLDER
+    assert {image["status"] for image in images} == {"done"}
+
+
+def test_a_chosen_folder_is_sent_too(visitor: Visitor, tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"photo-{number}.jpg").write_bytes(jpeg(64 + number, 48))
+    page = visitor.tab()
+    page.get_by_label("Folder", exact=True).set_input_files(tmp_path)
+    send(page)
+    all_done(page, 3)
+    assert len(images_of(visitor)) == 3
+
+
+def test_a_file_of_24_megabytes_is_sent_by_form(visitor: Visitor, tmp_path: Path) -> None:
+    body = jpeg(640, 480)
+    (tmp_path / "large.jpg").write_bytes(body + bytes(LARGE_BYTES - len(body)))
+    page = visitor.tab()
+    choose(page, [tmp_path / "large.jpg"])
+    send(page)
+    all_done(page, 1)
+    (image,) = images_of(visitor)
+    assert image["status"] == "done"
+    sent = [request for request in visitor.watch.requests if request.method == "POST"]
+    assert any(request.url.endswith("/uploads") for request in sent)
+    assert not any("/images" in request.url for request in sent)
+
+
+def test_a_form_that_breaks_off_is_sent_again(visitor: Visitor, tmp_path: Path) -> None:
+    body = jpeg(640, 480)
+    (tmp_path / "large.jpg").write_bytes(body + bytes(6_000_000))
+    page = visitor.tab()
+    lost: list[str] = []
+
+    def lose_the_first(route: Route) -> None:
+        if route.request.method == "POST" and not lost:
+            lost.append(route.request.url)
+            route.abort("connectionreset")
+        else:
+            route.fallback()
+
+    page.route(f"{visitor.stack.record.aws_endpoint_url}/**", lose_the_first)
+    choose(page, [tmp_path / "large.jpg"])
+    with visitor.watch.expecting("ERR_CONNECTION_RESET"):
+        send(page)
+        all_done(page, 1)
+    assert len(lost) == 1
+    assert len(images_of(visitor)) == 1
+
+
+def test_a_lost_connection_is_waited_for_and_nothing_is_sent_twice(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo(number) for number in range(4)])
+    expect(page.get_by_text("Ready to upload", exact=True)).to_have_count(4)
+    with visitor.watch.expecting("ERR_INTERNET_DISCONNECTED"):
+        page.context.set_offline(True)
+        send(page)
+        expect(page.get_by_text("You are offline").first).to_be_visible()
+        page.context.set_offline(False)
+        all_done(page, 4)
+    assert len(images_of(visitor)) == 4
+
+
+def test_a_lost_answer_makes_no_second_image(visitor: Visitor) -> None:
+    page = visitor.tab()
+    lost: list[int] = []
+
+    def lose_the_answer(route: Route) -> None:
+        if route.request.method == "POST" and len(lost) < 2:
+            lost.append(route.fetch().status)
+            route.abort("connectionreset")
+        else:
+            route.fallback()
+
+    page.route(is_submission(page), lose_the_answer)
+    choose(page, [photo()])
+    with visitor.watch.expecting("ERR_CONNECTION_RESET"):
+        send(page)
+        all_done(page, 1)
+    assert lost in ([202, 202], [202, 200])
+    assert len(images_of(visitor)) == 1
+    expect(page.get_by_text("You uploaded this photo before")).to_have_count(0)
+
+
+def test_files_that_are_dropped_again_after_a_reload_are_not_sent_twice(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo(0), photo(1)])
+    send(page)
+    all_done(page, 2)
+    page.reload()
+    choose(page, [photo(0), photo(1), photo(2)])
+    send(page)
+    all_done(page, 3)
+    expect(page.get_by_text("You uploaded this photo before")).to_have_count(2)
+    assert len(images_of(visitor)) == 3
+    # The same photo under another name, and once more in the same list, is the same image.
+    choose(page, [photo(2, "another name.jpg")])
+    send(page)
+    expect(card(page, "another name.jpg")).to_contain_text("The same photo as photo-2.jpg: its results are ready")
+    assert len(images_of(visitor)) == 3
+
+
+def test_the_names_of_files_are_known_until_the_key_is_forgotten(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo()])
+    send(page)
+    all_done(page, 1)
+    page.reload()
+    (image,) = images_of(visitor)
+    assert page.evaluate(_NAME_OF, image["id"]) == "photo-0.jpg"
+    page.get_by_role("button", name="Forget the key").click()
+    assert page.evaluate(_NAME_OF, image["id"]) is None
+
+
+def test_the_names_of_the_newest_500_images_are_kept(visitor: Visitor) -> None:
+    page = visitor.tab()
+    page.evaluate(
+        """async () => {
+            const { rememberName } = await import(
+                new URL("core.js", document.querySelector("script[type=module]").src));
+            for (let number = 0; number < 502; number += 1) rememberName(`id${number}`, `photo-${number}.jpg`);
+        }"""
+    )
+    assert page.evaluate(_NAME_OF, "id1") is None
+    assert page.evaluate(_NAME_OF, "id2") == "photo-2.jpg"
+    assert page.evaluate(_NAME_OF, "id501") == "photo-501.jpg"
+
+
+def test_upload_again_makes_another_image(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo()])
+    send(page)
+    all_done(page, 1)
+    page.reload()
+    choose(page, [photo()])
+    send(page)
+    all_done(page, 1)
+    page.get_by_role("button", name="Upload again photo-0.jpg").click()
+    all_done(page, 1)
+    expect(page.get_by_text("You uploaded this photo before")).to_have_count(0)
+    assert len(images_of(visitor)) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_service_is_waited_for_with_a_countdown(visitor: Visitor, status: int) -> None:
+    page = visitor.tab()
+    refused: list[str] = []
+
+    def refuse_the_first(route: Route) -> None:
+        if route.request.method == "POST" and not refused:
+            refused.append(route.request.url)
+            route.fulfill(**busy(status, seconds=4))  # type: ignore[arg-type]
+        else:
+            route.fallback()
+
+    page.route(is_submission(page), refuse_the_first)
+    choose(page, [photo()])
+    with visitor.watch.expecting(f"status of {status}"):
+        send(page)
+        waiting = card(page, "photo-0.jpg")
+        expect(waiting).to_contain_text("The service is busy")
+        expect(waiting.locator(".countdown")).to_have_text("3 s")
+        all_done(page, 1)
+    assert len(images_of(visitor)) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(b"%PDF-1.7\n" + bytes(2000), "Save it as JPEG, PNG, WebP or GIF", id="no photo"),
+        pytest.param(jpeg(640, 480)[:2000], "Copy the photo again", id="cut off"),
+        pytest.param(b"", "Choose another file", id="empty"),
+    ],
+)
+def test_a_file_that_cannot_be_developed_says_why_and_what_to_do(visitor: Visitor, body: bytes, words: str) -> None:
+    page = visitor.tab()
+    bad: FilePayload = {"name": "bad.jpg", "mimeType": "image/jpeg", "buffer": body}
+    choose(page, [photo(), bad])
+    with visitor.watch.expecting("status of 4(00|15|13|22)"):
+        send(page)
+        expect(card(page, "bad.jpg")).to_contain_text(words, timeout=120_000)
+        expect(card(page, "photo-0.jpg")).to_contain_text("Done", timeout=120_000)
+    expect(page.get_by_role("region", name="Progress")).to_contain_text("1 failed")
+    assert axe.findings(page) == []
+
+
+def test_a_photo_is_scheduled(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo()])
+    page.get_by_label("After a delay").check()
+    page.get_by_label("Delay", exact=True).fill("3")
+    page.get_by_label("Unit of the delay").select_option("days")
+    expect(page.get_by_role("button", name="Schedule 1 photo")).to_be_enabled()
+    send(page)
+    scheduled = card(page, "photo-0.jpg")
+    expect(scheduled).to_contain_text(re.compile(r"to be processed .+ \(in 3 days\)"))
+    (image,) = images_of(visitor)
+    assert image["status"] == "scheduled"
+    # The time was for these files alone.
+    choose(page, [photo(1)])
+    expect(page.get_by_label("Now", exact=True)).to_be_checked()
+    expect(page.get_by_role("button", name="Upload 1 photo")).to_be_enabled()
+
+
+def test_what_is_changed_on_an_images_own_screen_is_known_to_its_card(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo(0), photo(1)])
+    page.get_by_label("After a delay").check()
+    page.get_by_label("Unit of the delay").select_option("days")
+    send(page)
+    card(page, "photo-0.jpg").get_by_role("link", name="Change the time").click()
+    page.get_by_role("button", name="Begin now").click()
+    expect(page.get_by_text("Begun").first).to_be_attached()
+    page.goto(f"{visitor.address}#/")
+    expect(card(page, "photo-0.jpg")).to_contain_text("Done", timeout=90_000)
+    card(page, "photo-0.jpg").get_by_role("link", name="See the results").click()
+    page.get_by_role("button", name="Delete image").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("Deleted.").first).to_be_attached()
+    page.goto(f"{visitor.address}#/")
+    with visitor.watch.expecting("status of 404"):
+        expect(card(page, "photo-0.jpg")).to_contain_text("The image was deleted")
+    expect(card(page, "photo-1.jpg")).to_contain_text("to be processed")
+
+
+def test_a_crop_is_corrected_before_it_is_sent(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo(100)])
+    page.get_by_label("What to make").select_option("avatar")
+    page.get_by_role("button", name="Adjust crop of photo-100.jpg", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    assert axe.findings(page) == []
+    dialog.get_by_role("slider", name="From the left").fill("0.1")
+    dialog.get_by_role("button", name="Done").click()
+    send(page)
+    all_done(page, 1)
+    expect(card(page, "photo-100.jpg").locator(".picture img")).to_have_js_property("naturalWidth", 48)  # a square
+    (submission,) = [request for request in visitor.watch.requests if request.method == "POST"]
+    assert '"x":0.1' in submission.url.replace("%22", '"').replace("%3A", ":").replace("%2C", ",")
+
+
+@pytest.mark.parametrize("leave", ["Escape", "Cancel"])
+def test_a_crop_that_is_not_confirmed_changes_nothing(visitor: Visitor, leave: str) -> None:
+    page = visitor.tab()
+    choose(page, [photo(100)])
+    page.get_by_label("What to make").select_option("avatar")
+    adjust = page.get_by_role("button", name="Adjust crop of photo-100.jpg", exact=True)
+    adjust.click()
+    dialog = page.get_by_role("dialog")
+    slider = dialog.get_by_role("slider", name="From the left")
+    slider.fill("0.1")
+    if leave == "Escape":
+        page.keyboard.press("Escape")
+    else:
+        dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    adjust.click()
+    expect(slider).to_have_value("0.5")
+
+
+def test_the_kept_part_is_dragged_without_a_jump_and_a_click_moves_it(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo(100)])
+    page.get_by_label("What to make").select_option("avatar")
+    page.get_by_role("button", name="Adjust crop of photo-100.jpg", exact=True).click()
+    slider = page.get_by_role("dialog").get_by_role("slider", name="From the left")
+    expect(page.locator(".crop-picture .upload-cut")).to_be_visible()
+    box = page.locator(".crop-picture").bounding_box()
+    assert box is not None
+    left, middle = box["x"], box["y"] + box["height"] / 2
+    page.mouse.move(left + 0.6 * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(left + 0.7 * box["width"], middle, steps=4)
+    page.mouse.up()
+    expect(slider).to_have_value("0.6")
+    page.mouse.click(left + 0.5 * box["width"], middle)
+    expect(slider).to_have_value("0.5")
+
+
+def test_a_file_without_a_preview_says_so_before_it_is_sent(visitor: Visitor) -> None:
+    page = visitor.tab()
+    bad: FilePayload = {"name": "bad.jpg", "mimeType": "image/jpeg", "buffer": b"no photo"}
+    choose(page, [photo(), bad])
+    expect(card(page, "bad.jpg")).to_contain_text("No preview: the file may be damaged")
+    expect(card(page, "photo-0.jpg")).not_to_contain_text("No preview")
+
+
+def test_everything_can_be_done_with_a_keyboard_alone(visitor: Visitor) -> None:
+    page = visitor.tab()
+    expect(page.get_by_role("button", name="Choose photos")).to_be_visible()
+    page.on("filechooser", lambda chooser: chooser.set_files([photo(0), photo(1)]))
+    press_until(page, "Tab", "Choose photos")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Upload 2 photos")).to_be_enabled()
+    press_until(page, "Tab", "Upload 2 photos")
+    page.keyboard.press("Enter")
+    all_done(page, 2)
+    press_until(page, "Tab", "photo-0.jpg")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1, name="photo-0.jpg")).to_be_visible()
+    assert page.url.removeprefix(f"{visitor.address}#/images/") in {image["id"] for image in images_of(visitor)}
+
+
+def press_until(page: Page, key: str, words: str, *, most: int = 60) -> None:
+    """Presses the key until the element with these words has the focus, and shows it."""
+    for _ in range(most):
+        page.keyboard.press(key)
+        focused = page.evaluate(
+            """() => {
+                const one = document.activeElement;
+                const style = getComputedStyle(one);
+                const isShown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+                return { words: one.getAttribute("aria-label") ?? one.innerText, isShown, name: one.tagName };
+            }"""
+        )
+        assert focused["name"] == "BODY" or focused["isShown"], f"nobody sees that {focused['words']!r} has the focus"
+        if (focused["words"] or "").strip() == words:
+            return
+    raise AssertionError(f"{key} never reaches {words!r}")

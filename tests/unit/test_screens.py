@@ -1,0 +1,69 @@
+"""The page's screens name what the API knows: statuses, types of events, limits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from darkroom.domain.delivery import MAX_PAGE_DELIVERIES, DeliveryStatus
+from darkroom.domain.endpoint import MAX_DESCRIPTION_CHARACTERS, MAX_ENDPOINTS
+from darkroom.domain.event import PATTERNS
+from darkroom.domain.listing import LISTED_STATUSES, MAX_PAGE_IMAGES
+
+SCREENS = Path(__file__).parents[2] / "layers" / "page" / "web" / "screens"
+
+
+STYLE = SCREENS.parent / "style.css"
+
+
+def source(name: str) -> str:
+    """A screen's module."""
+    return (SCREENS / name).read_text(encoding="utf-8")
+
+
+def listed(module: str, constant: str) -> list[str]:
+    """The words of a constant that is an array of words."""
+    body = re.search(rf"const {constant} = \[(.*?)\];", source(module), re.DOTALL)
+    assert body is not None, f"{module} has no {constant}"
+    return re.findall(r'"([^"]+)"', body[1])
+
+
+def number(module: str, constant: str) -> int:
+    """The number that a constant is."""
+    value = re.search(rf"const {constant} = (\d+);", source(module))
+    assert value is not None, f"{module} has no {constant}"
+    return int(value[1])
+
+
+def test_the_gallery_can_be_filtered_by_every_status_of_a_listed_image() -> None:
+    assert sorted(listed("browse/list.js", "STATUSES")) == sorted(LISTED_STATUSES)
+
+
+def test_the_gallery_reads_the_largest_pages_that_the_api_gives() -> None:
+    assert number("browse/list.js", "PAGE_IMAGES") == MAX_PAGE_IMAGES
+
+
+def test_a_webhook_can_ask_on_the_page_for_everything_that_it_can_ask_for() -> None:
+    events = re.findall(r'^    \["([^"]+)", "', source("webhooks/form.js"), re.MULTILINE)
+    assert sorted(events) == sorted(PATTERNS)
+
+
+def test_the_page_makes_as_many_webhooks_as_the_api_takes() -> None:
+    assert number("webhooks.js", "MOST") == MAX_ENDPOINTS
+    assert f'maxlength="{MAX_DESCRIPTION_CHARACTERS}"' in source("webhooks/form.js")
+
+
+def test_deliveries_can_be_filtered_by_each_of_their_statuses() -> None:
+    assert listed("webhook.js", "STATUSES") == list(DeliveryStatus)
+    assert number("webhook.js", "PAGE_DELIVERIES") == MAX_PAGE_DELIVERIES
+
+
+def test_the_rules_of_each_screen_hold_at_every_width() -> None:
+    depth, sections = 0, []
+    for line in STYLE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("/* ──"):
+            assert depth == 0, f"a block before this is open: {line}"
+            sections.append(line)
+        depth += line.count("{") - line.count("}")
+    assert depth == 0
+    assert len(sections) >= 5
