@@ -26,6 +26,7 @@ from console.operate.actions import Actions
 from console.operate.parts import Parts
 from console.operate.problems import Problem, invalid, problem_of
 from console.operate.shell import Shell
+from darkroom.http.page import content_security_policy
 from stacks.websites import Headers, hosts_of, origins_of, refusal
 
 API = "/operate/api/"
@@ -34,11 +35,7 @@ MAX_BODY_BYTES = 64 * 1024
 
 HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
-        "worker-src 'self'; manifest-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'; trusted-types darkroom"
-    ),
+    "Content-Security-Policy": content_security_policy(),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from console.api.client import ApiError
+from darkroom.http.page import shell_with
 
 _INDEX = "index.html"
 
@@ -44,11 +43,8 @@ class Shell:
 
     def index(self, settings: Mapping[str, Any]) -> bytes:
         """The page with its settings."""
-        text = self._files[_INDEX].read_text()
-        # In one pass over what the file says: a setting may hold what looks like a place of its own.
-        before, *after = text.split("{settings}")
-        pieces = (piece.replace("{tree}", self.tree) for piece in (before, *after))
-        return html.escape(json.dumps(settings)).join(pieces).encode()
+        # The hash first: a setting may hold what looks like its place.
+        return shell_with(self._files[_INDEX].read_bytes().replace(b"{tree}", self.tree.encode()), settings)
 
     def file(self, path: str) -> tuple[bytes, str] | None:
         """A file's bytes and media type; None if there is no such file."""

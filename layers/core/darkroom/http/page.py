@@ -77,7 +77,7 @@ def shell_with(shell: bytes, settings: Mapping[str, Any]) -> bytes:
     return shell.replace(b"{settings}", html.escape(json.dumps(settings, sort_keys=True)).encode())
 
 
-def content_security_policy(*, uploads: str, outputs: str, sign_in: Iterable[str] = ()) -> str:
+def content_security_policy(*, uploads: str = "", outputs: str = "", sign_in: Iterable[str] = ()) -> str:
     """What a browser lets the page do (https://www.w3.org/TR/CSP3/): run its own files, show variants, and send
     requests to the stack's API and buckets, and to the issuer's origins (`sign_in`) if callers need a token. No inline
     code, no evaluation of text, no markup made of text."""
@@ -99,7 +99,7 @@ def content_security_policy(*, uploads: str, outputs: str, sign_in: Iterable[str
 
 
 def _listed(*sources: str) -> str:
-    return " ".join(dict.fromkeys(sources))
+    return " ".join(dict.fromkeys(filter(None, sources)))
 
 
 _PROTECTION = {

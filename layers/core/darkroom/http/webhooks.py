@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -17,6 +16,7 @@ from darkroom.domain.delivery import (
     Delivery,
     DeliveryQuery,
     DeliveryStatus,
+    is_delivery_id,
 )
 from darkroom.domain.endpoint import (
     ENDPOINT_ID_PATTERN,
@@ -48,8 +48,6 @@ EVERYTHING = ("*",)
 
 _MOST_EVENTS = 32
 """How many patterns a request may list, repetitions included."""
-
-_DELIVERY_ID = re.compile(DELIVERY_ID_PATTERN)
 
 
 # ── Requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -206,7 +204,7 @@ def _status(text: str) -> DeliveryStatus:
 
 
 def _cursor(text: str) -> str:
-    if _DELIVERY_ID.fullmatch(text) is None:
+    if not is_delivery_id(text):
         raise invalid_cursor()
     return text
 
