@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import pytest
 
 from checks.report import ROOT
@@ -153,6 +155,39 @@ def test_a_drill_that_is_interrupted_puts_everything_back(stack: LocalStack, how
         signal.signal(signal.SIGHUP, by_the_runner)
     os.kill(process.pid, how)
     assert process.wait(PATIENCE_SECONDS) == 130
+    assert rule_state(stack) == "ENABLED"
+    assert places(stack).find() is None
+
+
+@pytest.mark.parametrize("how", ["on the page", signal.SIGINT, signal.SIGHUP], ids=str)
+def test_a_drill_of_the_operators_page_puts_everything_back_however_it_is_ended(
+    stack: LocalStack, how: signal.Signals | str
+) -> None:
+    wait_until_calm(stack)
+    before = len(stack.terminal.read_text())
+    by_the_runner = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        process = stack.start("operate", "--write")
+    finally:
+        signal.signal(signal.SIGHUP, by_the_runner)
+
+    def address() -> re.Match[str] | None:
+        return re.search(r"(http://127\.0\.0\.1:\d+)/\S*#token=([\w-]+)", stack.terminal.read_text()[before:])
+
+    wait_until(lambda: address() is not None, "it serves", seconds=PATIENCE_SECONDS)
+    printed = address()
+    assert printed is not None
+    headers = {"Authorization": f"Bearer {printed[2]}"}
+    with httpx.Client(base_url=f"{printed[1]}/operate/api", headers=headers, trust_env=False, timeout=60) as page:
+        run = page.post("/drill", json={"drill": "sweeper-off", "dry_run": False}).json()
+        wait_until(lambda: rule_state(stack) == "DISABLED", "the schedule is off", seconds=PATIENCE_SECONDS)
+        if isinstance(how, str):
+            page.delete(f"/runs/{run['run']}")
+            wait_until(lambda: page.get("/runs").json()["runs"][0]["ended"], "it has ended", seconds=PATIENCE_SECONDS)
+            answer = page.get(f"/runs/{run['run']}").json()
+            assert (answer["complete"], answer["notes"][-1]) == (False, "Stopped: everything was put back.")
+    os.kill(process.pid, signal.SIGINT if isinstance(how, str) else how)
+    assert process.wait(PATIENCE_SECONDS) == 0
     assert rule_state(stack) == "ENABLED"
     assert places(stack).find() is None
 

@@ -111,6 +111,14 @@ def test_of_a_tenant_what_its_rows_say_is_counted() -> None:
     assert (listing.images, len(images.rows_read)) == (50, 250)
 
 
+def test_of_named_images_only_those_are_counted_and_covered() -> None:
+    rows = [scheduled(n, NOW + n) for n in range(1, 5)]
+    named = Selection(period=AHEAD, lanes=("slow",), image_ids=frozenset({rows[1].image_id, "0" * 26}))
+    listing = listed(images_of(*rows), named, rows=10)
+    assert (listing.images, [row.image_id for row in listing.rows]) == (1, [rows[1].image_id])
+    assert [named.covers(row) for row in rows] == [False, True, False, False]
+
+
 def test_the_first_rows_are_read_if_they_are_asked_for_and_no_more() -> None:
     images = images_of(*(scheduled(n, NOW + n) for n in range(1, 301)))
     listing = listed(images, rows=10)

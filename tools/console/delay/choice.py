@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from console.images.ids import checked_image_id
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.periods import Period, day_period, hour_periods, instant_of, local_time
@@ -33,12 +34,16 @@ class Choice:
     lane: str | None = None
     tenant: str | None = None
     zone: str | None = None
+    image: tuple[str, ...] = ()
 
     def typed(self, **instead: str | None) -> str:
         """The options as they are typed again, each with a space before it; `instead` replaces some."""
         values = vars(self) | instead
         return "".join(
-            f" --{name.rstrip('_')} {shlex.quote(value)}" for name, value in values.items() if value is not None
+            f" --{name.rstrip('_')} {shlex.quote(one)}"
+            for name, value in values.items()
+            for one in (value if isinstance(value, tuple) else (value,))
+            if one is not None
         )
 
     @property
@@ -64,6 +69,8 @@ class Choice:
             raise _unclear("--day", "a day already is a period: leave out --from and --to.")
         if self.hour is not None and self.day is None:
             raise _unclear("--hour", "of which day? Use --day too.")
+        if self.image and self.day is None:
+            raise _unclear("--image", "of which day? Use --day too.")
         if self.lane is not None and self.lane not in LANES:
             raise _unclear("--lane", f"{self.lane!r} is not one of: {', '.join(LANES)}.")
         try:
@@ -73,7 +80,10 @@ class Choice:
         if period.starts_at > period.ends_at:
             raise _unclear("--to", "it is before --from, or before now.")
         return Selection(
-            period=period, lanes=tuple(LANES) if self.lane is None else (self.lane,), tenant_id=self.tenant
+            period=period,
+            lanes=tuple(LANES) if self.lane is None else (self.lane,),
+            tenant_id=self.tenant,
+            image_ids=frozenset(map(checked_image_id, self.image)) or None,
         )
 
     def hours(self) -> tuple[Period, ...]:

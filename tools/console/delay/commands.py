@@ -55,6 +55,9 @@ DayOption = Annotated[str | None, option("--day", "D", "All images of that day."
 HourOption = Annotated[str | None, option("--hour", "H", _HOUR_HELP, panel=_DAY)]
 LaneOption = Annotated[str | None, option("--lane", "L", _LANE_HELP, panel=_DAY)]
 TenantOption = Annotated[str | None, option("--tenant", "T", "Only one tenant.", panel=_DAY)]
+ImageOption = Annotated[
+    list[str] | None, option("--image", "ID", "Only this image of the day; may be repeated.", panel=_DAY)
+]
 ZoneOption = Annotated[str | None, option("--zone", "Z", _ZONE_HELP, panel=_DAY)]
 RateOption = Annotated[
     int | None, option("--rate", "N", "At most N images per second. Default: 50.", min=1, max=500, panel=_DAY)
@@ -128,6 +131,7 @@ def reschedule(
     hour: HourOption = None,
     lane: LaneOption = None,
     tenant: TenantOption = None,
+    image: ImageOption = None,
     zone: ZoneOption = None,
     by: Annotated[
         str | None,
@@ -149,7 +153,7 @@ def reschedule(
         day,
         ids,
         of_single_images={"--to": to, "--delay": delay, "--url": url, "--api-key": api_key, "--iam": iam},
-        of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--zone": zone, "--by": by}
+        of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--image": image, "--zone": zone, "--by": by}
         | {"--rate": rate, "--yes": yes, "--stack": stack, "--region": region},
     ):
         from console.images import by_id  # noqa: PLC0415
@@ -169,7 +173,10 @@ def reschedule(
 
     if by is None:
         raise typer.BadParameter("by how many days?", param_hint="--by")
-    days, choice = days_of(by), Choice(day=day, hour=hour, lane=lane, tenant=tenant, zone=zone)
+    days, choice = (
+        days_of(by),
+        Choice(day=day, hour=hour, lane=lane, tenant=tenant, image=tuple(image or ()), zone=zone),
+    )
     work.reschedule(reach(stack, region), choice, days=days, rate=rate or IMAGES_PER_SECOND, yes=yes)
 
 
@@ -184,6 +191,7 @@ def cancel(
     hour: HourOption = None,
     lane: LaneOption = None,
     tenant: TenantOption = None,
+    image: ImageOption = None,
     zone: ZoneOption = None,
     rate: RateOption = None,
     yes: YesOption = False,
@@ -200,7 +208,7 @@ def cancel(
         day,
         ids,
         of_single_images={"--url": url, "--api-key": api_key, "--iam": iam},
-        of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--zone": zone}
+        of_a_day={"--hour": hour, "--lane": lane, "--tenant": tenant, "--image": image, "--zone": zone}
         | {"--rate": rate, "--yes": yes, "--stack": stack, "--region": region},
     ):
         from console.images import by_id  # noqa: PLC0415
@@ -212,7 +220,7 @@ def cancel(
     from console.delay.choice import Choice  # noqa: PLC0415
     from console.terminal.many import IMAGES_PER_SECOND  # noqa: PLC0415
 
-    choice = Choice(day=day, hour=hour, lane=lane, tenant=tenant, zone=zone)
+    choice = Choice(day=day, hour=hour, lane=lane, tenant=tenant, image=tuple(image or ()), zone=zone)
     work.cancel(reach(stack, region), choice, rate=rate or IMAGES_PER_SECOND, yes=yes)
 
 

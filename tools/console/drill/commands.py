@@ -194,7 +194,9 @@ def all_(
             with where.explained():
                 for drill in chosen:
                     work.check_allowed(where, drill, in_production=False)
-                results = work.run_all(where, chosen, keep_seconds=2 * 3600, report=report, interrupts=interrupts)
+                results = work.run_all(
+                    where, chosen, keep_seconds=work.KEEP_SECONDS, report=report, interrupts=interrupts
+                )
         except Interrupted:
             report.trouble("Interrupted: everything was put back.")
             raise typer.Exit(INTERRUPTED) from None

@@ -155,6 +155,30 @@ class Page:
 _NOT_UNDERSTOOD = 2
 
 
+def foretell(out: Console, drill: Drill, options: str) -> None:
+    """What a drill would break, what it should set off, and how it ends."""
+    display.line(out, f"{drill.name} would rehearse: {drill.rehearses}. Nothing was changed.", style="bold")
+    for one in drill.throws:
+        display.line(out, f"It would switch {one.target.format(row='a new row')}: {words(one.kind, one.during)}.")
+    display.line(out, f"Load: {drill.load.words}.")
+    display.line(out, f"Alarms that must fire: {_alarms(drill).replace('`', '')}. An operator sees {drill.shows}.")
+    minutes = drill.lead_minutes + drill.patience_minutes + drill.clear_minutes
+    display.line(
+        out,
+        f"It takes at most {minutes} minutes of the stack's time, and puts everything back: once the alarms were on, "
+        "when it is stopped, and at the latest when its time is over.",
+    )
+    display.line(out)
+    display.line(out, f"Do it:  ./darkroom drill {drill.name}{options}")
+
+
+def tell_undo(out: Console, opened: OpenDrill) -> None:
+    """What `undo` would put back."""
+    display.line(out, f"The drill {opened.name} is open. Nothing was put back yet.", style="bold")
+    for setting in reversed(opened.settings):
+        display.line(out, f"It would put back {setting.target}: {words(setting.kind, setting.before)}.")
+
+
 class Silence:
     """Prints nothing but trouble, for `--json`."""
 

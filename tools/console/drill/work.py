@@ -23,6 +23,9 @@ from console.terminal.interrupts import LEAVING, Interrupted, Interrupts
 from darkroom.domain.ids import image_id_from_bits
 from darkroom.domain.instants import Milliseconds
 
+KEEP_SECONDS = 2 * 3600
+"""How long the switches of a drill may stay thrown, unless it is told otherwise."""
+
 _CALM_MINUTES = 20
 _MOMENT_SECONDS = 1.2
 

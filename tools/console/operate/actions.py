@@ -15,15 +15,20 @@ from console.delay import work as delay
 from console.delay.choice import Choice, days_of
 from console.dlq import work as dlq
 from console.dlq.filters import Filters
+from console.drill import pages as drill_pages
+from console.drill import work as drill
+from console.drill.drills import DRILLS
 from console.images import redo
 from console.images.ids import checked_image_id
 from console.operate.parts import checked_filters, checked_seconds
 from console.operate.problems import Problem, invalid
+from console.operate.running import Running
 from console.stack.operators import Stack
 from console.tenants import work as tenants
 from console.tenants.commands import tenant_named
 from console.tenants.keys import key_id_named
 from console.terminal import display
+from console.terminal.interrupts import INTERRUPTED, Interrupted
 from console.terminal.many import IMAGES_PER_SECOND
 from console.webhooks.commands import webhook_id_named
 from darkroom.domain.api_keys import KeyState
@@ -87,16 +92,29 @@ class _OfADay(_Request):
     lane: str | None = None
     tenant: str | None = None
     zone: str | None = None
+    images: Annotated[list[str], Field(max_length=MOST_IDS)] = []
     rate: Annotated[int, Field(ge=1, le=500)] = IMAGES_PER_SECOND
 
     @property
     def choice(self) -> Choice:
         """The images as the command chooses them."""
-        return Choice(day=self.day, hour=self.hour, lane=self.lane, tenant=self.tenant, zone=self.zone)
+        return Choice(
+            day=self.day,
+            hour=self.hour,
+            lane=self.lane,
+            tenant=self.tenant,
+            zone=self.zone,
+            image=tuple(self.images),
+        )
 
 
 class _Reschedule(_OfADay):
     by: str
+
+
+class _Drill(_Request):
+    drill: str
+    in_production: StrictBool = False
 
 
 class _OfAKey(_Request):
@@ -140,12 +158,15 @@ class Actions:
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
+        self.running = Running(clock=stack.clock)
         self._actions: Mapping[str, tuple[type[_Request], Callable[[Any], _Done]]] = {
             "replay": (_Replay, self._replay),
             "drop": (_Drop, self._drop),
             "redo": (_Redo, self._redo),
             "reschedule": (_Reschedule, self._reschedule),
             "cancel": (_OfADay, self._cancel),
+            "drill": (_Drill, self._drill),
+            "undo_drill": (_Request, self._undo_drill),
             "revoke_key": (_OfAKey, self._revoke_key),
             "rotate_key": (_Rotate, self._rotate_key),
             "change_tenant": (_ChangeTenant, self._change_tenant),
@@ -153,20 +174,30 @@ class Actions:
             "recover_webhook": (_Recover, lambda request: self._mend(request, since=request.since)),
         }
 
+    def begin(self, name: str, body: bytes, *, is_writable: bool) -> dict[str, Any]:
+        """Like `act`, but it is under way for as long as it takes: if that is longer than a moment, the answer is the
+        document of its run."""
+        request = self._request(name, body, is_writable=is_writable)
+        if request.dry_run:
+            return self._answer(name, request, display.Shown())
+        return self.running.begin(name, lambda shown: self._answer(name, request, shown))
+
     def act(self, name: str, body: bytes, *, is_writable: bool) -> dict[str, Any]:
         """Does it, or with `dry_run` says what it would do: what the command says, line by line. It is not `complete`
         if something was left undone, which the notes name.
 
         Raises ApiError and Problem; what had been said before that is with the problem.
         """
+        return self._answer(name, self._request(name, body, is_writable=is_writable), display.Shown())
+
+    def _request(self, name: str, body: bytes, *, is_writable: bool) -> _Request:
         if name not in self._actions:
             raise Problem(
                 HTTPStatus.NOT_FOUND,
                 "unknown_action",
                 f"There is no action {display.printable(name)!r}. There are: {', '.join(sorted(self._actions))}.",
             )
-        kind, work = self._actions[name]
-        request = _read(kind, body)
+        request = _read(self._actions[name][0], body)
         if not request.dry_run and not is_writable:
             raise Problem(
                 HTTPStatus.FORBIDDEN,
@@ -174,7 +205,11 @@ class Actions:
                 "This page only reads, and so was nothing done. To let it act, end `darkroom operate` and start it "
                 f"again with --write: ./darkroom operate --write{self._stack.options}",
             )
-        with display.listening() as shown:
+        return request
+
+    def _answer(self, name: str, request: _Request, shown: display.Shown) -> dict[str, Any]:
+        work = self._actions[name][1]
+        with display.listening(shown):
             is_complete, done = True, _Done()
             try:
                 done = work(request)
@@ -260,6 +295,46 @@ class Actions:
 
     def _cancel(self, request: _OfADay) -> _Done:
         return _Done(count=delay.cancel(self._stack, request.choice, rate=request.rate, yes=not request.dry_run))
+
+    def _drill(self, request: _Drill) -> _Done:
+        chosen = DRILLS.get(request.drill)
+        if chosen is None:
+            raise invalid(f"There is no drill {display.printable(request.drill)!r}. There are: {', '.join(DRILLS)}.")
+        with self._stack.explained():
+            drill.check_allowed(self._stack, chosen, in_production=request.in_production or request.dry_run)
+            if request.dry_run:
+                drill_pages.foretell(display.output(), chosen, self._stack.options)
+                return _Done(count=1)
+            report = drill_pages.Page(display.output())
+            try:
+                with drill.interruptible() as interrupts:
+                    result = drill.run(
+                        self._stack,
+                        chosen,
+                        keep_seconds=drill.KEEP_SECONDS,
+                        token=None,
+                        report=report,
+                        interrupts=interrupts,
+                    )
+            except Interrupted:
+                report.trouble("Stopped: everything was put back.")
+                raise typer.Exit(INTERRUPTED) from None
+        report.end(result)
+        if result.problems:
+            raise typer.Exit(1)
+        return _Done(count=1)
+
+    def _undo_drill(self, request: _Request) -> _Done:
+        with self._stack.explained():
+            opened = drill.open_drills(self._stack).find()
+            if opened is None:
+                _say("No drill is open: there is nothing to put back.")
+            elif request.dry_run:
+                drill_pages.tell_undo(display.output(), opened)
+            else:
+                drill.undo(self._stack, drill_pages.Page(display.output()))
+                _say("Everything is put back.")
+        return _Done(count=0 if opened is None else 1)
 
     def _revoke_key(self, request: _OfAKey) -> _Done:
         key_id = key_id_named(request.key)

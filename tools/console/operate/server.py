@@ -66,14 +66,26 @@ def application(*, parts: Parts, actions: Actions, shell: Shell, token: str, por
         body = await _body(request)
         name = request.path_params["name"]
         return await run_in_threadpool(
-            lambda: _answered(lambda: actions.act(name, body, is_writable=is_writable), otherwise=HTTPStatus.CONFLICT)
+            lambda: _answered(lambda: actions.begin(name, body, is_writable=is_writable), otherwise=HTTPStatus.CONFLICT)
         )
+
+    def under_way(_: Request) -> Response:
+        return _answered(lambda: {"runs": actions.running.documents()}, otherwise=HTTPStatus.NOT_FOUND)
+
+    def look(request: Request) -> Response:
+        return _answered(lambda: actions.running.look(request.path_params["run"]), otherwise=HTTPStatus.CONFLICT)
+
+    def stop(request: Request) -> Response:
+        return _answered(lambda: actions.running.stop(request.path_params["run"]), otherwise=HTTPStatus.CONFLICT)
 
     routes = [
         Route("/", lambda _: RedirectResponse("/app/")),
         Route("/app", lambda _: RedirectResponse("/app/", 301)),
         Route("/app/", index),
         Route("/app/{tree}/{path:path}", file),
+        Route(f"{API}runs", under_way, methods=["GET"]),
+        Route(f"{API}runs/{{run}}", look, methods=["GET"]),
+        Route(f"{API}runs/{{run}}", stop, methods=["DELETE"]),
         Route(f"{API}{{path:path}}", read, methods=["GET"]),
         Route(f"{API}{{name}}", act, methods=["POST"]),
     ]

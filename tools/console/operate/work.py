@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from console.operate.shell import Shell
 from console.stack.operators import Stack
 from console.terminal import display
 from console.terminal.browser import open_in_browser
+from console.terminal.interrupts import LEAVING, Interrupts
 
 PAGE = Path(__file__).resolve().parents[3] / "layers/page/web"
 """The page's files, the same as the stack serves."""
@@ -35,10 +37,8 @@ def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
             f"Port {port} of this machine cannot be used ({error}). Choose another: --port N. Without it, a free one "
             "is used."
         ) from error
-    token, chosen = secrets.token_urlsafe(32), listener.getsockname()[1]
-    served = application(
-        parts=Parts(stack), actions=Actions(stack), shell=shell, token=token, port=chosen, is_writable=write
-    )
+    token, chosen, actions = secrets.token_urlsafe(32), listener.getsockname()[1], Actions(stack)
+    served = application(parts=Parts(stack), actions=actions, shell=shell, token=token, port=chosen, is_writable=write)
     url = f"http://127.0.0.1:{chosen}/app/#token={token}"
     out = display.output()
     display.line(out, f"{stack.name}: {url}")
@@ -46,8 +46,17 @@ def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
     display.line(display.errors(), f"Who has this address can use it until Ctrl-C. {what}")
     if open_it:
         open_in_browser(url)
-    with listener, suppress(KeyboardInterrupt):  # which uvicorn raises again once it has ended in order
-        server_of(served).run(sockets=[listener])
+    server = server_of(served)
+    # uvicorn ends at SIGINT and SIGTERM, and raises them again once it has: a drill that is under way is still to be
+    # put back then. A terminal that closes is no reason to leave it either.
+    with listener, suppress(KeyboardInterrupt), Interrupts(*LEAVING):
+        signal.signal(signal.SIGHUP, lambda *_: setattr(server, "should_exit", True))
+        try:
+            server.run(sockets=[listener])
+        finally:
+            actions.running.end(
+                lambda action: display.line(display.errors(), f"{action} is under way: it is ended in order first.")
+            )
 
 
 def server_of(served: ASGIApp) -> uvicorn.Server:

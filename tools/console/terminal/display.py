@@ -22,13 +22,25 @@ from rich.text import Text
 _SECONDS_BETWEEN_PLAIN_LINES = 5.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """How far the latest step of a command has come: `total` is None if it is not known how much it is."""
+
+    name: str
+    completed: float
+    total: float | None
+    detail: str
+
+
 @dataclass
 class Shown:
-    """What a command has shown while it was listened to (`listening`): its lines, its complaints, its documents."""
+    """What a command has shown while it was listened to (`listening`): its lines, its complaints, its documents, and
+    the step that it is at. Another thread may read it meanwhile."""
 
     _output: io.StringIO = field(default_factory=io.StringIO)
     _errors: io.StringIO = field(default_factory=io.StringIO)
     documents: list[Any] = field(default_factory=list)
+    step: Step | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -45,9 +57,10 @@ _listener: ContextVar[Shown | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
-def listening() -> Iterator[Shown]:
-    """While the block lasts, what this thread's commands show goes to the result, and nothing to the terminal."""
-    token = _listener.set(shown := Shown())
+def listening(shown: Shown | None = None) -> Iterator[Shown]:
+    """While the block lasts, what this thread's commands show goes to `shown`, or to a new one, which is the result,
+    and nothing to the terminal."""
+    token = _listener.set(shown := shown or Shown())
     try:
         yield shown
     finally:
@@ -209,7 +222,9 @@ class Report:
 
     def show(self, name: str, *, completed: float, total: float | None, detail: str) -> None:
         """Shows the current state of `name` in place of the previous one."""
-        if self._live is None:
+        if (shown := _listener.get()) is not None:
+            shown.step = Step(name=name, completed=completed, total=total, detail=detail)
+        elif self._live is None:
             self._note(name, detail)
         elif name in self._tasks:
             self._live.update(self._tasks[name], completed=completed, total=total, detail=detail)

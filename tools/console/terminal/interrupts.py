@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -23,20 +25,45 @@ class Interrupted(Exception):
     """A pause was cut short: begin nothing more."""
 
 
+@dataclass
+class Ending:
+    """Asks the commands of a thread (`ended_by`) to end cleanly, as the first Ctrl-C does."""
+
+    requested: bool = False
+
+
+_ending: ContextVar[Ending | None] = ContextVar("ending", default=None)
+
+
+@contextmanager
+def ended_by(ending: Ending) -> Iterator[None]:
+    """In this block, and in its thread, `ending` is to Interrupts what a SIGINT is."""
+    token = _ending.set(ending)
+    try:
+        yield
+    finally:
+        _ending.reset(token)
+
+
 class Interrupts:
     """While this is entered, the first SIGINT only sets `requested`; the next raises KeyboardInterrupt as usual. Each
     of `others` only sets it: a terminal that closes sends more than one, and nobody waits.
 
     An exception at an arbitrary point could lose a response that has just arrived. This is a flag, not an Event, whose
-    lock the thread in which the handler runs may hold. Signals reach the main thread alone: entered in another one, it
-    handles none.
+    lock the thread in which the handler runs may hold. Signals reach the main thread alone: made and entered in
+    another one, it handles none, and hears only of the Ending that the thread has.
     """
 
     def __init__(self, *others: signal.Signals) -> None:
         self._signals = (signal.SIGINT, *others)
-        self.requested = False
+        self._asked = _ending.get() or Ending()
         self.ending = False
         self._raising = False
+
+    @property
+    def requested(self) -> bool:
+        """Whether the end was asked for."""
+        return self._asked.requested
 
     def __enter__(self) -> Self:
         handled = self._signals if threading.current_thread() is threading.main_thread() else ()
@@ -74,6 +101,6 @@ class Interrupts:
             self._raising = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        is_first, self.requested = not self.requested, True
+        is_first, self._asked.requested = not self.requested, True
         if self._raising if is_first else number == signal.SIGINT:
             raise KeyboardInterrupt

@@ -28,16 +28,22 @@ PAGE_LIMIT = 5000
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """Which scheduled images are selected: those in these lanes with a time in `period`; of one tenant, if one is
-    named."""
+    named; only those of `image_ids`, if there are any."""
 
     period: Period
     lanes: tuple[str, ...]
     tenant_id: str | None = None
+    image_ids: frozenset[str] | None = None
+
+    def names(self, image_id: str) -> bool:
+        """Whether the image may be a selected one, as far as its id says."""
+        return self.image_ids is None or image_id in self.image_ids
 
     def covers(self, image: Image | UnreadableRow | None) -> bool:
         """Whether the row, if it exists and is readable, is a selected image that no worker has begun."""
         return (
             isinstance(image, Image)
+            and self.names(image.image_id)
             and image.status is Status.SCHEDULED
             and image.process_at is not None
             and image.process_at in self.period
@@ -158,7 +164,7 @@ def keys_in_order(ports: Ports, selection: Selection, *, page_size: int) -> Iter
             until=selection.period.ends_at,
             page_size=min(max(page_size, CHUNK), PAGE_LIMIT),
         )
-        return ((key, lane) for key in keys)
+        return ((key, lane) for key in keys if selection.names(key.image_id))
 
     return heapq.merge(*(of_partition(lane, shard) for lane in selection.lanes for shard in DUE_SHARD_NAMES))
 

@@ -2,7 +2,7 @@
 import { html, useEffect, useErrorBoundary, useState } from "../vendor/preact.js";
 import { settings } from "../core.js";
 import { Trouble } from "../parts.js";
-import { READ_ONLY } from "./operate/acting.js";
+import { READ_ONLY, UnderWay } from "./operate/acting.js";
 
 // Each part: its place in the address, its name in the menu, and its module.
 const PARTS = [
@@ -71,6 +71,6 @@ function Around({ name }) {
                     aria-current=${part.name === name ? "page" : undefined}>${part.title}</a>`,
             )}
         </nav>
-        ${READ_ONLY && html`<p id="read-only" class="quiet">${READ_ONLY}</p>`}
+        ${READ_ONLY ? html`<p id="read-only" class="quiet">${READ_ONLY}</p>` : html`<${UnderWay} />`}
     </div>`;
 }

@@ -259,6 +259,8 @@ def test_filters_leave_what_fits_all_of_them(run: Run, stack: FakeStack, filters
         (["cancel", "0" * 26, "--lane", "slow"], "--lane"),
         (["cancel", "--day", "2026-12-24", "--url", "https://api.example"], "--url"),
         (["cancel", "../secrets"], "id"),
+        (["cancel", "0" * 26, "--image", "0" * 26], "--image"),
+        (["cancel", "--day", "2026-12-24", "--image", "../secrets"], "id"),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error_that_names_its_option(
@@ -333,6 +335,17 @@ def test_an_hour_of_a_lane_of_a_tenant_is_withdrawn_alone(run: Run, stack: FakeS
     assert "Left alone" not in done.stdout
     assert stack.row(wanted).status is Status.CANCELLED
     assert {stack.row(one).status for one in others} == {Status.SCHEDULED}
+
+
+def test_of_a_day_only_the_images_that_are_named_are_moved(run: Run, stack: FakeStack) -> None:
+    first, second, third = stack.schedule("2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z", "2026-12-24T10:00:00Z")
+    (elsewhere,) = stack.schedule("2026-12-26T08:00:00Z")
+    named = [option for one in (first, third, elsewhere) for option in ("--image", one)]
+    told = run("delay", "reschedule", "--day", "2026-12-24", *named, "--by", "1d").stdout
+    assert told.startswith("2 images of 2026-12-24 would be rescheduled")
+    assert f"--image {first} --image {third} --image {elsewhere} --by 1d --yes" in told
+    run("delay", "reschedule", "--day", "2026-12-24", *named, "--by", "1d", "--yes")
+    assert [stack.row(one).schedule for one in (first, second, third, elsewhere)] == [1, 0, 1, 0]
 
 
 def test_what_is_due_and_not_begun_is_withdrawn_too_and_what_is_begun_is_left_alone(run: Run, stack: FakeStack) -> None:

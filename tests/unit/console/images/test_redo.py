@@ -11,7 +11,7 @@ import pytest
 from console.api.client import ApiError
 from console.images import commands
 from console.stack.operators import explained
-from console.terminal.interrupts import Interrupts
+from console.terminal.interrupts import Ending, Interrupts, ended_by
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import Image
 from darkroom.operations.audit_trail import Trail
@@ -106,11 +106,14 @@ def test_a_table_that_does_not_answer_ends_it_and_says_what_was_done(
 def test_ctrl_c_ends_it_between_two_images(run: Run, stack: FakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [done(stack.world) for _ in range(3)]
 
+    ending = Ending()
+
     def pause(interrupts: Interrupts, seconds: float) -> None:
-        interrupts.requested = True
+        ending.requested = True
 
     monkeypatch.setattr(Interrupts, "wait", pause)
-    result = run("redo", *ids)
+    with ended_by(ending):
+        result = run("redo", *ids)
     assert result.exit_code == 130
     assert "Interrupted, with 2 images left: run the same command again." in result.stderr
     assert [stack.world.row(image_id).run for image_id in ids] == [2, 1, 1]

@@ -14,9 +14,11 @@ from darkroom.domain.api_keys import KeyState, key_id_of
 from darkroom.domain.endpoint import DisabledBy, Endpoint, disable
 from darkroom.domain.image import Status
 from darkroom.domain.tenants import Tenant, TenantState, Tier
+from darkroom.http.timetables import read_timetable
 from darkroom.operations.create_key import Ports as CreatePorts
 from darkroom.operations.create_key import create_key
 from proof.fakes.audit import trail_of
+from proof.fakes.pictures import jpeg
 from tests.unit.console.operate.conftest import FakeStack, Served
 
 
@@ -163,12 +165,28 @@ def test_scheduled_images_of_a_day_are_moved_and_withdrawn_by_the_commands(fresh
         assert told["count"] == 0 and "2026-12-24" in told["says"][0]
 
 
+def test_one_scheduled_image_is_moved_and_withdrawn_alone(fresh: FakeStack) -> None:
+    times = ["2026-12-24T08:00:00Z", "2026-12-24T09:00:00Z"]
+    one, other = (
+        fresh.world.submit(jpeg(32, 24), timetable=read_timetable(process_at=time)).image.image_id for time in times
+    )
+    chosen: dict[str, Any] = {"day": "2026-12-24", "images": [one]}
+    told = act(fresh, "reschedule", by="1d", dry_run=True, **chosen)
+    assert told["count"] == 1 and f"--image {one} --by 1d --yes" in "\n".join(told["says"])
+    act(fresh, "reschedule", by="1d", **chosen)
+    assert [fresh.images.rows[each].schedule for each in (one, other)] == [1, 0]
+    act(fresh, "cancel", **chosen | {"day": "2026-12-25"})
+    assert [fresh.images.rows[each].status for each in (one, other)] == [Status.CANCELLED, Status.SCHEDULED]
+
+
 ACTIONS: dict[str, dict[str, Any]] = {
     "replay": {},
     "drop": {"force": True},
     "redo": {"images": ["0" * 26]},
     "reschedule": {"day": "2026-12-24", "by": "1d"},
     "cancel": {"day": "2026-12-24"},
+    "drill": {"drill": "lane-stopped", "in_production": True},
+    "undo_drill": {},
     "revoke_key": {"key": "0" * 8},
     "rotate_key": {"key": "0" * 8},
     "change_tenant": {"tenant": "acme", "state": "suspended"},
@@ -230,6 +248,8 @@ def test_an_action_that_is_not_understood_is_not_done(writing: Served, body: Any
         ("redo", {"images": ["x"]}),
         ("reschedule", {"day": "2026-12-24", "by": "0d"}),
         ("reschedule", {"day": "Christmas", "by": "1d"}),
+        ("reschedule", {"day": "2026-12-24", "by": "1d", "images": ["x"]}),
+        ("drill", {"drill": "lane-on-fire"}),
         ("revoke_key", {"key": "x"}),
         ("rotate_key", {"key": "0" * 8, "overlap": "x"}),
         ("change_tenant", {"tenant": "acme"}),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
-from console.terminal.interrupts import LEAVING, Interrupts
+import pytest
+
+from console.terminal.interrupts import LEAVING, Ending, Interrupted, Interrupts, ended_by
 
 
 def test_a_command_that_runs_in_another_thread_leaves_the_signals_alone() -> None:
@@ -20,3 +22,19 @@ def test_a_command_that_runs_in_another_thread_leaves_the_signals_alone() -> Non
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(run).result() is False
     assert [signal.getsignal(number) for number in (signal.SIGINT, *LEAVING)] == before
+
+
+def test_a_command_in_another_thread_is_ended_by_its_threads_ending_and_no_other_command_is() -> None:
+    ending = Ending()
+
+    def run() -> bool:
+        with ended_by(ending), Interrupts() as interrupts:
+            before = interrupts.requested
+            ending.requested = True
+            with pytest.raises(Interrupted):
+                interrupts.pause(60)
+            return before
+
+    with ThreadPoolExecutor(1) as pool, Interrupts() as others:
+        assert pool.submit(run).result() is False
+        assert not others.requested

@@ -1,6 +1,6 @@
 // Actions: each says what it would do, by the command's own dry run, asks, and then shows what it did.
 import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { call, settings } from "../../core.js";
+import { call, NoAnswer, pause, poll, settings } from "../../core.js";
 import { Copy, Trouble } from "../../parts.js";
 
 /** Why nothing can be done here, in one sentence; null if it can. */
@@ -36,44 +36,100 @@ export function Act({ label, about = null, isSmall = true, isMain = false, disab
         ${isOpen && html`<${Question} ...${asked} onClose=${close} />`}</span>`;
 }
 
+const NAMES = {
+    replay: "Replay",
+    drop: "Drop of dead letters",
+    redo: "Redo",
+    reschedule: "Move of scheduled images",
+    cancel: "Withdrawal of scheduled images",
+    drill: "Drill",
+    undo_drill: "Putting back what a drill has changed",
+    recover_webhook: "Recovery of a webhook",
+};
+
 const STATES = {
     asking: "Asking what would happen…",
     foreseen: "Nothing was changed yet.",
     refused: "Nothing was changed.",
-    doing: "Doing it… It goes on if you close the page.",
+    doing: "Doing it…",
+    stopping: "Stopping: what was begun is finished, and what a drill has broken is put back.",
     done: "The command has ended.",
     failed: "The command has ended with an error.",
 };
 
-function Question({ action, body, title, what, yes, isGrave = false, onClose }) {
+const LOOK_SECONDS = 0.5;
+const LIST_SECONDS = 3;
+const MOST_UNANSWERED = 10;
+
+/**
+ * Follows an action that is under way until it has ended; `onRun` gets the document of its run now and then.
+ *
+ * @returns {Promise<object>} its answer; throws what it has ended with
+ */
+async function followed(run, { signal, onRun }) {
+    let found = run;
+    let unanswered = 0;
+    while (found.run) {
+        onRun(found);
+        await pause(LOOK_SECONDS, signal);
+        try {
+            found = (await call("GET", `/operate/api/runs/${run.run}`, { signal })).document;
+            unanswered = 0;
+        } catch (error) {
+            unanswered += 1;
+            // A problem is the action's own end, whatever its status.
+            if (!(error instanceof NoAnswer) || unanswered >= MOST_UNANSWERED) throw error;
+        }
+    }
+    return found;
+}
+
+/** Asks the server to end an action in order. */
+export const stop = (run) => call("DELETE", `/operate/api/runs/${run.run}`);
+
+/** A dialog that asks before an action is done; with `run`, one that is under way is followed instead. */
+export function Question({ action, body, title, what, yes, isGrave = false, run = null, onClose }) {
     const dialog = useRef(null);
-    const [state, setState] = useState({ name: "asking", answer: null, error: null });
+    const [state, setState] = useState({ name: run ? "doing" : "asking", answer: null, error: null, run });
+    const ending = useRef(null);
+    const follow = async (begun) => {
+        const onRun = (found) =>
+            setState((before) => ({ ...before, name: found.stopping ? "stopping" : "doing", run: found }));
+        return followed(begun, { signal: ending.current.signal, onRun });
+    };
     const request = async (isDry) => {
         setState((before) => ({ ...before, name: isDry ? "asking" : "doing", error: null }));
         try {
+            const { signal } = ending.current;
             const path = `/operate/api/${action}`;
-            const { document: answer } = await call("POST", path, { json: { ...body, dry_run: isDry } });
-            setState({ name: isDry ? "foreseen" : "done", answer, error: null });
+            const begun = run ?? (await call("POST", path, { json: { ...body, dry_run: isDry }, signal })).document;
+            const answer = await follow(begun);
+            setState({ name: isDry ? "foreseen" : "done", answer, error: null, run: null });
         } catch (error) {
-            setState((before) => ({ ...before, name: isDry ? "refused" : "failed", error }));
+            if (error.name === "AbortError") return;
+            setState((before) => ({ ...before, name: isDry ? "refused" : "failed", error, run: null }));
         }
     };
+    const end = () => stop(state.run).then(() => setState((before) => ({ ...before, name: "stopping" })), () => {});
     useEffect(() => {
         const before = document.activeElement;
         const shown = dialog.current;
+        ending.current = new AbortController();
         shown.showModal();
-        request(true);
+        request(run === null);
         return () => {
+            ending.current.abort();
             shown.close(); // while it is open, nothing else takes the focus
             (before?.isConnected ? before : document.getElementById("content"))?.focus();
         };
     }, []);
     const isTried = state.name === "done" || state.name === "failed";
+    const isUnderWay = state.name === "doing" || state.name === "stopping";
     const close = (event) => {
         event.preventDefault();
-        if (state.name !== "doing") onClose(isTried);
+        onClose(isTried || isUnderWay);
     };
-    const isOpen = ["asking", "foreseen", "doing"].includes(state.name);
+    const isOpen = ["asking", "foreseen"].includes(state.name);
     const isNothing = state.name === "foreseen" && state.answer.count === 0;
     // A key that is shown once does not go by a slip of the hand.
     const cancel = (event) => (state.answer?.key ? event.preventDefault() : close(event));
@@ -85,17 +141,64 @@ function Question({ action, body, title, what, yes, isGrave = false, onClose }) 
             ${state.error && html`<${Trouble} error=${state.error} />`}
             ${state.error?.says?.length > 0 && html`<h3>Said before that</h3>`}
             ${state.error?.says?.length > 0 && html`<${Said} lines=${state.error.says} />`}
-            ${state.answer && state.name !== "asking" && html`<${Answer} answer=${state.answer} />`}
+            ${state.answer && !isUnderWay && state.name !== "asking" && html`<${Answer} answer=${state.answer} />`}
+            ${isUnderWay && state.run && html`<${Progress} run=${state.run} />`}
         </div>
         <div class="buttons">
-            <button type="button" class=${isOpen ? undefined : "main"} disabled=${state.name === "doing"}
-                onClick=${close}>
-                ${isOpen ? "Cancel" : "Close"}</button>
+            <button type="button" class=${isOpen ? undefined : "main"} onClick=${close}>
+                ${isOpen ? "Cancel" : isUnderWay ? "Close; it goes on" : "Close"}</button>
+            ${isUnderWay &&
+            html`<button type="button" class="grave" disabled=${state.run === null || state.name === "stopping"}
+                onClick=${end}>Stop it</button>`}
             ${isOpen && !isNothing &&
             html`<button type="button" class=${isGrave ? "grave" : "main"} disabled=${state.name !== "foreseen"}
                 onClick=${() => request(false)}>${yes}</button>`}
         </div>
     </dialog>`;
+}
+
+/** The actions that go on although their dialogs were closed, or have ended since: each can be looked at again. */
+export function UnderWay() {
+    const [runs, setRuns] = useState([]);
+    const [shown, setShown] = useState(null);
+    useEffect(() => {
+        if (READ_ONLY) return undefined;
+        const ending = new AbortController();
+        const look = async () => {
+            setRuns((await call("GET", "/operate/api/runs", { signal: ending.signal })).document.runs);
+            return LIST_SECONDS;
+        };
+        poll(look, { signal: ending.signal }).catch(() => {});
+        return () => ending.abort();
+    }, []);
+    const close = () => {
+        setRuns((before) => before.filter((run) => run.run !== shown.run));
+        setShown(null);
+    };
+    const others = runs.filter((run) => run.run !== shown?.run);
+    return html`<div>
+        ${others.length > 0 && html`<ul class="plain" aria-label="Actions">${others.map(
+            (run) => html`<li key=${run.run} class="row">
+                <span class=${run.ended ? undefined : "is-wait"}>${NAMES[run.action] ?? run.action}: ${
+                    run.ended ? "has ended" : (run.step?.detail ?? "under way")}</span>
+                <button type="button" class="small" onClick=${() => setShown(run)}>${
+                    run.ended ? "Show how" : "Show"}…</button></li>`,
+        )}</ul>`}
+        ${shown && html`<${Question} key=${shown.run} run=${shown} title=${NAMES[shown.action] ?? shown.action}
+            what="" yes="" onClose=${close} />`}
+    </div>`;
+}
+
+/** How far an action is that is under way: its step with a bar, and what it has said. */
+export function Progress({ run }) {
+    const { step } = run;
+    return html`<div>
+        ${step && html`<p class="row"><progress max=${step.total ?? undefined}
+            value=${step.total ? step.completed : undefined} aria-label=${step.name}></progress>
+            <span>${step.name}: ${step.detail}</span></p>`}
+        ${run.says.length > 0 && html`<${Said} lines=${run.says} />`}
+        ${run.notes.length > 0 && html`<${Said} lines=${run.notes} />`}
+    </div>`;
 }
 
 function Answer({ answer }) {

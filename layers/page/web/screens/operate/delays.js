@@ -66,7 +66,8 @@ function Listing({ document, filters, onDone }) {
             rows=${stretches.map((stretch) => rowOf({ stretch, lanes, filters, by, isFine, onDone }))} />`}
         ${filters.day && stretches.length > 0 && !filters.images &&
         html`<p><a href=${`#/operate/${addressOf("delays", { ...filters, images: "true" })}`}>One by one</a></p>`}
-        ${document.rows?.length > 0 && html`<${Rows} rows=${document.rows} />`}
+        ${document.rows?.length > 0 &&
+        html`<${Rows} rows=${document.rows} filters=${filters} by=${by} isFine=${isFine} onDone=${onDone} />`}
     </div>`;
 }
 
@@ -93,28 +94,32 @@ function rowOf({ stretch, lanes, filters, by, isFine, onDone }) {
         ...lanes.map((lane) => stretch.lanes[lane].toLocaleString()),
         timeIn(stretch.first_at, zone),
         timeIn(stretch.last_at, zone),
-        html`<span class="row tight"><${Act} action="reschedule" body=${{ ...chosen, by: `${isFine ? by : 1}d` }}
-            label="Move" about=${`the images of ${name}`}
-                disabled=${!isFine} title=${`Move the images of ${name}?`} yes="Move" onDone=${onDone}
-                what=${moveOf(by, zone)} />
-            <${Act} action="cancel" body=${chosen} label="Withdraw" about=${`the images of ${name}`} isGrave=${true}
-                title=${`Withdraw the images of ${name}?`} yes="Withdraw them" onDone=${onDone}
-                what=${WITHDRAW} /></span>`,
+        actsOf({ chosen, what: `the images of ${name}`, by, isFine, onDone }),
     ];
+}
+
+function actsOf({ chosen, what, by, isFine, onDone }) {
+    return html`<span class="row tight"><${Act} action="reschedule" body=${{ ...chosen, by: `${isFine ? by : 1}d` }}
+        label="Move" about=${what} disabled=${!isFine} title=${`Move ${what}?`} yes="Move" onDone=${onDone}
+        what=${moveOf(by, chosen.zone)} />
+        <${Act} action="cancel" body=${chosen} label="Withdraw" about=${what} isGrave=${true}
+            title=${`Withdraw ${what}?`} yes="Withdraw" onDone=${onDone} what=${WITHDRAW} /></span>`;
 }
 
 const moveOf = (by, zone) => `Each image that no worker has begun is moved ${count(Math.abs(by), "day")}
     ${by < 0 ? "earlier" : "later"}, to the same time of the day (${zone}). What already has begun stays.`;
 
-function Rows({ rows }) {
+function Rows({ rows, filters, by, isFine, onDone }) {
+    const { day, zone } = filters;
     return html`<${Table} caption=${count(rows.length, "image")} keys=${rows.map((row) => row.id)}
-        heads=${["image", "time", "lane", "expires", "tenant"]}
+        heads=${["image", "time", "lane", "expires", "tenant", ACTIONS]}
         rows=${rows.map((row) => [
             html`<${ImageLink} id=${row.id} />`,
             html`${utc(row.process_at)} <span class="quiet">${when(row.process_at)}</span>`,
             row.lane,
             row.expires_at ? utc(row.expires_at) : "never",
             row.tenant_id,
+            actsOf({ chosen: { day, zone, images: [row.id] }, what: `the image ${row.id}`, by, isFine, onDone }),
         ])} />`;
 }
 

@@ -1,32 +1,40 @@
 // Drills: what can be rehearsed, what each would set off, and the command that runs it.
-import { html } from "../../vendor/preact.js";
+import { html, useState } from "../../vendor/preact.js";
 import { count, settings } from "../../core.js";
 import { Copy } from "../../parts.js";
+import { Act } from "./acting.js";
 import { Awaited, Freshness, useReading } from "./reading.js";
-import { Table } from "./table.js";
+import { ACTIONS, Table } from "./table.js";
 
+const RUN = `It breaks something for real, for as long as its alarms need, and puts everything back. You can close the
+    page meanwhile, and stop it at any time: ending the command that serves this page stops it too.`;
 const OPTIONS = settings.local ? "" : ` --stack ${settings.stack}`;
 
 export default function Drills() {
     const reading = useReading("drills");
     const { document } = reading;
+    const [isKnown, setKnown] = useState(!settings.production);
     return html`<div><h1>Drills</h1>
         <p>A drill breaks something for real, waits for its alarms, shows what an operator would see, and puts
             everything back.</p>
         ${settings.production
-            ? html`<p
-                class="note">This is a production stack. A drill there also needs <code>--yes-in-production</code>: tell the person on call first.</p>`
-            : html`<p
-                class="quiet">It takes minutes and is followed in a terminal, where Ctrl-C puts everything back. Watch it on the overview meanwhile.</p>`}
+            ? html`<div class="note"><p>This is a production stack: a drill there lets its users wait.</p>
+                <p><label class="check"><input type="checkbox" checked=${isKnown}
+                    onChange=${(event) => setKnown(event.target.checked)} />
+                    The person on call knows of it</label></p></div>`
+            : html`<p class="quiet">It takes minutes. Watch it on the overview meanwhile.</p>`}
         <${Freshness} reading=${reading} />
         <${Awaited} reading=${reading} />
         ${document?.open && html`<section class="card is-wait" aria-labelledby="open">
             <h2 id="open">The drill ${document.open} is open</h2>
-            <p>Whoever runs it has broken something on purpose. If nobody runs it any more, put everything back:</p>
-            <p><${Copy} text=${`./darkroom drill undo${OPTIONS}`} label="the command that undoes it" /></p></section>`}
+            <p>Something is broken on purpose. Unless somebody still runs it, put everything back:</p>
+            <p class="row"><${Act} action="undo_drill" body=${{}} label="Put back" about=${`what ${document.open} has changed`}
+                title=${`Put back what ${document.open} has changed?`} yes="Put back" onDone=${reading.again}
+                what="Each switch that the drill has thrown is set as it was; what has been set otherwise since stays." />
+                <${Copy} text=${`./darkroom drill undo${OPTIONS}`} label="the command that undoes it" /></p></section>`}
         ${document !== null && html`<${Table} caption=${count(document.drills.length, "drill")}
             keys=${document.drills.map((drill) => drill.name)}
-            heads=${["drill", "what it rehearses", "alarms", "where", "command"]}
+            heads=${["drill", "what it rehearses", "alarms", "where", "command", ACTIONS]}
             rows=${document.drills.map((drill) => [
                 html`<strong class="nowrap">${drill.name}</strong>`,
                 drill.rehearses,
@@ -34,6 +42,9 @@ export default function Drills() {
                 drill.where,
                 html`<${Copy} text=${`./darkroom drill ${drill.name}${OPTIONS}`}
                     label=${`the command of ${drill.name}`} />`,
+                html`<${Act} action="drill" body=${{ drill: drill.name, in_production: settings.production && isKnown }}
+                    label="Run" about=${`the drill ${drill.name}`} title=${`Run the drill ${drill.name}?`} yes="Run it"
+                    isGrave=${true} disabled=${!isKnown} what=${RUN} onDone=${reading.again} />`,
             ])} />`}
     </div>`;
 }
