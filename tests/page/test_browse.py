@@ -6,9 +6,10 @@ import json
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from browser.layout import settle
+from browser.tabs import NARROW
 from darkroom.domain.delivery import DeliveryStatus
 from darkroom.domain.image import Status
 from proof.page.planted import clock, delivery, endpoint, image, plant, plant_webhook
@@ -185,3 +186,48 @@ def listed(visitor: Visitor) -> list[dict[str, str]]:
     )
     images: list[dict[str, str]] = answer.raise_for_status().json()["images"]
     return images
+
+
+def test_what_is_under_way_is_said_on_its_button(visitor: Visitor) -> None:
+    plant_images(visitor, 1)
+    page = visitor.tab("#/browse")
+    gallery(page).get_by_role("link").first.click()
+    held: list[Route] = []
+    page.route(
+        "**/images/*", lambda route: held.append(route) if route.request.method == "DELETE" else route.continue_()
+    )
+    page.get_by_role("button", name="Delete image…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("button", name="Deleting…")).to_be_disabled()
+    held[0].continue_()
+    expect(page.get_by_role("heading", level=1, name="Deleted.")).to_be_visible()
+
+
+def test_own_uploads_are_shown_without_being_asked_for_and_those_of_others_are_offered(visitor: Visitor) -> None:
+    tenant = visitor.account.tenant_id
+    plant(visitor.stack, [image(tenant, number) for number in range(10, 13)])
+    page = visitor.tab("#/browse")
+    expect(page.get_by_text("That is all: 3 images.")).to_be_visible()
+    own, other = image(tenant, 1), image(tenant, 2)
+    page.evaluate(_REMEMBER, [own.image_id, "mine.jpg"])
+    plant(visitor.stack, [own, other])
+    expect(gallery(page).get_by_role("link", name="mine.jpg, done, ")).to_be_visible()
+    page.get_by_role("button", name="1 new image: show").click()
+    expect(page.get_by_text("That is all: 5 images.")).to_be_visible()
+
+
+_REMEMBER = """async ([id, name]) => {
+    const { rememberName } = await import(new URL("core.js", document.querySelector("script[type=module]").src));
+    rememberName(id, name);
+}"""
+
+
+def test_on_a_phone_the_statuses_are_folded_away_and_can_be_chosen(visitor: Visitor) -> None:
+    plant_images(visitor, 20)
+    page = visitor.tab("#/browse", width=NARROW)
+    expect(page.get_by_text("That is all: 20 images.")).to_be_visible()
+    failed = page.get_by_role("group", name="Show only").get_by_text("failed")
+    expect(failed).to_be_hidden()
+    page.get_by_text("Show only").click()
+    failed.click()
+    expect(page.get_by_text("That is all: 2 images.")).to_be_visible()

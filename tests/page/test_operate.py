@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from browser import axe
 from browser.layout import settle, what_sticks_out
 from browser.tabs import NARROW, WIDE
+from darkroom.domain.image import Status
+from darkroom.domain.instants import rfc3339
+from proof.page.planted import clock, image, plant
 from tests.local.local_stack import LocalStack, interrupt, wait_until
 from tests.local.morgue import Morgue
 from tests.page.hostile import MARKUP
@@ -51,6 +57,7 @@ def operating(visitor: Visitor, *options: str) -> Iterator[str]:
         visitor.watch.hosts = {*visitor.watch.hosts, urlsplit(printed).netloc}
         yield printed
     finally:
+        visitor.close()  # an open page goes on asking
         interrupt(process)
 
 
@@ -62,7 +69,7 @@ def opened(visitor: Visitor, address: str, *, width: int = WIDE, dark: bool = Fa
 
 
 def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, morgue: Morgue) -> None:
-    image = morgue.give_up()
+    given_up = morgue.give_up()
     with operating(visitor, "--write") as address:
         page = opened(visitor, address)
         assert "token" not in page.url
@@ -71,12 +78,88 @@ def test_what_was_given_up_is_replayed_after_its_dry_run(visitor: Visitor, morgu
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text("Nothing was changed yet.")
         expect(dialog).to_contain_text("What would happen")
-        assert morgue.row(image.image_id).run == 1
+        assert morgue.row(given_up.image_id).run == 1
         dialog.get_by_role("button", name="Replay", exact=True).click()
         expect(dialog).to_contain_text("The command has ended.")
         dialog.get_by_role("button", name="Close").click()
         expect(page.get_by_text("There are none.")).to_be_visible()
-        wait_until(lambda: morgue.is_done_again(image), "the image is done again", seconds=60)
+        wait_until(lambda: morgue.is_done_again(given_up), "the image is done again", seconds=60)
+
+
+def test_what_takes_long_shows_how_far_it_is_goes_on_when_closed_and_can_be_stopped(
+    visitor: Visitor, morgue: Morgue
+) -> None:
+    morgue.give_up()
+    run: dict[str, Any] = {
+        "run": "a" * 16,
+        "action": "replay",
+        "began_at": "2026-12-24T08:00:00.000Z",
+        "stopping": False,
+    }
+    run |= {"ended": False, "says": ["Replaying."], "notes": []}
+    run |= {"step": {"name": "replaying", "completed": 3, "total": 10, "detail": "3 of 10"}}
+    answer: dict[str, Any] = {
+        "action": "replay",
+        "dry_run": False,
+        "complete": False,
+        "says": ["Stopped."],
+        "notes": [],
+        "count": 3,
+    }
+    answer |= {"ids": []}
+
+    def of_the_run(route: Route) -> None:
+        if route.request.method == "DELETE":
+            run["stopping"] = True
+            route.fulfill(json=run)
+        else:
+            route.fulfill(json=answer if run["stopping"] else run)
+
+    def of_replays(route: Route) -> None:
+        is_dry = json.loads(route.request.post_data or "{}")["dry_run"]
+        route.continue_() if is_dry else route.fulfill(json=run)
+
+    with operating(visitor, "--write") as address:
+        page = opened(visitor, address)
+        page.route("**/operate/api/replay", of_replays)
+        page.route("**/operate/api/runs", lambda route: route.fulfill(json={"runs": [run]}))
+        page.route(f"**/operate/api/runs/{run['run']}", of_the_run)
+        page.get_by_role("link", name="Failures").first.click()
+        page.get_by_role("button", name="Replay 1 image").click()
+        page.get_by_role("dialog").get_by_role("button", name="Replay", exact=True).click()
+        expect(page.get_by_role("dialog").get_by_role("progressbar", name="replaying")).to_have_attribute("value", "3")
+        page.get_by_role("button", name="Close; it goes on").click()
+        page.get_by_role("list", name="Actions").get_by_role("button", name="Show").click()
+        page.get_by_role("dialog").get_by_role("button", name="Stop it").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Done, but not all of it")
+        assert axe.findings(page) == []
+
+
+def test_one_scheduled_image_is_moved_alone(visitor: Visitor) -> None:
+    tenant, at = visitor.account.tenant_id, clock() + 5 * 86_400_000
+    ends: dict[str, Any] = {"completed_at": None, "completed_version": None}
+    rows = [
+        replace(
+            image(tenant, number, status=Status.SCHEDULED, attempt=0, process_at=at, **ends),
+            waiting_since=at,
+            enqueued_at=at,
+        )
+        for number in (1, 2)
+    ]
+    plant(visitor.stack, rows)
+    day = rfc3339(at)[:10]
+    with operating(visitor, "--write") as address:
+        page = opened(visitor, address)
+        page.goto(f"{page.url.partition('#')[0]}#/operate/delays?day={day}&zone=UTC&images=true")
+        row = page.get_by_role("row").filter(has_text=rows[0].image_id)
+        row.get_by_role("button", name="Move").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("1 image of ")
+        dialog.get_by_role("button", name="Move", exact=True).click()
+        expect(dialog).to_contain_text("Rescheduled 1 image")
+        dialog.get_by_role("button", name="Close").click()
+        expect(page.get_by_role("row").filter(has_text=rows[1].image_id)).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text=rows[0].image_id)).to_have_count(0)
 
 
 def test_without_write_it_only_reads(visitor: Visitor, morgue: Morgue) -> None:
@@ -99,15 +182,15 @@ def test_without_the_token_nothing_is_shown(visitor: Visitor) -> None:
 
 
 def test_hostile_failures_are_shown_as_text(visitor: Visitor, morgue: Morgue) -> None:
-    image = morgue.give_up(error_type=MARKUP, message=MARKUP)
+    given_up = morgue.give_up(error_type=MARKUP, message=MARKUP)
     with operating(visitor, "--write") as address:
         page = opened(visitor, address)
         root = page.url.partition("#")[0]
-        for part in ("failures", f"failures/{image.image_id}", f"images/{image.image_id}", "images"):
+        for part in ("failures", f"failures/{given_up.image_id}", f"images/{given_up.image_id}", "images"):
             page.goto(f"{root}#/operate/{part}")
             expect(page.get_by_role("heading", level=1)).to_be_visible()
             settle(page)
-        page.goto(f"{root}#/operate/failures/{image.image_id}")
+        page.goto(f"{root}#/operate/failures/{given_up.image_id}")
         expect(page.get_by_text(MARKUP).first).to_be_visible()
         assert page.locator("img[src=x]").count() == 0
 
@@ -115,11 +198,11 @@ def test_hostile_failures_are_shown_as_text(visitor: Visitor, morgue: Morgue) ->
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 def test_every_part_is_accessible_and_fits(visitor: Visitor, morgue: Morgue, width: int, dark: bool) -> None:
-    image = morgue.give_up()
+    given_up = morgue.give_up()
     with operating(visitor, "--write") as address:
         page = opened(visitor, address, width=width, dark=dark)
         root = page.url.partition("#")[0]
-        for part in (*PARTS, f"operate/failures/{image.image_id}", f"operate/images/{image.image_id}"):
+        for part in (*PARTS, f"operate/failures/{given_up.image_id}", f"operate/images/{given_up.image_id}"):
             page.goto(f"{root}#/{part}")
             expect(page.get_by_role("heading", level=1)).to_be_visible()
             expect(page.locator("main .starting")).to_have_count(0)

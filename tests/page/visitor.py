@@ -49,5 +49,5 @@ class Visitor:
 
     def close(self) -> None:
         """Closes every tab."""
-        for context in self._contexts:
-            context.close()
+        while self._contexts:
+            self._contexts.pop().close()

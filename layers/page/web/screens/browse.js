@@ -166,7 +166,7 @@ function Images({ statuses, onBeside }) {
     }
     const images = list.isStarted ? list.images : list.old;
     if (!list.isStarted && images.length === 0) {
-        return html`<p class="starting" role="status">${until === null ? "Loading…" : "It goes on by itself."}</p>`;
+        return html`<p class="starting" role="status">${until === null ? "Loading…" : "The list comes by itself after that."}</p>`;
     }
     return html`${stale && stale.until === null &&
             html`<p class="quiet" role="status">This may be out of date. ${stale.problem.message}</p>`}

@@ -243,7 +243,9 @@ function Variant({ image, variant, renew }) {
         </dl>
         <details><summary>For developers</summary>
             <dl class="variant-lines"><dt>curl</dt><dd><${Copy} text=${curl(image, variant, name)}
-                label=${`the curl line of ${variant.name}`} /></dd></dl>
+                label=${`the curl line of ${variant.name}`} />
+                <span class="quiet">${credential() !== null && "with your key: export DARKROOM_API_KEY=dr_…"}</span>
+            </dd></dl>
         </details>
     </article>`;
 }

@@ -66,7 +66,7 @@ function callsOf(paths) {
             const codes = answers.flatMap(([status, one]) => [status, one?.description ?? "", ...problemsOf(one)]);
             const names = (operation.parameters ?? []).map((parameter) => parameter?.name);
             const id = String(operation.operationId ?? `${method} ${path}`);
-            const texts = [method, path, id, operation.summary, operation.description, ...codes, ...names];
+            const texts = [method, path, id, operation.summary, operation.description, ...codes, ...names, "curl"];
             const sought = texts.join(" ").toLowerCase();
             calls.push({ id, method, path, operation, sought, isReceived: !path.startsWith("/") });
         }

@@ -36,6 +36,8 @@ export default function Upload() {
             setLoaded(true);
             setError(null);
             announce(`${count(found.files.length, "file")} added`);
+            // On a phone the button that sends them, and the files, would be out of sight.
+            if (matchMedia("(max-width: 40rem)").matches) requestAnimationFrame(() => requestAnimationFrame(showFiles));
         } catch {
             setError(
                 new Error("This part of the page could not be loaded. Check the connection, then add the files again."),
@@ -86,6 +88,8 @@ export default function Upload() {
         <p class="quiet upload-earlier">What you uploaded earlier is under <a href="#/browse">Browse</a>.</p>
     </div>`;
 }
+
+const showFiles = () => document.querySelector(".upload-overview")?.scrollIntoView({ block: "start" });
 
 /** Takes what is dropped anywhere on the page, and calls `setOver` while something is over it. */
 function useDrops(setOver, take) {

@@ -1,5 +1,5 @@
 // Sends one call to the stack that serves this page, and shows what it answers.
-import { html, useState } from "../../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { bytes, credential } from "../../core.js";
 import { Confirm, Copy, Trouble } from "../../parts.js";
 import { resolve } from "./schema.js";
@@ -38,6 +38,7 @@ export function Try({ one, description }) {
     const target = filled + (query ? `?${query}` : "");
     const headers = Object.fromEntries(of("header").map((parameter) => [parameter.name, values[parameter.name]]));
     const isSent = types.length > 0 && (isJson ? json.trim() !== "" : file !== null);
+    const isFileNeeded = !isJson && types.length > 0 && body.required !== false;
     const needsKey = credential() !== null && !needsNoKey(operation);
     // A type that the API does not know is sent as bytes, which it looks at anyway.
     const type = isJson ? types[0] : types.includes(file?.type) ? file.type : "application/octet-stream";
@@ -79,8 +80,7 @@ export function Try({ one, description }) {
                 return setError(new Error(`The body is not JSON: ${problem.message}`));
             }
         }
-        const needsFile = !isJson && types.length > 0 && body.required !== false;
-        if (needsFile && !file) return setError(new Error("Choose a file."));
+        if (isFileNeeded && !file) return setError(new Error("Choose a file."));
         return isGrave(one) ? ask(true) : send();
     };
 
@@ -113,8 +113,10 @@ export function Try({ one, description }) {
             <button type="submit" class="main" disabled=${isBusy}>${isBusy ? "Sending…" : "Send"}</button>
             <span class="quiet">${needsKey ? "It is sent with your key, and does what it says."
                 : "It does what it says."}</span></div>
-        <${Copy} text=${curl({ method, target, headers, needsKey, isSent, isJson, json, type, file })}
+        <${Copy} text=${curl({ method, target, headers, needsKey, isSent: isSent || isFileNeeded, isJson, json, type, file })}
             label="the curl line" isLong />
+        ${needsKey && html`<p class="quiet">The line takes your key from the environment:
+            <code>export DARKROOM_API_KEY=dr_…</code> first.</p>`}
         ${answer && html`<${Shown} answer=${answer} />`}
         ${isAsking && html`<${Confirm} title=${`${operation.summary}?`} yes="Send" onYes=${send}
             onNo=${() => ask(false)}>
@@ -128,6 +130,7 @@ const isGrave = ({ method, path }) => method === "delete" || path.endsWith("/rot
 
 const quoted = (word) => (/^[\w./:=@%,+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
+/** The line for a terminal; a file that is yet to be chosen is called photo.jpg there. */
 function curl({ method, target, headers, needsKey, isSent, isJson, json, type, file }) {
     const words = ["curl", "-sS", "-i"];
     if (method !== "get" && !(method === "post" && isSent)) words.push("-X", method.toUpperCase());
@@ -135,14 +138,16 @@ function curl({ method, target, headers, needsKey, isSent, isJson, json, type, f
     Object.entries(headers).forEach(([name, value]) => words.push("-H", quoted(`${name}: ${value}`)));
     if (isSent) {
         words.push("-H", quoted(`Content-Type: ${type}`), isJson ? "-d" : "--data-binary");
-        words.push(isJson ? quoted(json) : quoted(`@${file.name}`));
+        words.push(isJson ? quoted(json) : quoted(`@${file?.name ?? "photo.jpg"}`));
     }
     return [...words, quoted(location.origin + target)].join(" ");
 }
 
 function Shown({ answer }) {
+    const shown = useRef(null);
+    useEffect(() => shown.current?.scrollIntoView({ block: "nearest" }), [answer]);
     if (answer.isRedirect) {
-        return html`<p role="status">The answer is a redirect. A page is not told where it leads: use the curl line.
+        return html`<p role="status" ref=${shown}>The answer is a redirect. A page is not told where it leads: use the curl line.
             </p>`;
     }
     let content = answer.content;
@@ -152,7 +157,7 @@ function Shown({ answer }) {
         // It is shown as it came.
     }
     const isCut = content.length > MOST_CHARACTERS;
-    return html`<div class="answered" role="region" aria-label="Answer">
+    return html`<div class="answered" role="region" aria-label="Answer" ref=${shown}>
         <p role="status"><strong>Status ${answer.status}</strong> <span
             class="quiet">after ${answer.milliseconds} ms</span></p>
         <pre tabindex="0" aria-label="Headers of the answer">${answer.headers.map(([name,

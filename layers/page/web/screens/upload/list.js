@@ -72,6 +72,7 @@ function Overview({ choice, problem, onSent }) {
     const unfit = isBegun ? [] : items.filter(hasFailed);
     const failed = items.filter(hasFailed);
     const ended = items.filter(hasEnded);
+    const settled = ended.length + begun.filter(isScheduled).length; // what is scheduled asks for no patience
     const words = inWords(begun);
     useAnnouncement(words, begun.length > 0 && ended.length === begun.length);
     const showFailed = () => {
@@ -99,8 +100,8 @@ function Overview({ choice, problem, onSent }) {
             ${
                 begun.length > 0 &&
                 html`<p class="upload-summary"><strong>${words}</strong></p>
-                <progress max=${begun.length} value=${ended.length} aria-label="Files that have ended"
-                    class=${ended.length === begun.length && failed.length === 0 ? "is-good" : ""}></progress>`
+                <progress max=${begun.length} value=${settled} aria-label="Files that have ended, or are scheduled"
+                    class=${settled === begun.length && failed.length === 0 ? "is-good" : ""}></progress>`
             }
             ${
                 unfit.length > 0 &&
@@ -143,6 +144,8 @@ function Overview({ choice, problem, onSent }) {
     </section>`;
 }
 
+const isScheduled = (item) => item.stage === "accepted" && !item.isGone && item.image.status === "scheduled";
+
 /** "12 of 50 done, 1 failed, 3 waiting for a connection" */
 function inWords(begun) {
     if (begun.length === 0) return "";
@@ -151,7 +154,6 @@ function inWords(begun) {
     const some = (number, word) => number > 0 && parts.push(`${number} ${word}`);
     some(begun.filter(hasFailed).length, "failed");
     some(begun.filter((item) => item.stage === "cancelled").length, "cancelled");
-    const isScheduled = (item) => item.stage === "accepted" && !item.isGone && item.image.status === "scheduled";
     some(begun.filter(isScheduled).length, "scheduled");
     some(begun.filter((item) => item.stage === "waiting").length, "waiting to be sent again");
     return parts.join(", ");
