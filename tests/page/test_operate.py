@@ -209,3 +209,8 @@ def test_every_part_is_accessible_and_fits(visitor: Visitor, morgue: Morgue, wid
             settle(page)
             assert axe.findings(page) == [], part
             assert what_sticks_out(page) == [], part
+        page.goto(f"{root}#/operate/drills")
+        page.get_by_role("button", name="Run… the drill lane-stopped").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Nothing was changed yet.")
+        assert axe.findings(page) == []
+        assert what_sticks_out(page) == []

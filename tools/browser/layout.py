@@ -48,6 +48,9 @@ _STICKS_OUT = """() => {
         if (isCut && one.clientWidth && style.textOverflow !== "ellipsis" && !one.querySelector("img, canvas, svg")) {
             found.push(`cut off: ${name(one)}`);
         }
+        // A tile shows the beginning of what its image's own screen shows whole.
+        const isClamped = style.webkitLineClamp !== "none" && one.scrollHeight > one.clientHeight + 1;
+        if (isClamped && !one.closest(".tile")) found.push(`cut off below: ${name(one)}`);
         const isButton = one.matches("button, .button, .status, nav a");
         if (isButton && one.scrollWidth > one.clientWidth + 1) found.push(`too small for its words: ${name(one)}`);
     }
