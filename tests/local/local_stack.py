@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -60,6 +61,22 @@ class LocalStack(stacks.running.LocalStack):
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def operate(self, *options: str) -> tuple[subprocess.Popen[bytes], str]:
+        """`darkroom operate`, started, and the address that it prints, with its token."""
+        before = len(self.terminal.read_text()) if self.terminal.exists() else 0
+        process = self.start("operate", *options)
+
+        def said() -> str:
+            return self.terminal.read_text()[before:]
+
+        def address() -> re.Match[str] | None:
+            return re.search(r"http://127\.0\.0\.1:\d+/\S*#token=[\w-]+", said())
+
+        wait_until(lambda: address() or process.poll() is not None, "it serves", seconds=60)
+        printed = address()
+        assert printed is not None, said()
+        return process, printed[0]
 
     @property
     def terminal(self) -> Path:

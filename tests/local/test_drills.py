@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import time
@@ -164,21 +163,15 @@ def test_a_drill_of_the_operators_page_puts_everything_back_however_it_is_ended(
     stack: LocalStack, how: signal.Signals | str
 ) -> None:
     wait_until_calm(stack)
-    before = len(stack.terminal.read_text())
+    # As in the test above.
     by_the_runner = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
-        process = stack.start("operate", "--write")
+        process, printed = stack.operate("--write")
     finally:
         signal.signal(signal.SIGHUP, by_the_runner)
-
-    def address() -> re.Match[str] | None:
-        return re.search(r"(http://127\.0\.0\.1:\d+)/\S*#token=([\w-]+)", stack.terminal.read_text()[before:])
-
-    wait_until(lambda: address() is not None, "it serves", seconds=PATIENCE_SECONDS)
-    printed = address()
-    assert printed is not None
-    headers = {"Authorization": f"Bearer {printed[2]}"}
-    with httpx.Client(base_url=f"{printed[1]}/operate/api", headers=headers, trust_env=False, timeout=60) as page:
+    address, _, token = printed.partition("/app/#token=")
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=f"{address}/operate/api", headers=headers, trust_env=False, timeout=60) as page:
         run = page.post("/drill", json={"drill": "sweeper-off", "dry_run": False}).json()
         wait_until(lambda: rule_state(stack) == "DISABLED", "the schedule is off", seconds=PATIENCE_SECONDS)
         if isinstance(how, str):

@@ -199,6 +199,8 @@ def test_what_is_under_way_is_said_on_its_button(visitor: Visitor) -> None:
     page.get_by_role("button", name="Delete image…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_role("button", name="Deleting…")).to_be_disabled()
+    while not held:
+        page.wait_for_timeout(20)
     held[0].continue_()
     expect(page.get_by_role("heading", level=1, name="Deleted.")).to_be_visible()
 

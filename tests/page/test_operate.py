@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -42,19 +41,9 @@ def morgue(stack: LocalStack) -> Iterator[Morgue]:
 @contextmanager
 def operating(visitor: Visitor, *options: str) -> Iterator[str]:
     """The address that `darkroom operate` prints, with its token, for as long as it serves."""
-    log, stack = visitor.stack.terminal, visitor.stack
-    before = len(log.read_text()) if log.exists() else 0
-    process = stack.start("operate", *options)
-
-    def address() -> str | None:
-        found = re.search(r"http://127\.0\.0\.1:\d+/\S*#token=[\w-]+", log.read_text()[before:])
-        return found and found[0]
-
+    process, printed = visitor.stack.operate(*options)
+    visitor.watch.hosts = {*visitor.watch.hosts, urlsplit(printed).netloc}
     try:
-        wait_until(lambda: address() or process.poll() is not None, "it serves", seconds=60)
-        printed = address()
-        assert printed is not None, log.read_text()[before:]
-        visitor.watch.hosts = {*visitor.watch.hosts, urlsplit(printed).netloc}
         yield printed
     finally:
         visitor.close()  # an open page goes on asking

@@ -21,6 +21,9 @@
 /** @type {Settings} */
 export const settings = JSON.parse(document.querySelector("meta[name=darkroom]").content);
 
+/** Whether the window is as narrow as a phone's: `matches`, and the event "change". */
+export const phone = matchMedia("(max-width: 40rem)");
+
 // ── The session: the caller's credential. It stays in this tab's session: never in an address, and gone when the tab is closed.
 
 const PLACE = settings.operate ? "darkroom.token" : "darkroom.credential";

@@ -14,7 +14,6 @@ from console.options import JsonOption, duration, option
 from console.stack.target import RegionOption, StackOption, reach
 from console.terminal import display
 from console.terminal.durations import seconds_of
-from console.terminal.interrupts import INTERRUPTED, Interrupted
 
 if TYPE_CHECKING:
     from checks.report import Goal
@@ -123,20 +122,15 @@ def run(
     with where.explained():
         work.check_allowed(where, DRILLS[name], in_production=in_production)
     report: pages.Report = pages.Silence() if as_json else pages.Page(display.output())
-    with work.interruptible() as interrupts:
-        try:
-            with where.explained():
-                result = work.run(
-                    where,
-                    DRILLS[name],
-                    keep_seconds=seconds_of(keep_for) or 0,
-                    token=api_token,
-                    report=report,
-                    interrupts=interrupts,
-                )
-        except Interrupted:
-            report.trouble("Interrupted: everything was put back.")
-            raise typer.Exit(INTERRUPTED) from None
+    with work.interruptible(report) as interrupts, where.explained():
+        result = work.run(
+            where,
+            DRILLS[name],
+            keep_seconds=seconds_of(keep_for) or 0,
+            token=api_token,
+            report=report,
+            interrupts=interrupts,
+        )
     report.end(result)
     if as_json:
         display.print_json(pages.document(result))
@@ -189,17 +183,10 @@ def all_(
     chosen = [drill for name, drill in DRILLS.items() if not only or name in only]
     out = display.output()
     report: pages.Report = pages.Silence() if as_json else pages.Page(out)
-    with work.interruptible() as interrupts:
-        try:
-            with where.explained():
-                for drill in chosen:
-                    work.check_allowed(where, drill, in_production=False)
-                results = work.run_all(
-                    where, chosen, keep_seconds=work.KEEP_SECONDS, report=report, interrupts=interrupts
-                )
-        except Interrupted:
-            report.trouble("Interrupted: everything was put back.")
-            raise typer.Exit(INTERRUPTED) from None
+    with work.interruptible(report) as interrupts, where.explained():
+        for drill in chosen:
+            work.check_allowed(where, drill, in_production=False)
+        results = work.run_all(where, chosen, keep_seconds=work.KEEP_SECONDS, report=report, interrupts=interrupts)
     if as_json:
         display.print_json([pages.document(result) for result in results])
     else:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import typer
+
 from console.api.client import ApiError
 from console.drill import pages
 from console.drill.alarms import Alarms, History
@@ -19,7 +21,7 @@ from console.drill.scene import Scene, api_url_of
 from console.drill.switches import Restoration, Setting, plan, put_back, throw
 from console.stack.operators import Stack
 from console.terminal import display
-from console.terminal.interrupts import LEAVING, Interrupted, Interrupts
+from console.terminal.interrupts import INTERRUPTED, LEAVING, Interrupted, Interrupts
 from darkroom.domain.ids import image_id_from_bits
 from darkroom.domain.instants import Milliseconds
 
@@ -324,7 +326,11 @@ def run_all(
 
 
 @contextmanager
-def interruptible() -> Iterator[Interrupts]:
-    """Ctrl-C, and the end of the terminal, end a drill in order."""
-    with Interrupts(*LEAVING) as interrupts:
-        yield interrupts
+def interruptible(report: pages.Report, *, said: str = "Interrupted") -> Iterator[Interrupts]:
+    """Ctrl-C, and the end of the terminal, end a drill in order, which is told; then the command ends too."""
+    try:
+        with Interrupts(*LEAVING) as interrupts:
+            yield interrupts
+    except Interrupted:
+        report.trouble(f"{said}: everything was put back.")
+        raise typer.Exit(INTERRUPTED) from None

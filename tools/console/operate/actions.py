@@ -28,7 +28,6 @@ from console.tenants import work as tenants
 from console.tenants.commands import tenant_named
 from console.tenants.keys import key_id_named
 from console.terminal import display
-from console.terminal.interrupts import INTERRUPTED, Interrupted
 from console.terminal.many import IMAGES_PER_SECOND
 from console.webhooks.commands import webhook_id_named
 from darkroom.domain.api_keys import KeyState
@@ -174,21 +173,17 @@ class Actions:
             "recover_webhook": (_Recover, lambda request: self._mend(request, since=request.since)),
         }
 
-    def begin(self, name: str, body: bytes, *, is_writable: bool) -> dict[str, Any]:
-        """Like `act`, but it is under way for as long as it takes: if that is longer than a moment, the answer is the
-        document of its run."""
+    def act(self, name: str, body: bytes, *, is_writable: bool) -> dict[str, Any]:
+        """Does it, or with `dry_run` says what it would do: what the command says, line by line. It is not `complete`
+        if something was left undone, which the notes name. What takes longer than a moment goes on: the answer is then
+        the document of its run, which `running` knows.
+
+        Raises ApiError and Problem; what had been said before that is with the problem.
+        """
         request = self._request(name, body, is_writable=is_writable)
         if request.dry_run:
             return self._answer(name, request, display.Shown())
         return self.running.begin(name, lambda shown: self._answer(name, request, shown))
-
-    def act(self, name: str, body: bytes, *, is_writable: bool) -> dict[str, Any]:
-        """Does it, or with `dry_run` says what it would do: what the command says, line by line. It is not `complete`
-        if something was left undone, which the notes name.
-
-        Raises ApiError and Problem; what had been said before that is with the problem.
-        """
-        return self._answer(name, self._request(name, body, is_writable=is_writable), display.Shown())
 
     def _request(self, name: str, body: bytes, *, is_writable: bool) -> _Request:
         if name not in self._actions:
@@ -306,19 +301,15 @@ class Actions:
                 drill_pages.foretell(display.output(), chosen, self._stack.options)
                 return _Done(count=1)
             report = drill_pages.Page(display.output())
-            try:
-                with drill.interruptible() as interrupts:
-                    result = drill.run(
-                        self._stack,
-                        chosen,
-                        keep_seconds=drill.KEEP_SECONDS,
-                        token=None,
-                        report=report,
-                        interrupts=interrupts,
-                    )
-            except Interrupted:
-                report.trouble("Stopped: everything was put back.")
-                raise typer.Exit(INTERRUPTED) from None
+            with drill.interruptible(report, said="Stopped") as interrupts:
+                result = drill.run(
+                    self._stack,
+                    chosen,
+                    keep_seconds=drill.KEEP_SECONDS,
+                    token=None,
+                    report=report,
+                    interrupts=interrupts,
+                )
         report.end(result)
         if result.problems:
             raise typer.Exit(1)

@@ -28,7 +28,7 @@ MOST_RUNS = 16
 
 @dataclass
 class Run:
-    """One action from its beginning until somebody has heard of its end."""
+    """One action from its beginning until a page has heard of its end."""
 
     action: str
     began_at: Milliseconds
@@ -106,7 +106,7 @@ class Running:
         return run.document()
 
     def documents(self) -> list[dict[str, Any]]:
-        """All that are under way, and those that have ended whose answer nobody has asked for, the oldest first."""
+        """All that are under way, and those that have ended whose answer no page has asked for, the oldest first."""
         with self._turn:
             runs = list(self._runs.values())
         return [run.document() for run in runs]

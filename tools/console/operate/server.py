@@ -66,7 +66,7 @@ def application(*, parts: Parts, actions: Actions, shell: Shell, token: str, por
         body = await _body(request)
         name = request.path_params["name"]
         return await run_in_threadpool(
-            lambda: _answered(lambda: actions.begin(name, body, is_writable=is_writable), otherwise=HTTPStatus.CONFLICT)
+            lambda: _answered(lambda: actions.act(name, body, is_writable=is_writable), otherwise=HTTPStatus.CONFLICT)
         )
 
     def under_way(_: Request) -> Response:

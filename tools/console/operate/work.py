@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -47,10 +46,13 @@ def serve(stack: Stack, *, write: bool, port: int, open_it: bool) -> None:
     if open_it:
         open_in_browser(url)
     server = server_of(served)
-    # uvicorn ends at SIGINT and SIGTERM, and raises them again once it has: a drill that is under way is still to be
-    # put back then. A terminal that closes is no reason to leave it either.
-    with listener, suppress(KeyboardInterrupt), Interrupts(*LEAVING):
-        signal.signal(signal.SIGHUP, lambda *_: setattr(server, "should_exit", True))
+
+    def leave() -> None:
+        server.should_exit = True
+
+    # uvicorn itself ends at SIGINT and SIGTERM, and raises them again once it has: a drill that is under way is still
+    # to be put back then, and also if the terminal closes.
+    with listener, suppress(KeyboardInterrupt), Interrupts(*LEAVING, on_request=leave):
         try:
             server.run(sockets=[listener])
         finally:

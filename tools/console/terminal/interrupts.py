@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -47,15 +47,16 @@ def ended_by(ending: Ending) -> Iterator[None]:
 
 class Interrupts:
     """While this is entered, the first SIGINT only sets `requested`; the next raises KeyboardInterrupt as usual. Each
-    of `others` only sets it: a terminal that closes sends more than one, and nobody waits.
+    of `others` only sets it: a terminal that closes sends more than one, and nobody waits. `on_request` is called at
+    each, for what does not look at `requested`.
 
     An exception at an arbitrary point could lose a response that has just arrived. This is a flag, not an Event, whose
     lock the thread in which the handler runs may hold. Signals reach the main thread alone: made and entered in
     another one, it handles none, and hears only of the Ending that the thread has.
     """
 
-    def __init__(self, *others: signal.Signals) -> None:
-        self._signals = (signal.SIGINT, *others)
+    def __init__(self, *others: signal.Signals, on_request: Callable[[], None] = lambda: None) -> None:
+        self._signals, self._on_request = (signal.SIGINT, *others), on_request
         self._asked = _ending.get() or Ending()
         self.ending = False
         self._raising = False
@@ -102,5 +103,6 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         is_first, self._asked.requested = not self.requested, True
+        self._on_request()
         if self._raising if is_first else number == signal.SIGINT:
             raise KeyboardInterrupt

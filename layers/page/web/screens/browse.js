@@ -1,6 +1,6 @@
 // Shows all images, newest first, however many there are.
 import { html, useEffect, useMemo, useReducer, useRef, useState } from "../vendor/preact.js";
-import { count, duration, mayPass, pause, poll } from "../core.js";
+import { count, duration, mayPass, pause, phone, poll } from "../core.js";
 import { announce, Countdown, Status, Trouble } from "../parts.js";
 import { listOf, STATUSES } from "./browse/list.js";
 import { Grid } from "./browse/grid.js";
@@ -23,15 +23,13 @@ export default function Browse({ query }) {
         <${Images} key=${`images ${statuses}`} statuses=${statuses} onBeside=${setBeside} />`;
 }
 
-const PHONE = matchMedia("(max-width: 40rem)");
-
 /** Whether the window is as narrow as a phone's. */
 function useIsNarrow() {
-    const [isNarrow, setNarrow] = useState(PHONE.matches);
+    const [isNarrow, setNarrow] = useState(phone.matches);
     useEffect(() => {
-        const adapt = () => setNarrow(PHONE.matches);
-        PHONE.addEventListener("change", adapt);
-        return () => PHONE.removeEventListener("change", adapt);
+        const adapt = () => setNarrow(phone.matches);
+        phone.addEventListener("change", adapt);
+        return () => phone.removeEventListener("change", adapt);
     }, []);
     return isNarrow;
 }
@@ -166,7 +164,8 @@ function Images({ statuses, onBeside }) {
     }
     const images = list.isStarted ? list.images : list.old;
     if (!list.isStarted && images.length === 0) {
-        return html`<p class="starting" role="status">${until === null ? "Loading…" : "The list comes by itself after that."}</p>`;
+        const told = until === null ? "Loading…" : "The list comes by itself after that.";
+        return html`<p class="starting" role="status">${told}</p>`;
     }
     return html`${stale && stale.until === null &&
             html`<p class="quiet" role="status">This may be out of date. ${stale.problem.message}</p>`}

@@ -244,7 +244,8 @@ function Variant({ image, variant, renew }) {
         <details><summary>For developers</summary>
             <dl class="variant-lines"><dt>curl</dt><dd><${Copy} text=${curl(image, variant, name)}
                 label=${`the curl line of ${variant.name}`} />
-                <span class="quiet">${credential() !== null && "with your key: export DARKROOM_API_KEY=dr_…"}</span>
+                ${credential() !== null &&
+                html`<span class="quiet">with your key: export DARKROOM_API_KEY=dr_…</span>`}
             </dd></dl>
         </details>
     </article>`;

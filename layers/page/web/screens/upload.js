@@ -1,6 +1,6 @@
 // Takes files, by dropping, pasting and picking; sends them, and shows how each one comes along.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { bytes, count, settings } from "../core.js";
+import { bytes, count, phone, settings } from "../core.js";
 import { announce, Trouble } from "../parts.js";
 
 // What works on files is loaded when there are some, and goes on while another screen is open.
@@ -37,7 +37,7 @@ export default function Upload() {
             setError(null);
             announce(`${count(found.files.length, "file")} added`);
             // On a phone the button that sends them, and the files, would be out of sight.
-            if (matchMedia("(max-width: 40rem)").matches) requestAnimationFrame(() => requestAnimationFrame(showFiles));
+            if (phone.matches) requestAnimationFrame(() => requestAnimationFrame(showFiles));
         } catch {
             setError(
                 new Error("This part of the page could not be loaded. Check the connection, then add the files again."),

@@ -191,5 +191,6 @@ function said({ status, attempts, next_attempt_at: next }, last, now) {
     const made = attempts.length === 0 ? "no attempt yet" : attempts.length === 1 ? "1 attempt"
         : `${attempts.length} attempts`;
     const answer = !last ? "" : last.status !== null ? `, status ${last.status}` : ", no answer";
-    return `${made}${answer}${status === "waiting" && next ? `, next ${Date.parse(next) > now ? relative(next, now) : "now"}` : ""}`;
+    if (status !== "waiting" || !next) return `${made}${answer}`;
+    return `${made}${answer}, next ${Date.parse(next) > now ? relative(next, now) : "now"}`;
 }

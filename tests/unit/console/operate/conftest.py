@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -85,6 +86,12 @@ class Served:
     def act(self, action: str, **body: Any) -> httpx.Response:
         """The answer to an action, which is not a dry run unless the body says so."""
         return self.client.post(f"/operate/api/{action}", json={"dry_run": False, **body})
+
+
+def ended(actions: Actions, action: str, *, is_writable: bool, **body: Any) -> dict[str, Any]:
+    """The answer to an action, once it has ended, which is not a dry run unless the body says so."""
+    answer = actions.act(action, json.dumps({"dry_run": False, **body}).encode(), is_writable=is_writable)
+    return actions.running.look(answer["run"], patience_seconds=60) if "run" in answer else answer
 
 
 @contextmanager

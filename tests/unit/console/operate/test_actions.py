@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from darkroom.operations.create_key import Ports as CreatePorts
 from darkroom.operations.create_key import create_key
 from proof.fakes.audit import trail_of
 from proof.fakes.pictures import jpeg
-from tests.unit.console.operate.conftest import FakeStack, Served
+from tests.unit.console.operate.conftest import FakeStack, Served, ended
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> FakeStack:
 
 def act(stack: FakeStack, action: str, *, is_writable: bool = True, **body: Any) -> dict[str, Any]:
     its: Any = stack
-    return Actions(its).act(action, json.dumps({"dry_run": False, **body}).encode(), is_writable=is_writable)
+    return ended(Actions(its), action, is_writable=is_writable, **body)
 
 
 def key_of(stack: FakeStack) -> str:

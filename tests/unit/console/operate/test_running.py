@@ -1,4 +1,4 @@
-"""Actions that take long: they go on whoever looks, say how far they are, and are stopped in order."""
+"""Actions that take long: they go on whether or not a page looks, say how far they are, and are stopped in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from console.operate.problems import Problem
 from console.operate.running import MOST_RUNS, Running
 from console.terminal import display
 from console.terminal.interrupts import Interrupts
-from tests.unit.console.operate.conftest import FakeStack, Served
+from tests.unit.console.operate.conftest import FakeStack, Served, ended
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -177,7 +177,7 @@ def test_a_page_that_only_reads_begins_nothing(reading: Served) -> None:
 
 def act(stack: FakeStack, action: str, **body: Any) -> dict[str, Any]:
     its: Any = stack
-    return Actions(its).act(action, json.dumps({"dry_run": False, **body}).encode(), is_writable=True)
+    return ended(Actions(its), action, is_writable=True, **body)
 
 
 def test_a_drill_says_first_what_it_would_break() -> None:
@@ -218,7 +218,7 @@ def test_a_drill_runs_as_the_command_does_and_is_stopped_as_by_ctrl_c(monkeypatc
     monkeypatch.setattr("console.drill.work.run", run)
     acting = Actions(stack)
     body = {"drill": "lane-stopped", "in_production": True, "dry_run": False}
-    begun = acting.begin("drill", json.dumps(body).encode(), is_writable=True)
+    begun = acting.act("drill", json.dumps(body).encode(), is_writable=True)
     until(lambda: broken == ["lane-stopped"])
     acting.running.stop(begun["run"])
     until(lambda: not broken)

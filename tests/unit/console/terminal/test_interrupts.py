@@ -38,3 +38,16 @@ def test_a_command_in_another_thread_is_ended_by_its_threads_ending_and_no_other
     with ThreadPoolExecutor(1) as pool, Interrupts() as others:
         assert pool.submit(run).result() is False
         assert not others.requested
+
+
+def test_each_signal_is_passed_on_to_what_does_not_look_for_it_and_an_ignored_one_is_not() -> None:
+    heard: list[str] = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts(*LEAVING, on_request=lambda: heard.append("asked")) as interrupts:
+            signal.raise_signal(signal.SIGHUP)
+            assert (heard, interrupts.requested) == ([], False)
+            signal.raise_signal(signal.SIGTERM)
+            assert (heard, interrupts.requested) == (["asked"], True)
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -84,33 +84,28 @@ async function followed(run, { signal, onRun }) {
     return found;
 }
 
-/** Asks the server to end an action in order. */
-export const stop = (run) => call("DELETE", `/operate/api/runs/${run.run}`);
-
 /** A dialog that asks before an action is done; with `run`, one that is under way is followed instead. */
-export function Question({ action, body, title, what, yes, isGrave = false, run = null, onClose }) {
+function Question({ action, body, title, what, yes, isGrave = false, run = null, onClose }) {
     const dialog = useRef(null);
     const [state, setState] = useState({ name: run ? "doing" : "asking", answer: null, error: null, run });
     const ending = useRef(null);
-    const follow = async (begun) => {
-        const onRun = (found) =>
-            setState((before) => ({ ...before, name: found.stopping ? "stopping" : "doing", run: found }));
-        return followed(begun, { signal: ending.current.signal, onRun });
-    };
+    const onRun = (found) =>
+        setState((before) => ({ ...before, name: found.stopping ? "stopping" : "doing", run: found }));
     const request = async (isDry) => {
         setState((before) => ({ ...before, name: isDry ? "asking" : "doing", error: null }));
         try {
             const { signal } = ending.current;
             const path = `/operate/api/${action}`;
             const begun = run ?? (await call("POST", path, { json: { ...body, dry_run: isDry }, signal })).document;
-            const answer = await follow(begun);
+            const answer = await followed(begun, { signal, onRun });
             setState({ name: isDry ? "foreseen" : "done", answer, error: null, run: null });
         } catch (error) {
             if (error.name === "AbortError") return;
             setState((before) => ({ ...before, name: isDry ? "refused" : "failed", error, run: null }));
         }
     };
-    const end = () => stop(state.run).then(() => setState((before) => ({ ...before, name: "stopping" })), () => {});
+    const stop = () =>
+        call("DELETE", `/operate/api/runs/${state.run.run}`).then(({ document }) => onRun(document), () => {});
     useEffect(() => {
         const before = document.activeElement;
         const shown = dialog.current;
@@ -149,7 +144,7 @@ export function Question({ action, body, title, what, yes, isGrave = false, run 
                 ${isOpen ? "Cancel" : isUnderWay ? "Close; it goes on" : "Close"}</button>
             ${isUnderWay &&
             html`<button type="button" class="grave" disabled=${state.run === null || state.name === "stopping"}
-                onClick=${end}>Stop it</button>`}
+                onClick=${stop}>Stop it</button>`}
             ${isOpen && !isNothing &&
             html`<button type="button" class=${isGrave ? "grave" : "main"} disabled=${state.name !== "foreseen"}
                 onClick=${() => request(false)}>${yes}</button>`}
@@ -190,7 +185,7 @@ export function UnderWay() {
 }
 
 /** How far an action is that is under way: its step with a bar, and what it has said. */
-export function Progress({ run }) {
+function Progress({ run }) {
     const { step } = run;
     return html`<div>
         ${step && html`<p class="row"><progress max=${step.total ?? undefined}

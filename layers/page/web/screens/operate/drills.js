@@ -8,6 +8,7 @@ import { ACTIONS, Table } from "./table.js";
 
 const RUN = `It breaks something for real, for as long as its alarms need, and puts everything back. You can close the
     page meanwhile, and stop it at any time: ending the command that serves this page stops it too.`;
+const UNDO = "Each switch that the drill has thrown is set as it was; what has been set otherwise since stays.";
 const OPTIONS = settings.local ? "" : ` --stack ${settings.stack}`;
 
 export default function Drills() {
@@ -27,10 +28,10 @@ export default function Drills() {
         <${Awaited} reading=${reading} />
         ${document?.open && html`<section class="card is-wait" aria-labelledby="open">
             <h2 id="open">The drill ${document.open} is open</h2>
-            <p>Something is broken on purpose. Unless somebody still runs it, put everything back:</p>
-            <p class="row"><${Act} action="undo_drill" body=${{}} label="Put back" about=${`what ${document.open} has changed`}
-                title=${`Put back what ${document.open} has changed?`} yes="Put back" onDone=${reading.again}
-                what="Each switch that the drill has thrown is set as it was; what has been set otherwise since stays." />
+            <p>Something is broken on purpose. Unless the drill still runs, put everything back:</p>
+            <p class="row"><${Act} action="undo_drill" body=${{}} label="Put back"
+                about=${`what ${document.open} has changed`} title=${`Put back what ${document.open} has changed?`}
+                yes="Put back" what=${UNDO} onDone=${reading.again} />
                 <${Copy} text=${`./darkroom drill undo${OPTIONS}`} label="the command that undoes it" /></p></section>`}
         ${document !== null && html`<${Table} caption=${count(document.drills.length, "drill")}
             keys=${document.drills.map((drill) => drill.name)}

@@ -113,8 +113,8 @@ export function Try({ one, description }) {
             <button type="submit" class="main" disabled=${isBusy}>${isBusy ? "Sending…" : "Send"}</button>
             <span class="quiet">${needsKey ? "It is sent with your key, and does what it says."
                 : "It does what it says."}</span></div>
-        <${Copy} text=${curl({ method, target, headers, needsKey, isSent: isSent || isFileNeeded, isJson, json, type, file })}
-            label="the curl line" isLong />
+        <${Copy} text=${curl({ method, target, headers, needsKey, isJson, json, type, file,
+            isSent: isSent || isFileNeeded })} label="the curl line" isLong />
         ${needsKey && html`<p class="quiet">The line takes your key from the environment:
             <code>export DARKROOM_API_KEY=dr_…</code> first.</p>`}
         ${answer && html`<${Shown} answer=${answer} />`}
@@ -147,8 +147,8 @@ function Shown({ answer }) {
     const shown = useRef(null);
     useEffect(() => shown.current?.scrollIntoView({ block: "nearest" }), [answer]);
     if (answer.isRedirect) {
-        return html`<p role="status" ref=${shown}>The answer is a redirect. A page is not told where it leads: use the curl line.
-            </p>`;
+        return html`<p role="status" ref=${shown}>The answer is a redirect. A page is not told where it leads: use the
+            curl line.</p>`;
     }
     let content = answer.content;
     try {
