@@ -40,7 +40,7 @@ def test_a_wrong_preset_is_named_with_the_field_that_is_wrong() -> None:
     sound = {"name": "thumb", "width": 256}
     wrong = {"name": "large", "width": 0, "fit": "fill"}
     with pytest.raises(InvalidPreset) as error:
-        presets_from({"sound": [sound], "holiday": [sound, wrong]})
+        presets_from({"sound": {"variants": [sound]}, "holiday": {"variants": [sound, wrong]}})
     assert str(error.value) == (
         "domain/presets.py: holiday.variants.1.width: must be at least 1; "
         "holiday.variants.1.fit: must be 'inside', 'cover', 'contain' or 'exact'"
@@ -49,4 +49,4 @@ def test_a_wrong_preset_is_named_with_the_field_that_is_wrong() -> None:
 
 def test_a_preset_is_held_to_the_cost_of_a_recipe() -> None:
     with pytest.raises(InvalidPreset, match=r"holiday\.variants: add up to 33\.6 megapixels of work"):
-        presets_from({"holiday": [{"name": "all", "width": 4096, "height": 4096, "format": "avif"}]})
+        presets_from({"holiday": {"variants": [{"name": "all", "width": 4096, "height": 4096, "format": "avif"}]}})

@@ -204,7 +204,7 @@ def test_it_is_told_how_callers_sign_in_only_if_they_do() -> None:
 
 def test_it_is_told_every_preset_as_a_recipe_that_the_api_takes() -> None:
     told = page_settings(access="keys", max_upload_bytes=7, **OF_TOKENS)["presets"]
-    assert {name: recipe_from_data({"variants": variants}) for name, variants in told.items()} == PRESETS
+    assert {name: recipe_from_data(recipe) for name, recipe in told.items()} == PRESETS
 
 
 def test_settings_are_text_in_an_attribute_whatever_they_say() -> None:

@@ -9,7 +9,7 @@
  * @property {string|null} client_id  of this page at the issuer, with access "jwt"
  * @property {number} max_upload_bytes  the largest file
  * @property {number} direct_bytes  the largest file in one request; larger ones are sent to S3 by a form
- * @property {Object<string, object[]>} presets  the variants of each preset, by its name
+ * @property {Object<string, object>} presets  the recipe of each preset, by its name
  * @property {boolean} operate  whether an operator's machine serves the page
  * @property {boolean} write  with `operate`: whether it may change anything
  * @property {string|null} stack  with `operate`: the name of the stack

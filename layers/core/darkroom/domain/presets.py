@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from darkroom.domain.errors import Rejected
@@ -13,20 +13,24 @@ DEFAULT_PRESET = "standard"
 
 _FACE = {"x": 0.5, "y": 0.4}  # in most portraits the face is a little above the middle
 
-_PRESETS: dict[str, list[dict[str, Any]]] = {
-    "standard": [
-        {"name": "thumb", "width": 256, "height": 256},
-        {"name": "medium", "width": 800, "height": 800},
-        {"name": "large", "width": 1920, "height": 1920},
-        {"name": "webp", "width": 1920, "height": 1920, "format": "webp"},
-    ],
-    "avatar": [
-        {"name": "small", "width": 96, "height": 96, "fit": "cover", "gravity": _FACE},
-        {"name": "large", "width": 512, "height": 512, "fit": "cover", "gravity": _FACE},
-        {"name": "avif", "width": 512, "height": 512, "fit": "cover", "gravity": _FACE, "format": "avif"},
-    ],
+_PRESETS: dict[str, dict[str, Any]] = {
+    "standard": {
+        "variants": [
+            {"name": "thumb", "width": 256, "height": 256},
+            {"name": "medium", "width": 800, "height": 800},
+            {"name": "large", "width": 1920, "height": 1920},
+            {"name": "webp", "width": 1920, "height": 1920, "format": "webp"},
+        ],
+    },
+    "avatar": {
+        "variants": [
+            {"name": "small", "width": 96, "height": 96, "fit": "cover", "gravity": _FACE},
+            {"name": "large", "width": 512, "height": 512, "fit": "cover", "gravity": _FACE},
+            {"name": "avif", "width": 512, "height": 512, "fit": "cover", "gravity": _FACE, "format": "avif"},
+        ],
+    },
 }
-"""`VariantSpec` explains each field and its default."""
+"""Each is a whole recipe: `Recipe` and `VariantSpec` explain each field and its default."""
 
 
 class InvalidPreset(ValueError):
@@ -34,12 +38,12 @@ class InvalidPreset(ValueError):
     field."""
 
 
-def presets_from(written: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Recipe]:
-    """The presets in plain data: the variants of each name. Raises InvalidPreset."""
+def presets_from(written: Mapping[str, Mapping[str, Any]]) -> dict[str, Recipe]:
+    """The presets in plain data: the recipe of each name. Raises InvalidPreset."""
     presets = {}
-    for name, variants in written.items():
+    for name, recipe in written.items():
         try:
-            presets[name] = recipe_from_data({"variants": variants})
+            presets[name] = recipe_from_data(recipe)
         except InvalidRecipe as error:
             problems = "; ".join(f"{name}.{problem}" for problem in error.problems)
             raise InvalidPreset(f"domain/presets.py: {problems}") from error

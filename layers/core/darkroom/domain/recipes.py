@@ -230,7 +230,7 @@ class Recipe(_Model):
         return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
 
     def choose(self, names: Iterable[str]) -> Recipe:
-        """The recipe with only those variants, in its own order.
+        """The recipe with only those variants, in its own order, and everything else that it says.
 
         Raises Rejected (`unknown_variants`), naming the known ones, if a name is unknown or none is given.
         """
@@ -240,4 +240,4 @@ class Recipe(_Model):
         if unknown or not wanted:
             told = f"There is no variant {unknown[0][:32]!r}" if unknown else "No variant is named"
             raise Rejected("unknown_variants", f"{told}. Known variants: {', '.join(known)}.")
-        return Recipe(variants=tuple(variant for variant in self.variants if variant.name in wanted))
+        return self.model_copy(update={"variants": tuple(one for one in self.variants if one.name in wanted)})

@@ -37,7 +37,7 @@ class PageSettings(TypedDict):
     sign_in_origin: str | None
     max_upload_bytes: int
     direct_bytes: int
-    presets: dict[str, list[dict[str, Any]]]
+    presets: dict[str, dict[str, Any]]
     operate: bool
     write: bool
     stack: str | None
@@ -61,9 +61,7 @@ def page_settings(
         "max_upload_bytes": max_upload_bytes,
         "direct_bytes": MAX_BODY_BYTES,
         "presets": {
-            name: [
-                variant.model_dump(mode="json", exclude_unset=True, exclude_none=True) for variant in preset.variants
-            ]
+            name: preset.model_dump(mode="json", exclude_unset=True, exclude_none=True)
             for name, preset in PRESETS.items()
         },
         "operate": False,

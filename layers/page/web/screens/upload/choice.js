@@ -32,8 +32,8 @@ export function useChoice() {
     const [when, setWhen] = useState(() => ({ ...NOW, ...read(sessionStorage, TIME_PLACE, {}) }));
     useEffect(() => write(localStorage, RECIPE_PLACE, { preset, variants: own }), [preset, own]);
     useEffect(() => write(sessionStorage, TIME_PLACE, when), [when]);
-    const variants = preset === null ? own : PRESETS[preset];
-    const choice = useMemo(() => ({ preset, variants, when }), [preset, variants, when]);
+    const { variants, ...edits } = preset === null ? { variants: own } : PRESETS[preset];
+    const choice = useMemo(() => ({ preset, variants, edits, when }), [preset, variants, when]);
     const problems = useMemo(() => (preset === null ? problemsOfRecipe(own) : []), [preset, own]);
     const shown = useRef([]); // while a recipe is being written, previews show the last one that was right
     if (problems.length === 0) shown.current = variants;
@@ -66,7 +66,7 @@ export function ChoiceForm({ state }) {
             <select id="preset" onChange=${choosePreset}>
                 ${Object.keys(PRESETS).map(
                     (name) => html`<option value=${name} selected=${name === choice.preset}>
-                        Preset ${name}: ${describeAll(PRESETS[name])}</option>`,
+                        Preset ${name}: ${describeAll(PRESETS[name].variants)}</option>`,
                 )}
                 <option value=${OWN} selected=${choice.preset === null}>A recipe of my own</option>
             </select>

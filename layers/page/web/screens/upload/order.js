@@ -4,10 +4,10 @@ import { pointOf } from "./placement.js";
 
 /**
  * What the reader chose: a preset, or variants of their own (`preset` is null), and when. `variants` are those of
- * either.
+ * either, and `edits` what the preset's recipe says of the whole picture.
  *
- * @typedef {{preset: string|null, variants: object[], when: {kind: "now"|"delay"|"at", amount: string, unit: string,
- *          at: string}}} Choice
+ * @typedef {{preset: string|null, variants: object[], edits: object, when: {kind: "now"|"delay"|"at", amount: string,
+ *          unit: string, at: string}}} Choice
  */
 
 // What the API takes for a field that is left out (darkroom/domain/recipes.py): equal recipes have one form.
@@ -52,11 +52,11 @@ export const usualFocal = (variants) => pointOf(variants.find(isCropped)?.gravit
  * @param {Choice} choice
  * @param {{x: number, y: number}|null} focal  of this file, if it was moved
  */
-export function parametersOf({ preset, variants, when }, focal) {
+export function parametersOf({ preset, variants, edits = {}, when }, focal) {
     const isMoved = focal !== null && variants.some(isCropped);
     const found =
         preset === null || isMoved
-            ? { recipe: { variants: withFocal(variants, isMoved ? focal : null).map(plain) } }
+            ? { recipe: { ...edits, variants: withFocal(variants, isMoved ? focal : null).map(plain) } }
             : { preset };
     return { ...found, ...timeOf(when) };
 }
