@@ -8,8 +8,9 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from browser.layout import settle
-from browser.tabs import NARROW
+from browser import axe
+from browser.layout import settle, what_sticks_out
+from browser.tabs import NARROW, WIDE
 from darkroom.domain.delivery import DeliveryStatus
 from darkroom.domain.image import Status
 from proof.page.planted import clock, delivery, endpoint, image, plant, plant_webhook
@@ -78,11 +79,65 @@ def test_an_image_is_deleted_after_a_question(visitor: Visitor) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.get_by_role("button", name="Delete image…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_role("heading", level=1, name="Deleted.")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Image was deleted")).to_be_visible()
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
-    page.get_by_role("link", name="All images").click()
+    page.get_by_role("link", name="Back to all images").click()
     expect(page.get_by_text("That is all: 2 images.")).to_be_visible()
     assert len(listed(visitor)) == 2
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_images_are_selected_and_deleted_together(visitor: Visitor, width: int) -> None:
+    plant_images(visitor, 5)
+    page = visitor.tab("#/browse", width=width)
+    page.get_by_role("button", name="Select").click()
+    boxes = gallery(page).get_by_role("checkbox")
+    boxes.nth(1).click()
+    boxes.nth(2).click()
+    boxes.nth(3).focus()
+    page.keyboard.press("Space")
+    boxes.nth(1).click()  # and not this one
+    expect(page.get_by_text("2 selected")).to_be_visible()
+    assert axe.findings(page) == []
+    assert what_sticks_out(page) == []
+    kept = [listed(visitor)[at]["id"] for at in (0, 1, 4)]
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("That is all: 3 images.")).to_be_visible()
+    assert [one["id"] for one in listed(visitor)] == kept
+    gallery(page).get_by_role("link").first.click()
+    expect(page.get_by_role("heading", level=1, name="Image")).to_be_visible()
+
+
+def test_a_list_that_is_whole_is_not_read_again_for_each_filter(visitor: Visitor) -> None:
+    plant_images(visitor, 40)
+    page = visitor.tab("#/browse")
+    expect(page.get_by_text("That is all: 40 images.")).to_be_visible()
+    reads: list[str] = []
+    page.on("request", lambda request: reads.append(request.url) if "/images?" in request.url else None)
+    for status, images in (("failed", 4), ("done", 40), ("failed", 36)):
+        page.get_by_role("group", name="Show only").get_by_text(status).click()
+        expect(page.get_by_text(f"That is all: {images} images.")).to_be_visible()
+    assert reads == []
+    # What it shows is looked at again all the same.
+    with page.expect_request("**/images?*status=done*"):
+        pass
+
+
+def test_browsing_begins_with_the_newest_except_after_one_of_its_images(visitor: Visitor) -> None:
+    plant_images(visitor, 200)
+    page = visitor.tab("#/browse")
+    page.mouse.move(700, 500)
+    expect(gallery(page).get_by_role("link").first).to_be_visible()
+    page.mouse.wheel(0, 1500)
+    page.wait_for_function("() => scrollY > 1000")
+    gallery(page).get_by_role("link").nth(20).click()
+    page.get_by_role("link", name="All images").click()
+    page.wait_for_function("() => scrollY > 1000")
+    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Webhooks").click()
+    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Browse").click()
+    expect(gallery(page).get_by_role("link").first).to_be_visible()
+    assert page.evaluate("() => scrollY") == 0
 
 
 def test_a_scheduled_image_gets_another_time(visitor: Visitor) -> None:
@@ -202,7 +257,7 @@ def test_what_is_under_way_is_said_on_its_button(visitor: Visitor) -> None:
     while not held:
         page.wait_for_timeout(20)
     held[0].continue_()
-    expect(page.get_by_role("heading", level=1, name="Deleted.")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Image was deleted")).to_be_visible()
 
 
 def test_own_uploads_are_shown_without_being_asked_for_and_those_of_others_are_offered(visitor: Visitor) -> None:

@@ -111,8 +111,11 @@ def test_what_the_policy_forbids_is_blocked(visitor: Visitor) -> None:
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 def test_everybody_can_give_their_key(visitor: Visitor, width: int, dark: bool) -> None:
     page = visitor.tab(is_signed_in=False, width=width, dark=dark)
-    expect(page.get_by_label("API key")).to_be_visible()
+    expect(page.get_by_label("API key")).to_be_focused()
     assert axe.findings(page) == []
     assert what_sticks_out(page) == []
-    page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    first = page.get_by_role("link", name="Skip to the content")
+    page.keyboard.press("Shift+Tab")
+    while page.evaluate("() => document.activeElement.closest('nav, .brand') !== null"):
+        page.keyboard.press("Shift+Tab")
+    expect(first).to_be_focused()

@@ -11,7 +11,7 @@ from playwright.sync_api import FilePayload, Page, Route, expect
 
 from browser import axe
 from proof.fakes.pictures import jpeg
-from tests.page.uploads import all_done, card, choose, drop, images_of, photo, send
+from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send
 from tests.page.visitor import Visitor
 
 pytestmark = pytest.mark.long
@@ -196,6 +196,36 @@ def test_upload_again_makes_another_image(visitor: Visitor) -> None:
     assert len(images_of(visitor)) == 2
 
 
+def test_a_photo_that_was_deleted_before_has_not_failed(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo()])
+    send(page)
+    all_done(page, 1)
+    (image,) = images_of(visitor)
+    delete_image(visitor, image["id"])
+    page.reload()
+    choose(page, [photo()])
+    with visitor.watch.expecting("status of 4(09|10|22)"):
+        send(page)
+        expect(card(page, "photo-0.jpg")).to_contain_text("it was deleted before", timeout=30_000)
+    expect(page.get_by_role("region", name="Progress")).not_to_contain_text("failed")
+    page.get_by_role("button", name="Upload again photo-0.jpg").click()
+    all_done(page, 1)
+
+
+def test_what_is_added_last_stands_first_and_the_settings_stay_in_their_place(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo(0), photo(1)])
+    settings = page.get_by_label("What to make")
+    before = settings.bounding_box()
+    send(page)
+    all_done(page, 2)
+    assert settings.bounding_box() == before
+    choose(page, [photo(2), photo(3)])
+    names = page.get_by_role("list", name="Files").locator(".upload-name")
+    expect(names).to_contain_text([f"photo-{number}.jpg" for number in (2, 3, 0, 1)])
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_service_is_waited_for_with_a_countdown(visitor: Visitor, status: int) -> None:
     page = visitor.tab()
@@ -264,6 +294,8 @@ def test_what_is_changed_on_an_images_own_screen_is_known_to_its_card(visitor: V
     page.get_by_label("Unit of the delay").select_option("days")
     send(page)
     card(page, "photo-0.jpg").get_by_role("link", name="Change the time").click()
+    expect(page.get_by_label("New time")).to_be_focused()
+    expect(page.get_by_alt_text("The file that you sent")).to_be_visible()
     page.get_by_role("button", name="Begin now").click()
     expect(page.get_by_text("Begun").first).to_be_attached()
     page.goto(f"{visitor.address}#/")
@@ -271,7 +303,7 @@ def test_what_is_changed_on_an_images_own_screen_is_known_to_its_card(visitor: V
     card(page, "photo-0.jpg").get_by_role("link", name="See the results").click()
     page.get_by_role("button", name="Delete image").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("Deleted.").first).to_be_attached()
+    expect(page.get_by_role("heading", level=1, name="photo-0.jpg was deleted")).to_be_attached()
     page.goto(f"{visitor.address}#/")
     with visitor.watch.expecting("status of 404"):
         expect(card(page, "photo-0.jpg")).to_contain_text("The image was deleted")
@@ -339,6 +371,15 @@ def test_a_file_without_a_preview_says_so_before_it_is_sent(visitor: Visitor) ->
     choose(page, [photo(), bad])
     expect(card(page, "bad.jpg")).to_contain_text("No preview: the file may be damaged")
     expect(card(page, "photo-0.jpg")).not_to_contain_text("No preview")
+
+
+def test_a_photo_of_which_a_part_is_missing_is_shown_and_doubted_before_it_is_sent(visitor: Visitor) -> None:
+    page = visitor.tab()
+    body = jpeg(640, 480)
+    cut: FilePayload = {"name": "cut.jpg", "mimeType": "image/jpeg", "buffer": body[: len(body) * 3 // 4]}
+    choose(page, [cut])
+    expect(card(page, "cut.jpg")).to_contain_text("cannot read the whole file")
+    expect(card(page, "cut.jpg").locator("img")).to_be_visible()
 
 
 def test_everything_can_be_done_with_a_keyboard_alone(visitor: Visitor) -> None:

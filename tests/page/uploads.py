@@ -60,3 +60,14 @@ def images_of(visitor: Visitor) -> list[dict[str, Any]]:
     )
     listed: list[dict[str, Any]] = answer.raise_for_status().json()["images"]
     return listed
+
+
+def delete_image(visitor: Visitor, image_id: str) -> None:
+    """Deletes an image of the visitor's, as another program does."""
+    answer = httpx.delete(
+        f"{visitor.stack.api_url}/images/{image_id}",
+        headers={"Authorization": f"Bearer {visitor.account.key}"},
+        trust_env=False,
+        timeout=60,
+    )
+    assert answer.is_success

@@ -43,10 +43,13 @@ export function keep(text) {
 }
 
 /** Forgets the credential; `reason` tells the caller why, if it was refused. Without one the caller leaves on purpose, and
- *  the names of their files go too. */
+ *  the names and pictures of their files go too. */
 export function forget(reason = null) {
     sessionStorage.removeItem(PLACE);
-    if (reason === null) forgetNames();
+    if (reason === null) {
+        forgetNames();
+        forgetPictures();
+    }
     listeners.forEach((listen) => listen(reason));
 }
 
@@ -95,6 +98,21 @@ function forgetNames() {
     } catch {
         // Nothing was kept.
     }
+}
+
+// ── Pictures: small ones of the files that this tab has sent, until it is closed.
+
+const pictures = new Map();
+
+/** The address of a picture of the file that the image with this id was made of; null if this tab has none. */
+export const pictureOf = (id) => pictures.get(id) ?? null;
+
+/** Keeps the address of such a picture. */
+export const keepPicture = (id, url) => pictures.set(id, url);
+
+function forgetPictures() {
+    pictures.forEach((url) => URL.revokeObjectURL(url));
+    pictures.clear();
 }
 
 // ── Requests: requests to the API of the stack that serves this page.

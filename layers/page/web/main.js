@@ -43,6 +43,8 @@ function Page() {
         return () => removeEventListener("hashchange", follow);
     }, []);
     const place = placeOf(hash);
+    const shown = useRef({ screen: null, from: null });
+    if (shown.current.screen !== place.screen) shown.current = { screen: place.screen, from: shown.current.screen };
     return html`
         <a class="skip" href="#content" onClick=${skip}>Skip to the content</a>
         <header>
@@ -57,7 +59,7 @@ function Page() {
             ${credential() !== null && !settings.operate &&
             html`<button type="button" class="small" onClick=${() => forget()}>${settings.access === "jwt" ? "Sign out" : "Forget the key"}</button>`}
         </header>
-        <main id="content" tabindex="-1"><${Content} place=${place} reason=${session.reason} /></main>
+        <main id="content" tabindex="-1"><${Content} place=${{ ...place, from: shown.current.from }} reason=${session.reason} /></main>
         <div id="announcements" class="unseen" role="status" aria-live="polite"></div>
     `;
 }
@@ -85,9 +87,10 @@ function Content({ place, reason }) {
     if (place.screen === null) {
         return html`<div class="card narrow"><h1>There is no such screen</h1><p><a href="#/">Start here</a>.</p></div>`;
     }
-    const { screen, argument, query } = place;
+    const { screen, argument, query, from } = place;
     const key = `${screen.title} ${argument}`;
-    return html`<${Later} key=${key} title=${screen.title} load=${screen.load} properties=${{ argument, query }} />`;
+    return html`<${Later} key=${key} title=${screen.title} load=${screen.load} 
+        properties=${{ argument, query, from: from?.title ?? null }} />`;
 }
 
 /** The default component of a module that is loaded when it is first needed. */

@@ -155,6 +155,8 @@ export function announce(text) {
 /** @param {{reason: string|null}} properties  why the key before was refused */
 export function KeyForm({ reason }) {
     const [key, setKey] = useState("");
+    const field = useRef(null);
+    useEffect(() => field.current.focus(), []);
     const [error, setError] = useState(reason ? new Error(reason) : null);
     const [isBusy, setBusy] = useState(false);
     const enter = async (event) => {
@@ -180,7 +182,7 @@ export function KeyForm({ reason }) {
         <p>It stays in this tab and is forgotten when you close it. Whoever operates this Darkroom gives out keys.</p>
         ${error && html`<${Trouble} error=${error} />`}
         <label for="key">API key</label>
-        <input id="key" type="password" autocomplete="off" spellcheck=${false} required value=${key}
+        <input ref=${field} id="key" type="password" autocomplete="off" spellcheck=${false} required value=${key}
             placeholder="dr_…" onInput=${(event) => setKey(event.target.value)} />
         <button type="submit" class="main" disabled=${isBusy}>${isBusy ? "Checking…" : "Continue"}</button>
     </form>`;

@@ -1,11 +1,12 @@
 // Shows all images, newest first, however many there are.
 import { html, useEffect, useMemo, useReducer, useRef, useState } from "../vendor/preact.js";
-import { count, duration, mayPass, pause, phone, poll } from "../core.js";
-import { announce, Countdown, Status, Trouble } from "../parts.js";
-import { listOf, STATUSES } from "./browse/list.js";
+import { call, count, duration, mayPass, pause, phone, poll } from "../core.js";
+import { announce, Confirm, Countdown, Status, Trouble } from "../parts.js";
+import { forgetImage, listOf, STATUSES } from "./browse/list.js";
 import { Grid } from "./browse/grid.js";
 
 const LONGEST_PAUSE_SECONDS = 60;
+const SETTLED_SECONDS = 0.5; // so long a filter must stand before its images are read
 const ONE_MOMENT = "One moment: the service asks to wait";
 
 /** The statuses that an address asks for, in their usual order, comma-separated. */
@@ -15,12 +16,12 @@ function statusesOf(query) {
 }
 
 /** The screen that shows the caller's images. Its filter is in the address, so that it can be kept and shared. */
-export default function Browse({ query }) {
+export default function Browse({ query, from }) {
     const statuses = statusesOf(query);
     const [beside, setBeside] = useState(null); // what stands beside the heading
     return html`<div class="browse-bar"><h1>Browse</h1>${beside}</div>
         <${Filter} statuses=${statuses} />
-        <${Images} key=${`images ${statuses}`} statuses=${statuses} onBeside=${setBeside} />`;
+        <${Images} key=${`images ${statuses}`} statuses=${statuses} isBack=${from === "Image"} onBeside=${setBeside} />`;
 }
 
 /** Whether the window is as narrow as a phone's. */
@@ -57,14 +58,20 @@ function Filter({ statuses }) {
     </details>`;
 }
 
-function Images({ statuses, onBeside }) {
-    const list = useMemo(() => listOf(statuses), []);
+/** @param {{isBack: boolean}} properties  whether the reader comes back from one of the images, to where they were */
+function Images({ statuses, isBack, onBeside }) {
+    const list = useMemo(() => {
+        const list = listOf(statuses);
+        if (!isBack) Object.assign(list, { scroll: 0, opened: null });
+        return list;
+    }, []);
     const [, redraw] = useReducer((number) => number + 1, 0);
     const [now, setNow] = useState(Date.now());
     const [error, setError] = useState(null); // why no more can be read
     const [until, setUntil] = useState(null); // when reading goes on by itself
     const [isAsked, setAsked] = useState(false); // whether the service asked to wait until then
     const [stale, setStale] = useState(null); // why the list may be out of date
+    const [chosen, choose] = useState(null); // the ids of images to delete; null unless they are being chosen
     const visible = useRef([]);
     const control = useRef(null);
     const end = useRef(null);
@@ -104,8 +111,11 @@ function Images({ statuses, onBeside }) {
         control.current = new AbortController();
         const { signal } = control.current;
         const keepCurrent = async () => {
-            let isBack = list.isStarted;
-            if (!list.isStarted) {
+            let isAgain = list.isStarted;
+            if (list.isStarted) await pause(list.rest, signal);
+            else {
+                // Who clicks on to the next filter does not wait for this one.
+                if (list.old.length > 0) await pause(SETTLED_SECONDS, signal);
                 await more();
                 if (!list.isStarted) return;
                 await pause(list.images.every((image) => image.completed_at) ? 10 : 1, signal);
@@ -113,8 +123,8 @@ function Images({ statuses, onBeside }) {
             await poll(async () => {
                 // What has the focus stays where it is.
                 list.isHeld = Boolean(document.activeElement?.closest(".gallery"));
-                const wait = await list.look(visible.current, isBack);
-                isBack = false;
+                const wait = await list.look(visible.current, isAgain);
+                isAgain = false;
                 return wait;
             }, { signal, trouble: tellStale });
         };
@@ -148,14 +158,28 @@ function Images({ statuses, onBeside }) {
     };
 
     const fresh = list.fresh.length;
+    const endChoosing = () => {
+        choose(null);
+        document.getElementById("content").focus({ preventScroll: true }); // its button goes away
+    };
+    const hasImages = list.isStarted && list.images.length > 0;
+    const toggle = (id) => choose((before) => {
+        const after = new Set(before);
+        if (!after.delete(id)) after.add(id);
+        return after;
+    });
     const newer = list.hasGap ? "Many new images" : fresh > 0 ? count(fresh, "new image") : null;
     const wait = (list.isStarted && !isAsked ? null : until) ?? stale?.until ?? null;
     const why = until !== null && !isAsked ? "No answer came. Trying again in" : ONE_MOMENT;
     useEffect(() => {
         const offer = newer && html`<button type="button" class="main" onClick=${showFresh}>${newer}: show</button>`;
-        onBeside(wait === null ? offer
-            : html`<p class="quiet">${why} <${Countdown} until=${wait} /></p>`);
-    }, [newer, wait, why]);
+        onBeside(chosen ? html`<${Chosen} ids=${chosen} onEnd=${endChoosing} />`
+            : html`<div class="row">
+                ${wait === null ? offer : html`<p class="quiet">${why} <${Countdown} until=${wait} /></p>`}
+                ${hasImages && html`<button type="button" class="small"
+                    onClick=${() => choose(new Set())}>Select</button>`}
+            </div>`);
+    }, [newer, wait, why, chosen, hasImages]);
     useEffect(() => () => onBeside(null), []);
 
     if (error && !list.isStarted) {
@@ -171,6 +195,7 @@ function Images({ statuses, onBeside }) {
             html`<p class="quiet" role="status">This may be out of date. ${stale.problem.message}</p>`}
         ${images.length > 0
             ? html`<${Grid} images=${images} now=${now} scroll=${list.scroll} opened=${list.opened}
+                  chosen=${chosen} onChoose=${toggle}
                   onScroll=${(scroll) => (list.scroll = scroll)} onOpen=${(id) => (list.opened = id)}
                   onView=${(images) => (visible.current = images)} onBroken=${(image) => list.renew(image)} />`
             : list.isWhole && html`<${Nothing} statuses=${statuses} />`}
@@ -182,8 +207,63 @@ function Images({ statuses, onBeside }) {
             html`<button type="button" onClick=${more} disabled=${list.loading !== null}>
                 ${list.loading ? "Loading…" : "Show more"}</button>`}
             ${list.isWhole && list.images.length > 0 &&
-            html`<p class="quiet">That is all: ${count(list.images.length, "image")}.</p>`}
+            html`<p class="quiet">That is all: ${count(list.images.length, "image")}. Names of files are known only in
+                the browser that sent them.</p>`}
         </div>`;
+}
+
+/** How many images are chosen, and what can be done with them. */
+function Chosen({ ids, onEnd }) {
+    const [isAsking, ask] = useState(false);
+    const [progress, setProgress] = useState(null); // in words, while they are deleted
+    const [error, setError] = useState(null);
+    const control = useRef(new AbortController());
+    useEffect(() => () => control.current.abort(), []);
+    const remove = async () => {
+        const { signal } = control.current;
+        ask(false);
+        setError(null);
+        let deleted = 0;
+        try {
+            for (const id of ids) {
+                setProgress(`Deleting ${deleted + 1} of ${ids.size}…`);
+                await deleteImage(id, signal);
+                forgetImage(id);
+                deleted += 1;
+            }
+            announce(`${count(deleted, "image")} deleted.`);
+            onEnd();
+        } catch (problem) {
+            if (!signal.aborted) setError(problem);
+        }
+        setProgress(null);
+    };
+    if (progress) return html`<p class="quiet" role="status">${progress}</p>`;
+    return html`<div class="row">
+        <span role="status">${error ? error.message : ids.size ? `${ids.size} selected` : "Select images"}</span>
+        <button type="button" class="small grave" disabled=${ids.size === 0} onClick=${() => ask(true)}>
+            Delete…</button>
+        <button type="button" class="small" onClick=${onEnd}>Cancel</button>
+        ${isAsking && html`<${Confirm} title=${`Delete ${count(ids.size, "image")}?`} yes="Delete" onYes=${remove}
+            onNo=${() => ask(false)}>
+            <p><strong>This cannot be undone.</strong> The originals and all their variants are gone within minutes, and
+                addresses that you gave to others stop working.</p>
+        <//>`}
+    </div>`;
+}
+
+/** Deletes an image, as soon as the service takes the request; one that is gone already is no error. */
+async function deleteImage(id, signal) {
+    for (let failures = 1; ; failures += 1) {
+        try {
+            await call("DELETE", `/images/${id}`, { signal });
+            return;
+        } catch (problem) {
+            if (problem.status === 404) return;
+            if (signal.aborted || !mayPass(problem)) throw problem;
+            await pause(Math.min(problem.retryAfter ?? 2 ** failures, LONGEST_PAUSE_SECONDS), signal);
+        }
+    }
 }
 
 /** Until when the service asks to wait, if it does: in milliseconds since 1970. */

@@ -1,10 +1,10 @@
 // Shows one image: what became of it, its variants side by side, and what can be done with it.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { bytes, call, count, credential, duration, local, nameOf, poll, relative, sentence } from "../core.js";
+import { bytes, call, count, credential, duration, local, nameOf, pictureOf, poll, relative, sentence } from "../core.js";
 import { announce, Confirm, Copy, Picture, Status, statusWord, Trouble } from "../parts.js";
 import { forgetImage } from "./browse/list.js";
 import { fileStem, moment, titleOf } from "./browse/words.js";
-import { remedyOf } from "./upload/reasons.js";
+import { remedyOf, toldOf } from "./upload/reasons.js";
 
 const ATTEMPTS = 5;
 const FRESH_SECONDS = 12 * 60; // the variants' addresses are valid for 15 minutes
@@ -15,7 +15,7 @@ const begunHere = new Set(); // the ids of scheduled images that this page has b
 const ENDS = { jpeg: "jpg", png: "png", webp: "webp", avif: "avif" };
 
 /** The screen of the image whose id is `argument`. */
-export default function Image({ argument: id }) {
+export default function Image({ argument: id, query }) {
     const [image, setImage] = useState(null);
     const [error, setError] = useState(null); // why it cannot be shown
     const [stale, setStale] = useState(null); // why it may be out of date
@@ -63,12 +63,17 @@ export default function Image({ argument: id }) {
     };
     const leave = () => {
         setDeleted(true);
-        announce("Deleted.");
+        announce(`${titleOf(id)} was deleted.`);
         document.getElementById("content").focus();
     };
 
     const back = html`<p><a href="#/browse">← All images</a></p>`;
-    if (isDeleted) return html`${back}<div class="card narrow"><h1>Deleted.</h1></div>`;
+    if (isDeleted) {
+        return html`${back}<div class="card narrow"><h1>${titleOf(id)} was deleted</h1>
+            <p>Its original and its variants are gone within minutes.</p>
+            <p class="row"><a class="button main" href="#/browse">Back to all images</a>
+                <a class="button" href="#/">Upload another photo</a></p></div>`;
+    }
     if (error?.status === 404 && acting !== "delete") {
         return html`${back}<div class="card narrow"><h1>There is no such image</h1>
             <p>It was deleted, or it belongs to somebody else.</p>
@@ -97,7 +102,7 @@ export default function Image({ argument: id }) {
             <section class="card" aria-labelledby="facts"><h2 id="facts">Facts</h2><${Facts} image=${image} /></section>
         </div>
         ${image.status === "scheduled"
-            ? html`<${Reschedule} image=${image} acting=${acting} setActing=${setActing} told=${told} tell=${tell}
+            ? html`<${Reschedule} isAsked=${query.has("reschedule")} image=${image} acting=${acting} setActing=${setActing} told=${told} tell=${tell}
                   onChange=${(document) => {
                       take(document);
                       again(round + 1);
@@ -112,7 +117,7 @@ function Failure({ image }) {
     if (!image.error) return null;
     const { code, message, retryable } = image.error;
     return html`<div class="trouble">
-        <p><strong>${sentence(message)}</strong> ${remedyOf(code, retryable).advice}</p>
+        <p><strong>${toldOf(code, message)}</strong> ${remedyOf(code, retryable).advice}</p>
         <p class="quiet">Code <code>${code}</code></p>
         <a class="button small" href="#/">Upload another file</a>
     </div>`;
@@ -157,9 +162,8 @@ function Stages({ image }) {
 const OUTCOMES = { done: "Done", failed: "Failed", expired: "Expired", cancelled: "Cancelled" };
 
 function waited(image) {
-    const lane = `For a worker, in the lane ${image.lane}`;
     const seconds = image.estimated_seconds ?? null;
-    return seconds === null ? `${lane}.` : `${lane}; done in about ${duration(Math.max(1, seconds))}.`;
+    return seconds === null ? "For a free worker." : `For a free worker; done in about ${duration(Math.max(1, seconds))}.`;
 }
 
 function took(image) {
@@ -175,11 +179,12 @@ function took(image) {
 
 function Facts({ image }) {
     const { source, progress } = image;
-    const own = progress?.total ? `a recipe of its own (${count(progress.total, "variant")})` : "a recipe of its own";
+    const variants = progress?.total ? ` with ${count(progress.total, "variant")}` : "";
     return html`<dl class="facts">
+        <dt>File</dt><dd>${nameOf(image.id) ?? "not known here"}
+            <span class="quiet">${" "}(names are known only in the browser that sent them)</span></dd>
         <dt>Id</dt><dd><${Copy} text=${image.id} label="the id" /></dd>
-        <dt>Preset</dt><dd>${image.preset ?? own}</dd>
-        <dt>Lane</dt><dd>${image.lane}</dd>
+        <dt>Made by</dt><dd>${image.preset ? `the preset ${image.preset}` : `your own recipe${variants}`}</dd>
         ${source && html`
             <dt>Original</dt><dd>${source.media_type}, ${bytes(source.bytes)}</dd>
             <dt>SHA-256</dt><dd><${Copy} text=${source.sha256} label="the SHA-256" /></dd>`}
@@ -190,9 +195,11 @@ function Facts({ image }) {
 
 function Variants({ image, renew }) {
     if (image.variants.length === 0) {
-        return image.placeholder
+        const own = pictureOf(image.id); // of the file that this tab has sent
+        return image.placeholder || own
             ? html`<div class="variants"><div class="variant-picture">
-                  <${Picture} placeholder=${image.placeholder} url=${null} alt="" /></div></div>`
+                  <${Picture} placeholder=${image.placeholder} url=${own} alt=${own ? "The file that you sent" : ""} />
+              </div></div>`
             : null;
     }
     const sum = image.variants.reduce((total, variant) => total + variant.bytes, 0);
@@ -306,7 +313,12 @@ function written(instant) {
     return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-function Reschedule({ image, acting, setActing, told, tell, onChange }) {
+/** @param {{isAsked: boolean}} properties  whether the reader came here to change the time */
+function Reschedule({ image, isAsked, acting, setActing, told, tell, onChange }) {
+    const time = useRef(null);
+    useEffect(() => {
+        if (isAsked) time.current.focus(); // which brings it into view
+    }, []);
     const [edited, setEdited] = useState(null); // what the reader has entered; null until then
     const [error, setError] = useState(null);
     const change = async (action, json) => {
@@ -342,7 +354,7 @@ function Reschedule({ image, acting, setActing, told, tell, onChange }) {
         ${error && html`<${Trouble} error=${error} />`}
         <div class="row">
             <label for="process-at">New time</label>
-            <input id="process-at" type="datetime-local" required value=${when} min=${written(Date.now())}
+            <input ref=${time} id="process-at" type="datetime-local" required value=${when} min=${written(Date.now())}
                 max=${written(Date.now() + FARTHEST_DAYS * DAY)} disabled=${isBusy}
                 onInput=${(event) => setEdited(event.target.value)} />
             <button type="submit" disabled=${isBusy}>${acting === "move" ? "Moving…" : "Reschedule"}</button>

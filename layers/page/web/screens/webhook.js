@@ -10,6 +10,7 @@ const PAGE_DELIVERIES = 40;
 const BUSY_SECONDS = 3;
 const IDLE_SECONDS = 20;
 const SOON_MILLISECONDS = 10_000;
+const KIND = /^[a-z_]+: /; // of an error, for programs: a sentence follows
 
 /** The screen of the webhook whose id is `argument`. The filter of its deliveries is in the address. */
 export default function Webhook({ argument: id, query }) {
@@ -176,7 +177,7 @@ function Delivery({ delivery, now, onResend }) {
                 class="plain attempts">${attempts.map((attempt) => html`<li>
                 <p><strong>${attempt.number}.</strong> ${local(attempt.started_at)}${attempt.milliseconds === null ? ""
                     : `, ${attempt.milliseconds} ms`}:${" "}
-                ${attempt.status === null ? sentence(attempt.error ?? "nothing was heard of it")
+                ${attempt.status === null ? sentence(attempt.error?.replace(KIND, "") ?? "nothing was heard of it")
                     : html`status <strong>${attempt.status}</strong>`}</p>
                 ${attempt.response && html`<pre tabindex="0"
                     aria-label=${`Response to attempt ${attempt.number}`}>${attempt.response}</pre>`}

@@ -26,11 +26,13 @@ const rowsOf = (count, columns) => Math.ceil(count / columns);
 
 /**
  * @param {{images: object[], now: number, scroll: number, opened: string|null, onScroll: (scroll: number) => void,
+ *          chosen: Set<string>|null, onChoose: (id: string) => void,
  *          onView: (images: object[]) => void, onBroken: (image: object) => void,
  *          onOpen: (id: string) => void}} properties
- *     `scroll` and `opened` are where the reader was before
+ *     `scroll` and `opened` are where the reader was before; `chosen` are the ids of chosen images, null if a click
+ *     opens an image
  */
-export function Grid({ images, now, scroll, opened, onScroll, onView, onBroken, onOpen }) {
+export function Grid({ images, now, scroll, opened, chosen, onChoose, onScroll, onView, onBroken, onOpen }) {
     const place = useRef(null);
     const wanted = useRef(null); // the index of the link that gets the focus once it is there
     const [measures, setMeasures] = useState(null);
@@ -103,6 +105,11 @@ export function Grid({ images, now, scroll, opened, onScroll, onView, onBroken, 
     const go = (event) => {
         const from = Number(event.target.closest("a")?.dataset.index);
         if (Number.isNaN(from) || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+        if (chosen && event.key === " ") {
+            event.preventDefault();
+            onChoose(images[from].id);
+            return;
+        }
         const { columns, row } = measures;
         const to = {
             ArrowLeft: from - 1,
@@ -142,6 +149,7 @@ export function Grid({ images, now, scroll, opened, onScroll, onView, onBroken, 
         ${indices.map((index) => html`<${Cell} key=${index < from || index >= to ? "kept" : index % measures.cells}
             image=${images[index]} index=${index}
             total=${images.length} measures=${measures} now=${now} onBroken=${onBroken} onOpen=${onOpen}
+            isChosen=${chosen && chosen.has(images[index].id)} onChoose=${onChoose}
             onFocus=${setFocused} onBlur=${blur} />`)}
     </ul>`;
 }
@@ -157,9 +165,10 @@ function words(image) {
 // A class, because only a class can say that nothing changed, and scrolling draws again what stays in view. One cell
 // shows one image after another.
 class Cell extends Component {
-    shouldComponentUpdate({ image, index, total, measures, now }) {
+    shouldComponentUpdate({ image, index, total, measures, now, isChosen }) {
         const before = this.props;
-        const isSame = image === before.image && index === before.index && now === before.now;
+        const isSame = image === before.image && index === before.index && now === before.now &&
+            isChosen === before.isChosen;
         return !isSame || total !== before.total || measures !== before.measures;
     }
 
@@ -207,7 +216,7 @@ class Cell extends Component {
         paintLater(this, { canvas, placeholder: image.placeholder, picture, url: image.thumb?.url ?? null });
     }
 
-    render({ image, index, total, measures, now, onBroken, onOpen, onFocus, onBlur }) {
+    render({ image, index, total, measures, now, isChosen, onChoose, onBroken, onOpen, onFocus, onBlur }) {
         const { columns, side, row } = measures;
         const said = image.thumb ? "" : words(image);
         const when = relative(image.created_at, now);
@@ -220,9 +229,15 @@ class Cell extends Component {
             left: `${(index % columns) * (side + GAP)}px`,
             top: `${Math.floor(index / columns) * row}px`,
         };
+        const click = (event) => {
+            if (isChosen === null) return onOpen(image.id);
+            event.preventDefault();
+            return onChoose(image.id);
+        };
         return html`<li style=${style} aria-setsize=${total} aria-posinset=${index + 1}>
             <a href=${`#/images/${encodeURIComponent(image.id)}`} data-index=${index}
-                onFocus=${() => onFocus(index)} onBlur=${() => onBlur(index)} onClick=${() => onOpen(image.id)}
+                onFocus=${() => onFocus(index)} onBlur=${() => onBlur(index)} onClick=${click}
+                role=${isChosen === null ? undefined : "checkbox"} aria-checked=${isChosen ?? undefined}
                 aria-label=${label + (said ? `. ${said}` : "")}>
                 <span class="tile" ref=${(tile) => (this.tile = tile)} style=${{ height: `${side}px` }}>
                     <canvas ref=${(canvas) => (this.canvas = canvas)} width="1" height="1" aria-hidden="true"></canvas>

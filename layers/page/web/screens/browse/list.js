@@ -10,6 +10,7 @@ const IDLE_SECONDS = 30;
 const USUAL_SECONDS = 3;
 const MOST_PAGES = 3; // that one look reads
 const MOST_SINGLES = 5; // images outside of those pages that one look reads
+const REST_SECONDS = 5; // what was read so lately is not read again
 const FRESH_MILLISECONDS = 10 * 60_000; // presigned addresses are valid for 15 minutes
 
 /** Whether nothing more happens to an image by itself. */
@@ -31,7 +32,7 @@ export class ImageList {
      */
     constructor(statuses, old = []) {
         Object.assign(this, { old, statuses, images: [], fresh: [], hasGap: false, next: null, isStarted: false });
-        Object.assign(this, { scroll: 0, opened: null, isHeld: false });
+        Object.assign(this, { scroll: 0, opened: null, isHeld: false, readAt: 0 });
         this.pages = [];
         this.pageOf = new Map();
         this.known = new Map();
@@ -52,6 +53,21 @@ export class ImageList {
 
     get isWhole() {
         return this.isStarted && this.next === null;
+    }
+
+    /** Begins with `images`, which are all that there are, as another list has read them: nothing is read now. */
+    beginWith(images, { pages }) {
+        const page = { cursor: null, etag: null, signedAt: Math.min(...pages.map(({ signedAt }) => signedAt)) };
+        Object.assign(this, { images, pages: [page], isStarted: true, readAt: Date.now() });
+        for (const image of images) {
+            this.known.set(image.id, image);
+            this.pageOf.set(image.id, page);
+        }
+    }
+
+    /** The seconds until it is worth another look. */
+    get rest() {
+        return Math.max(0, REST_SECONDS - (Date.now() - this.readAt) / 1000);
     }
 
     /** Reads the next page, once at a time. */
@@ -82,6 +98,7 @@ export class ImageList {
         page.etag = answer.etag ?? page.etag;
         page.dearness = secondsPerRead(answer.headers);
         page.retryAfter = answer.retryAfter;
+        this.readAt = Date.now();
         if (isForced) page.signedAt = Date.now();
         return answer;
     }
@@ -233,9 +250,14 @@ const MOST_LISTS = 4;
 const lists = new Map();
 listenToSession(() => lists.clear()); // another caller has other images
 
-/** The list with these statuses: the one from before, if it is still known. */
+/**
+ * The list with these statuses: the one from before, if it is still known. A list costs fifteen reads; what the list of
+ * all images has read completely is not read once more for each filter.
+ */
 export function listOf(statuses) {
     const list = lists.get(statuses) ?? new ImageList(statuses, knownWith(statuses));
+    const all = lists.get("");
+    if (!list.isStarted && all?.isWhole) list.beginWith(withStatuses(all.images, statuses), all);
     lists.delete(statuses);
     lists.set(statuses, list);
     if (lists.size > MOST_LISTS) lists.delete(lists.keys().next().value);
@@ -245,10 +267,13 @@ export function listOf(statuses) {
 /** The images with these statuses that other lists have read, newest first. */
 function knownWith(statuses) {
     const images = new Map(Array.from(lists.values()).flatMap((list) => list.images.map((image) => [image.id, image])));
-    const wanted = statuses ? statuses.split(",") : STATUSES;
-    return Array.from(images.values())
-        .filter(({ status }) => wanted.includes(status))
+    return withStatuses(Array.from(images.values()), statuses)
         .sort((one, other) => (isNewer(one, other) ? -1 : isNewer(other, one) ? 1 : 0));
+}
+
+function withStatuses(images, statuses) {
+    const wanted = statuses ? statuses.split(",") : STATUSES;
+    return images.filter(({ status }) => wanted.includes(status));
 }
 
 /** Takes a deleted image out of every list. */

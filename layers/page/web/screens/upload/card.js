@@ -4,7 +4,7 @@ import { bytes, count, duration, relative, sentence } from "../../core.js";
 import { Countdown, Picture } from "../../parts.js";
 import { isCropped, withFocal } from "./order.js";
 import { place } from "./placement.js";
-import { again, cancel, hasEnded, isUnsent, remove, retry, watchList } from "./queue.js";
+import { again, cancel, hasEnded, isUnsent, remove, retry, wasDeleted, watchList } from "./queue.js";
 import { remedyOf, toldOf } from "./reasons.js";
 import { refresh, thumbOf } from "./watch.js";
 
@@ -87,6 +87,7 @@ function stageOf(item) {
         const { clause, step, state } = stageOf(item.twin);
         return { words: [`The same photo as ${item.twin.name}: `, clause ?? "it is in this list too"], step, state };
     }
+    if (wasDeleted(item)) return { words: "Not uploaded: it was deleted before", step: -1, state: "ended" };
     if (item.stage === "refused") return { words: "Not uploaded", step: -1, state: "failed" };
     const found = stageOfImage(item);
     return item.wasHere ? { ...found, words: ["You uploaded this photo before: ", found.clause] } : found;
@@ -151,19 +152,24 @@ function Reason({ item }) {
     const { message, code, advice } = reasonOf(item);
     const correlationId = item.error?.correlationId;
     const notices = item.stage === "accepted" && item.image.status === "done" ? item.image.notices : [];
-    if (item.stage === "ready" && item.previewState === "none") {
-        return html`<p class="upload-reason">No preview: the file may be damaged, or of a kind that this browser cannot
-            show.</p>`;
+    if (item.stage === "ready" && Object.hasOwn(DOUBTS, item.previewState)) {
+        return html`<p class="upload-reason">${DOUBTS[item.previewState]}</p>`;
     }
     if (message === null) return notices.map((notice) => html`<p class="upload-reason quiet">${sentence(notice)}</p>`);
     return html`<div class="upload-reason">
-        <p>${sentence(toldOf(code, message))} ${advice}</p>
+        <p>${toldOf(code, message)} ${advice}</p>
         ${(item.error?.errors ?? []).map((one) => html`<p><code>${one.field}</code> ${sentence(one.message)}</p>`)}
         <p class="quiet upload-code">For support: code <code>${code}</code>${
             correlationId && html`, correlation id <code>${correlationId}</code>`
         }</p>
     </div>`;
 }
+
+// What the browser makes of a file before it is sent.
+const DOUBTS = {
+    part: "This browser cannot read the whole file: it may be damaged.",
+    none: "No preview: the file may be damaged, or of a kind that this browser cannot show.",
+};
 
 /** @returns {{message: string|null, code: string, advice: string, button: "retry"|"again"|null}} */
 function reasonOf(item) {
@@ -195,16 +201,16 @@ function Buttons({ item, variants, onAdjust }) {
     const canBeAgain = remedy === "again" || item.stage === "twin" || isOld;
     const canBeCropped = item.stage === "ready" && variants.some(isCropped);
     const canBeRetried = (item.stage === "refused" && remedy === "retry") || item.stage === "cancelled";
-    const button = ({ word, act, title }) =>
-        html`<button type="button" class="small" aria-label=${`${word} ${item.name}`} title=${title} onClick=${act}>
-            ${word.replace(" of", "")}</button>`;
+    const button = ({ word, act, rest = "" }) =>
+        html`<button type="button" class="small" aria-label=${`${word} ${item.name}${rest}`} onClick=${act}>
+            ${word.replace(" of", "")}${rest}</button>`;
     const address = addressOf(item);
     const status = address && (item.twin ?? item).image.status;
-    const link = (word, kind) =>
-        html`<a class=${`button small ${kind}`} href=${address} aria-label=${`${word} of ${item.name}`}>${word}</a>`;
+    const link = (word, kind, query = "") =>
+        html`<a class=${`button small ${kind}`} href=${address + query} aria-label=${`${word} of ${item.name}`}>${word}</a>`;
     return html`<div class="upload-buttons">
         ${status === "done" && link("See the results", "main")}
-        ${status === "scheduled" && link("Change the time", "")}
+        ${status === "scheduled" && link("Change the time", "", "?reschedule")}
         ${canBeCropped && button({ word: "Adjust crop of", act: () => onAdjust(item) })}
         ${canBeRetried && button({ word: "Try again", act: () => retry(item) })}
         ${item.stage === "waiting" && item.hurry && button({ word: "Try now", act: () => item.hurry() })}
@@ -213,7 +219,7 @@ function Buttons({ item, variants, onAdjust }) {
             isUnsent(item)
                 ? button({ word: "Cancel", act: () => cancel(item) })
                 : item.stage === "accepted" || item.stage === "twin"
-                  ? button({ word: "Clear", act: leave, title: "Takes it off this list; the image stays" })
+                  ? button({ word: "Clear", act: leave, rest: " from this list" })
                   : button({ word: "Remove", act: leave })
         }
     </div>`;

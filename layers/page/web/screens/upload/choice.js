@@ -49,9 +49,13 @@ export function useChoice() {
     return { choice, own, shown: shown.current, change, resetTime, problems, timeProblem, problem };
 }
 
-/** @param {{state: ReturnType<typeof useChoice>}} properties */
-export function ChoiceForm({ state }) {
+/**
+ * @param {{state: ReturnType<typeof useChoice>, isForNext: boolean}} properties  `isForNext` if all files are sent
+ *        already
+ */
+export function ChoiceForm({ state, isForNext }) {
     const { choice, own, change, problems, timeProblem } = state;
+    const [isKept] = useState(choice.preset !== USUAL);
     const [Editor, setEditor] = useState(null);
     const [missing, setMissing] = useState(null);
     useEffect(() => {
@@ -76,8 +80,16 @@ export function ChoiceForm({ state }) {
                 ${choice.variants.map((one) => html`<li><strong>${one.name}</strong> ${describe(one)}</li>`)}
             </ul>`
             }
+            ${
+                isKept && choice.preset !== USUAL &&
+                html`<p class="quiet">As you chose last time.${" "}
+                    <button type="button" class="small" onClick=${() => change({ preset: USUAL })}>
+                        Use ${USUAL}</button></p>`
+            }
             <p class="quiet">${
-                isAnyCropped
+                isForNext
+                    ? "This is for the photos that you add next."
+                    : isAnyCropped
                     ? "The bright part of each photo below is what its first crop keeps: adjust it before you upload."
                     : "Every variant shows the whole picture: nothing is cropped."
             }</p>

@@ -4,7 +4,7 @@ import { count, mayPass, sentence } from "../../core.js";
 import { announce, Trouble } from "../../parts.js";
 import { Card } from "./card.js";
 import { describeTime } from "./order.js";
-import { cancel, hasEnded, hasFailed, isUnsent, items, remove, retry, send, watchList } from "./queue.js";
+import { cancel, hasEnded, hasFailed, isUnsent, items, remove, retry, send, wasDeleted, watchList } from "./queue.js";
 import { hasten, trouble } from "./watch.js";
 
 const ANNOUNCED_EVERY_MILLISECONDS = 5000;
@@ -18,7 +18,7 @@ export default function List({ choice, variants, problem, onSent }) {
     const [version, setVersion] = useState(0);
     const [adjusted, setAdjusted] = useState(null);
     useEffect(() => watchList(() => setVersion((before) => before + 1)), []);
-    const rows = useRows(items);
+    const rows = useRows(useMemo(() => newestFirst(items), [items]));
     const onAdjust = useMemo(() => (item) => setAdjusted(item), []);
     return html`
         <${Overview} version=${version} choice=${choice} problem=${problem} onSent=${onSent} />
@@ -30,6 +30,9 @@ export default function List({ choice, variants, problem, onSent }) {
         }
     `;
 }
+
+/** What was added last is where the reader looks; files that came together stay in their order. */
+const newestFirst = (all) => all.toSorted((one, other) => other.batch - one.batch || one.id - other.id);
 
 /** Loaded when the first crop is adjusted. */
 function Crop(properties) {
@@ -70,7 +73,7 @@ function Overview({ choice, problem, onSent }) {
     const isBegun = items.some((item) => item.choice !== null);
     const begun = isBegun ? items.filter((item) => item.stage !== "ready") : [];
     const unfit = isBegun ? [] : items.filter(hasFailed);
-    const failed = items.filter(hasFailed);
+    const failed = newestFirst(items.filter(hasFailed));
     const ended = items.filter(hasEnded);
     const settled = ended.length + begun.filter(isScheduled).length; // what is scheduled asks for no patience
     const words = inWords(begun);
@@ -154,6 +157,7 @@ function inWords(begun) {
     const some = (number, word) => number > 0 && parts.push(`${number} ${word}`);
     some(begun.filter(hasFailed).length, "failed");
     some(begun.filter((item) => item.stage === "cancelled").length, "cancelled");
+    some(begun.filter(wasDeleted).length, "deleted before");
     some(begun.filter(isScheduled).length, "scheduled");
     some(begun.filter((item) => item.stage === "waiting").length, "waiting to be sent again");
     return parts.join(", ");

@@ -3,6 +3,7 @@
 import {
     call,
     credential,
+    keepPicture,
     listenToSession,
     mayPass,
     needsCredential,
@@ -39,7 +40,7 @@ const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once 
  * @property {string|null} key  its Idempotency-Key; `firstKey` is the one of generation 0
  * @property {{x: number, y: number}|null} focal  if it was moved; `isFocalSet` by the reader just now
  * @property {{url: string, width: number, height: number}|null} preview
- * @property {"waiting"|"there"|"none"} previewState
+ * @property {"waiting"|"there"|"part"|"none"} previewState  `part` if the browser cannot decode the whole file
  * @property {number|null} progress  0 to 1 while its form is sent
  * @property {{until: number|null, reason: string}|null} pause  why it waits, and until when
  * @property {object|null} image  its latest status document, with `thumb` if it came in a list
@@ -52,6 +53,7 @@ const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once 
  * @property {number|null} againAt  when a scheduled image is to be read again, in milliseconds since 1970
  * @property {Error|null} error  the refusal
  * @property {Item|null} twin  the same file with the same settings
+ * @property {number} batch  files that were added together have the same one, and later ones a higher one
  */
 
 // ── The list, and who looks at it.
@@ -100,6 +102,7 @@ function set(item, change) {
 
 /** Adds files, each `{file, path}`, to the list. */
 export function add(files) {
+    const batch = (items.at(-1)?.batch ?? 0) + 1;
     for (const { file, path } of files) {
         const item = {
             id: ++last,
@@ -126,6 +129,7 @@ export function add(files) {
             againAt: null,
             error: null,
             twin: null,
+            batch,
             begun: null,
             hurry: null,
             abort: new AbortController(),
@@ -183,11 +187,36 @@ async function hashOf(item) {
 async function showPreview(item) {
     try {
         const { blob, width, height } = await preview(item.file);
-        if (items.includes(item))
-            set(item, { preview: { url: URL.createObjectURL(blob), width, height }, previewState: "there" });
+        if (!items.includes(item)) return;
+        set(item, { preview: { url: URL.createObjectURL(blob), width, height }, previewState: "there" });
     } catch {
-        if (items.includes(item)) set(item, { previewState: "none" }); // a format that this browser does not know
+        const part = await partOf(item.file);
+        if (part === null) set(item, { previewState: "none" }); // a format that this browser does not know
+        else if (items.includes(item)) set(item, { preview: part, previewState: "part" });
+        else URL.revokeObjectURL(part.url);
     }
+    if (item.stage === "accepted") showThere(item);
+}
+
+/** What an element shows of a file that cannot be decoded as a whole; null if it shows nothing. */
+function partOf(file) {
+    const url = URL.createObjectURL(file);
+    const picture = new Image();
+    return new Promise((resolve) => {
+        picture.addEventListener("load", () => {
+            resolve({ url, width: picture.naturalWidth, height: picture.naturalHeight });
+        });
+        picture.addEventListener("error", () => {
+            URL.revokeObjectURL(url);
+            resolve(null);
+        });
+        picture.src = url;
+    });
+}
+
+/** Shows the file's picture also where its image is, which has none of its own before it is done. */
+function showThere({ image, preview }) {
+    if (image && preview) keepPicture(image.id, preview.url);
 }
 
 /** Takes files off the list; what was accepted is not affected. */
@@ -196,7 +225,8 @@ export function remove(removed) {
     items = items.filter((item) => !leaving.has(item));
     for (const item of leaving) {
         if (isUnsent(item)) stop(item);
-        if (item.preview) URL.revokeObjectURL(item.preview.url);
+        // The picture of what was accepted is still shown where the image is.
+        if (item.preview && item.image === null) URL.revokeObjectURL(item.preview.url);
         item.preview = null;
     }
     touch(null);
@@ -221,9 +251,12 @@ export const hasEnded = (item) =>
     ["refused", "cancelled", "twin"].includes(item.stage) ||
     (item.stage === "accepted" && (item.isGone || ENDS.has(item.image.status)));
 
-/** Whether the file did not become an image that is done. */
+/** Whether an image of this file was there before and was deleted, so that nothing was uploaded. */
+export const wasDeleted = (item) => item.stage === "refused" && item.error.code === "image_deleted";
+
+/** Whether the file did not become an image that is done, for a reason to look at. */
 export const hasFailed = (item) =>
-    item.stage === "refused" || (item.stage === "accepted" && ["failed", "expired"].includes(item.image.status));
+    (item.stage === "refused" && !wasDeleted(item)) || (item.stage === "accepted" && ["failed", "expired"].includes(item.image.status));
 
 // ── Sending.
 
@@ -512,6 +545,7 @@ function accept(item, { document, headers, isRenewed = false }) {
         error: null,
     });
     rememberName(document.id, item.name);
+    showThere(item);
     accepted.forEach((tell) => tell(item));
 }
 

@@ -1,4 +1,5 @@
 // What a reader can do about a file that was refused or failed: by the stable codes of the API (docs/api.md).
+import { sentence } from "../../core.js";
 
 /**
  * What to do, and the button that does it: "retry" sends the same again, "again" uploads the file as a new image.
@@ -42,8 +43,8 @@ const REMEDIES = {
     unavailable: ["Wait a little.", "retry"],
     form_refused: ["Nothing was kept of it.", "retry"],
     // Accepted, and then failed or expired.
-    truncated: [NEW_COPY, null],
-    undecodable: [NEW_COPY, null],
+    truncated: [`The file ends too early: part of it is missing. ${NEW_COPY}`, null],
+    undecodable: [`The file is damaged. ${NEW_COPY}`, null],
     file_too_large: [SMALLER, null],
     too_many_pixels: ["Save it with fewer pixels, and choose that file.", null],
     side_too_long: ["Crop it or make it smaller, and choose that file.", null],
@@ -58,11 +59,11 @@ const REMEDIES = {
     expired: ["It can be uploaded as a new image.", "again"],
 };
 
-// What the API says of these is for programs: it speaks of keys.
-const FOR_PROGRAMS = new Set(["image_deleted", "idempotency_key_reused"]);
+// What the API says of these is for programs: it speaks of keys and of sending.
+const FOR_PROGRAMS = new Set(["image_deleted", "idempotency_key_reused", "truncated", "undecodable"]);
 
-/** What the API said of the file, unless only a program could do something about it. */
-export const toldOf = (code, message) => (FOR_PROGRAMS.has(code) ? "" : message);
+/** What the API said of the file; nothing if that is for programs, and the advice says all of it. */
+export const toldOf = (code, message) => (FOR_PROGRAMS.has(code) ? "" : sentence(message));
 
 /** @returns {Remedy}  of a problem with this code; `isRetryable` is what the API says, for codes that are new here */
 export function remedyOf(code, isRetryable = false) {

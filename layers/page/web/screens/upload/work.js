@@ -12,8 +12,8 @@ export const hasFiles = () => items.length > 0;
 
 export default function Work() {
     const state = useChoice();
-    const [isReady, setReady] = useState(isAnyReady);
-    useEffect(() => watchList(() => setReady(isAnyReady())), []);
+    const [has, setHas] = useState(whatThereIs);
+    useEffect(() => watchList(() => setHas(whatThereIs())), []);
     useEffect(() => {
         lookAgain();
         const look = () => document.hidden || lookAgain();
@@ -21,10 +21,12 @@ export default function Work() {
         return () => document.removeEventListener("visibilitychange", look);
     }, []);
     return html`
-        ${isReady && html`<${ChoiceForm} state=${state} />`}
+        ${has !== "nothing" && html`<${ChoiceForm} state=${state} isForNext=${has === "sent files"} />`}
         <${List} choice=${state.choice} variants=${state.shown} problem=${state.problem}
             onSent=${state.resetTime} />
     `;
 }
 
-const isAnyReady = () => items.some((item) => item.stage === "ready");
+// Once there are files, the settings stay where they are, so that nothing jumps when the files are sent.
+const whatThereIs = () =>
+    items.length === 0 ? "nothing" : items.some((item) => item.stage === "ready") ? "ready files" : "sent files";

@@ -19,7 +19,7 @@ function stateOf(webhook) {
     }
     if (webhook.rests_until && Date.parse(webhook.rests_until) > Date.now()) {
         const tried = `One delivery tries it ${relative(webhook.rests_until)}; the others wait.`;
-        return { word: "resting", look: "pending", why: `${since ?? "Deliveries have failed."} ${tried}` };
+        return { word: "waiting", look: "pending", why: `${since ?? "Deliveries have failed."} ${tried}` };
     }
     if (webhook.failing_since) return { word: "failing", look: "failed", why: since };
     if (webhook.recovering_since) {
@@ -39,7 +39,7 @@ export function Condition({ webhook, isWhole = false }) {
     return html`
         ${why && html`<p class=${webhook.enabled && !webhook.failing_since ? "quiet" : "warning"}>${why}</p>`}
         <dl class="facts">
-            <dt>Events</dt><dd>${webhook.events.map((event) => html`<code class="event-name">${event}</code> `)}</dd>
+            <dt>Events</dt><dd>${webhook.events.map((event) => event === "*" ? "all" : html`<code class="event-name">${event}</code> `)}</dd>
             <dt>Last success</dt><dd>${when(webhook.last_success_at)}</dd>
             <dt>Last failure</dt><dd>${when(webhook.last_failure_at)}</dd>
             ${isWhole && html`<dt>Made</dt><dd>${local(webhook.created_at)}</dd><dt>Id</dt><dd><${Copy}
@@ -170,7 +170,7 @@ export function Actions({ webhook, onChange, onDelete, onSent = () => {} }) {
                         onClick=${doings.enable}>Enable</button>`}
                 <button type="button" class="small" onClick=${() => setChanging(true)}>Change…</button>
                 <button type="button" class="small" disabled=${isBusy}
-                    onClick=${() => ask("recover")}>Recover…</button>
+                    onClick=${() => ask("recover")}>Send what failed again…</button>
                 <button type="button" class="small" disabled=${isBusy}
                     onClick=${() => ask("rotate")}>Replace the secret…</button>
                 ${webhook.enabled && html`<button type="button" class="small" disabled=${isBusy}
@@ -194,7 +194,7 @@ const SINCE = [
 
 function Recover({ webhook, onYes, onNo }) {
     const [since, setSince] = useState("P1D");
-    return html`<${Confirm} title="Send again what has failed?" yes="Recover" isGrave=${false}
+    return html`<${Confirm} title="Send again what has failed?" yes="Send again" isGrave=${false}
         onYes=${() => onYes(since)} onNo=${onNo}>
         <p><code>${webhook.url}</code></p>
         <label for="since">Events of</label>
