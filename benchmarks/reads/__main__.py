@@ -106,6 +106,7 @@ def large_image(number: int, now: int) -> Image:
             for name in names
         ),
         placeholder={"thumbhash": "1QcSHQRnh493V4dIh4eXh1h4kJUI", "color": "#7a8b5c"},
+        attention={"x": 6251, "y": 4000},
     )
 
 

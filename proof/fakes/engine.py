@@ -15,6 +15,7 @@ def already(developed: Developed) -> AbstractContextManager[Developing]:
             variants=tuple(partial(_itself, variant) for variant in developed.variants),
             notices=lambda: developed.notices,
             placeholder=developed.placeholder,
+            attention=developed.attention,
         )
     )
 

@@ -55,6 +55,7 @@ _VARIANTS = (
     VariantSpec(name="large", width=1920, height=1920, format="jpeg"),
     VariantSpec(name="cover", width=256, height=256, fit="cover", gravity=FocalPoint(x=0.2, y=0.7), format="png"),
     VariantSpec(name="contain", width=96, height=64, fit="contain", gravity="southeast", format="webp"),
+    VariantSpec(name="attention", width=64, height=36, fit="cover", gravity="attention", format="png"),
     VariantSpec(name="exact", width=40, height=70, fit="exact"),
 )
 _AVIF = VariantSpec(name="avif", width=48, height=48, format="avif", effort="fast")

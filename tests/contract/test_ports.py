@@ -84,6 +84,7 @@ def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
         variants=(Variant(name="a", width=1, height=2, format="jpeg", size_bytes=3, sha256="s", key="k"),),
         notices=("Animated.",),
         placeholder={"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"},
+        attention={"x": 6250, "y": 0},
         error=Failure(code="c", message="m", retryable=True),
         attempts=(
             Attempt(run=1, number=1, request_id="r1", started_at=NOW, ended_at=NOW + 9, cause=CAUSE),
@@ -104,7 +105,8 @@ def test_a_row_with_a_recipe_of_the_clients_own_has_no_preset(kind: str, aws: Aw
         "name": "card", "width": 600, "height": 400, "fit": "cover", "gravity": {"x": 0.25, "y": 1}, "enlarge": True,
         "background": "#0a0b0c80", "format": "avif", "quality": 50, "effort": "small", "max_bytes": 20_000,
     }  # fmt: skip
-    recipe = Recipe.model_validate({"variants": [every_field, {"name": "tall", "height": 100}]})
+    by_attention = {"name": "face", "width": 9, "height": 9, "fit": "cover", "gravity": "attention"}
+    recipe = Recipe.model_validate({"variants": [every_field, {"name": "tall", "height": 100}, by_attention]})
     image = pending(preset=None, recipe=recipe)
     assert images.create(image) == image
     assert images.get(image.image_id) == image

@@ -32,6 +32,8 @@ def digests(sources: dict[str, bytes], recipe: Recipe, job: dict[str, Any]) -> d
         developed = develop(sources[name], recipe)
         found.update({f"{name} {one.name}": hashlib.sha256(one.body).hexdigest() for one in developed.variants})
         found[f"{name} placeholder"] = repr(developed.placeholder)
+        if developed.attention is not None:
+            found[f"{name} attention"] = repr(developed.attention)
 
     threads = [threading.Thread(target=run, args=(name,)) for name in sources]
     for thread in threads:

@@ -34,6 +34,7 @@ RECIPE: dict[str, Any] = {
         {"name": "webp", "width": 140, "format": "webp"},
         {"name": "avif", "width": 90, "format": "avif", "effort": "fast"},
         {"name": "cover", "width": 60, "height": 60, "fit": "cover", "gravity": {"x": 0.3, "y": 0.6}, "format": "webp"},
+        {"name": "by-attention", "width": 60, "height": 40, "fit": "cover", "gravity": "attention", "format": "png"},
         {"name": "ceiling", "width": 140, "format": "jpeg", "quality": 95, "max_bytes": 3000},
     ]
 }
@@ -128,7 +129,7 @@ def test_a_hundred_processes_make_the_same_bytes_of_every_variant(tmp_path: Path
     for result in results:
         for name, digest in result.items():
             seen[name].add(digest)
-    names = [*(spec["name"] for spec in RECIPE["variants"]), "placeholder"]
+    names = [*(spec["name"] for spec in RECIPE["variants"]), "placeholder", "attention"]
     assert set(seen) == {f"{source} {name}" for source in ("photo", "drawing") for name in names} | {"photo large-avif"}
     assert {name: len(digests) for name, digests in seen.items() if len(digests) > 1} == {}
 

@@ -45,6 +45,8 @@ def variants_and_pictures() -> list[tuple[dict[str, Any], int, int]]:
             "enlarge": dice.random() < 0.3,
             "gravity": dice.choice([dice.choice(get_args(Compass.__value__)), point]),
         }
+        if fit == "cover" and dice.random() < 0.1:
+            variant["gravity"] = "attention"  # in the middle, until it is found
         if fit == "inside":
             variant[dice.choice(["width", "height"])] = None
         cases.append((variant, side(9000), side(9000)))

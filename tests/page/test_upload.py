@@ -327,6 +327,27 @@ def test_a_crop_is_corrected_before_it_is_sent(visitor: Visitor) -> None:
     assert '"x":0.1' in submission.url.replace("%22", '"').replace("%3A", ":").replace("%2C", ",")
 
 
+def test_what_a_crop_keeps_can_be_left_to_attention_and_the_image_tells_where_that_was(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo(100)])
+    page.get_by_label("What to make").select_option("avatar")
+    page.get_by_role("button", name="Adjust crop of photo-100.jpg", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("checkbox", name="Attention").check()
+    expect(dialog.get_by_text("is found when the photo is developed")).to_be_visible()
+    expect(dialog.locator(".crop-point")).to_have_count(0)
+    assert axe.findings(page) == []
+    dialog.locator(".crop-picture").click()
+    expect(dialog.get_by_role("checkbox", name="Attention")).not_to_be_checked()
+    dialog.get_by_role("checkbox", name="Attention").check()
+    dialog.get_by_role("button", name="Done").click()
+    expect(card(page, "photo-100.jpg").locator(".upload-cut")).to_have_count(0)
+    send(page)
+    all_done(page, 1)
+    card(page, "photo-100.jpg").get_by_role("link", name="See the results").click()
+    expect(page.get_by_text(re.compile(r"\d+% from the left, \d+% from the top"))).to_be_visible()
+
+
 @pytest.mark.parametrize("leave", ["Escape", "Cancel"])
 def test_a_crop_that_is_not_confirmed_changes_nothing(visitor: Visitor, leave: str) -> None:
     page = visitor.tab()

@@ -69,6 +69,7 @@ ENDINGS: dict[str, Callable[[Image], Image]] = {
         attempts=ATTEMPTS,
         variants=(Variant(name="a", width=1, height=1, format="webp", size_bytes=1, sha256="s", key="k"),),
         placeholder={"thumbhash": "t", "color": "#ffffff"},
+        attention={"x": 1, "y": 2},
         notices=("something was left out",),
     ),
     "given up": lambda image: replace(

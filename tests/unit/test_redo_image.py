@@ -71,7 +71,7 @@ def test_what_there_is_can_be_fetched_until_the_new_run_has_made_others() -> Non
     before = status_document(world.row(image_id), world.outputs.url_of)
     redo(world, image_id)
     meanwhile = status_document(world.row(image_id), world.outputs.url_of)
-    shown = ("variants", "placeholder", "notices")
+    shown = ("variants", "placeholder", "attention", "notices")
     assert {name: meanwhile[name] for name in shown} == {name: before[name] for name in shown}  # type: ignore[literal-required]
     assert (meanwhile["status"], meanwhile["run"], meanwhile["progress"]["done"]) == ("pending", 2, 0)
     assert "/1/thumb" in url(world, image_id)

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import sys
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -40,8 +41,8 @@ def lose_worker(*_: object) -> bytes:
     raise WorkerLost
 
 
-def submitted(world: World, body: bytes = PHOTO) -> Any:
-    world.submit(body)
+def submitted(world: World, body: bytes = PHOTO, **more: Any) -> Any:
+    world.submit(body, **more)
     return world.lanes.sent[-1]
 
 
@@ -406,6 +407,17 @@ def test_the_row_gets_the_placeholder() -> None:
     assert placeholder is not None and sorted(placeholder) == ["color", "thumbhash"]
     assert placeholder["color"] == "#7a8b5c"
     assert base64.b64decode(placeholder["thumbhash"], validate=True)
+
+
+def test_the_row_gets_the_point_that_crops_by_attention_keep() -> None:
+    world = World()
+    photo = picture(64, 48, colour="#7a8b5c")
+    photo.paste("#ff0000", (50, 20, 56, 26))
+    crop = {"name": "crop", "width": 32, "height": 32, "fit": "cover", "gravity": "attention"}
+    message = submitted(world, encoded(photo, "PNG"), recipe=json.dumps({"variants": [crop]}))
+    world.deliver(message)
+    point = world.row(message.image_id).attention
+    assert point is not None and point["x"] > 6000 and 0 <= point["y"] <= 10_000
 
 
 def test_work_that_an_earlier_version_remembered_without_a_placeholder_is_taken_as_it_is() -> None:

@@ -53,6 +53,12 @@ def test_a_whole_number_is_one_however_it_is_written() -> None:
         ({"gravity": {"x": -0.1, "y": 0}}, "gravity.x", "must be at least 0"),
         ({"gravity": {"x": "0", "y": 0}}, "gravity.x", "must be a number"),
         ({"gravity": {"x": 0}}, "gravity.y", "is missing"),
+        (
+            {"gravity": "attention", "fit": "contain", "height": 9},
+            "gravity",
+            "attention chooses what a crop keeps, and fit contain crops nothing",
+        ),
+        ({"gravity": "attention"}, "gravity", "attention chooses what a crop keeps, and fit inside crops nothing"),
         ({"gravity": {"x": 0, "y": 0, "z": 0}}, "gravity.z", "is not a known field. Known fields: x, y"),
         ({"max_bytes": 1}, "max_bytes", "must be at least 1024"),
     ],
@@ -63,7 +69,7 @@ def test_each_wrong_field_is_named_in_plain_words(change: dict[str, Any], field:
 
 def test_an_invalid_gravity_is_reported_with_both_kinds() -> None:
     told = problems(of({"gravity": "up"}))["variants.0.gravity"]
-    assert "'northwest'" in told and '{"x": 0.5, "y": 0.4}' in told
+    assert "'northwest', attention, or" in told and '{"x": 0.5, "y": 0.4}' in told
 
 
 def test_an_unknown_field_is_told_with_the_known_ones() -> None:

@@ -27,6 +27,7 @@ KEYS = [
     "progress",
     "variants",
     "placeholder",
+    "attention",
     "notices",
     "error",
     "links",
@@ -68,6 +69,12 @@ def test_a_finished_image_shows_what_can_be_painted_before_it_arrives() -> None:
         document(complete(processing(), (), notices=(), placeholder=placeholder, now=NOW))["placeholder"] == placeholder
     )
     assert document(processing())["placeholder"] is None
+
+
+def test_a_finished_image_shows_the_point_that_its_crops_keep_in_fractions() -> None:
+    done = complete(processing(), (), notices=(), attention={"x": 6251, "y": 0}, now=NOW)
+    assert document(done)["attention"] == {"x": 0.6251, "y": 0}
+    assert document(processing())["attention"] is None
 
 
 def test_an_image_with_a_recipe_of_the_clients_own_has_no_preset() -> None:

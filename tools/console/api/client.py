@@ -90,6 +90,7 @@ class StatusDocument(TypedDict):
     progress: ProgressDocument
     variants: list[VariantDocument]
     placeholder: dict[str, str] | None
+    attention: dict[str, float] | None
     notices: list[str]
     error: ErrorDocument | None
     links: LinksDocument

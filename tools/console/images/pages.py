@@ -44,13 +44,17 @@ def show_status(out: Console, document: StatusDocument, *, options: str) -> None
 
 
 def show_findings(out: Console, document: StatusDocument) -> None:
-    """Shows what was found out about the photo: its dominant colour, with a sample, and notices for its owner."""
+    """Shows what was found out about the photo: its dominant colour, with a sample, the point that crops by attention
+    keep, and notices for its owner."""
     colour = (document["placeholder"] or {}).get("color", "")
     if _COLOUR.fullmatch(colour):
         text = Text(f"  {'colour':<10} {colour}")
         if out.color_system is not None:
             text.append("  ").append("    ", f"on {colour}")
         out.print(text, soft_wrap=True)
+    # A stack of an earlier version has no such key.
+    if (point := document.get("attention")) is not None:
+        line(out, f"  {'attention':<10} {point['x']:.0%} from the left, {point['y']:.0%} from the top")
     for notice in document["notices"]:
         line(out, f"  {'notice':<10} {printable(notice)}", style="yellow")
 

@@ -132,7 +132,8 @@ class Image:
     whichever message asks for it: after a failed attempt, when its backoff is over; during an attempt, when its
     lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
     the latest ones. `preset` is None if the client sent its own recipe. `notify` is the only endpoint that hears of its
-    events, None if all may. A row with `deleted_at` is a tombstone: it
+    events, None if all may. `attention` is the point, x and y in ten-thousandths of the upright picture, that crops by
+    attention keep; None if the recipe has none. A row with `deleted_at` is a tombstone: it
     says nothing about the picture, so `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. The
     table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL requires them.
     """
@@ -167,6 +168,7 @@ class Image:
     claimed_by: str | None = None
     variants: tuple[Variant, ...] = ()
     placeholder: dict[str, str] | None = None
+    attention: dict[str, int] | None = None
     notices: tuple[str, ...] = ()
     error: Failure | None = None
     attempts: tuple[Attempt, ...] = ()

@@ -59,6 +59,12 @@ COUNTED_AS = (
 )
 """How `VariantSpec.work_pixels` counts, in words for a client that asked for too much."""
 
+ATTENTION: Literal["attention"] = "attention"
+"""The gravity whose point is found in the picture, where it stands out (`darkroom.imaging.attention`)."""
+
+POINT_STEPS = 10_000
+"""How finely a point that was found is told: in ten-thousandths of a side."""
+
 VARIANT_NAME_PATTERN = "[a-z][a-z0-9_-]{0,31}"
 """The pattern of a variant's name."""
 
@@ -85,6 +91,8 @@ def _matching(pattern: str, otherwise: str) -> AfterValidator:
 
 
 def _kind_of_gravity(value: Any) -> str:
+    if value == ATTENTION:
+        return ATTENTION
     return "focal point" if isinstance(value, FocalPoint | dict) else "compass point"
 
 
@@ -111,7 +119,9 @@ class FocalPoint(_Model):
 type Compass = Literal["centre", "north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest"]
 
 type Gravity = Annotated[
-    Annotated[Compass, Tag("compass point")] | Annotated[FocalPoint, Tag("focal point")],
+    Annotated[Compass, Tag("compass point")]
+    | Annotated[Literal["attention"], Tag(ATTENTION)]
+    | Annotated[FocalPoint, Tag("focal point")],
     Discriminator(_kind_of_gravity),
 ]
 type Side = Annotated[int, Strict(), Field(ge=1, le=MAX_SIDE_PIXELS), WHOLE]
@@ -133,7 +143,8 @@ class VariantSpec(_Model):
       enlarged, the box keeps its size.
     - `exact`: stretched to the box; the box shrinks in its own shape until nothing is enlarged.
 
-    `gravity` says which part of the picture stays (`cover`) or where it sits (`contain`). `background` also shows
+    `gravity` says which part of the picture stays (`cover`) or where it sits (`contain`); `attention`, for `cover`
+    alone, is the point that stands out, which is found in the picture. `background` also shows
     through transparency if the format has none. `format` `auto` is PNG if something in the variant is transparent,
     otherwise JPEG. `quality` is on the encoder's own scale, null means its default (`DEFAULT_QUALITY`); PNG ignores it.
     `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then
@@ -146,6 +157,13 @@ class VariantSpec(_Model):
             "anyOf": [_sides("width"), _sides("height")],
             "if": {"properties": {"fit": {"const": "inside"}}},
             "else": _sides("width", "height"),
+            # The rule that `_crops_by_attention` checks.
+            "allOf": [
+                {
+                    "if": {"properties": {"gravity": {"const": "attention"}}, "required": ["gravity"]},
+                    "then": {"properties": {"fit": {"const": "cover"}}, "required": ["fit"]},
+                }
+            ],
         }
     )
     name: Annotated[
@@ -175,6 +193,12 @@ class VariantSpec(_Model):
         if self.fit != "inside" and (self.width is None or self.height is None):
             missing = "width" if self.width is None else "height"
             raise _field_problem(missing, f"is missing: fit {self.fit} needs a width and a height")
+        return self
+
+    @model_validator(mode="after")
+    def _crops_by_attention(self) -> Self:
+        if self.gravity == ATTENTION and self.fit != "cover":
+            raise _field_problem("gravity", f"attention chooses what a crop keeps, and fit {self.fit} crops nothing")
         return self
 
     @property

@@ -225,6 +225,7 @@ def complete(
     notices: tuple[str, ...],
     now: Milliseconds,
     placeholder: dict[str, str] | None = None,
+    attention: dict[str, int] | None = None,
 ) -> Image:
     """The claimed image with its outputs: `done`."""
     return transition(
@@ -232,6 +233,7 @@ def complete(
         Status.DONE,
         variants=variants,
         placeholder=placeholder,
+        attention=attention,
         notices=notices,
         completed_at=now,
         error=None,
@@ -323,8 +325,8 @@ def replay(image: Image, *, now: Milliseconds) -> Image:
 def redo(image: Image, *, now: Milliseconds) -> Image:
     """The done image reopened, as `replay` does with a failed one: only an operator asks for that.
 
-    Its variants, with their placeholder and notices, stay until a run has made others. Its `expires_at` is cleared: it
-    was developed in time.
+    Its variants, with their placeholder, attention and notices, stay until a run has made others. Its `expires_at` is
+    cleared: it was developed in time.
     """
     return replace(_next_run(image, Status.DONE, now=now), expires_at=None)
 
@@ -377,6 +379,7 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "enqueued_at": None,
         "variants": (),
         "placeholder": None,
+        "attention": None,
         "notices": (),
         "error": None,
         "attempts": (),

@@ -67,7 +67,7 @@ def _problems_of(error: ValidationError) -> tuple[FieldProblem, ...]:
         elif details["type"] == "extra_forbidden":
             message = f"is not a known field. Known fields: {', '.join(_fields_beside(location))}"
         elif location[-1:] == ("compass point",):
-            message = f'must be {context["expected"]}, or a focal point as in {{"x": 0.5, "y": 0.4}}'
+            message = f'must be {context["expected"]}, attention, or a focal point as in {{"x": 0.5, "y": 0.4}}'
         else:
             message = in_words(details)
         problems.append(FieldProblem(field=".".join(path) or "recipe", message=message))

@@ -13,6 +13,7 @@ from darkroom.domain.instants import Milliseconds, rfc3339
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import LISTED_STATUSES, thumb_of
 from darkroom.domain.paths import image_path, status_path, variant_path
+from darkroom.domain.recipes import POINT_STEPS
 from darkroom.ports import UploadForm
 
 RETRY_AFTER_SECONDS, LONGEST_RETRY_AFTER_SECONDS = 1, 3600
@@ -68,6 +69,13 @@ class PlaceholderDocument(TypedDict):
     color: Annotated[str, Field(pattern="^#[0-9a-f]{6}$")]
 
 
+class AttentionDocument(TypedDict):
+    """The point that crops by attention keep, in fractions of the upright picture from its top left corner."""
+
+    x: Annotated[float, Field(ge=0, le=1)]
+    y: Annotated[float, Field(ge=0, le=1)]
+
+
 class ErrorDocument(TypedDict):
     """Why an image failed or expired."""
 
@@ -106,6 +114,10 @@ class _ImageFacts(TypedDict):
     ]
     progress: ProgressDocument
     placeholder: PlaceholderDocument | None
+    attention: Annotated[
+        AttentionDocument | None,
+        Field(description="null until the image is done, and if no variant has the gravity `attention`."),
+    ]
     notices: Annotated[list[str], Field(description="What was left out or reduced, in sentences for the owner.")]
     error: ErrorDocument | None
     links: LinksDocument
@@ -216,6 +228,9 @@ def status_document(
         "placeholder": None
         if image.placeholder is None
         else {"thumbhash": image.placeholder["thumbhash"], "color": image.placeholder["color"]},
+        "attention": None
+        if image.attention is None
+        else {"x": image.attention["x"] / POINT_STEPS, "y": image.attention["y"] / POINT_STEPS},
         "notices": list(image.notices),
         "error": None
         if image.error is None

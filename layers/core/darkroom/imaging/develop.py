@@ -15,7 +15,16 @@ import pyvips
 from PIL import Image
 
 from darkroom.domain.limits import Limits
-from darkroom.domain.recipes import DEFAULT_QUALITY, Effort, OutputFormat, Recipe, VariantSpec
+from darkroom.domain.recipes import (
+    ATTENTION,
+    DEFAULT_QUALITY,
+    Effort,
+    FocalPoint,
+    OutputFormat,
+    Recipe,
+    VariantSpec,
+)
+from darkroom.imaging.attention import attention_of, small_size
 from darkroom.imaging.ceiling import Encoded, encode_under
 from darkroom.imaging.colour import to_srgb
 from darkroom.imaging.decode import Original, open_original
@@ -39,6 +48,8 @@ FIRST_FRAME_ONLY = "The file is animated: only its first frame was developed."
 _MODES = {1: "L", 2: "La", 3: "RGB", 4: "RGBa"}
 """Pillow's names of pictures with as many bands, whose alpha is premultiplied; in capitals, if it is not."""
 
+type _Job = tuple[VariantSpec, Placement]
+
 _COARSE_SIDE = 512
 
 _ENCODERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="encoder")
@@ -61,11 +72,14 @@ class Rendered:
 
 @dataclass(frozen=True, kw_only=True)
 class Developed:
-    """All variants of one original in the recipe's order, what its owner should know about them, and a placeholder."""
+    """All variants of one original in the recipe's order, what its owner should know about them, and a placeholder.
+
+    `attention` is the point that crops by attention keep, if there are any."""
 
     variants: tuple[Rendered, ...]
     notices: tuple[str, ...]
     placeholder: Placeholder
+    attention: FocalPoint | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +90,14 @@ class Developing:
     variants: tuple[Callable[[], Rendered], ...]
     notices: Callable[[], tuple[str, ...]]
     placeholder: Placeholder
+    attention: FocalPoint | None = None
 
     def developed(self) -> Developed:
         """Everything, when all of it is encoded."""
         variants = tuple(encoded() for encoded in self.variants)
-        return Developed(variants=variants, notices=self.notices(), placeholder=self.placeholder)
+        return Developed(
+            variants=variants, notices=self.notices(), placeholder=self.placeholder, attention=self.attention
+        )
 
 
 def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, effort: Effort = "balanced") -> Developed:
@@ -110,12 +127,16 @@ def developing(
     if notice is not None:
         notices.append(notice)
     base = base.copy_memory()
+    attention, jobs = None, picture.jobs
+    if _asks_for_attention(recipe):
+        attention = attention_of(base)
+        jobs = tuple(_attending(job, attention, picture.size) for job in jobs)
 
     smallest = None
     encoding: dict[int, Future[Encoded]] = {}
     try:
-        for index, image, whole in cascade(base, picture.jobs):
-            spec, placement = picture.jobs[index]
+        for index, image, whole in cascade(base, jobs):
+            spec, placement = jobs[index]
             file_format = _format(spec, image)
             share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
             encoding[index] = _ENCODERS.submit(
@@ -127,11 +148,12 @@ def developing(
                 ceiling_bytes=spec.max_bytes,
             )
             smallest = whole  # they are ordered by size
-        encoded = [(spec, encoding[index].result) for index, (spec, _) in enumerate(picture.jobs)]
+        encoded = [(spec, encoding[index].result) for index, (spec, _) in enumerate(jobs)]
         yield Developing(
             variants=tuple(partial(_rendered, spec, result) for spec, result in encoded),
             notices=lambda: (*notices, *_notices(encoded)),
             placeholder=_placeholder(smallest),
+            attention=attention,
         )
     finally:
         for begun in encoding.values():
@@ -143,11 +165,13 @@ def developing(
 class _Picture:
     """The whole picture, upright, in memory, at the size that the largest variant needs; alpha not premultiplied.
 
-    `halved_width` is the upright width that the decoder shrank it to, if that was a half.
+    `size` is the upright size of the original, and `halved_width` the upright width that the decoder shrank it to, if
+    that was a half.
     """
 
     image: pyvips.Image
-    jobs: tuple[tuple[VariantSpec, Placement], ...]
+    size: tuple[int, int]
+    jobs: tuple[_Job, ...]
     halved_width: int | None
 
 
@@ -155,7 +179,10 @@ def _decode(source: Original, recipe: Recipe) -> _Picture:
     turned = source.orientation >= 5
     width, height = _turned((source.width, source.height), turned)
     jobs = tuple((spec, place(spec, width, height)) for spec in recipe.variants)
-    size = _turned(base_size([placement for _, placement in jobs], width, height), turned)
+    placements = [placement for _, placement in jobs]
+    if _asks_for_attention(recipe):  # the point of a picture hardly depends on what else is made of it
+        placements.append(small_size(width, height))
+    size = _turned(base_size(placements, width, height), turned)
     shrink = source.shrink_for(size)
     with source.decoding():
         image = source.opened(shrink).copy(xres=1, yres=1)  # the resolution is metadata, and PNG would keep it
@@ -166,7 +193,19 @@ def _decode(source: Original, recipe: Recipe) -> _Picture:
         elif (image.width, image.height) != size:
             image = unpremultiplied(scaled(premultiplied(image), *size))
         image = image.copy_memory()
-    return _Picture(image=upright(image, source.orientation), jobs=jobs, halved_width=halved_width)
+    return _Picture(
+        image=upright(image, source.orientation), size=(width, height), jobs=jobs, halved_width=halved_width
+    )
+
+
+def _asks_for_attention(recipe: Recipe) -> bool:
+    return any(spec.gravity == ATTENTION for spec in recipe.variants)
+
+
+def _attending(job: _Job, point: FocalPoint, size: tuple[int, int]) -> _Job:
+    """The job with the point that was found, if it crops by attention: only the place of its crop changes."""
+    spec, _ = job
+    return job if spec.gravity != ATTENTION else (spec, place(spec.model_copy(update={"gravity": point}), *size))
 
 
 def _turned(size: tuple[int, int], turned: bool) -> tuple[int, int]:

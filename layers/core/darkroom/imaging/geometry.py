@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from darkroom.domain.recipes import FocalPoint, VariantSpec
+from darkroom.domain.recipes import ATTENTION, FocalPoint, VariantSpec
 
 _ANCHORS: dict[str, tuple[float, float]] = {
     "northwest": (0.0, 0.0),
@@ -16,6 +16,7 @@ _ANCHORS: dict[str, tuple[float, float]] = {
     "southwest": (0.0, 1.0),
     "south": (0.5, 1.0),
     "southeast": (1.0, 1.0),
+    ATTENTION: (0.5, 0.5),  # until the point is found, which is after the picture's size is decided
 }
 
 

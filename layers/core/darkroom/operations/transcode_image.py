@@ -18,6 +18,7 @@ from darkroom.domain.lanes import Lane
 from darkroom.domain.limits import Limits
 from darkroom.domain.marks import Marks
 from darkroom.domain.message import Message
+from darkroom.domain.recipes import POINT_STEPS
 from darkroom.domain.retry import MAX_ATTEMPTS, OUTAGE, RetryPolicy, returns_in
 from darkroom.domain.transitions import complete, escalate, give_up, put_back, reject
 from darkroom.imaging import Rendered, developing
@@ -36,7 +37,7 @@ from darkroom.ports import (
 )
 
 if TYPE_CHECKING:
-    from darkroom.domain.recipes import Recipe
+    from darkroom.domain.recipes import FocalPoint, Recipe
 
 LEASE_MARGIN_SECONDS = 30
 """A lease outlasts the function's deadline by this much, because clocks may differ a little."""
@@ -208,6 +209,7 @@ def _develop_and_finish(ports: Ports, delivery: Delivery, image: Image, *, unit_
             _variants(developed),
             notices=tuple(developed["notices"]),
             placeholder=developed.get("placeholder"),  # results remembered by an earlier version have none
+            attention=developed.get("attention"),
             now=ports.clock(),
         )
     return _finish(ports, image, after)
@@ -325,7 +327,13 @@ def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]
             "variants": [asdict(variant) for variant in variants],
             "notices": list(picture.notices()),
             "placeholder": asdict(picture.placeholder),
+            "attention": None if picture.attention is None else _in_steps(picture.attention),
         }
+
+
+def _in_steps(point: FocalPoint) -> dict[str, int]:
+    """The point as rows have it, whose numbers are whole."""
+    return {"x": round(point.x * POINT_STEPS), "y": round(point.y * POINT_STEPS)}
 
 
 def _put(ports: Ports, image: Image, encoded: Callable[[], Rendered], marks: Marks) -> Variant:

@@ -185,11 +185,15 @@ function Facts({ image }) {
             <span class="quiet">${" "}(names are known only in the browser that sent them)</span></dd>
         <dt>Id</dt><dd><${Copy} text=${image.id} label="the id" /></dd>
         <dt>Made by</dt><dd>${image.preset ? `the preset ${image.preset}` : `your own recipe${variants}`}</dd>
+        ${image.attention && html`<dt>Attention</dt><dd>${placeOf(image.attention)}</dd>`}
         ${source && html`
             <dt>Original</dt><dd>${source.media_type}, ${bytes(source.bytes)}</dd>
             <dt>SHA-256</dt><dd><${Copy} text=${source.sha256} label="the SHA-256" /></dd>`}
     </dl>`;
 }
+
+/** Where a point is, for people. */
+const placeOf = ({ x, y }) => `${Math.round(x * 100)}% from the left, ${Math.round(y * 100)}% from the top`;
 
 // ── Variants: the pictures that were made, side by side.
 

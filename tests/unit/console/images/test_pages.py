@@ -48,6 +48,12 @@ def test_where_there_are_no_colours_the_dominant_one_is_told(placeholder: Any, l
     assert text.getvalue().splitlines() == lines
 
 
+def test_the_point_that_crops_by_attention_keep_is_told() -> None:
+    out, text = paper()
+    pages.show_findings(out, document(placeholder=None, attention={"x": 0.6251, "y": 0}))
+    assert "".join(text.getvalue().splitlines()) == "  attention  63% from the left, 0% from the top"
+
+
 def test_notices_are_shown_and_cannot_move_the_cursor() -> None:
     out, text = paper()
     pages.show_findings(out, document(placeholder=None, notices=["one", "\x1b[2Jtwo"]))

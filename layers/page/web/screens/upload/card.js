@@ -2,7 +2,7 @@
 import { html, Component, useState } from "../../vendor/preact.js";
 import { bytes, count, duration, relative, sentence } from "../../core.js";
 import { Countdown, Picture } from "../../parts.js";
-import { isCropped, withFocal } from "./order.js";
+import { isCropped, isFoundLater, withFocal } from "./order.js";
 import { place } from "./placement.js";
 import { again, cancel, hasEnded, isUnsent, remove, retry, wasDeleted, watchList } from "./queue.js";
 import { remedyOf, toldOf } from "./reasons.js";
@@ -258,10 +258,11 @@ function Shown({ item, variants, onAdjust }) {
     if (!cut) {
         return html`<div class="upload-picture"><img src=${item.preview.url} alt="" decoding="async" /></div>`;
     }
+    const shown = withFocal([cut], item.focal)[0];
     const framed = html`<span class="upload-frame"
         style=${{ aspectRatio: `${item.preview.width} / ${item.preview.height}` }}>
         <img src=${item.preview.url} alt="" decoding="async" />
-        <span class="upload-cut" style=${cutOf(withFocal([cut], item.focal)[0], item.preview)}></span>
+        ${!isFoundLater(shown) && html`<span class="upload-cut" style=${cutOf(shown, item.preview)}></span>`}
     </span>`;
     if (item.stage !== "ready") return html`<div class="upload-picture">${framed}</div>`;
     return html`<button type="button" class="upload-picture" tabindex="-1" aria-hidden="true"

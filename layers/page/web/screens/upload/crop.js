@@ -1,7 +1,7 @@
 // A dialog that shows each variant of a file as it will be cut, and moves the point that the crops keep.
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
-import { describe, isCropped, usualFocal, withFocal } from "./order.js";
-import { place } from "./placement.js";
+import { describe, isCropped, isFoundLater, usualFocal, withFocal } from "./order.js";
+import { ATTENTION, place } from "./placement.js";
 import { items, setFocal } from "./queue.js";
 import { cutOf } from "./card.js";
 
@@ -35,7 +35,7 @@ export default function Crop({ item, variants, onMove, onClose }) {
         return () => element.close(); // which gives the focus back
     }, []);
     const put = (point) => {
-        const kept = point && { x: inside(point.x), y: inside(point.y) };
+        const kept = point && point !== ATTENTION ? { x: inside(point.x), y: inside(point.y) } : point;
         move(kept);
         drafts.current.set(item, kept);
     };
@@ -44,8 +44,9 @@ export default function Crop({ item, variants, onMove, onClose }) {
         drafts.current.forEach((kept, one) => setFocal(one, kept));
         close();
     };
-    const point = focal ?? usualFocal(variants);
+    const point = focal === null || focal === ATTENTION ? usualFocal(variants) : focal;
     const shown = useMemo(() => withFocal(variants, focal), [variants, focal]);
+    const isFound = isFoundLater(shown.find(isCropped));
     const ready = items.filter((one) => one.stage === "ready");
     const neighbour = (step) => ready[ready.indexOf(item) + step] ?? null;
     const measure = ({ target }) => setSize({ width: target.naturalWidth, height: target.naturalHeight });
@@ -53,10 +54,16 @@ export default function Crop({ item, variants, onMove, onClose }) {
         <h2 id="crop-title">What to keep of ${item.name}</h2>
         ${
             isUnknown
-                ? html`<p class="note">This browser cannot show this file. It can be uploaded all the same; its crops
-                keep the point that is set here, ${percent(point.x)} from the left and ${percent(point.y)} from the
-                top.</p>`
-                : html`<p class="quiet" id="crop-help">Drag the photo or click what matters, or move the point with
+                ? html`<p class="note">This browser cannot show this file. It can be uploaded all the same; ${
+                      isFound
+                          ? "what its crops keep is found when it is developed."
+                          : `its crops keep the point that is set here, ${percent(point.x)} from the left and
+                            ${percent(point.y)} from the top.`
+                  }</p>`
+                : isFound
+                  ? html`<p class="quiet" id="crop-help">What stands out is found when the photo is developed. Until
+                then its crops are shown in the middle. To choose the point yourself, click what matters.</p>`
+                  : html`<p class="quiet" id="crop-help">Drag the photo or click what matters, or move the point with
                 the arrow keys. The bright part is what “${shown.find(isCropped)?.name}” keeps.</p>`
         }
         <div class="crop-work">
@@ -65,9 +72,12 @@ export default function Crop({ item, variants, onMove, onClose }) {
                     !isUnknown &&
                     html`<${Stage} url=${url} point=${point} put=${put} onLoad=${measure}
                         onError=${() => setUnknown(true)}
-                    cut=${size && cutOf(shown.find(isCropped), size)} size=${size} />`
+                    cut=${size && !isFound && cutOf(shown.find(isCropped), size)} size=${size} isFound=${isFound} />`
                 }
                 <div class="crop-sliders">
+                    <label class="check crop-attention"><input type="checkbox" checked=${isFound}
+                        onChange=${({ target }) => put(target.checked ? ATTENTION : point)} />
+                        Attention: keep what stands out</label>
                     <${Slider} label="From the left" value=${point.x} onMove=${(x) => put({ ...point, x })} />
                     <${Slider} label="From the top" value=${point.y} onMove=${(y) => put({ ...point, y })} />
                 </div>
@@ -113,7 +123,7 @@ function useObjectUrl(file) {
 }
 
 /** The whole picture with the point to be dragged. */
-function Stage({ url, point, put, onLoad, onError, cut, size }) {
+function Stage({ url, point, put, onLoad, onError, cut, size, isFound }) {
     const frame = useRef(null);
     const grab = useRef(null); // where the kept part was taken hold of, until it is dragged or let go
     const shareOf = (event) => {
@@ -125,9 +135,9 @@ function Stage({ url, point, put, onLoad, onError, cut, size }) {
         event.preventDefault();
         frame.current.setPointerCapture(event.pointerId);
         const button = frame.current.querySelector("button");
-        button.focus();
+        button?.focus();
         const at = shareOf(event);
-        const isHeld = button.contains(event.target) || (cut !== null && isWithin(at, cut));
+        const isHeld = button?.contains(event.target) || (cut && isWithin(at, cut));
         grab.current = { event, at, point, isHeld, isDragged: !isHeld };
         if (!isHeld) put(at);
     };
@@ -162,9 +172,12 @@ function Stage({ url, point, put, onLoad, onError, cut, size }) {
             ${url && html`<img src=${url} alt="The whole photo" draggable=${false} onLoad=${onLoad} onError=${onError} />`}
             ${cut && html`<span class="upload-cut" style=${cut}></span>`}
         </span>
-        <button type="button" class="crop-point" aria-describedby="crop-help" onKeyDown=${onKeyDown}
-            aria-label=${`Point to keep: ${percent(point.x)} from the left, ${percent(point.y)} from the top`}
-            style=${{ left: `${point.x * 100}%`, top: `${point.y * 100}%` }}></button>
+        ${
+            !isFound &&
+            html`<button type="button" class="crop-point" aria-describedby="crop-help" onKeyDown=${onKeyDown}
+                aria-label=${`Point to keep: ${percent(point.x)} from the left, ${percent(point.y)} from the top`}
+                style=${{ left: `${point.x * 100}%`, top: `${point.y * 100}%` }}></button>`
+        }
     </div>`;
 }
 
@@ -185,6 +198,8 @@ function Shown({ variant, url, size }) {
     return html`<li>
         <span class="crop-cut" style=${box}>${url && html`<img src=${url} alt="" style=${picture} />`}</span>
         ${name}
-        <span class="quiet">${cut[0]} × ${cut[1]}, ${isCropped(variant) ? "cropped" : "no crop"}</span>
+        <span class="quiet">${cut[0]} × ${cut[1]}, ${
+            isFoundLater(variant) ? "cropped by attention" : isCropped(variant) ? "cropped" : "no crop"
+        }</span>
     </li>`;
 }

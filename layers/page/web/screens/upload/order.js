@@ -1,6 +1,6 @@
 // What to make of a file and when: as the API takes it, in one canonical form, and as the key that repeats it.
 import { count } from "../../core.js";
-import { pointOf } from "./placement.js";
+import { ATTENTION, pointOf } from "./placement.js";
 
 /**
  * What the reader chose: a preset, or variants of their own (`preset` is null), and when. `variants` are those of
@@ -34,7 +34,10 @@ function plain(variant) {
     return found;
 }
 
-/** The variants with `focal` as what their crops keep; a whole picture has no crop, and padding stays where it is. */
+/**
+ * The variants with `focal`, a point or ATTENTION, as what their crops keep; a whole picture has no crop, and padding
+ * stays where it is.
+ */
 export const withFocal = (variants, focal) =>
     focal === null
         ? variants
@@ -43,6 +46,9 @@ export const withFocal = (variants, focal) =>
 /** Whether the variant cuts something off. */
 export const isCropped = (variant) => variant.fit === "cover";
 
+/** Whether what the variant keeps is found when the picture is developed. */
+export const isFoundLater = (variant) => isCropped(variant) && variant.gravity === ATTENTION;
+
 /** The point that the crops keep until somebody moves it. */
 export const usualFocal = (variants) => pointOf(variants.find(isCropped)?.gravity);
 
@@ -50,7 +56,7 @@ export const usualFocal = (variants) => pointOf(variants.find(isCropped)?.gravit
  * The request's parameters, with the recipe as an object.
  *
  * @param {Choice} choice
- * @param {{x: number, y: number}|null} focal  of this file, if it was moved
+ * @param {{x: number, y: number}|"attention"|null} focal  of this file, if it was moved
  */
 export function parametersOf({ preset, variants, edits = {}, when }, focal) {
     const isMoved = focal !== null && variants.some(isCropped);

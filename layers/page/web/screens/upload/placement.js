@@ -15,6 +15,9 @@ export const COMPASS = {
     southeast: { x: 1, y: 1 },
 };
 
+/** The gravity whose point is found when the picture is developed: until then a crop is shown in the middle. */
+export const ATTENTION = "attention";
+
 /**
  * Where an upright picture of `width` by `height` pixels is in the variant that `spec` asks for: the picture is scaled
  * to `scaled`, the variant is `size`, and `left` and `top` are the variant's corner in the scaled picture, negative
@@ -49,16 +52,17 @@ export function place(spec, width, height) {
     const corner = [0, 1].map((axis) => {
         const free = scaled[axis] - box[axis];
         const share = axis === 0 ? point.x : point.y;
-        if (isCompass(spec.gravity)) return roundHalfToEven(free * share);
+        if (isNamed(spec.gravity)) return roundHalfToEven(free * share);
         return Math.min(Math.max(roundHalfToEven(share * scaled[axis] - box[axis] / 2), 0), free);
     });
     return { scaled, size: box, left: corner[0], top: corner[1] };
 }
 
 /** The point that a variant's `gravity` names, whether it is a compass point or a focal point. */
-export const pointOf = (gravity = "centre") => (isCompass(gravity) ? COMPASS[gravity] : gravity);
+export const pointOf = (gravity = "centre") =>
+    isNamed(gravity) ? COMPASS[gravity === ATTENTION ? "centre" : gravity] : gravity;
 
-const isCompass = (gravity = "centre") => typeof gravity === "string";
+const isNamed = (gravity = "centre") => typeof gravity === "string";
 
 function fitted(box, width, height, isEnlarged) {
     const factor = Math.min(box[0] / width, box[1] / height);

@@ -38,7 +38,7 @@ const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once 
  * @property {"ready"|"queued"|"hashing"|"sending"|"waiting"|"accepted"|"refused"|"cancelled"|"twin"} stage
  * @property {string|null} sha256
  * @property {string|null} key  its Idempotency-Key; `firstKey` is the one of generation 0
- * @property {{x: number, y: number}|null} focal  if it was moved; `isFocalSet` by the reader just now
+ * @property {{x: number, y: number}|"attention"|null} focal  if it was moved; `isFocalSet` by the reader just now
  * @property {{url: string, width: number, height: number}|null} preview
  * @property {"waiting"|"there"|"part"|"none"} previewState  `part` if the browser cannot decode the whole file
  * @property {number|null} progress  0 to 1 while its form is sent

@@ -1,7 +1,7 @@
 // A small editor of a recipe: the variants, and for each its box, how the picture fits it, and its format.
 import { html } from "../../vendor/preact.js";
 import { FIRST, FITS, FORMATS } from "./order.js";
-import { COMPASS } from "./placement.js";
+import { ATTENTION, COMPASS } from "./placement.js";
 
 const MAX_VARIANTS = 16;
 const FIT_OPTIONS = Object.entries(FITS).map(([value, { long }]) => [value, long]);
@@ -28,10 +28,10 @@ export default function RecipeEditor({ variants, onChange, problems }) {
                     <${Side} label="Width" value=${variant.width} onChange=${(width) => change(index, { width })} />
                     <${Side} label="Height" value=${variant.height} onChange=${(height) => change(index, { height })} />
                     <${Choice} label="Fit" value=${variant.fit} options=${FIT_OPTIONS}
-                        onChange=${(fit) => change(index, { fit })} />
+                        onChange=${(fit) => change(index, { fit, gravity: gravityFor(fit, variant.gravity) })} />
                     <${Choice} label=${variant.fit === "contain" ? "Place" : "Keep"} value=${variant.gravity}
                         isDisabled=${variant.fit === "inside" || variant.fit === "exact"}
-                        options=${Object.keys(COMPASS).map((value) => [value, value])}
+                        options=${gravitiesOf(variant.fit).map((value) => [value, value])}
                         onChange=${(gravity) => change(index, { gravity })} />
                     <${Choice} label="Format" value=${variant.format} options=${Object.entries(FORMATS)}
                         onChange=${(format) => change(index, { format })} />
@@ -49,6 +49,10 @@ export default function RecipeEditor({ variants, onChange, problems }) {
             Add a variant</button>
     </div>`;
 }
+
+/** Only what is cropped can be cropped by attention. */
+const gravitiesOf = (fit) => [...Object.keys(COMPASS), ...(fit === "cover" ? [ATTENTION] : [])];
+const gravityFor = (fit, gravity) => (fit !== "cover" && gravity === ATTENTION ? "centre" : gravity);
 
 const Side = ({ label, value, onChange }) => html`<label>${label}
     <input type="number" min="1" max="8192" step="1" inputmode="numeric" placeholder="any" value=${value ?? ""}

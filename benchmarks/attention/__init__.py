@@ -1,0 +1,1 @@
+"""What crops by attention keep of the subjects of free photographs, beside crops of the middle."""
