@@ -10,6 +10,7 @@ from typing import Any
 import pyvips
 from PIL import Image, PngImagePlugin
 
+from darkroom.imaging.rights import Carriers, Rights, carriers_of
 from proof.fuzz.handmade import gif, heic, icc, png
 
 
@@ -43,6 +44,8 @@ def corpus() -> dict[str, bytes]:
     profile = icc.profile()
     metadata: dict[str, Any] = {"exif": _exif(), "icc_profile": profile}
     xmp = b"<x:xmpmeta xmlns:x='adobe:ns:meta/'></x:xmpmeta>"
+    rights = _rights()
+    owned: dict[str, Any] = {"exif": rights.exif, "xmp": rights.xmp}
     return {
         "jpeg-420": saved(rgb, "JPEG"),
         "jpeg-422": saved(rgb, "JPEG", subsampling=1),
@@ -53,6 +56,7 @@ def corpus() -> dict[str, bytes]:
         "jpeg-cmyk": saved(picture(48, 40, "CMYK"), "JPEG"),
         "jpeg-restarts": saved(rgb, "JPEG", restart_marker_blocks=3),
         "jpeg-metadata": saved(rgb, "JPEG", xmp=xmp, comment=b"a comment", **metadata),
+        "jpeg-rights": rights.in_jpeg(saved(rgb, "JPEG")),
         "png-1": saved(picture(70, 50, "1"), "PNG"),
         "png-grey": saved(grey, "PNG"),
         "png-grey-alpha": saved(rgba.convert("LA"), "PNG"),
@@ -69,6 +73,7 @@ def corpus() -> dict[str, bytes]:
         "png-palette-interlaced": _by_vips(rgb, ".png", interlace=True, palette=True),
         "png-animated": saved(frames[0], "PNG", save_all=True, append_images=frames[1:]),
         "png-metadata": saved(rgb, "PNG", pnginfo=_texts(), **metadata),
+        "png-rights": rights.in_png(saved(rgb, "PNG")),
         "png-by-hand": png.solid(50, 40, interlace=1, row_filter=4),
         "webp-lossy": saved(rgb, "WEBP"),
         "webp-lossless": saved(rgb, "WEBP", lossless=True),
@@ -77,6 +82,7 @@ def corpus() -> dict[str, bytes]:
         "webp-palette": saved(picture(64, 48, noise=0).quantize(9).convert("RGB"), "WEBP", lossless=True),
         "webp-animated": saved(frames[0], "WEBP", save_all=True, append_images=frames[1:]),
         "webp-metadata": saved(rgb, "WEBP", xmp=xmp, **metadata),
+        "webp-rights": saved(rgb, "WEBP", **owned),
         "gif-plain": saved(rgb.quantize(64), "GIF", interlace=0),
         "gif-interlaced": saved(rgb.quantize(64), "GIF", interlace=1, comment=b"a comment"),
         "gif-transparent": saved(rgba, "GIF"),
@@ -88,10 +94,29 @@ def corpus() -> dict[str, bytes]:
         "avif-alpha": saved(rgba, "AVIF", speed=10),
         "avif-animated": _timeless(saved(frames[0], "AVIF", speed=10, save_all=True, append_images=frames[1:])),
         "avif-metadata": saved(rgb, "AVIF", speed=10, **metadata),
+        "avif-rights": saved(rgb, "AVIF", speed=10, **owned),
         "heic-plain": heic.PLAIN,
         "heic-alpha": heic.ALPHA,
         "heic-metadata": heic.METADATA,
     }
+
+
+def _rights() -> Carriers:
+    """Every value, so that each of them is damaged."""
+    found = carriers_of(
+        Rights(
+            creators=("An author", "Another"),
+            copyright="© a notice",
+            credit="a credit line",
+            source="a source",
+            usage_terms="terms",
+            web_statement="https://rights.example/",
+            licence_url="https://licence.example/",
+            licensor_url="https://licensor.example/",
+        )
+    )
+    assert found is not None  # noqa: S101 -- they are not empty
+    return found
 
 
 def _exif() -> Image.Exif:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
+from xml.etree import ElementTree
 
 from PIL import Image
 
@@ -59,9 +60,18 @@ _VARIANTS = (
     VariantSpec(name="exact", width=40, height=70, fit="exact"),
 )
 _AVIF = VariantSpec(name="avif", width=48, height=48, format="avif", effort="fast")
-_RECIPES = (Recipe(variants=_VARIANTS), Recipe(variants=(*_VARIANTS, _AVIF)))
+_RECIPES = (
+    Recipe(variants=_VARIANTS, metadata="copyright"),
+    Recipe(variants=(*_VARIANTS, _AVIF), metadata="copyright"),
+)
 _AVIF_EVERY = 20
 """One in so many mutants is also encoded as AVIF, which takes longer than everything else."""
+_NO_RIGHTS_EVERY = 4
+"""One in so many mutants is developed as most recipes ask: without the rights that are in its metadata."""
+_LEAKS = {"exif", "icc_profile", "xmp", "comment", "photoshop"}
+_RIGHTS = {"exif", "xmp", "XML:com.adobe.xmp", "photoshop"}
+_RIGHTS_IN_EXIF = {0x013B, 0x8298}
+_RIGHTS_IN_XMP = {"creator", "rights", "UsageTerms", "WebStatement", "Credit", "Source", "license", "Licensor"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,13 +131,24 @@ def what_is_wrong(developed: Developed, recipe: Recipe) -> str:
             with Image.open(io.BytesIO(variant.body)) as opened:
                 opened.load()
                 found = ((opened.format or "").lower(), opened.width, opened.height, sorted(opened.info))
+                strange = _not_rights(opened) if recipe.metadata == "copyright" else set()
         except Exception as error:
             return f"{variant.name} cannot be opened: {error!r}"
         if found[:3] != (variant.format, variant.width, variant.height):
             return f"{variant.name} is {found[:3]}, not {(variant.format, variant.width, variant.height)}"
-        if leaked := {"exif", "icc_profile", "xmp", "comment"}.intersection(found[3]):
+        leaks = _LEAKS - _RIGHTS if recipe.metadata == "copyright" else _LEAKS
+        if leaked := leaks.intersection(found[3]) | strange:
             return f"{variant.name} carries {', '.join(leaked)}"
     return ""
+
+
+def _not_rights(opened: Image.Image) -> set[str]:
+    """What a file's EXIF and XMP have besides the rights. Raises ParseError if the XMP is no XML."""
+    tags = {f"EXIF tag {tag}" for tag in set(opened.getexif()) - _RIGHTS_IN_EXIF}
+    if "xmp" not in opened.info:
+        return tags
+    ((description,),) = ElementTree.fromstring(opened.info["xmp"])  # noqa: S314 -- the engine wrote it
+    return tags | {one.tag for one in description if one.tag.partition("}")[2] not in _RIGHTS_IN_XMP}
 
 
 def _allow_cpu(seconds: int) -> None:
@@ -156,6 +177,8 @@ def _answer(request: dict[str, Any]) -> Result:
     index = int(request["mutant"])
     made = mutant(index, seed=request["seed"])
     recipe = _RECIPES[index % _AVIF_EVERY == 0]
+    if index % _NO_RIGHTS_EVERY == 1:
+        recipe = recipe.model_copy(update={"metadata": "none"})
     return measured(str(index), made.source.partition("-")[0], made.body, recipe=recipe)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
 
+import httpx
 import pytest
+from PIL import Image
 from playwright.sync_api import FilePayload, Page, Route, expect
 
 from browser import axe
-from proof.fakes.pictures import jpeg
+from proof.fakes.pictures import encoded, jpeg, picture
 from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send
 from tests.page.visitor import Visitor
 
@@ -179,6 +182,27 @@ def test_the_names_of_the_newest_500_images_are_kept(visitor: Visitor) -> None:
     assert page.evaluate(_NAME_OF, "id1") is None
     assert page.evaluate(_NAME_OF, "id2") == "photo-2.jpg"
     assert page.evaluate(_NAME_OF, "id501") == "photo-501.jpg"
+
+
+def test_a_recipe_of_ones_own_keeps_author_and_copyright_if_asked_to(visitor: Visitor) -> None:
+    page = visitor.tab()
+    owner = Image.Exif()
+    owner[0x013B], owner[0x010E] = "Zoe", "a description"
+    choose(page, [photo() | {"buffer": encoded(picture(64, 48), "JPEG", exif=owner)}])
+    page.get_by_label("What to make").select_option("A recipe of my own")
+    page.get_by_label("Keep author and copyright").check()
+    send(page)
+    all_done(page, 1)
+    (image,) = images_of(visitor)
+    answer = httpx.get(
+        f"{visitor.stack.api_url}/images/{image['id']}/variants/card",
+        headers={"Authorization": f"Bearer {visitor.account.key}"},
+        trust_env=False,
+        timeout=60,
+    )
+    made = httpx.get(answer.headers["Location"], trust_env=False, timeout=60).content
+    with Image.open(io.BytesIO(made)) as variant:
+        assert dict(variant.getexif()) == {0x013B: "Zoe"}
 
 
 def test_upload_again_makes_another_image(visitor: Visitor) -> None:

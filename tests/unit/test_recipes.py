@@ -110,6 +110,19 @@ def test_chosen_variants_come_in_the_recipes_own_order() -> None:
     assert [one.name for one in recipe("a", "b", "c").choose(["c", "a", "c"]).variants] == ["a", "c"]
 
 
+def test_a_choice_of_variants_carries_the_same_metadata() -> None:
+    whole = Recipe(variants=recipe("a", "b").variants, metadata="copyright")
+    assert whole.choose(["b"]) == Recipe(variants=(spec(name="b"),), metadata="copyright")
+
+
+def test_the_metadata_to_carry_is_none_unless_asked_for_and_part_of_the_digest() -> None:
+    assert recipe("a").metadata == "none"
+    said, asked = (Recipe.model_validate({"variants": [spec()], "metadata": one}) for one in ("none", "copyright"))
+    assert said.digest() == recipe("a").digest() != asked.digest()
+    with pytest.raises(ValidationError, match="metadata"):
+        Recipe.model_validate({"variants": [spec()], "metadata": "all"})
+
+
 @pytest.mark.parametrize(("names", "told"), [(["a", "x"], "'x'"), ([""], "''"), ([], "No variant is named")])
 def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: list[str], told: str) -> None:
     with pytest.raises(Rejected, match=told) as refusal:

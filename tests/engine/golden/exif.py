@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,16 @@ def stored(upright: Array, orientation: int) -> Array:
     return np.ascontiguousarray(picture.swapaxes(0, 1) if row_side in ("left", "right") else picture)
 
 
-def exif(orientation: int, *, big_endian: bool = False, text: bytes = b"", gps: bytes = b"") -> bytes:
-    """A TIFF block with an orientation, optionally a description, a place and a thumbnail, all with the same text."""
+def exif(
+    orientation: int,
+    *,
+    big_endian: bool = False,
+    text: bytes = b"",
+    gps: bytes = b"",
+    texts: Sequence[tuple[int, bytes]] = (),
+) -> bytes:
+    """A TIFF block with an orientation, optionally a description, the camera's owner and number, a place and a
+    thumbnail, all with the same text. `texts` are more texts of the first directory, by their tags."""
     order = ">" if big_endian else "<"
 
     def pack(layout: str, *values: Any) -> bytes:
@@ -57,7 +65,12 @@ def exif(orientation: int, *, big_endian: bool = False, text: bytes = b"", gps: 
     entries = [(ORIENTATION, 3, 1, pack("H", orientation))]
     if not text and not gps:
         return (b"MM\0*" if big_endian else b"II*\0") + pack("I", 8) + directory(8, entries, lambda _: 0)
-    private = [(0x9286, 7, len(text) + 8, b"ASCII\0\0\0" + text), (0x927C, 7, len(text), text)]  # comment, maker's note
+    private = [
+        (0x927C, 7, len(text), text),  # the maker's note
+        (0x9286, 7, len(text) + 8, b"ASCII\0\0\0" + text),  # a comment
+        (0xA430, 2, len(text) + 1, text + b"\0"),  # the camera's owner
+        (0xA431, 2, len(text) + 1, text + b"\0"),  # the camera's number
+    ]
     places = [(0x001D, 2, len(gps) + 1, gps + b"\0"), (0x001B, 7, len(gps) + 8, b"ASCII\0\0\0" + gps)]
     thumbnail = b"\xff\xd8\xff\xfe" + struct.pack(">H", len(text) + 2) + text + b"\xff\xd9"
     block, pointers = b"", (0, 0)
@@ -65,6 +78,7 @@ def exif(orientation: int, *, big_endian: bool = False, text: bytes = b"", gps: 
         first = [
             (0x010E, 2, len(text) + 1, text + b"\0"),
             *entries,
+            *((tag, 2, len(more) + 1, more + b"\0") for tag, more in texts),
             (0x8769, 4, 1, pack("I", pointers[0])),
             (0x8825, 4, 1, pack("I", pointers[1])),
         ]

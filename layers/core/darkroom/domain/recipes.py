@@ -231,6 +231,13 @@ class Recipe(_Model):
         }
     )
     variants: Annotated[tuple[VariantSpec, ...], Field(min_length=1, max_length=MAX_VARIANTS)]
+    metadata: Annotated[
+        Literal["none", "copyright"],
+        Field(
+            description="What of the original's metadata the variants carry: nothing, or its author, copyright notice, "
+            "credit line, source, usage terms and the URLs of its licence, read and written anew."
+        ),
+    ] = "none"
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pyvips
 
 from darkroom.domain.recipes import Effort, OutputFormat
 from darkroom.imaging.encode import encode
 from darkroom.imaging.resize import premultiplied, scaled, unpremultiplied
+from darkroom.imaging.rights import Carriers
 
 LOWEST_QUALITY = 30
 """Below this a smaller picture looks better than a coarser one."""
@@ -27,20 +30,28 @@ class Encoded:
 
 
 def encode_under(
-    image: pyvips.Image, file_format: OutputFormat, *, quality: float, effort: Effort, ceiling_bytes: int | None
+    image: pyvips.Image,
+    file_format: OutputFormat,
+    *,
+    quality: float,
+    effort: Effort,
+    ceiling_bytes: int | None,
+    carriers: Carriers | None = None,
 ) -> Encoded:
-    """The picture as a file of at most `ceiling_bytes` (None: of any size), as good as that allows.
+    """The picture as a file of at most `ceiling_bytes` (None: of any size), as good as that allows. `carriers`, which
+    fit under the ceiling, are part of the file.
 
     A binary search lowers the quality down to 30, but not for PNG, which has none; below that the picture is scaled
     down until its file fits. That takes one encoding, six of the search from quality 80, and about two smaller ones.
     """
-    body = encode(image, file_format, quality=quality, effort=effort)
+    encoded = partial(encode, file_format=file_format, effort=effort, carriers=carriers)
+    body = encoded(image, quality=quality)
     width, height = image.width, image.height
     if ceiling_bytes is None or len(body) <= ceiling_bytes:
         return Encoded(body=body, format=file_format, width=width, height=height)
     if file_format != "png":
         lowest = min(LOWEST_QUALITY, int(quality))
-        found = _highest_quality_under(ceiling_bytes, image, file_format, range(lowest, int(quality)), effort)
+        found = _highest_quality_under(ceiling_bytes, partial(encoded, image), range(lowest, int(quality)))
         if found is not None:
             lowered, body = found
             notice = f"quality {lowered} instead of {quality:g}, to stay under {ceiling_bytes} bytes."
@@ -51,7 +62,7 @@ def encode_under(
         factor = min(0.9, math.sqrt(0.9 * ceiling_bytes / len(body)))
         width, height = max(1, int(width * factor)), max(1, int(height * factor))
         smaller = unpremultiplied(scaled(premultiplied(image), width, height)).copy_memory()
-        body = encode(smaller, file_format, quality=quality, effort=effort)
+        body = encoded(smaller, quality=quality)
     notice = (
         f"{width}×{height} instead of {image.width}×{image.height}"
         + (f" and quality {quality:g}" if file_format != "png" else "")
@@ -61,14 +72,14 @@ def encode_under(
 
 
 def _highest_quality_under(
-    ceiling_bytes: int, image: pyvips.Image, file_format: OutputFormat, qualities: range, effort: Effort
+    ceiling_bytes: int, encoded: Callable[..., bytes], qualities: range
 ) -> tuple[int, bytes] | None:
     """The highest of `qualities` whose file is under the ceiling, by binary search, and the file; None if there is
     none."""
     best = None
     while qualities:
         middle = len(qualities) // 2
-        body = encode(image, file_format, quality=qualities[middle], effort=effort)
+        body = encoded(quality=qualities[middle])
         if len(body) <= ceiling_bytes:
             best = (qualities[middle], body)
             qualities = qualities[middle + 1 :]

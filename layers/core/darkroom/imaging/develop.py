@@ -41,9 +41,11 @@ from darkroom.imaging.resize import (
     unpremultiplied,
     upright,
 )
+from darkroom.imaging.rights import Found, carriers_of, read_rights
 from darkroom.imaging.shrinking import is_stretched, quality_steps
 
 FIRST_FRAME_ONLY = "The file is animated: only its first frame was developed."
+NO_ROOM_FOR_RIGHTS = "without author and copyright, which would take more than a quarter of max_bytes."
 
 _MODES = {1: "L", 2: "La", 3: "RGB", 4: "RGBa"}
 """Pillow's names of pictures with as many bands, whose alpha is premultiplied; in capitals, if it is not."""
@@ -101,7 +103,7 @@ class Developing:
 
 
 def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, effort: Effort = "balanced") -> Developed:
-    """Makes the variants that `recipe` asks for, without any metadata of the original.
+    """Makes the variants that `recipe` asks for, without any metadata of the original but, if asked for, its rights.
 
     `effort` applies to variants that name none. The same original, recipe, effort and library versions give the same
     bytes. Raises Rejected if the bytes are no image that can be developed; the codes are those of `open_original`.
@@ -126,6 +128,11 @@ def developing(
     del source  # and with it the bytes of the image_data
     if notice is not None:
         notices.append(notice)
+    found = read_rights(original) if recipe.metadata == "copyright" else Found()
+    notices += found.notices
+    carriers = carriers_of(found.rights)
+    full = [spec.name for spec in recipe.variants if carriers is not None and not carriers.fit_under(spec.max_bytes)]
+    notices += [f"{name}: {NO_ROOM_FOR_RIGHTS}" for name in full]
     base = base.copy_memory()
     attention, jobs = None, picture.jobs
     if _asks_for_attention(recipe):
@@ -146,6 +153,7 @@ def developing(
                 quality=_quality(spec, file_format, share),
                 effort=spec.effort or effort,
                 ceiling_bytes=spec.max_bytes,
+                carriers=None if spec.name in full else carriers,
             )
             smallest = whole  # they are ordered by size
         encoded = [(spec, encoding[index].result) for index, (spec, _) in enumerate(jobs)]

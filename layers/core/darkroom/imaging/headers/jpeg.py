@@ -47,7 +47,7 @@ def jpeg_header(body: bytes) -> Header:
     scans = scan_samples = 0
     buffered = complete = False
     scan_from: int | None = None
-    for marker, start, end in _segments(body):
+    for marker, start, end in segments(body):
         data = view[start + 4 : end]
         if scan_from is not None:
             parts.append(view[scan_from:start])
@@ -127,7 +127,7 @@ class _Metadata:
         return profile if len(profile) <= MAX_PROFILE_BYTES else None
 
 
-def _segments(body: bytes) -> Iterator[tuple[int, int, int]]:
+def segments(body: bytes) -> Iterator[tuple[int, int, int]]:
     """Every marker segment after SOI: its code, its start and its end. A scan's data is skipped."""
     at = 2
     for _ in range(MAX_PIECES):

@@ -29,12 +29,21 @@ export function useChoice() {
             Array.isArray(variants) && variants.length > 0 && variants.every((one) => one?.name !== undefined);
         return isRecipe ? variants : [FIRST];
     });
+    const [keepsRights, setKeepsRights] = useState(() => read(localStorage, RECIPE_PLACE, {}).keepsRights === true);
     const [when, setWhen] = useState(() => ({ ...NOW, ...read(sessionStorage, TIME_PLACE, {}) }));
-    useEffect(() => write(localStorage, RECIPE_PLACE, { preset, variants: own }), [preset, own]);
+    useEffect(() => write(localStorage, RECIPE_PLACE, { preset, variants: own, keepsRights }), [
+        preset,
+        own,
+        keepsRights,
+    ]);
     useEffect(() => write(sessionStorage, TIME_PLACE, when), [when]);
-    const { variants, ...edits } = preset === null ? { variants: own } : PRESETS[preset];
-    const choice = useMemo(() => ({ preset, variants, edits, when }), [preset, variants, when]);
-    const problems = useMemo(() => (preset === null ? problemsOfRecipe(own) : []), [preset, own]);
+    const written = useMemo(
+        () => ({ variants: own, ...(keepsRights && { metadata: "copyright" }) }),
+        [own, keepsRights],
+    );
+    const { variants, ...edits } = preset === null ? written : PRESETS[preset];
+    const choice = useMemo(() => ({ preset, variants, edits, when }), [preset, variants, keepsRights, when]);
+    const problems = useMemo(() => (preset === null ? problemsOfRecipe(own, edits) : []), [preset, written]);
     const shown = useRef([]); // while a recipe is being written, previews show the last one that was right
     if (problems.length === 0) shown.current = variants;
     const timeProblem = problemOfTime(when);
@@ -43,10 +52,11 @@ export function useChoice() {
     const change = (fields) => {
         if ("preset" in fields) setPreset(fields.preset);
         if ("own" in fields) setOwn(fields.own);
+        if ("keepsRights" in fields) setKeepsRights(fields.keepsRights);
         if ("when" in fields) setWhen((before) => ({ ...before, ...fields.when }));
     };
     const resetTime = () => setWhen(NOW);
-    return { choice, own, shown: shown.current, change, resetTime, problems, timeProblem, problem };
+    return { choice, own, keepsRights, shown: shown.current, change, resetTime, problems, timeProblem, problem };
 }
 
 /**
@@ -54,7 +64,7 @@ export function useChoice() {
  *        already
  */
 export function ChoiceForm({ state, isForNext }) {
-    const { choice, own, change, problems, timeProblem } = state;
+    const { choice, own, keepsRights, change, problems, timeProblem } = state;
     const [isKept] = useState(choice.preset !== USUAL);
     const [Editor, setEditor] = useState(null);
     const [missing, setMissing] = useState(null);
@@ -103,7 +113,8 @@ export function ChoiceForm({ state, isForNext }) {
         ${
             choice.preset === null &&
             Editor &&
-            html`<${Editor} variants=${own} problems=${problems} onChange=${(variants) => change({ own: variants })} />`
+            html`<${Editor} variants=${own} problems=${problems} onChange=${(variants) => change({ own: variants })}
+                keepsRights=${keepsRights} onRights=${(keepsRights) => change({ keepsRights })} />`
         }
     </div>`;
 }

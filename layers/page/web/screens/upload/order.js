@@ -103,8 +103,9 @@ const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 const MAX_DELAY_SECONDS = 364 * 86400;
 export const UNITS = { M: ["minute", 60], H: ["hour", 3600], D: ["day", 86400] };
 
-/** What is wrong with a recipe, in sentences that name the variant; empty if the API takes it. */
-export function problemsOfRecipe(variants) {
+/** What is wrong with a recipe, in sentences that name the variant; empty if the API takes it. `edits` are its fields
+ * beside the variants. */
+export function problemsOfRecipe(variants, edits = {}) {
     const found = [];
     const names = new Set();
     if (variants.length === 0) found.push("A recipe needs at least one variant.");
@@ -138,7 +139,8 @@ export function problemsOfRecipe(variants) {
                 `${(MAX_WORK_PIXELS / 1e6).toFixed(1)} are allowed: give both sides, or make them smaller or fewer.`,
         );
     }
-    if (new TextEncoder().encode(JSON.stringify({ variants: variants.map(plain) })).length > MAX_RECIPE_BYTES) {
+    const recipe = JSON.stringify({ ...edits, variants: variants.map(plain) });
+    if (new TextEncoder().encode(recipe).length > MAX_RECIPE_BYTES) {
         found.push(
             `The recipe is longer than ${MAX_RECIPE_BYTES} bytes: shorten the names, or leave some variants out.`,
         );

@@ -1,4 +1,5 @@
-// A small editor of a recipe: the variants, and for each its box, how the picture fits it, and its format.
+// A small editor of a recipe: the variants, and for each its box, how the picture fits it, and its format; and whether
+// the variants say whose picture it is.
 import { html } from "../../vendor/preact.js";
 import { FIRST, FITS, FORMATS } from "./order.js";
 import { ATTENTION, COMPASS } from "./placement.js";
@@ -6,8 +7,11 @@ import { ATTENTION, COMPASS } from "./placement.js";
 const MAX_VARIANTS = 16;
 const FIT_OPTIONS = Object.entries(FITS).map(([value, { long }]) => [value, long]);
 
-/** @param {{variants: object[], onChange: (variants: object[]) => void, problems: string[]}} properties */
-export default function RecipeEditor({ variants, onChange, problems }) {
+/**
+ * @param {{variants: object[], onChange: (variants: object[]) => void, keepsRights: boolean,
+ *          onRights: (keepsRights: boolean) => void, problems: string[]}} properties
+ */
+export default function RecipeEditor({ variants, onChange, keepsRights, onRights, problems }) {
     const change = (index, fields) =>
         onChange(variants.map((variant, at) => (at === index ? { ...variant, ...fields } : variant)));
     const removeVariant = (index) => onChange(variants.filter((_, at) => at !== index));
@@ -41,6 +45,9 @@ export default function RecipeEditor({ variants, onChange, problems }) {
                 </div>
             </fieldset>`,
         )}
+        <label class="upload-radio"><input type="checkbox" checked=${keepsRights}
+            onChange=${({ target }) => onRights(target.checked)} />
+            Keep author and copyright</label>
         ${
             problems.length > 0 &&
             html`<div class="recipe-problems" role="alert"><ul>${problems.map((problem) => html`<li>${problem}</li>`)}</ul></div>`

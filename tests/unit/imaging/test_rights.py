@@ -1,0 +1,249 @@
+"""Whose picture it is: where it is read, which place counts, and what hostile metadata may cost."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+
+import pytest
+
+from darkroom.imaging.rights import Rights, carriers_of, read_rights
+from darkroom.imaging.rights.exif import artist_of, creators_of, exif_with
+from darkroom.imaging.rights.iptc import iptc_with
+from darkroom.imaging.rights.read import SHORTENED, unreadable
+from darkroom.imaging.rights.rights import MAX_CHARACTERS, MAX_TOTAL_BYTES
+from darkroom.imaging.rights.xmp import MAX_XMP_BYTES, xmp_with
+from proof.fakes.pictures import encoded, jpeg, picture
+
+JPEG, PNG = jpeg(16, 8), encoded(picture(16, 8), "PNG")
+
+EXIF, IPTC, XMP = (
+    Rights(creators=(f"{place} author",), copyright=f"{place} notice", credit=f"{place} credit")
+    for place in ("exif", "iptc", "xmp")
+)
+
+
+def segment(marker: int, data: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, len(data) + 2) + data
+
+
+def jpeg_with(*, exif: bytes = b"", xmp: bytes = b"", resources: bytes = b"") -> bytes:
+    parts = [
+        segment(0xE1, b"Exif\0\0" + exif) if exif else b"",
+        segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp) if xmp else b"",
+        segment(0xED, b"Photoshop 3.0\0" + resources) if resources else b"",
+    ]
+    return JPEG[:2] + b"".join(parts) + JPEG[2:]
+
+
+def png_with(*chunks: tuple[bytes, bytes]) -> bytes:
+    added = b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
+    return PNG[:33] + added + PNG[33:]
+
+
+def packet(inside: str) -> bytes:
+    return (
+        '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+        '<rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/" '
+        f'xmlns:r="http://ns.adobe.com/xap/1.0/rights/">{inside}</rdf:Description></rdf:RDF></x:xmpmeta>'
+    ).encode()
+
+
+def iim(*texts: tuple[int, bytes], digest: bytes | None = None) -> bytes:
+    """Image resources with these datasets of the second record, and the digest that they claim."""
+    data = b"".join(struct.pack(">BBBH", 0x1C, 2, number, len(text)) + text for number, text in texts)
+    parts = [(0x0404, data)] if digest is None else [(0x0404, data), (0x0425, digest)]
+    return b"".join(
+        struct.pack(">4sHHI", b"8BIM", number, 0, len(part)) + part + bytes(len(part) % 2) for number, part in parts
+    )
+
+
+# ── Which place counts ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_exif_counts_before_xmp_and_xmp_before_iptc() -> None:
+    blocks = {"exif": exif_with(EXIF), "xmp": xmp_with(XMP), "resources": iptc_with(IPTC)}
+    digest_of_others = iptc_with(IPTC)[:-16] + bytes(16)
+    everywhere = read_rights(jpeg_with(**blocks))
+    assert everywhere.rights == Rights(creators=EXIF.creators, copyright=EXIF.copyright, credit=XMP.credit)
+    assert everywhere.notices == ()
+    assert read_rights(jpeg_with(**blocks | {"exif": b""})).rights == XMP
+    changed = blocks | {"exif": b"", "resources": digest_of_others}
+    assert read_rights(jpeg_with(**changed)).rights == IPTC
+    assert read_rights(jpeg_with(resources=digest_of_others)).rights == IPTC
+    blank = Rights(creators=("\t ",), copyright=" ")
+    assert read_rights(jpeg_with(**blocks | {"exif": exif_with(blank)})).rights == XMP
+
+
+def test_iptc_counts_first_only_if_its_digest_says_that_it_is_newer() -> None:
+    texts = (116, b"iptc notice")
+    right = hashlib.md5(struct.pack(">BBBH", 0x1C, 2, 116, 11) + b"iptc notice", usedforsecurity=False).digest()
+    for digest, notice in ((None, "xmp notice"), (right, "xmp notice"), (bytes(16), "iptc notice")):
+        file = jpeg_with(xmp=xmp_with(XMP), resources=iim(texts, digest=digest))
+        assert read_rights(file).rights.copyright == notice
+
+
+def test_texts_of_png_count_last() -> None:
+    author, notice = (b"tEXt", b"Author\0Zo\xeb"), (b"zTXt", b"Copyright\0\0" + zlib.compress(b"\xa9 Zo\xeb"))
+    assert read_rights(png_with(author, notice)).rights == Rights(creators=("Zoë",), copyright="© Zoë")
+    packed = (b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(xmp_with(XMP)))
+    assert read_rights(png_with(author, notice, packed)).rights == XMP
+    assert read_rights(png_with((b"iTXt", "Author\0\0\0en\0Auteur\0Łucja".encode()))).rights.creators == ("Łucja",)
+
+
+def test_two_notices_of_exif_are_one_and_names_are_split_at_semicolons() -> None:
+    exif = exif_with(Rights(creators=("Ann", "B; C", '"D" E'), copyright="photographer\0editor"))
+    assert read_rights(jpeg_with(exif=exif)).rights == Rights(
+        creators=("Ann", "B; C", '"D" E'), copyright="photographer; editor"
+    )
+    assert creators_of('Ann;Bo; "C; ""D"""; ') == ("Ann", "Bo", 'C; "D"')
+    assert creators_of(artist_of(('"', 'a"b', ";"))) == ('"', 'a"b', ";")
+
+
+def test_text_is_utf_8_or_else_latin_1() -> None:
+    for name in ("Zoë".encode(), b"Zo\xeb"):
+        assert read_rights(jpeg_with(resources=iim((80, name), (80, b"Bo")))).rights.creators == ("Zoë", "Bo")
+    # Software that knows no UTF-8 cuts at 32 bytes, within the last character.
+    cut = ("é" * 2 + "x" * 27 + "ë").encode()[:32]
+    assert read_rights(jpeg_with(resources=iim((110, cut)))).rights.credit == "é" * 2 + "x" * 27
+
+
+def test_properties_of_xmp_have_several_forms_and_only_the_pictures_own_count() -> None:
+    for inside in (
+        "<dc:creator>Zoë</dc:creator>",
+        "<dc:creator><rdf:Bag><rdf:li>Zoë</rdf:li></rdf:Bag></dc:creator>",
+        "<dc:source><rdf:Description><dc:creator>Other</dc:creator></rdf:Description></dc:source>"
+        "<dc:creator>\n <rdf:Seq>\n <rdf:li> Z<!-- -->oë </rdf:li>\n </rdf:Seq></dc:creator>",
+    ):
+        assert read_rights(jpeg_with(xmp=packet(inside))).rights == Rights(creators=("Zoë",)), inside
+    languages = "<rdf:Alt><rdf:li xml:lang='de'>Alle</rdf:li><rdf:li xml:lang='{}'>All</rdf:li></rdf:Alt>"
+    languages = f"<dc:rights>{languages}</dc:rights>"
+    assert read_rights(jpeg_with(xmp=packet(languages.format("x-default")))).rights.copyright == "All"
+    assert read_rights(jpeg_with(xmp=packet(languages.format("en")))).rights.copyright == "Alle"
+
+
+# ── Hostile text ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_control_characters_and_marks_that_reorder_are_removed() -> None:
+    hostile = "a\0b\x1bc\u202ed\u2066e\x9bf\ufefff\r\n\tg"
+    rights = read_rights(jpeg_with(resources=iim((80, hostile.encode())))).rights
+    assert rights.creators == ("abcdeff g",)
+    assert read_rights(png_with((b"iTXt", b"Author\0\0\0\0\0" + "x\uffffy\ufffe".encode()))).rights.creators == ("xy",)
+
+
+@pytest.mark.parametrize("text", ["</rdf:li>]]><!--", "&amp;&#0;<?x?>", "\"'><script>", "%s{}\\u0000", "🄯 ‱ 𐍈"])
+def test_text_of_any_kind_comes_out_as_it_came_in(text: str) -> None:
+    rights = Rights(creators=(text, "B"), copyright=text, credit=text, source=text, usage_terms=text)
+    carriers = carriers_of(rights)
+    assert carriers is not None
+    for file in (carriers.in_jpeg(JPEG), carriers.in_png(PNG), jpeg_with(xmp=carriers.xmp)):
+        assert read_rights(file).rights == rights
+    assert read_rights(jpeg_with(exif=carriers.exif)).rights == Rights(creators=rights.creators, copyright=text)
+
+
+def test_a_long_text_is_cut_between_characters_with_a_notice() -> None:
+    found = read_rights(jpeg_with(xmp=xmp_with(Rights(copyright="ë" * (MAX_CHARACTERS + 1)))))
+    assert found.rights == Rights(copyright="ë" * MAX_CHARACTERS)
+    assert found.notices == (SHORTENED,)
+    exact = read_rights(jpeg_with(xmp=xmp_with(Rights(copyright="ë" * MAX_CHARACTERS))))
+    assert (len(exact.rights.copyright), exact.notices) == (MAX_CHARACTERS, ())
+
+
+def test_all_values_together_are_bounded() -> None:
+    names = tuple(f"{number} {'&' * 100}" for number in range(3000))
+    long = Rights(
+        creators=names[:60], copyright="🄯" * 1024, credit="&" * 1024, source="<" * 1024, usage_terms="&" * 1024
+    )
+    found = read_rights(jpeg_with(xmp=xmp_with(long)))
+    assert SHORTENED in found.notices
+    carriers = carriers_of(found.rights)
+    assert carriers is not None
+    assert len(carriers.xmp) + len(carriers.exif) + len(carriers.resources) < 3 * MAX_TOTAL_BYTES
+    many = read_rights(png_with((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp_with(Rights(creators=("a",) * 3000)))))
+    assert (many.rights.creators, many.notices) == (("a",) * 16, (SHORTENED,))
+
+
+def test_they_take_at_most_a_quarter_of_a_files_ceiling() -> None:
+    carriers = carriers_of(XMP)
+    assert carriers is not None
+    size_bytes = len(carriers.xmp) + len(carriers.exif) + len(carriers.resources)
+    ceilings = (None, 4 * size_bytes, 4 * size_bytes - 1)
+    assert [carriers.fit_under(ceiling) for ceiling in ceilings] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "http://a b", 'https://a"', "//a.example", "https://" + "a" * 1024]
+)
+def test_what_is_no_whole_http_url_is_left_out(url: str) -> None:
+    rights = Rights(copyright="©", web_statement=url, licence_url=url, licensor_url=url)
+    found = read_rights(jpeg_with(xmp=xmp_with(rights)))
+    assert (found.rights, found.notices) == (Rights(copyright="©"), (SHORTENED,))
+
+
+# ── Hostile structure ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+BOMB = "<!ENTITY a 'ha'>" + "".join(
+    f"<!ENTITY {b} '{f'&{a};' * 10}'>" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+HOSTILE_XMP = {
+    "an entity bomb": f"<!DOCTYPE x [{BOMB}]>".encode() + packet("<dc:creator>&i;</dc:creator>"),
+    "an entity": b"<!DOCTYPE x [<!ENTITY a 'Zo'>]>" + packet("<dc:creator>&a;</dc:creator>"),
+    "a file": b"<!DOCTYPE x SYSTEM 'file:///etc/passwd'>" + packet("<dc:creator>Zo</dc:creator>"),
+    "an unknown entity": packet("<dc:creator>&a;</dc:creator>"),
+    "a deep tree": packet("<dc:creator>Zo</dc:creator>" + "<a>" * 70 + "</a>" * 70),
+    "no end": packet("<dc:creator>Zo</dc:creator>")[:-1],
+    "another encoding": packet("<dc:creator>Zo</dc:creator>").decode().encode("utf-16"),
+    "no text": packet("<dc:creator>Zo\xeb</dc:creator>").decode().encode("latin-1"),
+    "nothing": b" ",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_XMP)
+def test_xmp_that_is_no_plain_xml_is_left_out_with_a_notice(name: str) -> None:
+    found = read_rights(jpeg_with(xmp=HOSTILE_XMP[name], exif=exif_with(Rights(copyright="©"))))
+    assert (found.rights, found.notices) == (Rights(copyright="©"), (unreadable("XMP"),))
+
+
+def test_the_encoding_that_xmp_declares_is_not_believed() -> None:
+    declared = b"<?xml version='1.0' encoding='rot13'?>" + packet("<dc:creator>Zoë</dc:creator>")
+    assert read_rights(jpeg_with(xmp=declared)).rights == Rights(creators=("Zoë",))
+
+
+def test_xmp_that_is_too_large_is_not_read_even_if_it_was_compressed() -> None:
+    large = packet("<dc:creator>Zo</dc:creator>") + b" " * MAX_XMP_BYTES
+    for flag, text in ((b"\0", large), (b"\1", zlib.compress(large))):
+        found = read_rights(png_with((b"iTXt", b"XML:com.adobe.xmp\0" + flag + b"\0\0\0" + text)))
+        assert (found.rights, found.notices) == (Rights(), (unreadable("XMP"),))
+    broken = read_rights(png_with((b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + b"no zlib")))
+    assert broken.notices == (unreadable("XMP"),)
+
+
+def test_extents_without_bytes_are_counted_too() -> None:
+    def box(name: bytes, *parts: bytes) -> bytes:
+        body = b"".join(parts)
+        return struct.pack(">I4s", 8 + len(body), name) + body
+
+    # Offsets and lengths of no bytes at all (ISO/IEC 14496-12, 8.11.3): a table of 6 bytes has 65,535 extents.
+    table = struct.pack(">HHHH", 1, 1, 0, 65_535)
+    meta = box(b"meta", bytes(4), box(b"iinf", bytes(6)), box(b"iloc", bytes(6), table))
+    found = read_rights(box(b"ftyp", b"avif", bytes(4), b"avif") + meta)
+    assert (found.rights, found.notices) == (Rights(), (unreadable("metadata"),))
+
+
+def test_damage_at_any_place_costs_no_more_than_a_block() -> None:
+    rights = Rights(creators=("Zoë", "B; C"), copyright="©", credit="c", source="s", web_statement="https://a.example/")
+    carriers = carriers_of(rights)
+    assert carriers is not None
+    blocks = {"exif": carriers.exif, "xmp": carriers.xmp, "resources": carriers.resources}
+    for name, block in blocks.items():
+        for at in range(1, len(block)):
+            cut = read_rights(jpeg_with(**blocks | {name: block[:at]}))
+            assert cut.rights.copyright == "©", (name, at)
+            for value in (0, 0x7F, 0xFF):
+                read_rights(jpeg_with(**{name: block[:at] + bytes([value]) + block[at + 1 :]}))
+    assert read_rights(jpeg_with(exif=b"MM\0*nonsense")).notices == (unreadable("EXIF"),)
+    assert read_rights(jpeg_with(resources=carriers.resources[:40])).notices == (unreadable("IPTC"),)
