@@ -25,7 +25,7 @@ from PIL import Image
 from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import MEDIA_TYPES
-from darkroom.domain.recipes import FocalPoint, Recipe, VariantSpec
+from darkroom.domain.recipes import FocalPoint, Recipe, Region, VariantSpec
 from darkroom.imaging import Developed, develop
 from proof.fuzz.handmade import jpeg
 from proof.fuzz.hostile import DEVELOPED
@@ -60,12 +60,21 @@ _VARIANTS = (
     VariantSpec(name="exact", width=40, height=70, fit="exact"),
 )
 _AVIF = VariantSpec(name="avif", width=48, height=48, format="avif", effort="fast")
-_RECIPES = (
-    Recipe(variants=_VARIANTS, metadata="copyright"),
-    Recipe(variants=(*_VARIANTS, _AVIF), metadata="copyright"),
+_EDITS = Recipe(
+    variants=(
+        *_VARIANTS,
+        VariantSpec(name="filtered", width=40, height=40, fit="contain", background="edge", sharpen=1),
+    ),
+    regions=tuple(
+        Region(x=0.2, y=0.1, width=0.5, height=0.7, effect=effect) for effect in ("blur", "pixelate", "fill")
+    ),
+    rotate=90,
+    flip="vertical",
+    trim=16,
 )
-_AVIF_EVERY = 20
-"""One in so many mutants is also encoded as AVIF, which takes longer than everything else."""
+_PLAIN, _WITH_AVIF = Recipe(variants=_VARIANTS), Recipe(variants=(*_VARIANTS, _AVIF))
+_AVIF_EVERY, _EDITED_EVERY = 20, 7
+"""One in so many mutants is also encoded as AVIF, which takes longer than everything else, or edited."""
 _NO_RIGHTS_EVERY = 4
 """One in so many mutants is developed as most recipes ask: without the rights that are in its metadata."""
 _LEAKS = {"exif", "icc_profile", "xmp", "comment", "photoshop"}
@@ -90,7 +99,7 @@ class Result:
     detail: str = ""
 
 
-def measured(name: str, file_format: str, body: bytes, *, recipe: Recipe = _RECIPES[0]) -> Result:
+def measured(name: str, file_format: str, body: bytes, *, recipe: Recipe = _PLAIN) -> Result:
     """Develops `body` and measures it."""
     _allow_cpu(CPU_BACKSTOP_SECONDS)
     _reset_peak()
@@ -176,15 +185,15 @@ def _answer(request: dict[str, Any]) -> Result:
         return measured(str(request["name"]), str(request["format"]), Path(request["path"]).read_bytes())
     index = int(request["mutant"])
     made = mutant(index, seed=request["seed"])
-    recipe = _RECIPES[index % _AVIF_EVERY == 0]
-    if index % _NO_RIGHTS_EVERY == 1:
-        recipe = recipe.model_copy(update={"metadata": "none"})
+    recipe = _WITH_AVIF if index % _AVIF_EVERY == 0 else _EDITS if index % _EDITED_EVERY == 0 else _PLAIN
+    if index % _NO_RIGHTS_EVERY != 1:
+        recipe = recipe.model_copy(update={"metadata": "copyright"})
     return measured(str(index), made.source.partition("-")[0], made.body, recipe=recipe)
 
 
 def _serve(requests: TextIO, answers: TextIO) -> None:
     # Warm up, so that one-time setup of the libraries counts for no input.
-    first = measured("warm-up", "jpeg", jpeg.solid(640, 480), recipe=_RECIPES[1])
+    first = measured("warm-up", "jpeg", jpeg.solid(640, 480), recipe=_WITH_AVIF)
     print(json.dumps({**asdict(first), "peak_bytes": _status_bytes("VmRSS")}), file=answers, flush=True)
     for line in requests:
         print(json.dumps(asdict(_answer(json.loads(line)))), file=answers, flush=True)

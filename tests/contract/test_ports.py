@@ -375,6 +375,13 @@ def test_a_row_keeps_its_form_in_the_table() -> None:
     ], "rows that older versions wrote are still there: a new name needs a default, and none may go"
 
 
+def test_a_rows_recipe_has_no_field_that_an_earlier_version_need_not_know() -> None:
+    written = '{"variants":[{"name":"thumb","width":256}]}'
+    recipe = Recipe.model_validate({"variants": [{"name": "thumb", "width": 256, "height": None, "format": "auto"}]})
+    assert to_item(replace(pending(), recipe=recipe))["recipe"] == {"S": written}
+    assert from_item(to_item(replace(pending(), recipe=recipe))).recipe == recipe
+
+
 def test_a_recipe_that_an_older_version_wrote_is_read() -> None:
     written = (
         '{"variants":[{"name":"thumb","width":256,"height":256,"fit":"inside","format":"auto","quality":80},'

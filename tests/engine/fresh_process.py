@@ -23,9 +23,9 @@ def digests(sources: dict[str, bytes], recipe: Recipe, job: dict[str, Any]) -> d
     """The variants of all sources, after and in parallel with whatever else the job says."""
     os.sched_setaffinity(0, job["processors"])
     if job["another_job_before"]:
-        develop([*sources.values()][-1], Recipe(variants=recipe.variants[:1]))
+        develop([*sources.values()][-1], recipe.model_copy(update={"variants": recipe.variants[:1]}))
     turned = job["first_variant"]
-    recipe = Recipe(variants=recipe.variants[turned:] + recipe.variants[:turned])
+    recipe = recipe.model_copy(update={"variants": recipe.variants[turned:] + recipe.variants[:turned]})
     found: dict[str, str] = {}
 
     def run(name: str) -> None:

@@ -69,6 +69,25 @@ def test_the_crop_contains_the_one_thing_that_there_is(size: tuple[int, int], ce
     assert reds(crop.body) == reds(whole) > 500
 
 
+@pytest.mark.parametrize(
+    "edits",
+    [
+        {"rotate": 90},
+        {"rotate": 270, "flip": "horizontal"},
+        {"flip": "vertical", "trim": 30},
+        {"rotate": 90, "trim": 30},
+    ],
+)
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_the_point_is_told_as_it_was_before_the_picture_was_edited(edits: dict[str, Any], orientation: int) -> None:
+    samples = stored(np.asarray(ball((500, 260), (0.8, 0.3))), orientation)
+    body = png_files.png(samples, png_files.RGB, before=[(b"eXIf", exif(orientation))])
+    crop = {"name": "crop", "width": 60, "height": 60, "fit": "cover", "format": "png", "gravity": "attention"}
+    point = develop(body, Recipe.model_validate({"variants": [crop], **edits})).attention
+    assert point is not None
+    assert (point.x, point.y) == pytest.approx((0.8, 0.3), abs=0.08)
+
+
 def test_crops_are_those_around_the_point_that_is_told() -> None:
     body = encoded(ball((400, 180), (0.8, 0.3)))
     wide = {"name": "wide", "width": 200, "height": 50, "fit": "cover", "format": "png", "gravity": "attention"}

@@ -35,6 +35,7 @@ RECIPE: dict[str, Any] = {
         {"name": "avif", "width": 90, "format": "avif", "effort": "fast"},
         {"name": "cover", "width": 60, "height": 60, "fit": "cover", "gravity": {"x": 0.3, "y": 0.6}, "format": "webp"},
         {"name": "by-attention", "width": 60, "height": 40, "fit": "cover", "gravity": "attention", "format": "png"},
+        {"name": "edge", "width": 80, "height": 80, "fit": "contain", "background": "edge", "blur": 1, "sharpen": 2},
         {"name": "ceiling", "width": 140, "format": "jpeg", "quality": 95, "max_bytes": 3000},
     ]
 }
@@ -42,6 +43,12 @@ RECIPE: dict[str, Any] = {
 # An encoder that may divide a picture among threads starts to at half a megapixel, and only for as many threads as
 # there are processors. The file must not show how many there were.
 LARGE = {"name": "large-avif", "width": 1024, "height": 1024, "enlarge": True, "format": "avif", "effort": "fast"}
+
+# So does what reads a picture as it is decoded, in as many threads.
+REGION = {"x": 0.2, "y": 0.3, "width": 0.4, "height": 0.3}
+EDITS: dict[str, Any] = {
+    "regions": [{**REGION, "effect": "blur"}, {**REGION, "x": 0.5, "effect": "pixelate"}], "trim": 4, "rotate": 90,
+}  # fmt: skip
 
 ENVIRONMENTS: tuple[dict[str, str], ...] = (
     {},
@@ -100,7 +107,7 @@ def in_a_fresh_interpreter(number: int, its_jobs: tuple[dict[str, Any], ...], fo
         "sources": [str(folder / "photo.jpg"), str(folder / "drawing.png")],
         "recipe": RECIPE,
         "jobs": its_jobs,
-        "alone": {"variants": [LARGE]} if number % 4 == 0 else None,
+        "alone": {"variants": [LARGE], **EDITS} if number % 4 == 0 else None,
     }
     done = subprocess.run(
         [sys.executable, fresh_process.__file__],

@@ -8,8 +8,12 @@ from typing import Any, get_args
 
 import pytest
 
-from darkroom.domain.recipes import Compass, VariantSpec
+from darkroom.domain.limits import Limits
+from darkroom.domain.recipes import Compass, Recipe, VariantSpec
+from darkroom.imaging.decode import open_original
+from darkroom.imaging.edits import edited
 from darkroom.imaging.geometry import place
+from proof.fakes.pictures import jpeg
 from tests.page.visitor import Visitor
 
 pytestmark = pytest.mark.long
@@ -59,3 +63,35 @@ def test_the_page_places_pictures_as_the_engine_does(visitor: Visitor) -> None:
     for (variant, width, height), found in zip(cases, shown, strict=True):
         made = place(VariantSpec.model_validate_json(json.dumps(variant)), width, height)
         assert found == [*made.scaled, *made.size, made.left, made.top], (variant, width, height)
+
+
+_TURNS = """async ([edits, points, variant, size]) => {
+    const tree = new URL(".", document.querySelector("script[type=module]").src);
+    const module = (name) => import(new URL(`screens/upload/${name}.js`, tree));
+    const { turnedPoint, turnedSize, turnedVariant, unturnedPoint } = await module("turn");
+    const { place } = await module("placement");
+    return points.map((point) => {
+        const back = unturnedPoint(turnedPoint(point, edits), edits);
+        const { width, height } = turnedSize(size, edits);
+        const { scaled, left, top } = place(turnedVariant({ ...variant, gravity: point }, edits), width, height);
+        return [back.x, back.y, ...scaled, left, top];
+    });
+}"""
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+def test_the_page_turns_the_point_that_a_crop_keeps_as_the_engine_does(visitor: Visitor, rotate: int) -> None:
+    tab = visitor.tab()
+    variant = {"name": "a", "width": 30, "height": 20, "fit": "cover"}
+    points = [{"x": 0.1, "y": 0.2}, {"x": 0.75, "y": 1}]
+    source = open_original(jpeg(70, 90), Limits())
+    for flip in (None, "horizontal", "vertical", "both"):
+        edits = {"rotate": rotate, "flip": flip}
+        shown = tab.evaluate(_TURNS, [edits, points, variant, {"width": 70, "height": 90}])
+        for point, (x, y, *found) in zip(points, shown, strict=True):
+            assert (round(x, 6), round(y, 6)) == (point["x"], point["y"])
+            recipe = Recipe.model_validate({"variants": [{**variant, "gravity": point}], **edits})
+            made, left, _ = edited(source, recipe, max_aspect=200)
+            upright = (made.height, made.width) if made.orientation >= 5 else (made.width, made.height)
+            expected = place(left.variants[0], *upright)
+            assert found == [*expected.scaled, expected.left, expected.top], (edits, point)

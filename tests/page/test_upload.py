@@ -6,6 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ from PIL import Image
 from playwright.sync_api import FilePayload, Page, Route, expect
 
 from browser import axe
-from proof.fakes.pictures import encoded, jpeg, picture
+from proof.fakes.pictures import encoded, jpeg, opened, picture
 from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send
 from tests.page.visitor import Visitor
 
@@ -370,6 +371,51 @@ def test_what_a_crop_keeps_can_be_left_to_attention_and_the_image_tells_where_th
     all_done(page, 1)
     card(page, "photo-100.jpg").get_by_role("link", name="See the results").click()
     expect(page.get_by_text(re.compile(r"\d+% from the left, \d+% from the top"))).to_be_visible()
+
+
+CORNERS = ["#ff0000", "#00ff00", "#0000ff", "#ffffff"]  # from the upper left to the lower right
+
+
+def corners(picture: Image.Image) -> list[str]:
+    """Which of these colours a picture has in its corners."""
+    width, height = picture.size
+    found = []
+    for y in (height // 5, height * 4 // 5):
+        for x in (width // 5, width * 4 // 5):
+            pixel = picture.convert("RGB").getpixel((x, y))
+            assert isinstance(pixel, tuple)
+            found.append("#" + "".join("ff" if level > 127 else "00" for level in pixel))
+    return found
+
+
+def test_a_photo_is_seen_turned_and_mirrored_as_it_will_be(visitor: Visitor) -> None:
+    picture = Image.new("RGB", (60, 40))
+    for index, colour in enumerate(CORNERS):
+        picture.paste(colour, (30 * (index % 2), 20 * (index // 2), 30 * (index % 2) + 30, 20 * (index // 2) + 20))
+    page = visitor.tab()
+    choose(page, [FilePayload(name="corners.png", mimeType="image/png", buffer=encoded(picture, "PNG"))])
+    page.get_by_label("What to make").select_option("A recipe of my own")
+    page.get_by_role("button", name="Rotate right").click()
+    page.get_by_role("button", name="Flip").click()
+    transposed = [CORNERS[0], CORNERS[2], CORNERS[1], CORNERS[3]]
+    page.get_by_role("button", name="Adjust crop of corners.png").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("slider", name="From the left").fill("0.25")
+    dialog.get_by_role("slider", name="From the top").fill("0.1")
+    dialog.get_by_role("button", name="Done").click()
+    page.get_by_label("Format").select_option("png")
+    page.get_by_label("Fit").select_option("inside")
+    frame = card(page, "corners.png").locator(".upload-frame")
+    expect(frame.locator("img")).to_have_js_property("complete", True)
+    assert corners(opened(frame.screenshot())) == transposed
+    page.get_by_label("Fit").select_option("cover")
+    send(page)
+    all_done(page, 1)
+    (submission,) = [request for request in visitor.watch.requests if request.method == "POST"]
+    recipe = json.loads(parse_qs(urlsplit(submission.url).query)["recipe"][0])
+    assert (recipe["rotate"], recipe["flip"]) == (90, "horizontal")
+    # Sent as a point of the photo as it was: what was from the left is from the top there.
+    assert recipe["variants"][0]["gravity"] == {"x": 0.1, "y": 0.25}
 
 
 @pytest.mark.parametrize("leave", ["Escape", "Cancel"])

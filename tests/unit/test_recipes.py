@@ -1,10 +1,12 @@
 """Recipes: what a variant may specify, what a recipe may contain, and what it costs."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.recipes import MAX_VARIANTS, FocalPoint, Recipe, VariantSpec
+from darkroom.domain.recipes import MAX_VARIANTS, FocalPoint, Recipe, Region, VariantSpec
 
 
 def spec(**fields: object) -> VariantSpec:
@@ -123,6 +125,27 @@ def test_the_metadata_to_carry_is_none_unless_asked_for_and_part_of_the_digest()
         Recipe.model_validate({"variants": [spec()], "metadata": "all"})
 
 
+def test_a_choice_of_variants_keeps_the_edits_of_the_picture() -> None:
+    edited = Recipe(variants=recipe("a", "b").variants, rotate=90, trim=0)
+    assert edited.choose(["b"]) == Recipe(variants=recipe("b").variants, rotate=90, trim=0)
+
+
+def test_an_edit_changes_the_digest_and_one_that_does_nothing_does_not() -> None:
+    variants = recipe("a").variants
+    hidden = Region(x=0, y=0, width=1, height=1, effect="fill")
+    edits: list[dict[str, Any]] = [{"rotate": 90}, {"flip": "both"}, {"trim": 0}, {"regions": (hidden,)}]
+    assert len({Recipe(variants=variants, **edit).digest() for edit in ({}, *edits)}) == 5
+    plain = Recipe(variants=variants, rotate=0, flip=None, trim=None, regions=())
+    assert plain.digest() == recipe("a").digest()
+
+
+def test_regions_and_a_trim_count_as_work() -> None:
+    variants, hidden = recipe("a", format="webp").variants, Region(x=0, y=0, width=1, height=1, effect="fill")
+    assert Recipe(variants=variants, rotate=90, flip="both").work_pixels == 100
+    assert Recipe(variants=variants, trim=0).work_pixels == 2_000_100
+    assert Recipe(variants=variants, trim=0, regions=(hidden,) * 3).work_pixels == 5_500_100
+
+
 @pytest.mark.parametrize(("names", "told"), [(["a", "x"], "'x'"), ([""], "''"), ([], "No variant is named")])
 def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: list[str], told: str) -> None:
     with pytest.raises(Rejected, match=told) as refusal:
@@ -144,6 +167,8 @@ def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: lis
         ({"format": "webp", "max_bytes": 9999}, 400),
         ({"format": "avif", "effort": "small", "max_bytes": 9999}, 6400),
         ({"format": "webp", "height": None}, 81_920),
+        ({"format": "webp", "blur": 2}, 113),
+        ({"format": "webp", "effort": "small", "blur": 2, "sharpen": 1}, 825),
     ],
 )
 def test_a_variant_counts_by_what_it_costs(fields: dict[str, object], work_pixels: int) -> None:

@@ -49,7 +49,10 @@ def test_a_whole_number_is_one_however_it_is_written() -> None:
         ({"name": 3}, "name", "must be text"),
         ({"name": "A b"}, "name", "must be 1 to 32 of a-z, 0-9, - and _, starting with a letter"),
         ({"enlarge": "yes"}, "enlarge", "must be true or false"),
-        ({"background": "red"}, "background", "must be a colour: #7a8b5c, or #7a8b5cff with alpha"),
+        ({"background": "red"}, "background", "must be a colour: #7a8b5c, or #7a8b5cff with alpha; or edge"),
+        ({"background": "edge"}, "background", "edge is for fit contain alone: give a colour"),
+        ({"blur": 51}, "blur", "must be at most 50"),
+        ({"sharpen": 0.4}, "sharpen", "must be at least 0.5"),
         ({"gravity": {"x": -0.1, "y": 0}}, "gravity.x", "must be at least 0"),
         ({"gravity": {"x": "0", "y": 0}}, "gravity.x", "must be a number"),
         ({"gravity": {"x": 0}}, "gravity.y", "is missing"),
@@ -76,8 +79,35 @@ def test_an_unknown_field_is_told_with_the_known_ones() -> None:
     assert "Known fields: name, width, height, fit," in problems(of({"colour": 1}))["variants.0.colour"]
     assert problems('{"variant": []}') == {
         "variants": "is missing",
-        "variant": "is not a known field. Known fields: variants, metadata",
+        "variant": "is not a known field. Known fields: variants, metadata, regions, rotate, flip, trim",
     }
+
+
+REGION = {"x": 0.1, "y": 0.2, "width": 0.3, "height": 0.4, "effect": "blur"}
+
+
+@pytest.mark.parametrize(
+    ("edits", "field", "message"),
+    [
+        ({"rotate": 45}, "rotate", "must be 0, 90, 180 or 270"),
+        ({"rotate": True}, "rotate", "must be 0, 90, 180 or 270"),
+        ({"flip": "up"}, "flip", "must be 'horizontal', 'vertical' or 'both'"),
+        ({"trim": 129}, "trim", "must be at most 128"),
+        ({"trim": "10"}, "trim", "must be a whole number"),
+        ({"regions": [REGION] * 17}, "regions", "has 17; at most 16 are allowed"),
+        ({"regions": [REGION, REGION | {"x": 1}]}, "regions.1.x", "must be less than 1"),
+        ({"regions": [REGION | {"height": 0}]}, "regions.0.height", "must be more than 0"),
+        ({"regions": [REGION | {"width": 1.1}]}, "regions.0.width", "must be at most 1"),
+        ({"regions": [REGION | {"effect": "mosaic"}]}, "regions.0.effect", "must be 'blur', 'pixelate' or 'fill'"),
+        (
+            {"regions": [REGION | {"colour": 1}]},
+            "regions.0.colour",
+            "is not a known field. Known fields: x, y, width, height, effect",
+        ),
+    ],
+)
+def test_a_wrong_edit_of_the_picture_is_named_in_plain_words(edits: dict[str, Any], field: str, message: str) -> None:
+    assert problems(json.dumps({"variants": [{"name": "a", "width": 10}], **edits})) == {field: message}
 
 
 @pytest.mark.parametrize(

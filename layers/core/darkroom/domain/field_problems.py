@@ -77,6 +77,8 @@ _WORDS = {
     "json_invalid": "is not JSON: {error}",
     "greater_than_equal": "must be at least {ge:g}",
     "less_than_equal": "must be at most {le:g}",
+    "greater_than": "must be more than {gt:g}",
+    "less_than": "must be less than {lt:g}",
     "literal_error": "must be {expected}",
     "int_type": "must be a whole number",
     "float_type": "must be a number",

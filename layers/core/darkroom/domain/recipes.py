@@ -55,7 +55,8 @@ _WORK_OF_CEILING = 4
 COUNTED_AS = (
     f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG, a "
     f"half for PNG and auto, 1 for WebP, 2 for AVIF; effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by "
-    f"{_WORK_OF_CEILING}."
+    f"{_WORK_OF_CEILING}. Sharpen and blur add an eighth of the pixels each; trim adds 2 "
+    "megapixels, and so do regions, with half a megapixel for each."
 )
 """How `VariantSpec.work_pixels` counts, in words for a client that asked for too much."""
 
@@ -68,7 +69,21 @@ POINT_STEPS = 10_000
 VARIANT_NAME_PATTERN = "[a-z][a-z0-9_-]{0,31}"
 """The pattern of a variant's name."""
 
-_COLOUR_PATTERN = "#([0-9a-fA-F]{6}|[0-9a-fA-F]{8})"
+MAX_REGIONS = 16
+
+_WORK_OF_FILTER = 0.125
+"""What sharpening or blurring a pixel costs: 0.3 s for 4096 a side with alpha, an eighth of what WebP takes."""
+
+_WORK_OF_PASS = 2_000_000
+"""What a trim costs, and what regions do: they may decode the original once more, up to 2 s for the slowest PNG."""
+
+_WORK_OF_REGION = 500_000
+"""What each region costs besides: 0.6 s for one that covers 52 megapixels."""
+
+EDGE = "edge"
+"""The background that takes the colour of the picture's edge."""
+
+_BACKGROUND_PATTERN = f"({EDGE}|#([0-9a-fA-F]{{6}}|[0-9a-fA-F]{{8}}))"
 
 FIELD_PROBLEM = "field_problem"
 """The type of an error about a whole model; its context names the `field` that is to blame."""
@@ -110,10 +125,27 @@ class _Model(BaseModel):
 
 
 class FocalPoint(_Model):
-    """The point of the picture that matters, in fractions of its width and height from the top left corner."""
+    """The point of the picture that matters, in fractions of its width and height from the top left corner.
+
+    For a crop it is a point of the upright picture before any edit, and edits move it along.
+    """
 
     x: Annotated[float, Strict(), Field(ge=0, le=1)]
     y: Annotated[float, Strict(), Field(ge=0, le=1)]
+
+
+class Region(_Model):
+    """A part of the picture that no output shows, in fractions of the upright picture before any other edit.
+
+    It is rounded outwards to whole pixels, and what reaches beyond the picture is cut off. `pixelate` and `blur` leave
+    at most 8 by 8 mean colours of it, as squares or smoothed; `fill` leaves nothing: it is black.
+    """
+
+    x: Annotated[float, Strict(), Field(ge=0, lt=1)]
+    y: Annotated[float, Strict(), Field(ge=0, lt=1)]
+    width: Annotated[float, Strict(), Field(gt=0, le=1)]
+    height: Annotated[float, Strict(), Field(gt=0, le=1)]
+    effect: Literal["blur", "pixelate", "fill"]
 
 
 type Compass = Literal["centre", "north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest"]
@@ -145,10 +177,12 @@ class VariantSpec(_Model):
 
     `gravity` says which part of the picture stays (`cover`) or where it sits (`contain`); `attention`, for `cover`
     alone, is the point that stands out, which is found in the picture. `background` also shows
-    through transparency if the format has none. `format` `auto` is PNG if something in the variant is transparent,
-    otherwise JPEG. `quality` is on the encoder's own scale, null means its default (`DEFAULT_QUALITY`); PNG ignores it.
-    `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then
-    the size.
+    through transparency if the format has none; `edge` is the median colour of the picture's sides that meet the fill.
+    `blur` and `sharpen` are the standard deviations, in the variant's pixels, of a Gaussian blur and of the one that an
+    unsharp mask takes away; the picture is blurred first, and the fill never. `format` `auto` is PNG if something in
+    the variant is transparent, otherwise JPEG. `quality` is on the encoder's own scale, null means its default
+    (`DEFAULT_QUALITY`); PNG ignores it. `effort` null means the lane's. `max_bytes` is a ceiling: the quality is
+    lowered until the file is under it, then the size.
     """
 
     # The rule that `_has_the_sides_that_it_needs` checks.
@@ -178,13 +212,15 @@ class VariantSpec(_Model):
     enlarge: Annotated[bool, Strict()] = False
     background: Annotated[
         str,
-        _matching(_COLOUR_PATTERN, "must be a colour: #7a8b5c, or #7a8b5cff with alpha"),
-        Field(json_schema_extra={"pattern": f"^{_COLOUR_PATTERN}$"}),
+        _matching(_BACKGROUND_PATTERN, f"must be a colour: #7a8b5c, or #7a8b5cff with alpha; or {EDGE}"),
+        Field(json_schema_extra={"pattern": f"^{_BACKGROUND_PATTERN}$"}),
     ] = "#ffffff"
     format: Literal["auto", "jpeg", "png", "webp", "avif"] = "auto"
     quality: Annotated[int, Strict(), Field(ge=1, le=100), WHOLE] | None = None
     effort: Effort | None = None
     max_bytes: Annotated[int, Strict(), Field(ge=1024), WHOLE] | None = None
+    blur: Annotated[float, Strict(), Field(ge=0.5, le=50)] | None = None
+    sharpen: Annotated[float, Strict(), Field(ge=0.5, le=10)] | None = None
 
     @model_validator(mode="after")
     def _has_the_sides_that_it_needs(self) -> Self:
@@ -201,6 +237,12 @@ class VariantSpec(_Model):
             raise _field_problem("gravity", f"attention chooses what a crop keeps, and fit {self.fit} crops nothing")
         return self
 
+    @model_validator(mode="after")
+    def _has_an_edge_to_fill_from(self) -> Self:
+        if self.background == EDGE and self.fit != "contain":
+            raise _field_problem("background", f"{EDGE} is for fit contain alone: give a colour")
+        return self
+
     @property
     def box(self) -> tuple[int, int]:
         """The most width and height of the variant, whatever the source: a missing side ends at 8192."""
@@ -215,18 +257,24 @@ class VariantSpec(_Model):
             work *= _WORK_OF_SMALL
         if self.max_bytes is not None:
             work *= _WORK_OF_CEILING
+        work += width * height * _WORK_OF_FILTER * ((self.blur is not None) + (self.sharpen is not None))
         return math.ceil(work)
 
 
 class Recipe(_Model):
-    """The variants of one image, each with its own name.
+    """The variants of one image, each with its own name, and the edits of the whole picture that come before them.
+
+    The order is always the same: the picture is made upright (EXIF), `regions` are hidden, it is turned clockwise
+    (`rotate`), mirrored (`flip`) and trimmed, then scaled and cropped for each variant. `trim` cuts off the border: the
+    rows and columns at the sides in which every pixel differs from the top left one by at most that many of 255 levels
+    in each channel.
 
     A row's recipe is read as it was written; `MAX_WORK_PIXELS` only limits new ones (`written_recipes`).
     """
 
     model_config = ConfigDict(
         json_schema_extra={
-            "description": "The variants of one image, each with its own name: at most "
+            "description": "The variants of one image, each with its own name, and edits of the whole picture: at most "
             f"{MAX_WORK_PIXELS / 1e6:.1f} megapixels of work in all. {COUNTED_AS}"
         }
     )
@@ -238,6 +286,10 @@ class Recipe(_Model):
             "credit line, source, usage terms and the URLs of its licence, read and written anew."
         ),
     ] = "none"
+    regions: Annotated[tuple[Region, ...], Field(max_length=MAX_REGIONS)] = ()
+    rotate: Annotated[Literal[0, 90, 180, 270], WHOLE] = 0
+    flip: Literal["horizontal", "vertical", "both"] | None = None
+    trim: Annotated[int, Strict(), Field(ge=0, le=128), WHOLE] | None = None
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -250,8 +302,10 @@ class Recipe(_Model):
 
     @property
     def work_pixels(self) -> int:
-        """The total work of all variants."""
-        return sum(variant.work_pixels for variant in self.variants)
+        """The total work of all variants and edits."""
+        passes = bool(self.regions) + (self.trim is not None)
+        edits = passes * _WORK_OF_PASS + len(self.regions) * _WORK_OF_REGION
+        return sum(variant.work_pixels for variant in self.variants) + edits
 
     def digest(self) -> str:
         """SHA-256 of the recipe in its one JSON form, in hexadecimal: equal recipes have equal digests.

@@ -279,7 +279,10 @@ POST_IMAGE = Route(
             kind=Recipe,
             media_type="application/json",
             description="The client's own recipe, in at most 4096 bytes, instead of `preset` and `variants`.",
-            example={"variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover", "format": "webp"}]},
+            example={
+                "variants": [{"name": "card", "width": 600, "height": 400, "fit": "cover", "format": "webp"}],
+                "rotate": 90,
+            },
         ),
         Parameter(
             name="process_at",

@@ -10,8 +10,9 @@ from functools import partial
 import pyvips
 
 from darkroom.domain.recipes import Effort, OutputFormat
+from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.encode import encode
-from darkroom.imaging.resize import premultiplied, scaled, unpremultiplied
+from darkroom.imaging.resize import scaled
 from darkroom.imaging.rights import Carriers
 
 LOWEST_QUALITY = 30

@@ -52,6 +52,8 @@ class Original:
     """The factor by which the decoder should shrink the picture that is wanted at a size, as stored."""
     drops_rest: bool = False
     """Whether shrinking drops what does not fill a block at the end of a row or column."""
+    mixes_neighbours: bool = False
+    """Whether decoding gives neighbours a share of a pixel's colour, because the file has fewer samples of it."""
     complete: bool = True
     orientation: int = 1
     icc_profile: bytes | None = None
@@ -114,6 +116,7 @@ def open_original(original: bytes, limits: Limits) -> Original:
         frames=header.frames,
         shrink_for=partial(shrink_of, header),
         drops_rest=header.format == "jpeg",
+        mixes_neighbours=header.format in ("jpeg", "webp"),
         complete=header.complete,
         orientation=header.orientation,
         icc_profile=header.icc_profile,
@@ -250,6 +253,7 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
         height=header.height,
         opened=opened,
         frames=header.frames,
+        mixes_neighbours=True,
         orientation=file.getexif().get(0x0112, 1),
         icc_profile=file.info.get("icc_profile"),
         allowance_bytes=header.decoder_bytes + _MARGIN_BYTES,
@@ -276,6 +280,7 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
         width=width,
         height=height,
         opened=opened,
+        mixes_neighbours=True,
         icc_profile=file.info.get("icc_profile"),
         allowance_bytes=header.decoder_bytes + _MARGIN_BYTES,
     )

@@ -18,16 +18,19 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import (
     ATTENTION,
     DEFAULT_QUALITY,
+    EDGE,
     Effort,
     FocalPoint,
     OutputFormat,
     Recipe,
     VariantSpec,
 )
+from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.attention import attention_of, small_size
 from darkroom.imaging.ceiling import Encoded, encode_under
 from darkroom.imaging.colour import to_srgb
 from darkroom.imaging.decode import Original, open_original
+from darkroom.imaging.edits import edited
 from darkroom.imaging.encode import EXTENSIONS, MEDIA_TYPES
 from darkroom.imaging.geometry import Placement, place
 from darkroom.imaging.placeholder import PLACEHOLDER_SIDE, Placeholder, placeholder_of
@@ -35,10 +38,8 @@ from darkroom.imaging.resize import (
     base_size,
     cascade,
     colour_of,
-    premultiplied,
     scaled,
     scaled_in_place,
-    unpremultiplied,
     upright,
 )
 from darkroom.imaging.rights import Found, carriers_of, read_rights
@@ -121,7 +122,8 @@ def developing(
 
     Rejected is raised at the beginning only, because the original is decoded completely before the block is entered.
     """
-    source = open_original(original, limits or Limits())
+    limits = limits or Limits()
+    source, recipe, before = edited(open_original(original, limits), recipe, max_aspect=limits.max_aspect)
     picture = _decode(source, recipe)
     notices = [FIRST_FRAME_ONLY] if source.frames > 1 else []
     base, notice = to_srgb(picture.image, source.icc_profile)
@@ -136,8 +138,9 @@ def developing(
     base = base.copy_memory()
     attention, jobs = None, picture.jobs
     if _asks_for_attention(recipe):
-        attention = attention_of(base)
-        jobs = tuple(_attending(job, attention, picture.size) for job in jobs)
+        point = attention_of(base)
+        jobs = tuple(_attending(job, point, picture.size) for job in jobs)
+        attention = before(point)
 
     smallest = None
     encoding: dict[int, Future[Encoded]] = {}
@@ -229,7 +232,7 @@ def _format(spec: VariantSpec, image: pyvips.Image) -> OutputFormat:
 def _flattened(image: pyvips.Image, spec: VariantSpec) -> pyvips.Image:
     if not image.hasalpha():
         return image
-    red, green, blue, _ = colour_of(spec.background)
+    red, green, blue, _ = colour_of("#ffffff" if spec.background == EDGE else spec.background)
     if image.bands == 2 and not red == green == blue:
         image = image.colourspace("srgb")
     return image.flatten(background=[red, green, blue] if image.bands > 2 else [red])

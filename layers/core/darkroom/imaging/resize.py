@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import pyvips
 
-from darkroom.domain.recipes import VariantSpec
+from darkroom.domain.recipes import EDGE, VariantSpec
+from darkroom.imaging.alpha import premultiplied, unpremultiplied
+from darkroom.imaging.filters import edge_colour, filtered
 from darkroom.imaging.geometry import Placement
 
 _KERNEL = "lanczos3"
@@ -94,16 +96,6 @@ _MOST_MORE, _MOST_FIRST = 24, 4
 """Among so many choices there is one for 96 of 100 sizes, mostly of a few pixels."""
 
 
-def premultiplied(image: pyvips.Image) -> pyvips.Image:
-    """The picture with its colours weighted by alpha, so that transparent pixels do not bleed into others."""
-    return image.premultiply().rint().cast(image.format) if image.hasalpha() else image
-
-
-def unpremultiplied(image: pyvips.Image) -> pyvips.Image:
-    """The inverse of `premultiplied`, as far as rounding allows."""
-    return image.unpremultiply().rint().cast(image.format) if image.hasalpha() else image
-
-
 def upright(image: pyvips.Image, orientation: int) -> pyvips.Image:
     """The picture in memory turned as its EXIF orientation says (CIPA DC-008, Orientation: 1 to 8)."""
     match orientation:
@@ -167,12 +159,13 @@ def cascade(
 
 
 def _placed(image: pyvips.Image, spec: VariantSpec, placement: Placement) -> pyvips.Image:
+    width, height = placement.size
+    if not placement.is_whole and placement.left >= 0 and placement.top >= 0 and spec.fit == "cover":
+        return filtered(image.crop(placement.left, placement.top, width, height), spec)
+    image = filtered(image, spec)
     if placement.is_whole:
         return image
-    width, height = placement.size
-    if placement.left >= 0 and placement.top >= 0 and spec.fit == "cover":
-        return image.crop(placement.left, placement.top, width, height)
-    red, green, blue, alpha = colour_of(spec.background)
+    red, green, blue, alpha = edge_colour(image, placement) if spec.background == EDGE else colour_of(spec.background)
     if image.bands < 3 and not red == green == blue:
         image = image.colourspace("srgb")
     if alpha < 255 and not image.hasalpha():

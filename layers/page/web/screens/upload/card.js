@@ -6,6 +6,7 @@ import { isCropped, isFoundLater, withFocal } from "./order.js";
 import { place } from "./placement.js";
 import { again, cancel, hasEnded, isUnsent, remove, retry, wasDeleted, watchList } from "./queue.js";
 import { remedyOf, toldOf } from "./reasons.js";
+import { turnedSize, turnedStyle, turnedVariant } from "./turn.js";
 import { refresh, thumbOf } from "./watch.js";
 
 const ATTEMPTS = 5;
@@ -21,14 +22,15 @@ export class Card extends Component {
     componentWillUnmount() {
         this.end();
     }
-    shouldComponentUpdate({ item, variants }) {
-        return item !== this.props.item || (item.stage === "ready" && variants !== this.props.variants);
+    shouldComponentUpdate({ item, variants, edits }) {
+        const isOther = variants !== this.props.variants || edits !== this.props.edits;
+        return item !== this.props.item || (item.stage === "ready" && isOther);
     }
-    render({ item, variants, onAdjust }) {
+    render({ item, variants, edits, onAdjust }) {
         const { words, step, state } = stageOf(item);
         const link = addressOf(item);
         return html`<li class=${`upload-card is-${state}`} id=${`file-${item.id}`} tabindex="-1">
-            <${Shown} item=${item} variants=${variants} onAdjust=${onAdjust} />
+            <${Shown} item=${item} variants=${variants} edits=${edits} onAdjust=${onAdjust} />
             <div class="upload-text">
                 <p class="upload-name" title=${item.name}>
                     ${link ? html`<a href=${link}>${item.name}</a>` : html`<span>${item.name}</span>`}
@@ -227,7 +229,7 @@ function Buttons({ item, variants, onAdjust }) {
 
 // ── The picture: the reader's own until the image is done, with what its first crop keeps.
 
-function Shown({ item, variants, onAdjust }) {
+function Shown({ item, variants, edits, onAdjust }) {
     const [isTired, setTired] = useState(false);
     const image = addressOf(item) && (item.twin ?? item).image;
     const thumb = image?.status === "done" ? thumbOf(image) : null;
@@ -255,19 +257,27 @@ function Shown({ item, variants, onAdjust }) {
     }
     // What was sent keeps its own settings; those of the form are for what is not sent yet.
     const cut = (item.choice?.variants ?? variants).find(isCropped);
-    if (!cut) {
+    const turns = item.choice?.edits ?? edits;
+    const style = turnedStyle(item.preview, turns);
+    if (!cut && !style) {
         return html`<div class="upload-picture"><img src=${item.preview.url} alt="" decoding="async" /></div>`;
     }
-    const shown = withFocal([cut], item.focal)[0];
-    const framed = html`<span class="upload-frame"
-        style=${{ aspectRatio: `${item.preview.width} / ${item.preview.height}` }}>
-        <img src=${item.preview.url} alt="" decoding="async" />
-        ${!isFoundLater(shown) && html`<span class="upload-cut" style=${cutOf(shown, item.preview)}></span>`}
+    const size = turnedSize(item.preview, turns);
+    const shown = cut && turnedVariant(withFocal([cut], item.focal)[0], turns);
+    const framed = html`<span class="upload-frame" style=${frameOf(size, style !== null)}>
+        <img src=${item.preview.url} alt="" decoding="async" style=${style ?? {}} />
+        ${shown && !isFoundLater(shown) && html`<span class="upload-cut" style=${cutOf(shown, size)}></span>`}
     </span>`;
-    if (item.stage !== "ready") return html`<div class="upload-picture">${framed}</div>`;
+    if (!cut || item.stage !== "ready") return html`<div class="upload-picture">${framed}</div>`;
     return html`<button type="button" class="upload-picture" tabindex="-1" aria-hidden="true"
         onClick=${() => onAdjust(item)}>${framed}</button>`;
 }
+
+/** The shape of a frame; a turned image does not spread its frame, because it is out of the flow. */
+const frameOf = ({ width, height }, isTurned) => ({
+    aspectRatio: `${width} / ${height}`,
+    ...(isTurned && (width < height ? { height: "100%" } : { width: "100%" })),
+});
 
 /** The part of the picture that the crop keeps, in percent of the picture. */
 export function cutOf(variant, { width, height }) {

@@ -2,6 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { settings } from "../../core.js";
 import { describe, describeAll, FIRST, isCropped, problemOfTime, problemsOfRecipe, UNITS } from "./order.js";
+import { editsIn } from "./turn.js";
 
 const PRESETS = settings.presets ?? {};
 const USUAL = Object.hasOwn(PRESETS, "standard") ? "standard" : (Object.keys(PRESETS)[0] ?? null);
@@ -29,21 +30,16 @@ export function useChoice() {
             Array.isArray(variants) && variants.length > 0 && variants.every((one) => one?.name !== undefined);
         return isRecipe ? variants : [FIRST];
     });
-    const [keepsRights, setKeepsRights] = useState(() => read(localStorage, RECIPE_PLACE, {}).keepsRights === true);
+    const [ownEdits, setOwnEdits] = useState(() => editsIn(read(localStorage, RECIPE_PLACE, {})));
     const [when, setWhen] = useState(() => ({ ...NOW, ...read(sessionStorage, TIME_PLACE, {}) }));
-    useEffect(() => write(localStorage, RECIPE_PLACE, { preset, variants: own, keepsRights }), [
-        preset,
-        own,
-        keepsRights,
-    ]);
+    useEffect(() => write(localStorage, RECIPE_PLACE, { preset, variants: own, ...ownEdits }), [preset, own, ownEdits]);
     useEffect(() => write(sessionStorage, TIME_PLACE, when), [when]);
-    const written = useMemo(
-        () => ({ variants: own, ...(keepsRights && { metadata: "copyright" }) }),
-        [own, keepsRights],
-    );
-    const { variants, ...edits } = preset === null ? written : PRESETS[preset];
-    const choice = useMemo(() => ({ preset, variants, edits, when }), [preset, variants, keepsRights, when]);
-    const problems = useMemo(() => (preset === null ? problemsOfRecipe(own, edits) : []), [preset, written]);
+    const { variants, edits } = useMemo(() => {
+        const { variants, ...edits } = preset === null ? { variants: own, ...ownEdits } : PRESETS[preset];
+        return { variants, edits };
+    }, [preset, own, ownEdits]);
+    const choice = useMemo(() => ({ preset, variants, edits, when }), [preset, variants, edits, when]);
+    const problems = useMemo(() => (preset === null ? problemsOfRecipe(own, ownEdits) : []), [preset, own, ownEdits]);
     const shown = useRef([]); // while a recipe is being written, previews show the last one that was right
     if (problems.length === 0) shown.current = variants;
     const timeProblem = problemOfTime(when);
@@ -52,11 +48,11 @@ export function useChoice() {
     const change = (fields) => {
         if ("preset" in fields) setPreset(fields.preset);
         if ("own" in fields) setOwn(fields.own);
-        if ("keepsRights" in fields) setKeepsRights(fields.keepsRights);
+        if ("ownEdits" in fields) setOwnEdits(fields.ownEdits);
         if ("when" in fields) setWhen((before) => ({ ...before, ...fields.when }));
     };
     const resetTime = () => setWhen(NOW);
-    return { choice, own, keepsRights, shown: shown.current, change, resetTime, problems, timeProblem, problem };
+    return { choice, own, ownEdits, shown: shown.current, change, resetTime, problems, timeProblem, problem };
 }
 
 /**
@@ -64,7 +60,7 @@ export function useChoice() {
  *        already
  */
 export function ChoiceForm({ state, isForNext }) {
-    const { choice, own, keepsRights, change, problems, timeProblem } = state;
+    const { choice, own, ownEdits, change, problems, timeProblem } = state;
     const [isKept] = useState(choice.preset !== USUAL);
     const [Editor, setEditor] = useState(null);
     const [missing, setMissing] = useState(null);
@@ -102,7 +98,7 @@ export function ChoiceForm({ state, isForNext }) {
                     : isAnyCropped
                     ? "The bright part of each photo below is what its first crop keeps: adjust it before you upload."
                     : "Every variant shows the whole picture: nothing is cropped."
-            }</p>
+            }${(choice.edits.trim !== undefined || choice.edits.regions !== undefined) && NOT_SHOWN}</p>
         </div>
         <${When} when=${choice.when} problem=${timeProblem} onChange=${(when) => change({ when })} />
         ${
@@ -113,11 +109,13 @@ export function ChoiceForm({ state, isForNext }) {
         ${
             choice.preset === null &&
             Editor &&
-            html`<${Editor} variants=${own} problems=${problems} onChange=${(variants) => change({ own: variants })}
-                keepsRights=${keepsRights} onRights=${(keepsRights) => change({ keepsRights })} />`
+            html`<${Editor} variants=${own} edits=${ownEdits} problems=${problems}
+                onChange=${(variants) => change({ own: variants })} onEdit=${(ownEdits) => change({ ownEdits })} />`
         }
     </div>`;
 }
+
+const NOT_SHOWN = " The preview does not show what the preset trims or hides.";
 
 const KINDS = { now: "Now", delay: "After a delay", at: "At a date and time" };
 

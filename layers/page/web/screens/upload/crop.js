@@ -4,6 +4,7 @@ import { describe, isCropped, isFoundLater, usualFocal, withFocal } from "./orde
 import { ATTENTION, place } from "./placement.js";
 import { items, setFocal } from "./queue.js";
 import { cutOf } from "./card.js";
+import { turnedPoint, turnedSize, turnedStyle, turnedVariant, unturnedPoint } from "./turn.js";
 
 const LONGEST_SHOWN = 160; // CSS pixels of a variant's longer side
 const STEP = 0.01;
@@ -14,12 +15,13 @@ const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowD
 /**
  * Nothing is changed before "Done": Escape and "Cancel" leave every photo as it was when the dialog was opened.
  *
- * @param {{item: object, variants: object[], onMove: (item: object) => void, onClose: () => void}} properties
+ * @param {{item: object, variants: object[], edits: import("./turn.js").Edits, onMove: (item: object) => void,
+ *          onClose: () => void}} properties  a photo's own point is one of the picture before it is turned
  */
-export default function Crop({ item, variants, onMove, onClose }) {
+export default function Crop({ item, variants, edits, onMove, onClose }) {
     const dialog = useRef(null);
     const url = useObjectUrl(item.file);
-    const [size, setSize] = useState(item.preview);
+    const [whole, setSize] = useState(item.preview);
     const [isUnknown, setUnknown] = useState(false);
     const [focal, move] = useState(item.focal);
     const drafts = useRef(new Map()); // the points that were moved, by their files
@@ -35,7 +37,8 @@ export default function Crop({ item, variants, onMove, onClose }) {
         return () => element.close(); // which gives the focus back
     }, []);
     const put = (point) => {
-        const kept = point && point !== ATTENTION ? { x: inside(point.x), y: inside(point.y) } : point;
+        const own = point && point !== ATTENTION ? unturnedPoint(point, edits) : null;
+        const kept = own ? { x: inside(own.x), y: inside(own.y) } : point;
         move(kept);
         drafts.current.set(item, kept);
     };
@@ -44,9 +47,14 @@ export default function Crop({ item, variants, onMove, onClose }) {
         drafts.current.forEach((kept, one) => setFocal(one, kept));
         close();
     };
-    const point = focal === null || focal === ATTENTION ? usualFocal(variants) : focal;
-    const shown = useMemo(() => withFocal(variants, focal), [variants, focal]);
+    const shown = useMemo(
+        () => withFocal(variants, focal).map((variant) => turnedVariant(variant, edits)),
+        [variants, focal, edits],
+    );
     const isFound = isFoundLater(shown.find(isCropped));
+    const point = focal === null || focal === ATTENTION ? usualFocal(shown) : turnedPoint(focal, edits);
+    const size = whole && turnedSize(whole, edits);
+    const style = (whole && turnedStyle(whole, edits)) ?? {};
     const ready = items.filter((one) => one.stage === "ready");
     const neighbour = (step) => ready[ready.indexOf(item) + step] ?? null;
     const measure = ({ target }) => setSize({ width: target.naturalWidth, height: target.naturalHeight });
@@ -70,7 +78,7 @@ export default function Crop({ item, variants, onMove, onClose }) {
             <div class="crop-stage">
                 ${
                     !isUnknown &&
-                    html`<${Stage} url=${url} point=${point} put=${put} onLoad=${measure}
+                    html`<${Stage} url=${url} point=${point} put=${put} onLoad=${measure} style=${style}
                         onError=${() => setUnknown(true)}
                     cut=${size && !isFound && cutOf(shown.find(isCropped), size)} size=${size} isFound=${isFound} />`
                 }
@@ -83,7 +91,7 @@ export default function Crop({ item, variants, onMove, onClose }) {
                 </div>
             </div>
             <ul class="crop-variants" aria-label="Variants">
-                ${shown.map((one) => html`<${Shown} variant=${one} url=${isUnknown ? null : url} size=${size} />`)}
+                ${shown.map((one) => html`<${Shown} variant=${one} url=${isUnknown ? null : url} size=${size} style=${style} />`)}
             </ul>
         </div>
         <div class="buttons">
@@ -123,7 +131,7 @@ function useObjectUrl(file) {
 }
 
 /** The whole picture with the point to be dragged. */
-function Stage({ url, point, put, onLoad, onError, cut, size, isFound }) {
+function Stage({ url, point, put, onLoad, onError, cut, size, style, isFound }) {
     const frame = useRef(null);
     const grab = useRef(null); // where the kept part was taken hold of, until it is dragged or let go
     const shareOf = (event) => {
@@ -169,7 +177,8 @@ function Stage({ url, point, put, onLoad, onError, cut, size, isFound }) {
     return html`<div class="crop-picture" ref=${frame} onPointerDown=${onPointerDown} onPointerMove=${onPointerMove}
         onPointerUp=${onPointerUp} onPointerCancel=${onPointerCancel} style=${shape}>
         <span class="crop-whole">
-            ${url && html`<img src=${url} alt="The whole photo" draggable=${false} onLoad=${onLoad} onError=${onError} />`}
+            ${url && html`<img src=${url} alt="The whole photo" draggable=${false} style=${style}
+                onLoad=${onLoad} onError=${onError} />`}
             ${cut && html`<span class="upload-cut" style=${cut}></span>`}
         </span>
         ${
@@ -187,16 +196,17 @@ const Slider = ({ label, value, onMove }) => html`<label>${label} <span aria-hid
 </label>`;
 
 /** One variant as it will be, at the most 160 pixels a side. */
-function Shown({ variant, url, size }) {
+function Shown({ variant, url, size, style }) {
     const name = html`<span class="crop-name">${variant.name}</span>`;
     if (!size) return html`<li>${name} <span class="quiet">${describe(variant)}</span></li>`;
     const { scaled, size: cut, left, top } = place(variant, size.width, size.height);
     const factor = Math.min(1, LONGEST_SHOWN / Math.max(cut[0], cut[1]));
     const css = (pixels) => `${pixels * factor}px`;
-    const box = { width: css(cut[0]), height: css(cut[1]), background: variant.background ?? "#ffffff" };
+    const box = { width: css(cut[0]), height: css(cut[1]), background: variant.background === "edge" ? "none" : (variant.background ?? "#ffffff") };
     const picture = { width: css(scaled[0]), height: css(scaled[1]), left: css(-left), top: css(-top) };
     return html`<li>
-        <span class="crop-cut" style=${box}>${url && html`<img src=${url} alt="" style=${picture} />`}</span>
+        <span class="crop-cut" style=${box}>
+            ${url && html`<span style=${picture}><img src=${url} alt="" style=${style} /></span>`}</span>
         ${name}
         <span class="quiet">${cut[0]} × ${cut[1]}, ${
             isFoundLater(variant) ? "cropped by attention" : isCropped(variant) ? "cropped" : "no crop"

@@ -11,10 +11,11 @@ const ANNOUNCED_EVERY_MILLISECONDS = 5000;
 const ROWS_A_FRAME = 24; // so that a folder of two hundred does not stop the page
 
 /**
- * @param {{choice: object, variants: object[], problem: string|null, onSent: () => void}} properties  the settings for
- *        what is ready, the variants of its previews, what is wrong with the settings, and what follows when it is sent
+ * @param {{choice: object, variants: object[], edits: object, problem: string|null, onSent: () => void}} properties
+ *        the settings for what is ready, the variants and edits of its previews, what is wrong with the settings, and
+ *        what follows when it is sent
  */
-export default function List({ choice, variants, problem, onSent }) {
+export default function List({ choice, variants, edits, problem, onSent }) {
     const [version, setVersion] = useState(0);
     const [adjusted, setAdjusted] = useState(null);
     useEffect(() => watchList(() => setVersion((before) => before + 1)), []);
@@ -22,10 +23,10 @@ export default function List({ choice, variants, problem, onSent }) {
     const onAdjust = useMemo(() => (item) => setAdjusted(item), []);
     return html`
         <${Overview} version=${version} choice=${choice} problem=${problem} onSent=${onSent} />
-        <${Rows} rows=${rows} variants=${variants} onAdjust=${onAdjust} />
+        <${Rows} rows=${rows} variants=${variants} edits=${edits} onAdjust=${onAdjust} />
         ${
             adjusted &&
-            html`<${Crop} item=${adjusted} variants=${variants} onMove=${setAdjusted}
+            html`<${Crop} item=${adjusted} variants=${variants} edits=${edits} onMove=${setAdjusted}
                 onClose=${() => setAdjusted(null)} />`
         }
     `;
@@ -58,12 +59,15 @@ function useRows(all) {
 }
 
 /** The rows; they are compared only when a file came or went, or the settings changed. */
-function Rows({ rows, variants, onAdjust }) {
+function Rows({ rows, variants, edits, onAdjust }) {
     return useMemo(
         () => html`<ul class="upload-list" aria-label="Files">
-            ${rows.map((one) => html`<${Card} key=${one.id} item=${one} variants=${variants} onAdjust=${onAdjust} />`)}
+            ${rows.map(
+                (one) =>
+                    html`<${Card} key=${one.id} item=${one} variants=${variants} edits=${edits} onAdjust=${onAdjust} />`,
+            )}
         </ul>`,
-        [rows, variants, onAdjust],
+        [rows, variants, edits, onAdjust],
     );
 }
 

@@ -4,7 +4,7 @@ import { ATTENTION, pointOf } from "./placement.js";
 
 /**
  * What the reader chose: a preset, or variants of their own (`preset` is null), and when. `variants` are those of
- * either, and `edits` what the preset's recipe says of the whole picture.
+ * either, and `edits` what the recipe says of the whole picture.
  *
  * @typedef {{preset: string|null, variants: object[], edits: object, when: {kind: "now"|"delay"|"at", amount: string,
  *          unit: string, at: string}}} Choice

@@ -3,15 +3,16 @@
 import { html } from "../../vendor/preact.js";
 import { FIRST, FITS, FORMATS } from "./order.js";
 import { ATTENTION, COMPASS } from "./placement.js";
+import { withFlip, withRights, withTurn } from "./turn.js";
 
 const MAX_VARIANTS = 16;
 const FIT_OPTIONS = Object.entries(FITS).map(([value, { long }]) => [value, long]);
 
 /**
- * @param {{variants: object[], onChange: (variants: object[]) => void, keepsRights: boolean,
- *          onRights: (keepsRights: boolean) => void, problems: string[]}} properties
+ * @param {{variants: object[], edits: import("./turn.js").Edits, problems: string[],
+ *          onChange: (variants: object[]) => void, onEdit: (edits: object) => void}} properties
  */
-export default function RecipeEditor({ variants, onChange, keepsRights, onRights, problems }) {
+export default function RecipeEditor({ variants, edits, problems, onChange, onEdit }) {
     const change = (index, fields) =>
         onChange(variants.map((variant, at) => (at === index ? { ...variant, ...fields } : variant)));
     const removeVariant = (index) => onChange(variants.filter((_, at) => at !== index));
@@ -22,6 +23,12 @@ export default function RecipeEditor({ variants, onChange, keepsRights, onRights
         onChange([...variants, { ...FIRST, name: `variant${number}` }]);
     };
     return html`<div class="recipe">
+        <div class="row" role="group" aria-label="The whole picture">
+            <button type="button" class="small" onClick=${() => onEdit(withTurn(edits, -1))}>Rotate left</button>
+            <button type="button" class="small" onClick=${() => onEdit(withTurn(edits, 1))}>Rotate right</button>
+            <button type="button" class="small" aria-pressed=${edits.flip !== undefined}
+                onClick=${() => onEdit(withFlip(edits))}>Flip</button>
+        </div>
         ${variants.map(
             (variant, index) => html`<fieldset key=${index}>
                 <legend>Variant ${index + 1}</legend>
@@ -45,8 +52,8 @@ export default function RecipeEditor({ variants, onChange, keepsRights, onRights
                 </div>
             </fieldset>`,
         )}
-        <label class="upload-radio"><input type="checkbox" checked=${keepsRights}
-            onChange=${({ target }) => onRights(target.checked)} />
+        <label class="upload-radio"><input type="checkbox" checked=${edits.metadata !== undefined}
+            onChange=${({ target }) => onEdit(withRights(edits, target.checked))} />
             Keep author and copyright</label>
         ${
             problems.length > 0 &&

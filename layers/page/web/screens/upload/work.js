@@ -22,7 +22,7 @@ export default function Work() {
     }, []);
     return html`
         ${has !== "nothing" && html`<${ChoiceForm} state=${state} isForNext=${has === "sent files"} />`}
-        <${List} choice=${state.choice} variants=${state.shown} problem=${state.problem}
+        <${List} choice=${state.choice} variants=${state.shown} edits=${state.choice.edits} problem=${state.problem}
             onSent=${state.resetTime} />
     `;
 }
