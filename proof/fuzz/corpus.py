@@ -41,6 +41,7 @@ def corpus() -> dict[str, bytes]:
     """Every file, by a name that begins with its format."""
     rgb, rgba, grey = picture(72, 56), picture(64, 48, "RGBA"), picture(60, 45, "L")
     frames = [picture(40, 30).rotate(90 * turn) for turn in range(3)]
+    quarters = [picture(40, 30, "RGBA").rotate(90 * turn) for turn in range(4)]
     profile = icc.profile()
     metadata: dict[str, Any] = {"exif": _exif(), "icc_profile": profile}
     xmp = b"<x:xmpmeta xmlns:x='adobe:ns:meta/'></x:xmpmeta>"
@@ -72,6 +73,9 @@ def corpus() -> dict[str, bytes]:
         "png-rgb-interlaced": _by_vips(rgb, ".png", interlace=True),
         "png-palette-interlaced": _by_vips(rgb, ".png", interlace=True, palette=True),
         "png-animated": saved(frames[0], "PNG", save_all=True, append_images=frames[1:]),
+        "png-animated-over": saved(
+            quarters[0], "PNG", save_all=True, append_images=quarters[1:], disposal=[0, 1, 2, 0], blend=1, duration=70
+        ),
         "png-metadata": saved(rgb, "PNG", pnginfo=_texts(), **metadata),
         "png-rights": rights.in_png(saved(rgb, "PNG")),
         "png-by-hand": png.solid(50, 40, interlace=1, row_filter=4),
@@ -81,12 +85,16 @@ def corpus() -> dict[str, bytes]:
         "webp-alpha-lossless": saved(rgba, "WEBP", lossless=True, exact=True),
         "webp-palette": saved(picture(64, 48, noise=0).quantize(9).convert("RGB"), "WEBP", lossless=True),
         "webp-animated": saved(frames[0], "WEBP", save_all=True, append_images=frames[1:]),
+        "webp-animated-alpha": saved(quarters[0], "WEBP", save_all=True, append_images=quarters[1:], duration=50),
         "webp-metadata": saved(rgb, "WEBP", xmp=xmp, **metadata),
         "webp-rights": saved(rgb, "WEBP", **owned),
         "gif-plain": saved(rgb.quantize(64), "GIF", interlace=0),
         "gif-interlaced": saved(rgb.quantize(64), "GIF", interlace=1, comment=b"a comment"),
         "gif-transparent": saved(rgba, "GIF"),
         "gif-animated": saved(frames[0], "GIF", save_all=True, append_images=frames[1:], disposal=2, loop=0),
+        "gif-animated-previous": saved(
+            quarters[0], "GIF", save_all=True, append_images=quarters[1:], disposal=3, duration=[0, 40, 90, 20]
+        ),
         "gif-by-hand": gif.gif(30, 20, gif.control(transparent=1), gif.frame(20, 10, left=5, top=5), gif.comment(b"!")),
         "avif-420": saved(rgb, "AVIF", speed=10),
         "avif-444": saved(rgb, "AVIF", speed=10, subsampling="4:4:4", quality=90),

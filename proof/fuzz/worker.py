@@ -29,12 +29,13 @@ from darkroom.domain.recipes import FocalPoint, Recipe, Region, VariantSpec
 from darkroom.imaging import Developed, develop
 from proof.fuzz.handmade import jpeg
 from proof.fuzz.hostile import DEVELOPED
+from proof.fuzz.hostile.case import KEPT
 from proof.fuzz.mutants import mutant
 
 CODES = frozenset(
     {
         *("unsupported_format", "file_too_large", "too_many_pixels", "side_too_long", "aspect_too_extreme"),
-        *("too_many_frames", "too_many_scans", "truncated", "undecodable"),
+        *("too_many_frames", "too_many_scans", "truncated", "undecodable", "animation_too_large"),
     }
 )
 """The codes that a refusal may have: clients branch on them."""
@@ -71,8 +72,10 @@ _EDITS = Recipe(
     rotate=90,
     flip="vertical",
     trim=16,
+    metadata="copyright",
 )
-_PLAIN, _WITH_AVIF = Recipe(variants=_VARIANTS), Recipe(variants=(*_VARIANTS, _AVIF))
+_PLAIN = Recipe(variants=_VARIANTS, metadata="copyright")
+_WITH_AVIF = Recipe(variants=(*_VARIANTS, _AVIF), metadata="copyright")
 _AVIF_EVERY, _EDITED_EVERY = 20, 7
 """One in so many mutants is also encoded as AVIF, which takes longer than everything else, or edited."""
 _NO_RIGHTS_EVERY = 4
@@ -81,6 +84,19 @@ _LEAKS = {"exif", "icc_profile", "xmp", "comment", "photoshop"}
 _RIGHTS = {"exif", "xmp", "XML:com.adobe.xmp", "photoshop"}
 _RIGHTS_IN_EXIF = {0x013B, 0x8298}
 _RIGHTS_IN_XMP = {"creator", "rights", "UsageTerms", "WebStatement", "Credit", "Source", "license", "Licensor"}
+_MOVING = Recipe(
+    variants=(
+        VariantSpec(name="webp", width=96, height=96, animation="keep"),
+        VariantSpec(
+            name="gif", width=96, height=64, fit="contain", background="#12345680", format="gif", animation="keep"
+        ),
+        VariantSpec(name="poster", width=64, height=64, fit="cover", format="png", animation="poster"),
+        VariantSpec(name="first", width=32, format="png"),
+    ),
+    metadata="copyright",
+)
+_MOVING_EVERY = 3
+"""One in so many mutants is developed into variants that keep an animation, if it is one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,12 +198,17 @@ def _status_bytes(field: str) -> int:
 
 def _answer(request: dict[str, Any]) -> Result:
     if "path" in request:
-        return measured(str(request["name"]), str(request["format"]), Path(request["path"]).read_bytes())
+        name = str(request["name"])
+        recipe = _MOVING if KEPT in name else _PLAIN
+        return measured(name, str(request["format"]), Path(request["path"]).read_bytes(), recipe=recipe)
     index = int(request["mutant"])
     made = mutant(index, seed=request["seed"])
-    recipe = _WITH_AVIF if index % _AVIF_EVERY == 0 else _EDITS if index % _EDITED_EVERY == 0 else _PLAIN
-    if index % _NO_RIGHTS_EVERY != 1:
-        recipe = recipe.model_copy(update={"metadata": "copyright"})
+    if index % _MOVING_EVERY == 1:
+        recipe = _MOVING
+    else:
+        recipe = _WITH_AVIF if index % _AVIF_EVERY == 0 else _EDITS if index % _EDITED_EVERY == 0 else _PLAIN
+    if index % _NO_RIGHTS_EVERY == 1:
+        recipe = recipe.model_copy(update={"metadata": "none"})
     return measured(str(index), made.source.partition("-")[0], made.body, recipe=recipe)
 
 

@@ -19,6 +19,7 @@ from darkroom.domain.recipes import Recipe
 from darkroom.imaging import develop
 from tests.engine import fresh_process
 from tests.engine.golden import jpeg_files, png_files, scenes
+from tests.engine.golden.animations import Step, apng
 from tests.engine.golden.cases import SAMPLINGS, SPACES
 from tests.engine.golden.exif import exif, stored
 from tests.engine.golden.scenes import levels
@@ -36,6 +37,9 @@ RECIPE: dict[str, Any] = {
         {"name": "cover", "width": 60, "height": 60, "fit": "cover", "gravity": {"x": 0.3, "y": 0.6}, "format": "webp"},
         {"name": "by-attention", "width": 60, "height": 40, "fit": "cover", "gravity": "attention", "format": "png"},
         {"name": "edge", "width": 80, "height": 80, "fit": "contain", "background": "edge", "blur": 1, "sharpen": 2},
+        {"name": "moving", "width": 60, "animation": "keep"},
+        {"name": "gif", "width": 50, "format": "gif", "animation": "keep"},
+        {"name": "poster", "width": 60, "format": "png", "animation": "poster"},
         {"name": "ceiling", "width": 140, "format": "jpeg", "quality": 95, "max_bytes": 3000},
     ]
 }
@@ -79,6 +83,13 @@ def drawing() -> bytes:
     return png_files.png(levels(samples, 65535), png_files.RGBA, depth=16)
 
 
+def animation() -> bytes:
+    """A few frames with soft edges and many colours."""
+    samples = levels(np.dstack([scenes.scene(60, 40), scenes.alpha_scene(60, 40)]), 255).astype(np.uint8)
+    steps = [Step(samples=np.roll(samples, 9 * turn, axis=1), over=turn % 2 == 0) for turn in range(4)]
+    return apng((60, 40), steps)
+
+
 def jobs() -> list[dict[str, Any]]:
     """What each process does, every one a little differently."""
     processors = sorted(os.sched_getaffinity(0))
@@ -104,7 +115,7 @@ def in_a_fresh_interpreter(number: int, its_jobs: tuple[dict[str, Any], ...], fo
         **ENVIRONMENTS[number % len(ENVIRONMENTS)],
     }
     work = {
-        "sources": [str(folder / "photo.jpg"), str(folder / "drawing.png")],
+        "sources": [str(folder / "photo.jpg"), str(folder / "drawing.png"), str(folder / "animation.png")],
         "recipe": RECIPE,
         "jobs": its_jobs,
         "alone": {"variants": [LARGE], **EDITS} if number % 4 == 0 else None,
@@ -124,6 +135,7 @@ def in_a_fresh_interpreter(number: int, its_jobs: tuple[dict[str, Any], ...], fo
 def test_a_hundred_processes_make_the_same_bytes_of_every_variant(tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(photo())
     (tmp_path / "drawing.png").write_bytes(drawing())
+    (tmp_path / "animation.png").write_bytes(animation())
     shares = list(batched(jobs(), JOBS_AN_INTERPRETER, strict=False))
     results = in_a_fresh_interpreter(0, shares[0], tmp_path)  # first, alone: it compiles what the others load
     with ThreadPoolExecutor(max_workers=2) as pool:
@@ -137,7 +149,9 @@ def test_a_hundred_processes_make_the_same_bytes_of_every_variant(tmp_path: Path
         for name, digest in result.items():
             seen[name].add(digest)
     names = [*(spec["name"] for spec in RECIPE["variants"]), "placeholder", "attention"]
-    assert set(seen) == {f"{source} {name}" for source in ("photo", "drawing") for name in names} | {"photo large-avif"}
+    wanted = {f"{source} {name}" for source in ("photo", "drawing", "animation") for name in names}
+    wanted.add("photo large-avif")
+    assert set(seen) == wanted
     assert {name: len(digests) for name, digests in seen.items() if len(digests) > 1} == {}
 
     here = develop(photo(), Recipe.model_validate(RECIPE))

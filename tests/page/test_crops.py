@@ -91,7 +91,7 @@ def test_the_page_turns_the_point_that_a_crop_keeps_as_the_engine_does(visitor: 
         for point, (x, y, *found) in zip(points, shown, strict=True):
             assert (round(x, 6), round(y, 6)) == (point["x"], point["y"])
             recipe = Recipe.model_validate({"variants": [{**variant, "gravity": point}], **edits})
-            made, left, _ = edited(source, recipe, max_aspect=200)
+            made, left, *_ = edited(source, recipe, max_aspect=200)
             upright = (made.height, made.width) if made.orientation >= 5 else (made.width, made.height)
             expected = place(left.variants[0], *upright)
             assert found == [*expected.scaled, expected.left, expected.top], (edits, point)

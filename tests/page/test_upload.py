@@ -107,6 +107,28 @@ def test_a_form_that_breaks_off_is_sent_again(visitor: Visitor, tmp_path: Path) 
     assert len(images_of(visitor)) == 1
 
 
+def test_an_animation_is_kept_in_the_formats_that_move(visitor: Visitor) -> None:
+    frames = [Image.new("RGB", (48, 32), colour) for colour in ("red", "blue")]
+    file = io.BytesIO()
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=200, loop=0)
+    page = visitor.tab()
+    blink: FilePayload = {"name": "blink.gif", "mimeType": "image/gif", "buffer": file.getvalue()}
+    choose(page, [blink])
+    page.get_by_label("What to make").select_option("A recipe of my own")
+    formats = page.get_by_label("Format")
+    assert "GIF" not in formats.locator("option").all_inner_texts()
+    formats.select_option("AVIF")
+    page.get_by_label("Animation").select_option("Keep")
+    assert formats.locator("option").all_inner_texts() == ["WebP, stills JPEG or PNG", "WebP", "GIF"]
+    formats.select_option("GIF")
+    send(page)
+    all_done(page, 1)
+    (image,) = images_of(visitor)
+    assert [variant["format"] for variant in image["variants"]] == ["gif"]
+    page.goto(f"{page.url.split('#')[0]}#/images/{image['id']}")
+    expect(page.get_by_text("GIF", exact=False).first).to_be_visible()
+
+
 def test_a_lost_connection_is_waited_for_and_nothing_is_sent_twice(visitor: Visitor) -> None:
     page = visitor.tab()
     choose(page, [photo(number) for number in range(4)])

@@ -41,6 +41,13 @@ def recipe(*names: str, **fields: object) -> Recipe:
         ({"background": "#fff"}, "background"),
         ({"effort": "tiny"}, "effort"),
         ({"max_bytes": 1023}, "max_bytes"),
+        ({"animation": "loop"}, "animation"),
+        ({"format": "gif"}, "format: gif needs animation keep"),
+        ({"format": "gif", "animation": "poster"}, "format: gif needs animation keep"),
+        ({"format": "jpeg", "animation": "keep"}, "animation: cannot be keep with format jpeg"),
+        ({"format": "png", "animation": "keep"}, "animation: cannot be keep with format png"),
+        ({"format": "avif", "animation": "keep"}, "animation: cannot be keep with format avif"),
+        ({"max_bytes": 9999, "animation": "keep"}, "max_bytes: is not possible with animation keep"),
         ({"colour": "red"}, "colour"),
         ({"width": None, "height": None}, "width"),
     ],
@@ -162,6 +169,7 @@ def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: lis
         ({"format": "auto"}, 50),
         ({"format": "jpeg"}, 25),
         ({"format": "avif"}, 200),
+        ({"format": "gif", "animation": "keep"}, 25),
         ({"format": "webp", "effort": "small"}, 800),
         ({"format": "webp", "effort": "fast"}, 100),
         ({"format": "webp", "max_bytes": 9999}, 400),
@@ -174,3 +182,14 @@ def test_a_choice_of_variants_that_are_not_there_names_those_that_are(names: lis
 def test_a_variant_counts_by_what_it_costs(fields: dict[str, object], work_pixels: int) -> None:
     assert spec(**fields).work_pixels == work_pixels
     assert recipe("a", "b", **fields).work_pixels == 2 * work_pixels
+
+
+@pytest.mark.parametrize("file_format", ["auto", "webp", "gif"])
+def test_an_animation_can_be_kept_in_the_formats_that_move(file_format: str) -> None:
+    assert spec(format=file_format, animation="keep").format == file_format
+
+
+def test_the_schema_knows_the_formats_that_move() -> None:
+    *_, rule = VariantSpec.model_json_schema()["allOf"]
+    assert rule["then"]["properties"] == {"format": {"enum": ["auto", "webp", "gif"]}, "max_bytes": {"type": "null"}}
+    assert rule["else"]["properties"] == {"format": {"not": {"const": "gif"}}}

@@ -9,7 +9,18 @@ import functools
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from proof.fuzz.hostile import containers, directories, gifs, impostors, jpegs, owners, pngs, profiles, webps
+from proof.fuzz.hostile import (
+    animations,
+    containers,
+    directories,
+    gifs,
+    impostors,
+    jpegs,
+    owners,
+    pngs,
+    profiles,
+    webps,
+)
 from proof.fuzz.hostile.case import DEVELOPED, Case
 
 __all__ = ["DEVELOPED", "Case", "hostile_cases"]
@@ -19,7 +30,7 @@ __all__ = ["DEVELOPED", "Case", "hostile_cases"]
 def hostile_cases() -> Mapping[str, Case]:
     """The whole set, by name. The files themselves are generated on demand."""
     found: dict[str, Case] = {}
-    for module in (impostors, jpegs, pngs, webps, gifs, containers, profiles, directories, owners):
+    for module in (impostors, jpegs, pngs, webps, gifs, containers, profiles, directories, owners, animations):
         for case in module.cases():
             if case.name in found:
                 raise ValueError(f"two hostile files are called {case.name}")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from darkroom.domain.limits import Limits
 
 DEVELOPED = "developed"
+KEPT = "-kept-"
+"""In the name of a file that is developed into variants that keep its animation."""
 DAMAGED = ("undecodable", "truncated")
 UNSUPPORTED = "unsupported_format"
 TOO_LARGE = ("too_many_pixels", "side_too_long", "aspect_too_extreme")

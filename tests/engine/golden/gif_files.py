@@ -13,13 +13,15 @@ from tests.engine.golden.colours import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """Palette indices at (left, top) of the screen; `colours` is the frame's own table."""
+    """Palette indices at (left, top) of the screen; `colours` is the frame's own table, `delay` in hundredths of a
+    second."""
 
     indices: Array
     left: int = 0
     top: int = 0
     transparent: int | None = None
     disposal: int = 0
+    delay: int = 10
     interlaced: bool = False
     colours: Array | None = None
 
@@ -31,18 +33,20 @@ def gif(
     colours: Array | None = None,
     background: int = 0,
     extensions: Sequence[bytes] = (),
+    repeated: int | None = 0,
 ) -> bytes:
-    """The file. `colours` is the global table, whose length is a power of two."""
+    """The file. `colours` is the global table, whose length is a power of two. More than one frame is `repeated` so
+    often, 0 is for ever; None leaves that out."""
     table_flags = 0x80 | _table_bits(colours) if colours is not None else 0
     out = b"GIF89a" + struct.pack("<HHBBB", *screen, 0x70 | table_flags, background, 0)
     out += _table(colours)
-    if len(frames) > 1:
-        out += extension(0xFF, b"NETSCAPE2.0", b"\x01\0\0")
+    if len(frames) > 1 and repeated is not None:
+        out += extension(0xFF, b"NETSCAPE2.0", struct.pack("<BH", 1, repeated))
     out += b"".join(extensions)
     for frame in frames:
         height, width = frame.indices.shape
         control = (frame.disposal << 2) | (frame.transparent is not None)
-        out += b"\x21\xf9\x04" + struct.pack("<BHBB", control, 10, frame.transparent or 0, 0)
+        out += b"\x21\xf9\x04" + struct.pack("<BHBB", control, frame.delay, frame.transparent or 0, 0)
         flags = (0x80 | _table_bits(frame.colours) if frame.colours is not None else 0) | (0x40 * frame.interlaced)
         out += b"\x2c" + struct.pack("<HHHHB", frame.left, frame.top, width, height, flags) + _table(frame.colours)
         rows = frame.indices

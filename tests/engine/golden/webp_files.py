@@ -45,7 +45,7 @@ def animation(
         height, width = samples.shape[:2]
         fields = (left // 2, top // 2, width - 1, height - 1, 100)
         head = b"".join(value.to_bytes(3, "little") for value in fields) + b"\0"
-        parts.append((b"ANMF", head + b"".join(_chunk(name, body) for name, body in bitstream(samples))))
+        parts.append((b"ANMF", head + b"".join(chunk(name, body) for name, body in bitstream(samples))))
     blank = np.empty((canvas[1], canvas[0], 4))
     return riff([_extended(blank, [*parts, *after], _ALPHA), *parts, *after])
 
@@ -62,7 +62,7 @@ def chunks(file: bytes) -> list[Chunk]:
 
 def riff(parts: Sequence[Chunk]) -> bytes:
     """A WebP file of these chunks."""
-    body = b"WEBP" + b"".join(_chunk(name, data) for name, data in parts)
+    body = b"WEBP" + b"".join(chunk(name, data) for name, data in parts)
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
 
@@ -73,5 +73,6 @@ def _extended(samples: Array, parts: Sequence[Chunk], flags: int) -> Chunk:
     return b"VP8X", bytes([flags, 0, 0, 0]) + (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
 
 
-def _chunk(name: bytes, data: bytes) -> bytes:
+def chunk(name: bytes, data: bytes) -> bytes:
+    """Name, length, data, padding."""
     return name + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)

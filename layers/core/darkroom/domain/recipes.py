@@ -26,10 +26,14 @@ from darkroom.domain.errors import Rejected
 type Effort = Literal["fast", "balanced", "small"]
 """How long an encoder may look for a smaller file."""
 
-type OutputFormat = Literal["jpeg", "png", "webp", "avif"]
+type OutputFormat = Literal["jpeg", "png", "webp", "avif", "gif"]
+
+type Animation = Literal["keep", "first", "poster"]
+"""What becomes of an animation: it stays one, or a picture of its first frame, or of the first that is not one
+colour."""
 
 DEFAULT_QUALITY: dict[OutputFormat, int] = {"jpeg": 80, "webp": 80, "avif": 60}
-"""The quality of a variant that states none, on each encoder's own scale; PNG has no quality."""
+"""The quality of a variant that states none, on each encoder's own scale; PNG and GIF have no quality."""
 
 MAX_VARIANTS = 16
 
@@ -43,7 +47,14 @@ The worker has 60 s and 2 GB. Measured on one core, with the most work that is a
 format and effort; noise under a noisy alpha, the worst possible picture, takes at most 25 s (AVIF) and 1.1 GB (WebP).
 """
 
-_WORK_OF_FORMAT: dict[str, float] = {"jpeg": 0.25, "auto": 0.5, "png": 0.5, "webp": 1, "avif": 2}
+_WORK_OF_FORMAT: dict[str, float] = {
+    "jpeg": 0.25,
+    "gif": 0.25,
+    "auto": 0.5,
+    "png": 0.5,
+    "webp": 1,
+    "avif": 2,
+}
 """The cost of a pixel in each format compared with WebP, in the worst case; `auto` may be PNG."""
 
 _WORK_OF_SMALL = 8
@@ -53,9 +64,10 @@ _WORK_OF_CEILING = 4
 """Up to eight encodings, each coarser or smaller than the previous one and so less work."""
 
 COUNTED_AS = (
-    f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG, a "
-    f"half for PNG and auto, 1 for WebP, 2 for AVIF; effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by "
-    f"{_WORK_OF_CEILING}. Sharpen and blur add an eighth of the pixels each; trim adds 2 "
+    f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG "
+    "and GIF, a half for PNG and auto, 1 for WebP, 2 for AVIF; "
+    f"effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by {_WORK_OF_CEILING}. "
+    "Sharpen and blur add an eighth of the pixels each; trim adds 2 "
     "megapixels, and so do regions, with half a megapixel for each."
 )
 """How `VariantSpec.work_pixels` counts, in words for a client that asked for too much."""
@@ -164,6 +176,10 @@ def _sides(*names: str) -> dict[str, Any]:
     return {"required": list(names), "properties": {name: {"type": "integer"} for name in names}}
 
 
+_MOVING = ("auto", "webp", "gif")
+"""The formats of a variant that keeps an animation."""
+
+
 class VariantSpec(_Model):
     """One variant: a box, how the picture fits it, and the output file.
 
@@ -181,11 +197,14 @@ class VariantSpec(_Model):
     `blur` and `sharpen` are the standard deviations, in the variant's pixels, of a Gaussian blur and of the one that an
     unsharp mask takes away; the picture is blurred first, and the fill never. `format` `auto` is PNG if something in
     the variant is transparent, otherwise JPEG. `quality` is on the encoder's own scale, null means its default
-    (`DEFAULT_QUALITY`); PNG ignores it. `effort` null means the lane's. `max_bytes` is a ceiling: the quality is
+    (`DEFAULT_QUALITY`); PNG and GIF ignore it. `effort` null means the lane's. `max_bytes` is a ceiling: the quality is
     lowered until the file is under it, then the size.
+
+    `animation` says what becomes of an animated GIF, WebP or PNG: `first` is its first frame, `poster` its first frame
+    that is not one colour, `keep` an animation, for which `auto` is WebP. A still is the same with each of them.
     """
 
-    # The rule that `_has_the_sides_that_it_needs` checks.
+    # The rules that `_has_the_sides_that_it_needs` and `_can_move` check.
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [_sides("width"), _sides("height")],
@@ -196,7 +215,12 @@ class VariantSpec(_Model):
                 {
                     "if": {"properties": {"gravity": {"const": "attention"}}, "required": ["gravity"]},
                     "then": {"properties": {"fit": {"const": "cover"}}, "required": ["fit"]},
-                }
+                },
+                {
+                    "if": {"properties": {"animation": {"const": "keep"}}, "required": ["animation"]},
+                    "then": {"properties": {"format": {"enum": [*_MOVING]}, "max_bytes": {"type": "null"}}},
+                    "else": {"properties": {"format": {"not": {"const": "gif"}}}},
+                },
             ],
         }
     )
@@ -215,12 +239,13 @@ class VariantSpec(_Model):
         _matching(_BACKGROUND_PATTERN, f"must be a colour: #7a8b5c, or #7a8b5cff with alpha; or {EDGE}"),
         Field(json_schema_extra={"pattern": f"^{_BACKGROUND_PATTERN}$"}),
     ] = "#ffffff"
-    format: Literal["auto", "jpeg", "png", "webp", "avif"] = "auto"
+    format: Literal["auto", "jpeg", "png", "webp", "avif", "gif"] = "auto"
     quality: Annotated[int, Strict(), Field(ge=1, le=100), WHOLE] | None = None
     effort: Effort | None = None
     max_bytes: Annotated[int, Strict(), Field(ge=1024), WHOLE] | None = None
     blur: Annotated[float, Strict(), Field(ge=0.5, le=50)] | None = None
     sharpen: Annotated[float, Strict(), Field(ge=0.5, le=10)] | None = None
+    animation: Animation = "first"
 
     @model_validator(mode="after")
     def _has_the_sides_that_it_needs(self) -> Self:
@@ -243,6 +268,17 @@ class VariantSpec(_Model):
             raise _field_problem("background", f"{EDGE} is for fit contain alone: give a colour")
         return self
 
+    @model_validator(mode="after")
+    def _can_move(self) -> Self:
+        if self.animation != "keep":
+            if self.format == "gif":
+                raise _field_problem("format", "gif needs animation keep: for a still take webp or png")
+        elif self.format not in _MOVING:
+            raise _field_problem("animation", f"cannot be keep with format {self.format}: take auto, webp or gif")
+        elif self.max_bytes is not None:
+            raise _field_problem("max_bytes", "is not possible with animation keep: lower the size or the quality")
+        return self
+
     @property
     def box(self) -> tuple[int, int]:
         """The most width and height of the variant, whatever the source: a missing side ends at 8192."""
@@ -251,7 +287,10 @@ class VariantSpec(_Model):
     @property
     def work_pixels(self) -> int:
         """The most pixels that the variant can have, times the cost of each compared with a pixel of WebP."""
-        width, height = self.box
+        return self.work_of(*self.box)
+
+    def work_of(self, width: int, height: int) -> int:
+        """The same of the variant as a still of that size."""
         work = width * height * _WORK_OF_FORMAT[self.format]
         if self.effort == "small":
             work *= _WORK_OF_SMALL

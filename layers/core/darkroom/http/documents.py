@@ -42,7 +42,7 @@ class _VariantFacts(TypedDict):
     name: str
     width: Annotated[int, Field(ge=1)]
     height: Annotated[int, Field(ge=1)]
-    format: Annotated[str, Field(json_schema_extra={"enum": ["jpeg", "png", "webp", "avif"]})]
+    format: Annotated[str, Field(json_schema_extra={"enum": ["jpeg", "png", "webp", "avif", "gif"]})]
     bytes: Count
     sha256: Sha256
 

@@ -246,7 +246,7 @@ def _open_avif(original: bytes, limits: Limits) -> Original:
     def opened(_: int) -> pyvips.Image:
         file.load()
         pixels = file if file.mode in ("L", "RGB", "RGBA") else file.convert("RGBA")
-        return _from_memory(pixels.tobytes(), *file.size, bands=len(pixels.getbands()))
+        return from_memory(pixels.tobytes(), *file.size, bands=len(pixels.getbands()))
 
     return Original(
         width=header.width,
@@ -273,7 +273,7 @@ def _open_heic(original: bytes, limits: Limits) -> Original:
         data = file.data  # libheif's own memory, which `file` owns
         if file.stride != row_bytes:
             data = b"".join(data[row * file.stride : row * file.stride + row_bytes] for row in range(height))
-        return _from_memory(data, width, height, bands=row_bytes // width)
+        return from_memory(data, width, height, bands=row_bytes // width)
 
     # libheif has already turned the picture upright.
     return Original(
@@ -300,6 +300,6 @@ def _container_header(width: int, height: int, *, bytes_per_pixel: int, frames: 
     return Header(format="png", width=width, height=height, parts=(), frames=frames, decoder_bytes=decoder_bytes)
 
 
-def _from_memory(data: bytes, width: int, height: int, *, bands: int) -> pyvips.Image:
+def from_memory(data: bytes, width: int, height: int, *, bands: int) -> pyvips.Image:
     image = pyvips.Image.new_from_memory(data, width, height, bands, "uchar")
     return image.copy(interpretation="b-w" if bands < 3 else "srgb")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyvips
@@ -26,12 +26,21 @@ from darkroom.domain.recipes import (
     VariantSpec,
 )
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
+from darkroom.imaging.animation import (
+    AnimationWriter,
+    Timeline,
+    animation_writer,
+    composed,
+    is_uniform,
+    require_little_work,
+    timeline_of,
+)
 from darkroom.imaging.attention import attention_of, small_size
 from darkroom.imaging.ceiling import Encoded, encode_under
 from darkroom.imaging.colour import to_srgb
-from darkroom.imaging.decode import Original, open_original
-from darkroom.imaging.edits import edited
-from darkroom.imaging.encode import EXTENSIONS, MEDIA_TYPES
+from darkroom.imaging.decode import Original, from_memory, open_original
+from darkroom.imaging.edits import Box, edited, turned
+from darkroom.imaging.encode import EXTENSIONS, MEDIA_TYPES, in_colour
 from darkroom.imaging.geometry import Placement, place
 from darkroom.imaging.placeholder import PLACEHOLDER_SIDE, Placeholder, placeholder_of
 from darkroom.imaging.resize import (
@@ -42,10 +51,11 @@ from darkroom.imaging.resize import (
     scaled_in_place,
     upright,
 )
-from darkroom.imaging.rights import Found, carriers_of, read_rights
+from darkroom.imaging.rights import Carriers, Found, carriers_of, read_rights
 from darkroom.imaging.shrinking import is_stretched, quality_steps
 
 FIRST_FRAME_ONLY = "The file is animated: only its first frame was developed."
+NO_RIGHTS_IN_GIF = "without author and copyright, which a GIF does not carry."
 NO_ROOM_FOR_RIGHTS = "without author and copyright, which would take more than a quarter of max_bytes."
 
 _MODES = {1: "L", 2: "La", 3: "RGB", 4: "RGBa"}
@@ -107,7 +117,8 @@ def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, ef
     """Makes the variants that `recipe` asks for, without any metadata of the original but, if asked for, its rights.
 
     `effort` applies to variants that name none. The same original, recipe, effort and library versions give the same
-    bytes. Raises Rejected if the bytes are no image that can be developed; the codes are those of `open_original`.
+    bytes. Raises Rejected if the bytes are no image that can be developed; the codes are those of `open_original`, and
+    `animation_too_large`.
     """
     with developing(original, recipe, limits=limits, effort=effort) as picture:
         return picture.developed()
@@ -120,51 +131,42 @@ def developing(
     """Like `develop`, but the variants may still be encoded. At the end of the block, encoding that has not begun is
     cancelled.
 
-    Rejected is raised at the beginning only, because the original is decoded completely before the block is entered.
+    Rejected is raised at the beginning only, because the original is decoded completely before the block is entered;
+    variants that keep an animation are also encoded before, because no more than one of its frames is in memory.
     """
-    limits = limits or Limits()
-    source, recipe, before = edited(open_original(original, limits), recipe, max_aspect=limits.max_aspect)
-    picture = _decode(source, recipe)
-    notices = [FIRST_FRAME_ONLY] if source.frames > 1 else []
-    base, notice = to_srgb(picture.image, source.icc_profile)
-    del source  # and with it the bytes of the image_data
-    if notice is not None:
-        notices.append(notice)
-    found = read_rights(original) if recipe.metadata == "copyright" else Found()
-    notices += found.notices
-    carriers = carriers_of(found.rights)
-    full = [spec.name for spec in recipe.variants if carriers is not None and not carriers.fit_under(spec.max_bytes)]
-    notices += [f"{name}: {NO_ROOM_FOR_RIGHTS}" for name in full]
-    base = base.copy_memory()
-    attention, jobs = None, picture.jobs
-    if _asks_for_attention(recipe):
-        point = attention_of(base)
-        jobs = tuple(_attending(job, point, picture.size) for job in jobs)
-        attention = before(point)
-
-    smallest = None
-    encoding: dict[int, Future[Encoded]] = {}
+    opened = _opened(original, recipe, limits or Limits(), effort)
+    smallest = opened.moving_whole
+    encoding: dict[str, Future[Encoded]] = {}
     try:
-        for index, image, whole in cascade(base, jobs):
-            spec, placement = jobs[index]
-            file_format = _format(spec, image)
-            share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
-            encoding[index] = _ENCODERS.submit(
-                encode_under,
-                (_flattened(image, spec) if file_format == "jpeg" else image).copy_memory(),
-                file_format,
-                quality=_quality(spec, file_format, share),
-                effort=spec.effort or effort,
-                ceiling_bytes=spec.max_bytes,
-                carriers=None if spec.name in full else carriers,
+        for picture in opened.stills:
+            for number, image, whole in cascade(picture.image, picture.jobs):
+                spec, placement = picture.jobs[number]
+                file_format = _format(spec, image)
+                share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
+                encoding[spec.name] = _ENCODERS.submit(
+                    encode_under,
+                    (_flattened(image, spec) if file_format == "jpeg" else image).copy_memory(),
+                    file_format,
+                    quality=_quality(spec, file_format, share),
+                    effort=spec.effort or effort,
+                    ceiling_bytes=spec.max_bytes,
+                    carriers=opened.carriers.get(spec.name),
+                )
+                smallest = whole  # they are ordered by size
+        encoded: list[tuple[VariantSpec, Callable[[], Encoded]]] = [
+            (
+                spec,
+                partial(opened.moving.__getitem__, spec.name)
+                if spec.name in opened.moving
+                else encoding[spec.name].result,
             )
-            smallest = whole  # they are ordered by size
-        encoded = [(spec, encoding[index].result) for index, (spec, _) in enumerate(jobs)]
+            for spec in recipe.variants
+        ]
         yield Developing(
             variants=tuple(partial(_rendered, spec, result) for spec, result in encoded),
-            notices=lambda: (*notices, *_notices(encoded)),
+            notices=lambda: (*opened.notices, *_notices(encoded)),
             placeholder=_placeholder(smallest),
-            attention=attention,
+            attention=opened.attention,
         )
     finally:
         for begun in encoding.values():
@@ -174,38 +176,219 @@ def developing(
 
 @dataclass(frozen=True, kw_only=True)
 class _Picture:
-    """The whole picture, upright, in memory, at the size that the largest variant needs; alpha not premultiplied.
+    """The whole picture with its edits, upright, in sRGB and in memory, at the size that the largest variant needs;
+    alpha not premultiplied.
 
-    `size` is the upright size of the original, and `halved_width` the upright width that the decoder shrank it to, if
-    that was a half.
+    `halved_width` is the upright width that the decoder shrank it to, if that was a half. `notice` is what its owner
+    should know about its colours. `box` is what is left of it by a trim, and `point` what its crops by attention keep;
+    `attention` is that point before the edits.
     """
 
     image: pyvips.Image
-    size: tuple[int, int]
     jobs: tuple[_Job, ...]
     halved_width: int | None
+    notice: str | None
+    box: Box
+    point: FocalPoint | None
+    attention: FocalPoint | None
 
 
-def _decode(source: Original, recipe: Recipe) -> _Picture:
-    turned = source.orientation >= 5
-    width, height = _turned((source.width, source.height), turned)
+@dataclass(frozen=True, kw_only=True)
+class _Opened:
+    """An original, decoded completely: the pictures of the stills, the animations by their variants' names, the whole
+    picture that the smallest of these began with, and the rights that each variant carries."""
+
+    stills: tuple[_Picture, ...]
+    moving: dict[str, Encoded]
+    moving_whole: pyvips.Image | None
+    carriers: dict[str, Carriers]
+    notices: tuple[str, ...]
+    attention: FocalPoint | None
+
+
+def _opened(original: bytes, recipe: Recipe, limits: Limits, effort: Effort) -> _Opened:
+    source = open_original(original, limits)
+    parts: dict[str, Recipe] = {}
+    for kind in ("keep", "first", "poster"):
+        if variants := tuple(spec for spec in recipe.variants if spec.animation == kind):
+            parts[kind] = recipe.model_copy(update={"variants": variants})
+    timeline = timeline_of(original, limits) if source.frames > 1 and set(parts) != {"first"} else None
+    found = read_rights(original) if recipe.metadata == "copyright" else Found()
+    carriers, without = _carriers(recipe, found)
+    moving: dict[str, Encoded] = {}
+    pictures: list[_Picture] = []
+    whole = None
+    if timeline is None:
+        stills = [_picture(source, recipe, limits)]
+    else:
+        width, height = source.width, source.height
+        if turned(source.orientation, recipe.rotate, recipe.flip) >= 5:
+            width, height = height, width
+        require_little_work(timeline, recipe, [(spec, place(spec, width, height)) for spec in recipe.variants])
+        if "keep" in parts:
+            moving, whole, first = _animated(source, timeline, parts["keep"], limits, effort=effort, carriers=carriers)
+            pictures.append(first)
+        stills = [_picture(source, parts["first"], limits)] if "first" in parts else []
+        if "poster" in parts:  # at the end: the placeholder is the poster's
+            stills.append(_picture(_poster(source, timeline, limits), parts["poster"], limits))
+    pictures += stills
+    unmoved = recipe.variants if timeline is None else parts["first"].variants if "first" in parts else ()
+    notices = [
+        *(_dropped(recipe, unmoved) if source.frames > 1 else ()),
+        *dict.fromkeys(picture.notice for picture in pictures if picture.notice is not None),
+        *found.notices,
+        *without,
+    ]
+    return _Opened(
+        stills=tuple(stills),
+        moving=moving,
+        moving_whole=whole,
+        carriers=carriers,
+        notices=tuple(notices),
+        attention=next((picture.attention for picture in pictures if picture.attention is not None), None),
+    )
+
+
+def _carriers(recipe: Recipe, found: Found) -> tuple[dict[str, Carriers], list[str]]:
+    """The rights that each variant carries, by its name, and notices about those that carry none."""
+    carriers = carriers_of(found.rights)
+    if carriers is None:
+        return {}, []
+    carried, without = {}, []
+    for spec in recipe.variants:
+        if spec.format == "gif":
+            without.append(f"{spec.name}: {NO_RIGHTS_IN_GIF}")
+        elif carriers.fit_under(spec.max_bytes):
+            carried[spec.name] = carriers
+        else:
+            without.append(f"{spec.name}: {NO_ROOM_FOR_RIGHTS}")
+    return carried, without
+
+
+def _dropped(recipe: Recipe, stills: Sequence[VariantSpec]) -> Iterator[str]:
+    """What to say of an animation of which these variants are the first frame, unasked."""
+    if len(stills) == len(recipe.variants):
+        yield FIRST_FRAME_ONLY
+    elif stills:
+        yield f"{', '.join(spec.name for spec in stills)}: only the first frame of the animation was developed."
+
+
+def _animated(
+    source: Original,
+    timeline: Timeline,
+    recipe: Recipe,
+    limits: Limits,
+    *,
+    effort: Effort,
+    carriers: dict[str, Carriers],
+) -> tuple[dict[str, Encoded], pyvips.Image, _Picture]:
+    """The recipe's variants, each an animation, by their names; the whole picture that the smallest one's first frame
+    comes from; and the first frame. One frame at a time is in memory.
+
+    What is measured on a picture, a trim and a point of attention, is measured on the first one."""
+    writers: dict[int, AnimationWriter] = {}
+    sizes: dict[int, tuple[int, int]] = {}
+    first = smallest = None
+    for frame, canvas in zip(timeline.frames, composed(timeline, limits), strict=True):
+        picture = _picture(_still_of(canvas, source), recipe, limits, like=first)
+        if first is None:
+            require_little_work(timeline, recipe, picture.jobs)  # a trim may leave another shape
+        for number, image, whole in cascade(picture.image, picture.jobs):
+            if first is None:
+                spec, _ = picture.jobs[number]
+                sizes[number] = (image.width, image.height)
+                writers[number] = animation_writer(
+                    _moving_format(spec),
+                    sizes[number],
+                    plays=timeline.plays,
+                    quality=_quality(spec, _moving_format(spec), 0.0),
+                    effort=spec.effort or effort,
+                    carriers=carriers.get(spec.name),
+                )
+                smallest = whole
+            writers[number].add(in_colour(image), frame.milliseconds)
+        first = first or picture
+    moving = {
+        spec.name: Encoded(
+            body=writers[number].done(), format=_moving_format(spec), width=sizes[number][0], height=sizes[number][1]
+        )
+        for number, spec in enumerate(recipe.variants)
+    }
+    assert first is not None  # noqa: S101  a timeline has frames
+    return moving, smallest, first
+
+
+def _moving_format(spec: VariantSpec) -> OutputFormat:
+    return "webp" if spec.format == "auto" else spec.format
+
+
+def _poster(source: Original, timeline: Timeline, limits: Limits) -> Original:
+    """The first frame that is not one colour, or the first one if all are."""
+    first = None
+    for canvas in composed(timeline, limits):
+        if not is_uniform(canvas):
+            return _still_of(canvas, source)
+        first = first or _still_of(canvas, source)
+    return first or source
+
+
+def _still_of(canvas: Image.Image, source: Original) -> Original:
+    """A frame of an animation as if it was the only one: from here on, it takes the way of every still."""
+    opaque = canvas.getextrema()[-1] == (255, 255)
+    pixels = canvas.convert("L" if canvas.mode == "LA" else "RGB") if opaque else canvas
+    image = from_memory(pixels.tobytes(), *pixels.size, bands=len(pixels.getbands()))
+    return replace(
+        source,
+        width=canvas.width,
+        height=canvas.height,
+        opened=lambda _: image,
+        shrink_for=lambda _: 1,
+        drops_rest=False,
+        allowance_bytes=None,
+    )
+
+
+def _picture(source: Original, recipe: Recipe, limits: Limits, *, like: _Picture | None = None) -> _Picture:
+    """Decodes one picture, of a still or of a frame, and makes the recipe's edits; `cascade` then makes each variant.
+
+    Both are the only way from a frame to a variant's picture, so that every frame gets what a still gets. `like` is
+    another frame of the animation, from which what was measured there is taken.
+    """
+    source, recipe, before, box = edited(
+        source, recipe, max_aspect=limits.max_aspect, box=None if like is None else like.box
+    )
+    is_turned = source.orientation >= 5
+    width, height = _turned((source.width, source.height), is_turned)
     jobs = tuple((spec, place(spec, width, height)) for spec in recipe.variants)
     placements = [placement for _, placement in jobs]
     if _asks_for_attention(recipe):  # the point of a picture hardly depends on what else is made of it
         placements.append(small_size(width, height))
-    size = _turned(base_size(placements, width, height), turned)
+    size = _turned(base_size(placements, width, height), is_turned)
     shrink = source.shrink_for(size)
     with source.decoding():
         image = source.opened(shrink).copy(xres=1, yres=1)  # the resolution is metadata, and PNG would keep it
-        halved_width = _turned((image.width, image.height), turned)[0] if shrink == 2 else None
+        halved_width = _turned((image.width, image.height), is_turned)[0] if shrink == 2 else None
         # Streamed through: neither the decoded picture nor its premultiplied form is ever completely in memory.
         if source.drops_rest and is_stretched((source.width, source.height), shrink, size):
             image = scaled_in_place(image, (source.width / shrink, source.height / shrink), *size)
         elif (image.width, image.height) != size:
             image = unpremultiplied(scaled(premultiplied(image), *size))
         image = image.copy_memory()
+    base, notice = to_srgb(upright(image, source.orientation), source.icc_profile)
+    base = base.copy_memory()
+    point = attention = None
+    if _asks_for_attention(recipe):
+        point = attention_of(base) if like is None or like.point is None else like.point
+        jobs = tuple(_attending(job, point, (width, height)) for job in jobs)
+        attention = before(point)
     return _Picture(
-        image=upright(image, source.orientation), size=(width, height), jobs=jobs, halved_width=halved_width
+        image=base,
+        jobs=jobs,
+        halved_width=halved_width,
+        notice=notice,
+        box=box,
+        point=point,
+        attention=attention,
     )
 
 

@@ -57,19 +57,21 @@ class Box(NamedTuple):
 
 class Edited(NamedTuple):
     """The original with edits made, and the recipe with what remains to be done; `before` tells where a point of the
-    edited picture was in the upright picture before, each in fractions of the sides."""
+    edited picture was in the upright picture before, each in fractions of the sides. `box` is what a trim left."""
 
     source: Original
     recipe: Recipe
     before: Callable[[FocalPoint], FocalPoint]
+    box: Box
 
 
-def edited(source: Original, recipe: Recipe, *, max_aspect: int) -> Edited:
+def edited(source: Original, recipe: Recipe, *, max_aspect: int, box: Box | None = None) -> Edited:
     """The original with the recipe's edits made.
 
     The focal points of what remains are where these edits move them. Only turning and mirroring leave the decoder free
     to shrink the picture, as they cost nothing. A trimmed picture's longer side is at most `max_aspect` times its
-    shorter one: some of the border stays if it must. Raises Rejected if the file cannot be decoded.
+    shorter one: some of the border stays if it must; `box` is what to leave instead, as for all frames of an
+    animation. Raises Rejected if the file cannot be decoded.
     """
     orientation = turned(source.orientation, recipe.rotate, recipe.flip)
     if not recipe.regions and recipe.trim is None:
@@ -84,9 +86,11 @@ def edited(source: Original, recipe: Recipe, *, max_aspect: int) -> Edited:
         if recipe.regions:
             opened = _hidden(opened, recipe.regions, source)
         picture = opened()
-        everything = box = Box(0, 0, picture.width, picture.height)
+        everything = Box(0, 0, picture.width, picture.height)
         del picture
-        if recipe.trim is not None:
+        if recipe.trim is None:
+            box = everything
+        elif box is None:
             box = _trimmed(opened, recipe.trim, orientation, max_aspect)
     made = replace(
         source,
@@ -111,9 +115,9 @@ class _Moves(NamedTuple):
     def made(self, source: Original, recipe: Recipe) -> Edited:
         """The edits, with `source` as it is stored after them."""
         if self.box == self.everything and self.before == self.after:
-            return Edited(source, recipe, lambda point: point)
+            return Edited(source, recipe, lambda point: point, self.box)
         moved = recipe.model_copy(update={"variants": tuple(map(self._spec, recipe.variants))})
-        return Edited(replace(source, orientation=self.after), moved, self._back)
+        return Edited(replace(source, orientation=self.after), moved, self._back, self.box)
 
     def _spec(self, spec: VariantSpec) -> VariantSpec:
         if spec.fit != "cover" or not isinstance(spec.gravity, FocalPoint):

@@ -1,4 +1,4 @@
-"""Encodes a picture as JPEG, PNG, WebP or AVIF without any of the original's metadata but, if asked for, its rights."""
+"""Encodes a picture as JPEG, PNG, WebP, AVIF or GIF without the original's metadata but, if asked for, its rights."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyvips
 from PIL import Image, ImageChops
 
 from darkroom.domain.recipes import Effort, OutputFormat
+from darkroom.imaging.animation import still_gif
 from darkroom.imaging.rights import Carriers
 from darkroom.imaging.strips import strips
 
@@ -17,8 +18,9 @@ MEDIA_TYPES: dict[OutputFormat, str] = {
     "png": "image/png",
     "webp": "image/webp",
     "avif": "image/avif",
+    "gif": "image/gif",
 }
-EXTENSIONS: dict[OutputFormat, str] = {"jpeg": "jpg", "png": "png", "webp": "webp", "avif": "avif"}
+EXTENSIONS: dict[OutputFormat, str] = {"jpeg": "jpg", "png": "png", "webp": "webp", "avif": "avif", "gif": "gif"}
 
 _QUANT_TABLE = 2
 """The number of mozjpeg's quantisation table that was tuned for MS-SSIM (cjpeg, -quant-table).
@@ -71,6 +73,8 @@ def encode(
         case "avif":
             options = {"speed": _AVIF_SPEED[effort], "max_threads": 1, "autotiling": False}
             return _saved(image, "AVIF", carriers, quality=round(quality), **options)
+        case "gif":
+            return still_gif(in_colour(image))
 
 
 def _png(image: pyvips.Image, effort: Effort) -> bytes:
@@ -115,6 +119,11 @@ def _saved(image: pyvips.Image, file_format: str, carriers: Carriers | None, **o
         options |= {"xmp": carriers.xmp, "exif": carriers.exif}
     _for_pillow(image).save(file, file_format, **options)
     return file.getvalue()
+
+
+def in_colour(image: pyvips.Image) -> Image.Image:
+    """The picture in Pillow's RGB, or RGBA if it has alpha."""
+    return _for_pillow(image).convert("RGBA" if image.hasalpha() else "RGB")
 
 
 def _for_pillow(image: pyvips.Image) -> Image.Image:

@@ -10,9 +10,9 @@ const ATTEMPTS = 5;
 const FRESH_SECONDS = 12 * 60; // the variants' addresses are valid for 15 minutes
 const DAY = 86_400_000;
 const FARTHEST_DAYS = 364;
-const FORMATS = { jpeg: "JPEG", png: "PNG", webp: "WebP", avif: "AVIF" };
+const FORMATS = { jpeg: "JPEG", png: "PNG", webp: "WebP", avif: "AVIF", gif: "GIF" };
 const begunHere = new Set(); // the ids of scheduled images that this page has begun at once
-const ENDS = { jpeg: "jpg", png: "png", webp: "webp", avif: "avif" };
+const ENDS = { jpeg: "jpg", png: "png", webp: "webp", avif: "avif", gif: "gif" };
 
 /** The screen of the image whose id is `argument`. */
 export default function Image({ argument: id, query }) {

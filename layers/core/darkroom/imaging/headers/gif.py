@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from darkroom.imaging.headers.header import MAX_PIECES, Header
 from darkroom.imaging.headers.refusals import truncated, undecodable
+
+EXTENSION, IMAGE, TRAILER = 0x21, 0x2C, 0x3B
+GRAPHIC_CONTROL = 0xF9
+"""The label of the extension that says which colour of the next image is transparent, for example."""
 
 
 def gif_header(body: bytes) -> Header:
     """The header of a GIF file."""
     width, height, flags = struct.unpack_from("<HHB", body, 6)
-    at = 13 + _colour_table_bytes(flags)
     view = memoryview(body)
-    parts: list[bytes | memoryview] = [view[:at]]
+    parts: list[bytes | memoryview] = [view[: 13 + colour_table_bytes(flags)]]
     frames, complete = 0, False
     frame, offset = (0, 0), (0, 0)
     control: memoryview | None = None
-    budget = 10 * MAX_PIECES  # of sub-blocks, in the whole file
-    for _ in range(MAX_PIECES):
-        block = body[at] if at < len(body) else None
-        if block == 0x3B:
+    for kind, start, end in gif_blocks(body):
+        if kind == TRAILER:
             complete = True
-            break
-        start = at
-        if block == 0x21:  # an extension: a label, then sub-blocks
-            at, budget = _after_sub_blocks(body, at + 2, budget)
-            if body[start + 1] == 0xF9 and frames == 0:  # graphic control: which colour is transparent
-                control = view[start:at]
-        elif block == 0x2C:
-            left, top, frame_width, frame_height, flags = struct.unpack_from("<HHHHB", body, at + 1)
-            # Its own colour table, the LZW code size, then sub-blocks.
-            at, budget = _after_sub_blocks(body, at + 11 + _colour_table_bytes(flags), budget)
-            if frames == 0:
-                offset, frame = (left, top), (frame_width, frame_height)
-                parts += [control, view[start:at]] if control is not None else [view[start:at]]
-            frames += 1
+        elif kind == EXTENSION:
+            if body[start + 1] == GRAPHIC_CONTROL and frames == 0:
+                control = view[start:end]
         else:
-            break
-    else:
-        raise undecodable("it is cut into too many pieces")
+            if frames == 0:
+                left, top, frame_width, frame_height = struct.unpack_from("<HHHH", body, start + 1)
+                offset, frame = (left, top), (frame_width, frame_height)
+                parts += [control, view[start:end]] if control is not None else [view[start:end]]
+            frames += 1
     if frames == 0:
         raise undecodable("it has no picture") if complete else truncated()
     # Decoders widen the screen for a first frame that reaches beyond it.
@@ -57,7 +50,30 @@ def gif_header(body: bytes) -> Header:
     )
 
 
-def _colour_table_bytes(flags: int) -> int:
+def gif_blocks(body: bytes) -> Iterator[tuple[int, int, int]]:
+    """The kind, start and end of each block, up to the trailer or the first byte that begins none.
+
+    The last block may reach beyond the end of the file.
+    """
+    at = 13 + colour_table_bytes(body[10])
+    budget = 10 * MAX_PIECES  # of sub-blocks, in the whole file
+    for _ in range(MAX_PIECES):
+        start, kind = at, body[at] if at < len(body) else None
+        if kind == EXTENSION:  # a label, then sub-blocks
+            at, budget = _after_sub_blocks(body, at + 2, budget)
+        elif kind == IMAGE:  # a descriptor, its own colour table, the LZW code size, then sub-blocks
+            at, budget = _after_sub_blocks(body, at + 11 + colour_table_bytes(body[at + 9]), budget)
+        elif kind == TRAILER:
+            yield kind, at, at + 1
+            return
+        else:
+            return
+        yield kind, start, at
+    raise undecodable("it is cut into too many pieces")
+
+
+def colour_table_bytes(flags: int) -> int:
+    """The size of the colour table that a screen or an image with these flags has."""
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 

@@ -27,13 +27,13 @@ def webp_header(body: bytes) -> Header:
     """The header of a WebP file, simple, extended or animated."""
     (riff_size,) = struct.unpack_from("<I", body, 4)
     canvas: tuple[int, int] | None = None
-    picture: _Picture | None = None
+    picture: Picture | None = None
     offset, frames, orientation, profile = (0, 0), 0, 1, None
     for name, at, length in chunks(body, 12, "<4sI", trailer=0):
         if at > riff_size + 8:  # the rest does not belong to the file
             break
         if name == b"VP8X" and canvas is None and length >= 10:
-            canvas = (_uint24(body, at + 4) + 1, _uint24(body, at + 7) + 1)
+            canvas = (uint24(body, at + 4) + 1, uint24(body, at + 7) + 1)
         elif name == b"ICCP" and length <= MAX_PROFILE_BYTES:
             profile = body[at : at + length]
         elif name == b"EXIF":
@@ -41,10 +41,10 @@ def webp_header(body: bytes) -> Header:
         elif name == b"ANMF":
             frames += 1
             if frames == 1:
-                offset = (2 * _uint24(body, at), 2 * _uint24(body, at + 3))
-                picture = _picture(body, at + 16, at + length)
+                offset = (2 * uint24(body, at), 2 * uint24(body, at + 3))
+                picture = picture_at(body, at + 16, at + length)
         elif picture is None and name in (b"ALPH", b"VP8 ", b"VP8L"):
-            picture = _picture(body, at - 8, len(body))
+            picture = picture_at(body, at - 8, len(body))
             if picture is None:  # an alpha without colours
                 break
     complete = riff_size + 8 <= len(body)
@@ -82,14 +82,25 @@ def webp_header(body: bytes) -> Header:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Picture:
+class Picture:
+    """A picture as a file of its own."""
+
     size: tuple[int, int]
     lossless: bool
     alpha_apart: bool = False
     parts: tuple[bytes | memoryview, ...]
 
+    def file(self) -> bytes:
+        """The file."""
+        return b"".join(self.parts)
 
-def _picture(body: bytes, start: int, end: int) -> _Picture | None:
+    @property
+    def lossless_bytes(self) -> int:
+        """The size of what is coded without loss: the picture, or its alpha."""
+        return sum(map(len, self.parts)) if self.lossless else len(self.parts[2]) if self.alpha_apart else 0
+
+
+def picture_at(body: bytes, start: int, end: int) -> Picture | None:
     """The picture whose chunks (ALPH and VP8, or VP8L) begin at `start`, as a separate file; None if there is none."""
     alpha: memoryview | None = None
     view = memoryview(body)
@@ -104,18 +115,18 @@ def _picture(body: bytes, start: int, end: int) -> _Picture | None:
                 raise undecodable("its picture has no signature")
             (bits,) = struct.unpack_from("<I", body, at + 1)
             size = ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
-            return _Picture(size=size, lossless=True, parts=(_riff(len(chunk)), chunk))
+            return Picture(size=size, lossless=True, parts=(_riff(len(chunk)), chunk))
         elif name == b"VP8 ":
             if body[at + 3 : at + 6] != b"\x9d\x01\x2a":
                 raise undecodable("its picture has no start code")
             width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
             if alpha is None:
-                return _Picture(size=(width, height), lossless=False, parts=(_riff(len(chunk)), chunk))
+                return Picture(size=(width, height), lossless=False, parts=(_riff(len(chunk)), chunk))
             extended = struct.pack("<4sIB3x", b"VP8X", 10, _WEBP_ALPHA) + b"".join(
                 (side - 1).to_bytes(3, "little") for side in (max(1, width), max(1, height))
             )
             parts = (_riff(len(extended) + len(alpha) + len(chunk)), extended, alpha, chunk)
-            return _Picture(size=(width, height), lossless=False, alpha_apart=True, parts=parts)
+            return Picture(size=(width, height), lossless=False, alpha_apart=True, parts=parts)
     return None
 
 
@@ -123,6 +134,7 @@ def _riff(length: int) -> bytes:
     return struct.pack("<4sI4s", b"RIFF", length + 4, b"WEBP")
 
 
-def _uint24(body: bytes, at: int) -> int:
+def uint24(body: bytes, at: int) -> int:
+    """The number in three bytes."""
     low, high = struct.unpack_from("<HB", body, at)
     return int(low | high << 16)

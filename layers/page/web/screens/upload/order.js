@@ -22,6 +22,7 @@ const DEFAULTS = {
     quality: null,
     effort: null,
     max_bytes: null,
+    animation: "first",
 };
 
 /** A variant without fields that only say the default. */
@@ -98,7 +99,7 @@ const MAX_VARIANTS = 16;
 const MAX_RECIPE_BYTES = 4096;
 const MAX_WORK_PIXELS = 4096 * 4096;
 const LONGEST_SIDE = 8192;
-const WORK_OF_FORMAT = { jpeg: 0.25, auto: 0.5, png: 0.5, webp: 1, avif: 2 };
+const WORK_OF_FORMAT = { jpeg: 0.25, gif: 0.25, auto: 0.5, png: 0.5, webp: 1, avif: 2 };
 const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 const MAX_DELAY_SECONDS = 364 * 86400;
 export const UNITS = { M: ["minute", 60], H: ["hour", 3600], D: ["day", 86400] };
@@ -200,7 +201,25 @@ export const FITS = {
     exact: { short: "stretched", long: "Stretch" },
 };
 
-export const FORMATS = { auto: "JPEG or PNG", jpeg: "JPEG", png: "PNG", webp: "WebP", avif: "AVIF" };
+export const FORMATS = { auto: "JPEG or PNG", jpeg: "JPEG", png: "PNG", webp: "WebP", avif: "AVIF", gif: "GIF" };
+
+export const ANIMATIONS = { first: "First frame", keep: "Keep", poster: "Poster" };
+
+const MOVING = ["auto", "webp", "gif"];
+
+/** The formats that a variant can have, in words: an animation is WebP unless it is GIF, and GIF is only for those. */
+export function formatsOf({ animation = "first" }) {
+    const isKept = animation === "keep";
+    const found = Object.entries(FORMATS).filter(([format]) => (isKept ? MOVING.includes(format) : format !== "gif"));
+    return isKept ? found.map(([format, words]) => [format, format === "auto" ? "WebP, stills JPEG or PNG" : words]) : found;
+}
+
+/** The variant with what becomes of an animation, and with a format that allows it. */
+export function withAnimation(variant, animation) {
+    const changed = { ...variant, animation };
+    const isPossible = formatsOf(changed).some(([format]) => format === variant.format);
+    return isPossible ? changed : { ...changed, format: "auto" };
+}
 
 /** "now", "in 2 hours", or the chosen local time. */
 export function describeTime(when) {

@@ -1,7 +1,7 @@
 // A small editor of a recipe: the variants, and for each its box, how the picture fits it, and its format; and whether
 // the variants say whose picture it is.
 import { html } from "../../vendor/preact.js";
-import { FIRST, FITS, FORMATS } from "./order.js";
+import { ANIMATIONS, FIRST, FITS, formatsOf, withAnimation } from "./order.js";
 import { ATTENTION, COMPASS } from "./placement.js";
 import { withFlip, withRights, withTurn } from "./turn.js";
 
@@ -44,8 +44,11 @@ export default function RecipeEditor({ variants, edits, problems, onChange, onEd
                         isDisabled=${variant.fit === "inside" || variant.fit === "exact"}
                         options=${gravitiesOf(variant.fit).map((value) => [value, value])}
                         onChange=${(gravity) => change(index, { gravity })} />
-                    <${Choice} label="Format" value=${variant.format} options=${Object.entries(FORMATS)}
+                    <${Choice} label="Format" value=${variant.format} options=${formatsOf(variant)}
                         onChange=${(format) => change(index, { format })} />
+                    <${Choice} label="Animation" value=${variant.animation ?? "first"}
+                        options=${Object.entries(ANIMATIONS)}
+                        onChange=${(animation) => change(index, withAnimation(variant, animation))} />
                     <button type="button" class="small" disabled=${variants.length === 1}
                         aria-label=${`Remove variant ${index + 1}`} onClick=${() => removeVariant(index)}>
                         Remove</button>

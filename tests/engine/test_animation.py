@@ -1,0 +1,440 @@
+"""Animations: every frame is composed as a browser shows it, at its time, and nothing hostile gets far."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from darkroom.domain.errors import Rejected
+from darkroom.domain.recipes import Recipe
+from darkroom.imaging import Developed, develop
+from darkroom.imaging.develop import FIRST_FRAME_ONLY
+from proof.fuzz.handmade import webp
+from tests.engine.golden import animations, gif_files, png_files
+from tests.engine.golden.animations import BLUE, CLEAR, GOLD, GREEN, RED, SIZE, STEPS, Step, block, shown
+from tests.engine.golden.cases import SPACES
+from tests.engine.golden.colours import Array
+
+STILLS = ("first", "poster")
+
+
+def developed(body: bytes, *variants: dict[str, Any]) -> Developed:
+    """The variants, each 40 pixels wide unless it says otherwise, by the name of its place."""
+    named = [{"name": f"v{number}", "width": 40, **spec} for number, spec in enumerate(variants)]
+    return develop(body, Recipe.model_validate({"variants": named}))
+
+
+def kept(body: bytes, **fields: Any) -> bytes:
+    """The one variant that keeps the animation."""
+    (variant,) = developed(body, {"animation": "keep", **fields}).variants
+    return variant.body
+
+
+def frames_of(body: bytes) -> tuple[list[Array], list[int]]:
+    """What Pillow's decoder shows of each frame, in RGBA, zero where it is transparent; and for how long."""
+    pictures, times = [], []
+    with Image.open(io.BytesIO(body)) as file:
+        for number in range(getattr(file, "n_frames", 1)):
+            file.seek(number)
+            samples = np.array(file.convert("RGBA"))
+            samples[samples[..., 3] == 0] = 0
+            pictures.append(samples)
+            times.append(file.info.get("duration", 0))
+    return pictures, times
+
+
+def plays_of(body: bytes) -> int:
+    """How often the animation is played; 0 is for ever."""
+    if body[:4] == b"RIFF":
+        at = body.index(b"ANIM")
+        return int(struct.unpack_from("<H", body, at + 12)[0])
+    at = body.find(b"NETSCAPE2.0\x03\x01")
+    repeated = 0 if at < 0 else struct.unpack_from("<H", body, at + 13)[0]
+    return 1 if at < 0 else repeated + 1 if repeated else 0
+
+
+def code_of(body: bytes, *variants: dict[str, Any]) -> str:
+    """The code of the refusal."""
+    with pytest.raises(Rejected) as refusal:
+        developed(body, *variants)
+    return refusal.value.code
+
+
+def distance(a: Array, b: Array) -> float:
+    """The mean difference of two pictures on black, in levels of 255."""
+    visible = [picture[..., :3] * (picture[..., 3:] / 255.0) for picture in (a, b)]
+    return float(np.abs(visible[0] - visible[1]).mean() + np.abs(a[..., 3] - b[..., 3].astype(float)).mean())
+
+
+FILES = {
+    "gif": (animations.gif(SIZE, STEPS), STEPS),
+    "gif-local-tables": (animations.gif(SIZE, STEPS, local=True), STEPS),
+    "apng": (
+        animations.apng(SIZE, [animations.whole(SIZE, STEPS[0]), *STEPS[1:]]),
+        [animations.whole(SIZE, STEPS[0]), *STEPS[1:]],
+    ),
+    "apng-replacing": (
+        animations.apng(SIZE, [replace(step, over=False) for step in STEPS], hidden=block(*SIZE, GOLD)),
+        [replace(step, over=False) for step in STEPS],
+    ),
+    "webp": (animations.webp(SIZE, animations.forgetful(STEPS)), animations.forgetful(STEPS)),
+    "webp-replacing": (
+        animations.webp(SIZE, [replace(step, over=False) for step in animations.forgetful(STEPS)]),
+        [replace(step, over=False) for step in animations.forgetful(STEPS)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_frame_is_what_a_browser_shows_at_its_time(name: str) -> None:
+    body, steps = FILES[name]
+    pictures, times = frames_of(kept(body, format="gif"))
+    assert times == [step.milliseconds for step in steps]
+    for number, (found, wanted) in enumerate(zip(pictures, shown(SIZE, steps), strict=True)):
+        assert np.array_equal(found, wanted), number
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_as_webp_it_is_the_same_within_what_webp_loses(name: str) -> None:
+    body, steps = FILES[name]
+    (variant,) = developed(body, {"animation": "keep", "quality": 100}).variants
+    assert (variant.format, variant.media_type, variant.extension) == ("webp", "image/webp", "webp")
+    pictures, times = frames_of(variant.body)
+    assert times == [step.milliseconds for step in steps]
+    assert max(distance(a, b) for a, b in zip(pictures, shown(SIZE, steps), strict=True)) < 4
+
+
+def test_what_is_half_transparent_is_blended_over_what_is() -> None:
+    faint, thin = (250, 40, 10, 128), (10, 60, 240, 70)
+    steps = [
+        Step(samples=block(*SIZE, faint, CLEAR, GREEN)),
+        Step(samples=block(20, 20, thin, faint), left=8, top=4, disposal="background"),
+        Step(samples=block(30, 10, thin), left=4, top=10, over=False),
+    ]
+    for body in (animations.apng(SIZE, steps), animations.webp(SIZE, steps)):
+        pictures, _ = frames_of(kept(body, quality=100))
+        assert max(distance(a, b) for a, b in zip(pictures, shown(SIZE, steps), strict=True)) < 4
+
+
+def test_a_gifs_frame_beyond_its_screen_is_cut_off() -> None:
+    steps = [Step(samples=block(*SIZE, RED)), Step(samples=block(30, 30, BLUE), left=20, top=10)]
+    steps.append(Step(samples=block(5, 5, GOLD), left=60, top=60))
+    steps.append(Step(samples=block(4, 4, GREEN)))
+    pictures, times = frames_of(kept(animations.gif(SIZE, steps), format="gif"))
+    wanted = shown(SIZE, [*steps[:2], steps[3]])  # what is outside changes nothing but the time
+    assert times == [100, 200, 100]
+    assert all(np.array_equal(a, b) for a, b in zip(pictures, wanted, strict=True))
+
+
+def test_frames_are_placed_and_scaled_as_stills_are() -> None:
+    steps = STEPS[:4]
+    body = animations.gif(SIZE, steps)
+    boxes: list[dict[str, Any]] = [
+        {"width": 20, "height": 20, "fit": "cover", "gravity": "east"},
+        {"width": 60, "height": 40, "fit": "contain", "background": "#33557780"},
+        {"width": 20, "height": 30, "fit": "exact"},
+        {"width": 80, "enlarge": True},
+    ]
+    moving = developed(body, *({**box, "animation": "keep", "quality": 100} for box in boxes)).variants
+    canvases = []
+    for canvas in shown(SIZE, steps):
+        file = io.BytesIO()
+        Image.fromarray(canvas).save(file, "PNG")
+        canvases.append(developed(file.getvalue(), *({**box, "format": "png"} for box in boxes)).variants)
+    for number, variant in enumerate(moving):
+        for found, stills in zip(frames_of(variant.body)[0], canvases, strict=True):
+            still = stills[number]
+            assert (variant.width, variant.height) == (still.width, still.height)
+            assert distance(found, frames_of(still.body)[0][0]) < 6, (number, variant.name)
+
+
+def test_more_colours_than_a_gif_has_are_approximated() -> None:
+    across, down = np.meshgrid(np.linspace(0, 255, 80), np.linspace(0, 255, 60))
+    pictures = [np.dstack([across, down, np.full_like(across, blue), np.full_like(across, 255)]) for blue in (0, 200)]
+    steps = [Step(samples=picture.astype(np.uint8)) for picture in pictures]
+    found, _ = frames_of(kept(animations.apng((80, 60), steps), format="gif", width=80))
+    assert max(distance(a, step.samples) for a, step in zip(found, steps, strict=True)) < 8
+
+
+@pytest.mark.parametrize("colours", [256, 255])
+def test_a_gif_keeps_every_colour_that_fits(colours: int) -> None:
+    samples = np.zeros((16, 16, 4), np.uint8)
+    numbers = np.arange(256).reshape(16, 16)
+    samples[..., :3] = np.dstack([numbers, numbers * 7 % 256, numbers * 31 % 256])
+    samples[..., 3] = 255 * (numbers < colours)
+    samples[samples[..., 3] == 0] = 0
+    steps = [Step(samples=samples, over=False), Step(samples=samples[::-1].copy(), over=False)]
+    found, _ = frames_of(kept(animations.apng((16, 16), steps), format="gif"))
+    assert all(np.array_equal(a, step.samples) for a, step in zip(found, steps, strict=True))
+
+
+# ── Times and plays ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("output", ["gif", "webp"])
+@pytest.mark.parametrize("plays", [0, 1, 2, 7])
+def test_it_is_played_as_often_as_before(plays: int, output: str) -> None:
+    steps = [Step(samples=block(*SIZE, RED), over=False), Step(samples=block(*SIZE, BLUE), over=False)]
+    for make in (animations.gif, animations.apng, animations.webp):
+        assert plays_of(kept(make(SIZE, steps, plays=plays), format=output)) == plays, make
+
+
+@pytest.mark.parametrize("output", ["gif", "webp"])
+def test_equal_frames_become_one_that_is_seen_as_long(output: str) -> None:
+    colours = (RED, RED, BLUE, BLUE, BLUE, RED)
+    times = (50, 70, 110, 20, 300, 60)
+    steps = [Step(samples=block(*SIZE, colour), milliseconds=time) for colour, time in zip(colours, times, strict=True)]
+    assert frames_of(kept(animations.gif(SIZE, steps), format=output))[1] == [120, 430, 60]
+
+
+@pytest.mark.parametrize("output", ["gif", "webp"])
+def test_a_frame_of_no_time_is_seen_as_long_as_in_browsers(output: str) -> None:
+    times = (0, 10, 20, 100)
+    colours = (RED, BLUE, GREEN, GOLD)
+    steps = [Step(samples=block(*SIZE, colour), milliseconds=time) for colour, time in zip(colours, times, strict=True)]
+    for make in (animations.gif, animations.apng, animations.webp):
+        assert frames_of(kept(make(SIZE, steps), format=output))[1] == [100, 100, 20, 100], make
+
+
+def test_rounding_to_hundredths_does_not_add_up() -> None:
+    colours = (RED, BLUE) * 10
+    steps = [Step(samples=block(*SIZE, colour), milliseconds=33) for colour in colours]
+    times = frames_of(kept(animations.apng(SIZE, steps), format="gif"))[1]
+    assert (sum(times), set(times)) == (660, {30, 40})
+
+
+def test_a_gifs_frame_is_never_so_short_that_browsers_slow_it_down() -> None:
+    steps = [Step(samples=block(*SIZE, colour), milliseconds=11) for colour in (RED, BLUE, GREEN)]
+    steps.append(Step(samples=block(*SIZE, GOLD), milliseconds=200))
+    assert frames_of(kept(animations.apng(SIZE, steps), format="gif"))[1] == [20, 20, 20, 170]
+
+
+# ── Stills ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("make", [animations.gif, animations.apng, animations.webp])
+def test_a_poster_is_the_first_frame_that_is_not_one_colour(make: Any) -> None:
+    steps = [
+        Step(samples=block(*SIZE, RED)),
+        Step(samples=block(*SIZE, BLUE)),
+        Step(samples=block(10, 10, GOLD), left=4, top=6),
+        Step(samples=block(*SIZE, GREEN, RED)),
+    ]
+    result = developed(make(SIZE, steps), *({"animation": kind, "format": "png"} for kind in STILLS))
+    first, poster = (frames_of(variant.body)[0][0] for variant in result.variants)
+    wanted = shown(SIZE, steps)
+    assert np.array_equal(first, wanted[0])
+    assert np.array_equal(poster, wanted[2])
+
+
+def test_a_poster_of_nothing_but_single_colours_is_the_first_frame() -> None:
+    steps = [Step(samples=block(*SIZE, colour)) for colour in (RED, BLUE, GREEN)]
+    (poster,) = developed(animations.gif(SIZE, steps), {"animation": "poster", "format": "png"}).variants
+    assert np.array_equal(frames_of(poster.body)[0][0], steps[0].samples)
+
+
+def test_a_still_is_the_same_whatever_an_animation_would_become() -> None:
+    body = png_files.png(block(*SIZE, RED, GREEN), png_files.RGBA)
+    results = [developed(body, {"animation": kind, "format": "webp"}) for kind in ("first", "poster", "keep")]
+    assert results[0] == results[1] == results[2]
+    automatic, as_gif = developed(body, {"animation": "keep"}, {"animation": "keep", "format": "gif"}).variants
+    assert (automatic.format, as_gif.format, as_gif.media_type) == ("jpeg", "gif", "image/gif")
+    assert np.array_equal(frames_of(as_gif.body)[0][0], block(*SIZE, RED, GREEN))
+
+
+def test_a_notice_names_the_variants_that_lost_the_animation() -> None:
+    body = animations.gif(SIZE, STEPS)
+    keep, first, poster = ({"animation": kind} for kind in ("keep", "first", "poster"))
+    assert developed(body, first, {}).notices == (FIRST_FRAME_ONLY,)
+    assert developed(body, keep, poster).notices == ()
+    told = "v1, v2: only the first frame of the animation was developed."
+    assert developed(body, keep, first, {}).notices == (told,)
+
+
+def test_a_variant_of_the_first_frame_is_the_same_beside_others() -> None:
+    body = animations.gif(SIZE, STEPS)
+    (alone,) = developed(body, {"format": "png"}).variants
+    beside = developed(body, {"format": "png"}, {"animation": "keep"}, {"animation": "poster"}).variants
+    assert beside[0] == alone
+
+
+def test_the_placeholder_is_the_posters_and_otherwise_the_first_frames() -> None:
+    steps = [Step(samples=block(*SIZE, RED)), Step(samples=block(*SIZE, BLUE, BLUE, GOLD))]
+    body = animations.gif(SIZE, steps)
+    first, keep, poster = (developed(body, {"animation": kind}).placeholder for kind in ("first", "keep", "poster"))
+    assert first.color == keep.color == "#c81e28"
+    assert poster.color == "#273bdd"
+
+
+def test_an_animation_is_turned_upright() -> None:
+    steps = [Step(samples=block(*SIZE, RED)), Step(samples=block(*SIZE, BLUE, RED))]
+    turned = animations.apng(SIZE, steps)
+    exif = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"
+    turned = turned[:33] + png_files.chunk(b"eXIf", exif) + turned[33:]
+    pictures, _ = frames_of(kept(turned, format="gif"))
+    assert pictures[1].shape[:2] == (40, 30)
+    assert pictures[1][5, 5].tolist() == list(BLUE)
+    assert pictures[1][35, 5].tolist() == list(RED)
+
+
+def test_the_colours_of_every_frame_are_converted_by_the_files_profile() -> None:
+    steps = [Step(samples=block(*SIZE, colour)) for colour in (RED, GREEN)]
+    name, data = png_files.iccp(SPACES["display-p3"].profile)
+    profile = png_files.chunk(name, data)
+    plain = animations.apng(SIZE, steps)
+    pictures, _ = frames_of(kept(plain[:33] + profile + plain[33:], format="gif"))
+    for step, picture in zip(steps, pictures, strict=True):
+        plain = png_files.png(step.samples, png_files.RGBA, before=[(name, data)])
+        (still,) = developed(plain, {"format": "png"}).variants
+        assert np.array_equal(picture, frames_of(still.body)[0][0])
+        assert not np.array_equal(picture, step.samples)
+
+
+def test_regions_are_hidden_and_edits_made_in_every_frame() -> None:
+    steps = [Step(samples=block(*SIZE, colour)) for colour in (RED, GREEN, BLUE)]
+    hidden = {"x": 0, "y": 0, "width": 0.5, "height": 1, "effect": "fill"}
+    recipe = {"variants": [{"name": "a", "width": 40, "format": "gif", "animation": "keep"}]}
+    edits = {"regions": [hidden], "flip": "horizontal"}
+    (variant,) = develop(animations.gif(SIZE, steps), Recipe.model_validate({**recipe, **edits})).variants
+    for picture, step in zip(frames_of(variant.body)[0], steps, strict=True):
+        assert (picture[:, 20:, :3] == 0).all()
+        assert np.array_equal(picture[:, :19], step.samples[:, 21:])
+
+
+def test_what_is_measured_on_the_first_frame_holds_for_all() -> None:
+    steps = [
+        Step(samples=block(*SIZE, GOLD)),
+        Step(samples=block(*SIZE, GOLD, GOLD, GOLD, BLUE)),
+    ]
+    steps[0].samples[10:20, 10:30] = RED
+    variants = [
+        {"name": "trimmed", "width": 40, "format": "gif", "animation": "keep"},
+        {"name": "crop", "width": 10, "height": 10, "fit": "cover", "gravity": "attention", "animation": "keep"},
+    ]
+    recipe = Recipe.model_validate({"variants": variants, "trim": 10})
+    trimmed, crop = develop(animations.gif(SIZE, steps), recipe).variants
+    first, second = frames_of(trimmed.body)[0]
+    assert first.shape == second.shape == (10, 20, 4)
+    assert (first == RED).all()
+    assert (second == GOLD).all()
+    assert (crop.width, crop.height) == (10, 10)
+
+
+def test_a_webp_carries_the_rights_and_a_gif_does_not() -> None:
+    exif = Image.Exif()
+    exif[0x8298] = "Somebody's"
+    steps = [Step(samples=block(*SIZE, RED)), Step(samples=block(*SIZE, BLUE))]
+    body = animations.apng(SIZE, steps)
+    body = body[:33] + png_files.chunk(b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0")) + body[33:]
+    variants = [{"name": name, "width": 40, "format": name, "animation": "keep"} for name in ("webp", "gif")]
+    result = develop(body, Recipe.model_validate({"variants": variants, "metadata": "copyright"}))
+    webp_file, gif_file = (variant.body for variant in result.variants)
+    with Image.open(io.BytesIO(webp_file)) as opened:
+        assert opened.getexif()[0x8298] == "Somebody's"
+        assert getattr(opened, "n_frames", 1) == 2
+    assert b"Somebody" not in gif_file
+    assert result.notices == ("gif: without author and copyright, which a GIF does not carry.",)
+
+
+def test_a_grey_animation_stays_grey() -> None:
+    steps = [Step(samples=block(*SIZE, (level, level, level, 255))) for level in (40, 200)]
+    body = animations.apng(SIZE, steps, colour_type=png_files.GREY)
+    pictures, _ = frames_of(kept(body, format="gif"))
+    assert [picture[0, 0].tolist() for picture in pictures] == [[40, 40, 40, 255], [200, 200, 200, 255]]
+
+
+# ── Damage and limits ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+KEEP = {"animation": "keep"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_animation_that_ends_too_early_is_refused_as_a_still_is(name: str) -> None:
+    body, _ = FILES[name]
+    for end in (len(body) - 3, len(body) * 3 // 4, len(body) * 2 // 3):
+        assert code_of(body[:end], KEEP) == "truncated"
+        assert code_of(body[:end], {"animation": "poster"}) == "truncated"
+
+
+def test_a_gif_that_only_lacks_its_trailer_is_whole() -> None:
+    body, _ = FILES["gif"]
+    assert kept(body[:-1]) == kept(body)
+
+
+@pytest.mark.parametrize("make", [animations.apng, animations.webp])
+def test_a_frame_outside_its_canvas_is_damage(make: Any) -> None:
+    steps = [Step(samples=block(*SIZE, RED)), Step(samples=block(10, 10, BLUE), left=32, top=2)]
+    assert code_of(make(SIZE, steps), KEEP) == "undecodable"
+
+
+def test_frames_that_an_apng_does_not_claim_are_counted() -> None:
+    steps = [Step(samples=block(*SIZE, RED)), *[Step(samples=block(1, 1, BLUE))] * 1001]
+    body = animations.apng(SIZE, steps)
+    claimed = body.replace(struct.pack(">I", 1002), struct.pack(">I", 2), 1)
+    at = claimed.index(b"acTL")
+    claimed = claimed[: at - 4] + png_files.chunk(b"acTL", claimed[at + 4 : at + 12]) + claimed[at + 16 :]
+    assert developed(claimed, {}).variants
+    assert code_of(claimed, KEEP) == "too_many_frames"
+
+
+def planted(frames: int, size: tuple[int, int], *, frame: tuple[int, int] = (1, 1)) -> bytes:
+    """A GIF of that many frames, the first as large as the screen; none can be decoded."""
+    control, table = b"!\xf9\x04\0\x0a\0\0\0", bytes(6)
+    parts = [b"," + struct.pack("<HHHHB", 0, 0, *area, 0) + b"\x0d\0" for area in (size, *[frame] * (frames - 1))]
+    return b"GIF89a" + struct.pack("<HHBBB", *size, 0x80, 0, 0) + table + b"".join(control + part for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("body", "variants"),
+    [
+        (planted(2, (4000, 3000)), [KEEP]),
+        (planted(2, (4000, 3000)), [{"animation": "poster"}]),
+        (planted(2, (40, 30), frame=(9000, 9000)), [KEEP]),
+        (planted(1000, (800, 600)), [KEEP]),
+        (planted(400, (1200, 1000)), [{"animation": "poster"}]),
+        (planted(2, (40, 30)), [{**KEEP, "width": 3000, "height": 3000, "enlarge": True, "fit": "exact"}]),
+        (planted(201, (800, 600)), [{**KEEP, "width": 800}, {**KEEP, "width": 400}]),
+        (planted(130, (800, 600)), [{**KEEP, "width": 800, "effort": "small"}]),
+        (planted(130, (800, 600)), [{**KEEP, "width": 800, "quality": 100}]),
+        (planted(1000, (10, 10)), [KEEP] * 4),
+    ],
+    ids=[
+        *("canvas", "canvas-of-poster", "frame", "frames", "frames-of-poster", "variant"),
+        *("sum", "effort", "quality", "least"),
+    ],
+)
+def test_too_much_work_is_refused_before_a_frame_is_decoded(body: bytes, variants: Sequence[dict[str, Any]]) -> None:
+    assert code_of(body, *variants) == "animation_too_large"
+
+
+def test_lossless_frames_also_count_by_their_bytes() -> None:
+    """A frame of a few pixels may bring as many Huffman codes as its bytes hold."""
+    picture = webp.chunk(b"VP8L", webp.solid(64, 48)[8:] + bytes(8_000_000))
+    frame = webp.animation_frame(picture, width=64, height=48)
+    assert code_of(webp.animation(64, 48, frame, frame), KEEP) == "animation_too_large"
+
+
+def test_what_is_allowed_is_decoded() -> None:
+    for body, width in ((planted(200, (800, 600)), 800), (planted(1000, (10, 10)), 10)):
+        assert code_of(body, {**KEEP, "width": width}) in ("truncated", "undecodable")
+
+
+def test_developing_twice_gives_the_same_bytes() -> None:
+    body, _ = FILES["gif"]
+    for output in ("webp", "gif"):
+        assert kept(body, format=output) == kept(body, format=output)
+
+
+def test_a_comment_does_not_follow_into_an_animation() -> None:
+    body = animations.gif(SIZE, STEPS)
+    secret = gif_files.comment(b"a secret")
+    told = body[: 13 + 768] + secret + body[13 + 768 :]
+    for output in ("webp", "gif"):
+        assert kept(told, format=output) == kept(body, format=output)
