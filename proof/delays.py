@@ -54,6 +54,7 @@ from proof.fakes.messages import KEYS, received
 from proof.fakes.rows import accepted_image, lease
 from proof.fakes.stores import (
     FakeDeadLetters,
+    FakeFetchQueue,
     FakeHoldQueue,
     FakeHolds,
     FakeImages,
@@ -697,6 +698,7 @@ class Simulation:
             lanes=self.lanes,
             hold_queue=self.hold_queue,
             upload_queue=FakeUploadQueue(),
+            fetch_queue=FakeFetchQueue(),
             reservations=self.reservations,
             dead_letters=FakeDeadLetters(),
             clock=lambda: self.now,

@@ -43,6 +43,7 @@ def marks_of(photo: bytes, image: Image, outputs: Mapping[str, bytes]) -> Marks:
         marks |= {f"its variant {variant.name}": variant.name.encode() for variant in image.recipe.variants}
     marks |= {f"its {name}": text.encode() for name, text in (image.placeholder or {}).items()}
     marks["its fingerprint"] = image.fingerprint.encode()
+    marks["its URL"] = (image.url or "").encode()
     for attempt in image.attempts:
         if attempt.cause is not None:
             marks |= {f"what {attempt.number} failed of": attempt.cause.message.encode()}

@@ -1,4 +1,4 @@
-"""POST /images: accepts a photo and answers 202 with the address of its status."""
+"""POST /images: accepts a photo, or the URL of one, and answers 202 with the address of its status."""
 
 from __future__ import annotations
 
@@ -12,30 +12,46 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from darkroom.http.api import create_app, handles
 from darkroom.http.callers import caller_of
 from darkroom.http.documents import status_document
+from darkroom.http.fetches import read_fetch
 from darkroom.http.forms import file_in_form, is_form
+from darkroom.http.problems import Problem
 from darkroom.http.protection import protected
-from darkroom.http.requests import correlation_id_of, idempotency_key_of, raw_body
+from darkroom.http.requests import correlation_id_of, idempotency_key_of, is_json, raw_body
 from darkroom.http.responses import headers_of_accepted, json_response
 from darkroom.http.router import AnswerMetrics
 from darkroom.http.routes import POST_IMAGE
 from darkroom.http.timetables import read_timetable
-from darkroom.operations.submit_image import Upload, submit_image
+from darkroom.operations.begin_fetch import Wanted, begin_fetch
+from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.telemetry import entry_point, logger, metrics
 from darkroom.wiring.runtime import within
 from darkroom.wiring.submit_image import wire
 
-ports, edge = wire()
+ports, fetch_ports, edge = wire()
 app = create_app(within=within, counted=AnswerMetrics(refused="UploadsRefused", failed="UploadsFailed"))
 
 
 @handles(app, POST_IMAGE, protected(edge.rate_limit, require_healthy=edge.require_healthy))
 def post_image() -> Response[str]:
+    is_of_url = is_json(app.current_event.headers.get("content-type", ""))
+    accepted = asked_to_fetch() if is_of_url else sent()
+    image = accepted.image
+    logger.append_keys(image_id=image.image_id)
+    logger.info("accepted", extra={"replayed": accepted.replayed, "is_of_url": is_of_url})
+    new = "FetchesBegun" if is_of_url else "ImagesAccepted"
+    metrics.add_metric("ImagesReplayed" if accepted.replayed else new, MetricUnit.Count, 1)
+    headers = headers_of_accepted(image, replayed=accepted.replayed, now=ports.clock())
+    return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of), headers)
+
+
+def sent() -> Accepted:
+    """The image of a request that has the photo in its body, and says how to develop it in its query."""
     request = app.current_event
     query = request.query_string_parameters
     content_type = request.headers.get("content-type", "")
     caller = caller_of(app)
     body = raw_body(app)
-    accepted = submit_image(
+    return submit_image(
         ports,
         Upload(
             body=file_in_form(body, content_type) if is_form(content_type) else body,
@@ -52,12 +68,23 @@ def post_image() -> Response[str]:
             ),
         ),
     )
-    image = accepted.image
-    logger.append_keys(image_id=image.image_id)
-    logger.info("accepted", extra={"replayed": accepted.replayed})
-    metrics.add_metric("ImagesReplayed" if accepted.replayed else "ImagesAccepted", MetricUnit.Count, 1)
-    headers = headers_of_accepted(image, replayed=accepted.replayed, now=ports.clock())
-    return json_response(HTTPStatus.ACCEPTED, status_document(image, edge.outputs.url_of), headers)
+
+
+def asked_to_fetch() -> Accepted:
+    """The image of a request that has a URL in its body, and how to develop it beside it."""
+    if app.current_event.query_string_parameters:
+        raise Problem("conflicting_parameters", "With a URL, write the parameters into the JSON, not into the query.")
+    caller = caller_of(app)
+    return begin_fetch(
+        fetch_ports,
+        Wanted(
+            fetch=read_fetch(raw_body(app)),
+            tenant_id=caller.tenant_id,
+            tier=caller.tier,
+            correlation_id=correlation_id_of(app),
+            idempotency_key=idempotency_key_of(app),
+        ),
+    )
 
 
 @entry_point(of_gateway=True)

@@ -112,6 +112,8 @@ def resolved(value: Any, references: Mapping[str, str]) -> str:
     match value:
         case {"Ref": name} | {"Fn::GetAtt": [name, "Id"]}:
             return str(known[name])
+        case {"Fn::If": ["IsLocal", _, elsewhere]}:
+            return resolved(elsewhere, references)
         case {"Fn::Sub": str(text)}:
             return re.sub(r"\$\{([^}]+)\}", lambda found: str(known[found[1]]), text)
         case str() | int() | float():

@@ -17,7 +17,7 @@ from darkroom.aws.once import PowertoolsOnce
 from darkroom.domain.dead_letter import ARCHIVED_FROM_SECONDS, Verdict, verdict_of
 from darkroom.domain.errors import INTERNAL, ORIGINAL_MISSING, WORKER_LOST
 from darkroom.domain.event import EventType, events_of, read_event
-from darkroom.domain.image import Image, Source, Status, run_key
+from darkroom.domain.image import UNKNOWN_SOURCE, Image, Source, Status, run_key
 from darkroom.domain.lanes import lane_for
 from darkroom.domain.presets import DEFAULT_PRESET, PRESETS
 from darkroom.domain.rejection import read_rejected_message
@@ -94,6 +94,25 @@ def submit(world: World, photo: bytes = PHOTO) -> str:
             answer["statusCode"] in (500, 503),
             Harm.LOST,
             f"a good upload was answered {answer['statusCode']}: {answer['body']}",
+        )
+        world.pass_time(PAUSE_SECONDS)
+    raise Broken(Harm.STUCK, "the client was never answered 202")
+
+
+def ask(world: World) -> str:
+    """A client that repeats its request with a URL until it is answered 202; returns the image's id."""
+    world.photo = PHOTO
+    body = json.dumps({"url": "https://photos.example/harbour.jpg", "variants": ["thumb"]}).encode()
+    for attempt in range(TRIES):
+        world.position = f"asking, try {attempt}"
+        answer = world.request("POST", "/images", body=body, key=KEY, content_type="application/json")
+        if answer["statusCode"] == 202:
+            world.position = "asked"
+            return str(answer["headers"]["Location"].split("/")[2])
+        check(
+            answer["statusCode"] in (500, 503),
+            Harm.LOST,
+            f"a good request was answered {answer['statusCode']}: {answer['body']}",
         )
         world.pass_time(PAUSE_SECONDS)
     raise Broken(Harm.STUCK, "the client was never answered 202")
@@ -414,6 +433,37 @@ def _uploaded_when_withdrawn(world: World) -> str:
     return image_id
 
 
+def _fetched(world: World) -> str:
+    """Its source is busy at first, and its messages are delivered twice."""
+    world.copies = True
+    world.served = [503, 200]
+    image_id = ask(world)
+    world.settle()
+    return image_id
+
+
+def _never_found(world: World) -> str:
+    world.served = [404]
+    image_id = ask(world)
+    world.settle()
+    return image_id
+
+
+def _withdrawn_while_fetched(world: World) -> str:
+    image_id = ask(world)
+
+    def withdraw() -> None:
+        world.before_served = None
+        delete(world, image_id)
+
+    world.before_served = withdraw
+    world.settle()
+    if world.before_served is not None:  # it was fetched before its client knew that it was accepted
+        withdraw()
+        world.settle()
+    return image_id
+
+
 HISTORIES = {
     history.name: history
     for history in (
@@ -441,6 +491,14 @@ HISTORIES = {
         History(name="uploaded", play=_uploaded, ends=(Status.DONE,)),
         History(name="uploaded without notification", play=_uploaded_without_notification, ends=(Status.DONE,)),
         History(name="never uploaded", play=_never_uploaded, ends=(Status.EXPIRED,)),
+        History(name="fetched", play=_fetched, ends=(Status.DONE,)),
+        History(name="never found", play=_never_found, ends=(Status.FAILED,)),
+        History(
+            name="withdrawn while fetched",
+            play=_withdrawn_while_fetched,
+            ends=(Status.CANCELLED, Status.DONE),
+            deleted=True,
+        ),
         History(name="uploaded when withdrawn", play=_uploaded_when_withdrawn, ends=(Status.CANCELLED,), deleted=True),
     )
 }
@@ -520,7 +578,10 @@ def _check_objects(world: World, image: Image, *, has_original: bool = True) -> 
         remembered = world.stores.items("IdempotencyTable")
         check(not remembered, Harm.STUCK, f"the work on a deleted image is remembered: {remembered}")
         return {}
-    if has_original:
+    if image.source == UNKNOWN_SOURCE:
+        check(not originals and not outputs, Harm.STUCK, f"of nothing there is {sorted(originals)}, {sorted(outputs)}")
+        check(image.url is None, Harm.STUCK, "the URL of an image that has ended is remembered")
+    elif has_original:
         _check_original(image, originals)
     check({variant.key for variant in image.variants} == set(outputs), Harm.DIFFERING, f"outputs: {sorted(outputs)}")
     return {key.removeprefix(f"outputs/{image.image_id}/"): versions[0][1] for key, versions in outputs.items()}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -79,6 +79,7 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
         # A history is told by its calls in their order, and threads have none. The SDK's models are loaded once.
         vars(importlib.import_module("darkroom.wiring.runtime"))["at_once"] = _one_after_another
         vars(importlib.import_module("darkroom.aws.clients"))["_session"] = _session
+        vars(importlib.import_module("darkroom.egress.images"))["send"] = _sent
         # In no history is a key replaced, so that nothing depends on when one was read.
         vars(importlib.import_module("darkroom.aws.secrets"))["REMEMBERED_SECONDS"] = math.inf
         app = importlib.util.module_from_spec(spec)
@@ -88,6 +89,16 @@ def start(name: str, path: Path, environment: Mapping[str, str]) -> Process:
 
 
 _session = cache(get_session)
+
+on_request: Callable[[], SimpleNamespace] | None = None
+"""What the world's only web server does with a request: its answer has a status, headers and a body. Nothing else is
+reached by any process."""
+
+
+def _sent(_method: str, _url: object, **_: object) -> SimpleNamespace:
+    if on_request is None:
+        raise ConnectionRefusedError("there is no web server in this history")
+    return on_request()
 
 
 def _one_after_another(works: Sequence[Callable[[], Any]]) -> Sequence[Any]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -80,8 +81,9 @@ class World:
     function is at work and the next event is about to be chosen. With `every_minute` sweeps run in quiet minutes too,
     in which nothing is due. `position` says how far the people in the history have come; it is the same text only if
     they would go on in the same way. With `copies` every delivered message is soon delivered once more, as SQS may do.
-    `may_leave` is the terminal state that an operator may make an image leave. `caller` is whom the authorizer takes
-    those people for.
+    `served` are the statuses with which the one web server answers before it sends `photo`, and `before_served` is
+    called just before it does. `may_leave` is the terminal state that an operator may make an image leave. `caller` is
+    whom the authorizer takes those people for.
     """
 
     scale: Scale = AS_DEPLOYED
@@ -90,6 +92,9 @@ class World:
     on_quiet: Callable[[], None] | None = None
     every_minute: bool = False
     copies: bool = False
+    photo: bytes = b""
+    served: list[int] = field(default_factory=list)
+    before_served: Callable[[], None] | None = None
     may_leave: Status | None = None
     caller: Caller = WITHOUT_A_NAME
 
@@ -138,6 +143,7 @@ class World:
             stack.enter_context(patch.object(BotocoreStubber, "__call__", self._before_send))
             stack.enter_context(self.scale.applied())
             self._stop_before_developing(stack)
+            stack.enter_context(patch.object(processes, "on_request", self._serve))
             random.seed(1)
             mock_random.seed(1)
             self.stores = Stores(self.scale)
@@ -161,6 +167,13 @@ class World:
             return develop_once(engine, original, recipe, options)
 
         stack.enter_context(patch.object(operation, "developing", developing))
+
+    def _serve(self) -> SimpleNamespace:
+        if self.before_served is not None:
+            self.before_served()
+        status = self.served.pop(0) if len(self.served) > 1 else (*self.served, 200)[0]
+        headers = {"etag": '"7"', "content-length": str(len(self.photo))}
+        return SimpleNamespace(status=status, headers=headers, body=self.photo if status == 200 else b"")
 
     # ── Time ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -325,18 +338,26 @@ class World:
         self.story.append(f"{rfc3339(self.now)} {line}")
 
     def request(
-        self, method: str, path: str, *, body: bytes = b"", key: str = "", query: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes = b"",
+        key: str = "",
+        query: dict[str, str] | None = None,
+        content_type: str = "",
     ) -> Any:
         """The API's answer: 500 if the function gave none."""
         behind = {"DELETE": "delete_image", "GET": "read_image"}
         function = behind.get(method, "begin_upload" if path == "/uploads" else "submit_image")
+        headers = {"idempotency-key": key, "content-type": content_type}
         event = {
             "version": "2.0",
             "routeKey": f"{method} {path}",
             "rawPath": path,
             "rawQueryString": "&".join(f"{name}={value}" for name, value in (query or {}).items()),
             "queryStringParameters": query or {},
-            "headers": {"idempotency-key": key} if key else {},
+            "headers": {name: value for name, value in headers.items() if value},
             "requestContext": {
                 "accountId": DEFAULT_ACCOUNT_ID,
                 "apiId": "api",
@@ -471,6 +492,7 @@ class World:
             gone,
             self.position,
             self.before_develop is None,
+            (self.before_served is None, self.served),
             sorted(self.endings.items()),
             [self._told_by(record) for _, record in self._pending_writes()],
             max(self._stream_at, self.now),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import DELIVERY, HOLD, LANES, UPLOAD
+from darkroom.domain.lanes import DELIVERY, FETCH, HOLD, LANES, UPLOAD
 from darkroom.domain.observation import Alarm, History, Measured, QueueCount
 from darkroom.domain.service_level import Budget
 
@@ -14,7 +14,7 @@ EMPTY = QueueCount(waiting=0, in_flight=0, delayed=0)
 
 
 def _empty_queues() -> dict[str, QueueCount]:
-    return dict.fromkeys((*LANES, HOLD, UPLOAD, DELIVERY), EMPTY)
+    return dict.fromkeys((*LANES, HOLD, UPLOAD, FETCH, DELIVERY), EMPTY)
 
 
 @dataclass

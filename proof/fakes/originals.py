@@ -16,6 +16,8 @@ class _Version:
     version_id: str
     body: bytes | None  # None is a delete marker
     stored_at: Milliseconds
+    media_type: str = ""
+    made_for: str = ""
 
 
 @dataclass
@@ -27,14 +29,21 @@ class FakeVersionedOriginals:
     kept: dict[str, list[_Version]] = field(default_factory=dict)
     made: int = 0
 
-    def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
+    def put_if_absent(
+        self, image_id: str, body: bytes, *, sha256: str, media_type: str, made_for: str = ""
+    ) -> StoredOriginal:
         versions = self.kept.get(f"originals/{image_id}", [])
         if not versions or versions[-1].body is None:
             versions = [self.lie_down(f"originals/{image_id}", body)]
+            versions[0].media_type, versions[0].made_for = media_type, made_for
         current = versions[-1]
         stored = current.body or b""
         return StoredOriginal(
-            version_id=current.version_id, sha256=hashlib.sha256(stored).hexdigest(), size_bytes=len(stored)
+            version_id=current.version_id,
+            sha256=hashlib.sha256(stored).hexdigest(),
+            size_bytes=len(stored),
+            media_type=current.media_type,
+            made_for=current.made_for,
         )
 
     def get(self, image_id: str, version_id: str) -> bytes:

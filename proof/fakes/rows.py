@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from darkroom.domain.claim import Lease
-from darkroom.domain.image import ERASED_SOURCE, TOMBSTONE_FIELDS, Image, Source
+from darkroom.domain.image import TOMBSTONE_FIELDS, UNKNOWN_SOURCE, Image, Source
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.presets import PRESETS
 from darkroom.domain.transitions import accept
@@ -30,7 +30,7 @@ def accepted_image(*, now: Milliseconds, **stated: Any) -> Image:
 
 def told_by(tombstone: Image) -> set[str]:
     """The fields beyond TOMBSTONE_FIELDS that are not empty: a tombstone has none."""
-    nothing = (None, "", (), ERASED_SOURCE)
+    nothing = (None, "", (), UNKNOWN_SOURCE)
     others = {each.name for each in fields(tombstone)} - TOMBSTONE_FIELDS
     return {name for name in others if getattr(tombstone, name) not in nothing}
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from darkroom.domain.claim import Lease, claim_unseen
 from darkroom.domain.errors import Retryable
+from darkroom.domain.fetch import NOT_FOUND, TOO_LARGE, Fetched, Unfetched
 from darkroom.domain.hold import MAX_BATCH_BYTES, ReleaseWindow, Unplaceable, UnreadableBatch
-from darkroom.domain.image import VERSION_FIELDS, Image, Variant, waiting_shard_of
+from darkroom.domain.image import VERSION_FIELDS, Image, Provenance, Variant, waiting_shard_of
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import LANES
 from darkroom.domain.listing import Cursor
@@ -155,10 +156,21 @@ class FakeOriginals:
     """The `Originals` port: every key has one version, the first."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
+    about: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
-        stored = self.objects.setdefault(image_id, body)
-        return StoredOriginal(version_id="v1", sha256=hashlib.sha256(stored).hexdigest(), size_bytes=len(stored))
+    def put_if_absent(
+        self, image_id: str, body: bytes, *, sha256: str, media_type: str, made_for: str = ""
+    ) -> StoredOriginal:
+        if image_id not in self.objects:
+            self.objects[image_id], self.about[image_id] = body, (media_type, made_for)
+        stored, (stored_type, stored_for) = self.objects[image_id], self.about.get(image_id, ("", ""))
+        return StoredOriginal(
+            version_id="v1",
+            sha256=hashlib.sha256(stored).hexdigest(),
+            size_bytes=len(stored),
+            media_type=stored_type,
+            made_for=stored_for,
+        )
 
     def get(self, image_id: str, version_id: str) -> bytes:
         if image_id not in self.objects:
@@ -213,6 +225,41 @@ class FakeUploadQueue:
 
     def put(self, message: Message) -> None:
         self.reminders.append(message)
+
+
+@dataclass
+class FakeFetchQueue:
+    """The `FetchQueue` port."""
+
+    asked: list[Message] = field(default_factory=list)
+
+    def put(self, message: Message) -> None:
+        self.asked.append(message)
+
+
+@dataclass
+class FakeRemoteImages:
+    """The `RemoteImages` port: what each URL answers, one answer after the other and the last for ever; a URL without
+    answers is not found. `asked` are the URLs that were fetched."""
+
+    answers: dict[str, list[Fetched | Unfetched]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def serve(self, url: str, *answers: bytes | Unfetched) -> None:
+        self.answers[url] = [
+            Fetched(body=answer, provenance=Provenance(etag='"1"')) if isinstance(answer, bytes) else answer
+            for answer in answers
+        ]
+
+    def fetch(self, url: str, *, max_bytes: int) -> Fetched | Unfetched:
+        self.asked.append(url)
+        answers = self.answers.get(url)
+        if not answers:
+            return Unfetched(code=NOT_FOUND, message="The server has nothing at this URL (404).")
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Fetched) and len(answer.body) > max_bytes:
+            return Unfetched(code=TOO_LARGE, message=f"The file has more than {max_bytes} bytes.")
+        return answer
 
 
 @dataclass

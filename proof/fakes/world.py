@@ -14,13 +14,18 @@ from darkroom.domain.limits import Limits
 from darkroom.domain.message import Message
 from darkroom.domain.tenants import Tier
 from darkroom.http.announcements import read_announcement
+from darkroom.http.fetches import read_fetch
 from darkroom.operations.accept_upload import Acceptance, accept_upload
 from darkroom.operations.accept_upload import Ports as AcceptPorts
+from darkroom.operations.begin_fetch import Ports as BeginFetchPorts
+from darkroom.operations.begin_fetch import Wanted, begin_fetch
 from darkroom.operations.begin_upload import Announced, Begun, begin_upload
 from darkroom.operations.begin_upload import Ports as BeginPorts
 from darkroom.operations.delete_image import Ports as DeletePorts
 from darkroom.operations.delete_image import delete_image
 from darkroom.operations.estimate import Estimator
+from darkroom.operations.fetch_original import Fetching, fetch_original
+from darkroom.operations.fetch_original import Ports as FetchPorts
 from darkroom.operations.load_shedder import LoadShedder
 from darkroom.operations.measure_lanes import Ports as MeasurePorts
 from darkroom.operations.measure_lanes import measure_lanes
@@ -34,12 +39,14 @@ from proof.fakes.audit import deeds_of, trail_of
 from proof.fakes.load_shedding import FakeDepths, FakeOutcomes, FakeThroughput
 from proof.fakes.stores import (
     FakeDeadLetters,
+    FakeFetchQueue,
     FakeHoldQueue,
     FakeImages,
     FakeLanes,
     FakeOnce,
     FakeOriginals,
     FakeOutputs,
+    FakeRemoteImages,
     FakeReservations,
     FakeUploadQueue,
     FakeUploads,
@@ -62,6 +69,9 @@ class World:
     lanes: Any = field(default_factory=FakeLanes)
     hold_queue: Any = field(default_factory=FakeHoldQueue)
     upload_queue: Any = field(default_factory=FakeUploadQueue)
+    fetch_queue: Any = field(default_factory=FakeFetchQueue)
+    remote_images: Any = field(default_factory=FakeRemoteImages)
+    check_url: Callable[[str], None] = lambda _: None
     reservations: Any = field(default_factory=FakeReservations)
     dead_letters: Any = field(default_factory=FakeDeadLetters)
     once: Any = field(default_factory=FakeOnce)
@@ -145,6 +155,30 @@ class World:
 
     def accept_upload(self, image_id: str) -> Acceptance:
         return accept_upload(self.ports(AcceptPorts, input_formats=self.limits.input_formats), image_id)
+
+    def ask(self, url: str, **written: Any) -> Accepted:
+        """A request with a URL instead of a photo."""
+        self.requests += 1
+        key, tenant_id = written.pop("idempotency_key", None), written.pop("tenant_id", "default")
+        tier = written.pop("tier", Tier.FREE)
+        return begin_fetch(
+            self.ports(BeginFetchPorts),
+            Wanted(
+                fetch=read_fetch(json.dumps({"url": url, **written}).encode()),
+                tenant_id=tenant_id,
+                tier=tier,
+                correlation_id=f"request-{self.requests}",
+                idempotency_key=key,
+            ),
+        )
+
+    def fetch(self, message: Message, receipt: str = "receipt-1") -> Fetching:
+        return fetch_original(
+            self.ports(FetchPorts, input_formats=self.limits.input_formats, max_bytes=self.limits.max_bytes),
+            message,
+            claimed_by=receipt,
+            request_id=f"request of {receipt}",
+        )
 
     def deliver(self, message: Message, receipt: str = "receipt-1", *, receive_count: int = 1) -> Outcome:
         return transcode_image(

@@ -48,6 +48,7 @@ class Aws:
     queue_urls: dict[str, str]
     hold_queue_url: str
     upload_queue_url: str
+    fetch_queue_url: str
     dead_letter_urls: dict[str, str]
     events_topic: str
     usage_queue_url: str
@@ -84,6 +85,7 @@ class Aws:
             **{f"{lane.upper()}_CONCURRENCY": str(LANES[lane].concurrency) for lane in self.queue_urls},
             "HOLD_QUEUE_URL": self.hold_queue_url,
             "UPLOAD_QUEUE_URL": self.upload_queue_url,
+            "FETCH_QUEUE_URL": self.fetch_queue_url,
             "RESERVATIONS_TABLE": self.reservations_table,
             "TOKEN_BUCKETS_TABLE": self.token_buckets_table,
             "THROUGHPUT_TABLE": self.throughput_table,
@@ -149,11 +151,13 @@ def aws(ambient: None) -> Iterator[Aws]:
             holds_bucket="holds",
             hold_state_machine=_state_machine(),
             dead_letter_urls={
-                lane: _queue(f"{lane}-dead-letters", {}) for lane in (*LANES, "hold", "upload", "delivery", "events")
+                lane: _queue(f"{lane}-dead-letters", {})
+                for lane in (*LANES, "hold", "upload", "fetch", "delivery", "events")
             },
             queue_urls={lane: _lane(lane) for lane in LANES},
             hold_queue_url=_queue("hold-queue", {"VisibilityTimeout": "420"}),
             upload_queue_url=_lane("upload"),
+            fetch_queue_url=_lane("fetch"),
             events_topic=_client("sns").create_topic(Name="events")["TopicArn"],
             usage_queue_url=_consumer("usage"),
             unpublished_events_url=_queue("unpublished-events", {}),

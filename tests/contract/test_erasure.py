@@ -97,8 +97,15 @@ def held(functions: Functions) -> str:
     return image_id
 
 
+def fetching(functions: Functions) -> str:
+    """Its URL was given, and its source has not answered yet."""
+    order = {"url": "https://photos.example/harbour.jpg?token=marked-91be0", "recipe": json.loads(RECIPE)}
+    event = http_event("POST", "/images", body=json.dumps(order).encode(), headers={"content-type": "application/json"})
+    return str(document(call(functions.submit_image, event))["id"])
+
+
 STORIES: dict[str, Callable[[Functions], str]] = {
-    story.__name__: story for story in (done_twice, given_up, refused, announced, held)
+    story.__name__: story for story in (done_twice, given_up, refused, announced, fetching, held)
 }
 
 

@@ -139,6 +139,9 @@ class Run:
         boto3.client("s3").put_object(Bucket=aws.uploads_bucket, Key=f"uploads/{announced}", Body=MAKING["/images"])
         boto3.client("sqs").send_message(QueueUrl=aws.upload_queue_url, MessageBody=event(f"uploads/{announced}"))
         self.worked("accept_upload", received(aws.upload_queue_url))
+        asked = json.dumps({"url": f"http://127.0.0.1:9/{FILENAME}?token={FILENAME}"}).encode()
+        self.sent("POST", "/images", asked, content_type="application/json")
+        self.worked("fetch_original", received(aws.fetch_queue_url))
         self.worked("hold_images", received(aws.hold_queue_url))
         self.worked("transcode_image", received(aws.fast_queue_url))
         for key in self.batches() or ["holds/2027-02-20T06-35-00.000Z/0.json.gz"]:
@@ -193,11 +196,11 @@ def _signed(body: Any, headers: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 OF_IMAGES = {
     *("accepted", "announced", "moved", "deleted"),
-    *("notification settled", "run", "event published", "deliveries noted", "delivery"),
+    *("notification settled", "fetch settled", "run", "event published", "deliveries noted", "delivery"),
 }
 """The messages of lines that are about one image, when nothing fails."""
 
-WORKERS = ("sweep_due_images", "transcode_image", "accept_upload")
+WORKERS = ("sweep_due_images", "transcode_image", "accept_upload", "fetch_original")
 
 
 def lines_in(log: io.StringIO) -> list[dict[str, Any]]:
@@ -227,8 +230,11 @@ def test_every_line_has_its_trace_and_a_request_and_what_is_about_an_image_has_i
     of_images = [line for line in well if line["message"] in OF_IMAGES]
     assert all("image_id" in line for line in of_images if not line.get("event_id", "").startswith(("ping-", "we_")))
     # Where the row is known, the request that accepted the image is too; a line about no image has its invocation.
-    by_row = [line for line in well if line["message"] in ("run", "notification settled", "event published")]
-    assert {line["function_name"] for line in by_row} == {"transcode_image", "accept_upload", "publish_events"}
+    by_row = [
+        line for line in well if line["message"] in ("run", "notification settled", "fetch settled", "event published")
+    ]
+    settling = {"transcode_image", "accept_upload", "fetch_original", "publish_events"}
+    assert {line["function_name"] for line in by_row} == settling
     assert {line["correlation_id"] for line in by_row} == {REQUEST_ID}
     of_none = [line for line in well if line["function_name"] in WORKERS and line["message"] in ("swept", "timing")]
     assert {line["correlation_id"] for line in of_none} == {INVOCATION_ID}

@@ -357,9 +357,9 @@ def deployed(aws: Aws, clients: Counting) -> Stack:
 
 def test_the_queues_of_a_stack_are_told_by_their_names(aws: Aws) -> None:
     stack = deployed(aws, Counting())
-    assert set(stack.work_queues) == {*LANES, "hold", "upload", "delivery", "usage", "webhooks"}
+    assert set(stack.work_queues) == {*LANES, "hold", "upload", "fetch", "delivery", "usage", "webhooks"}
     assert set(stack.queues_of_given_up) == {*stack.work_queues, "unpublished_events"}
-    assert set(stack.dead_letters_of_images.queues) == {*LANES, "hold", "upload"}
+    assert set(stack.dead_letters_of_images.queues) == {*LANES, "hold", "upload", "fetch"}
     assert {lane.concurrency for lane in stack.service.values()} == {5}
 
 

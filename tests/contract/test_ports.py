@@ -422,6 +422,19 @@ def test_the_first_original_stays(kind: str, aws: Aws) -> None:
 
 
 @BOTH
+def test_an_original_says_for_what_it_was_put_and_what_it_is(kind: str, aws: Aws) -> None:
+    originals = originals_of(kind, aws)
+    first = originals.put_if_absent(
+        "0" * 26, b"photo", sha256=sha256(b"photo"), media_type="image/jpeg", made_for="a1b2"
+    )
+    second = originals.put_if_absent(
+        "0" * 26, b"other", sha256=sha256(b"other"), media_type="image/png", made_for="c3d4"
+    )
+    assert (first.made_for, first.media_type) == ("a1b2", "image/jpeg")
+    assert second == first
+
+
+@BOTH
 def test_the_first_output_stays(kind: str, aws: Aws) -> None:
     outputs = outputs_of(kind, aws)
     first = outputs.put_if_absent("outputs/k.jpg", b"one", sha256=sha256(b"one"), media_type="image/jpeg")

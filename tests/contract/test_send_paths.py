@@ -356,6 +356,7 @@ def test_these_are_all_places_in_the_code_that_send() -> None:
         ("queues", "LaneQueues.send"),
         ("queues", "SqsHoldQueue.put"),
         ("queues", "SqsUploadQueue.put"),
+        ("queues", "SqsFetchQueue.put"),
         ("queues", "_send_batch"),
         ("dead_letters", "DeadLetterQueues.put"),
         ("dead_letters", "RejectedMessageQueues.put_rejected"),  # what came is of no tenant

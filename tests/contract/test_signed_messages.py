@@ -178,7 +178,7 @@ def test_while_no_key_can_be_read_an_upload_is_accepted_and_due_at_once_and_the_
     assert received(functions.aws.slow_queue_url) == {"Records": []}
 
 
-@pytest.mark.parametrize("queue", ["hold_queue", "upload_queue"])
+@pytest.mark.parametrize("queue", ["hold_queue", "upload_queue", "fetch_queue"])
 def test_what_is_not_sent_to_be_held_or_as_a_reminder_is_logged(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO, queue: str
 ) -> None:

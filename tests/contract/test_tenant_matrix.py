@@ -98,7 +98,7 @@ class City:
                 sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[WAITING])["Attributes"][WAITING]
                 for url in (
                     *(*aws.queue_urls.values(), aws.hold_queue_url),
-                    *(aws.upload_queue_url, aws.delivery_queue_url),
+                    *(aws.upload_queue_url, aws.fetch_queue_url, aws.delivery_queue_url),
                 )
             ],
         }

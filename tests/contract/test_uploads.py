@@ -198,7 +198,12 @@ def test_an_upload_is_announced_comes_and_is_developed(functions: Functions) -> 
     call(functions.transcode_image, received(functions.aws.slow_queue_url))
     assert functions.row(image_id).status is Status.DONE
     read = call(functions.read_image, http_event("GET", f"/images/{image_id}"))
-    assert document(read)["source"] == {"media_type": "image/jpeg", "bytes": len(PHOTO), "sha256": SHA256}
+    assert document(read)["source"] == {
+        "media_type": "image/jpeg",
+        "bytes": len(PHOTO),
+        "sha256": SHA256,
+        "fetched": None,
+    }
 
 
 def test_a_repeated_announcement_is_answered_with_a_fresh_form_and_after_the_upload_with_its_image(

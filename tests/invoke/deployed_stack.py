@@ -57,6 +57,13 @@ class DeployedStack:
         image_id: str = accepted.json()["id"]
         return image_id
 
+    def ask(self, url: str) -> str:
+        """Have the deployed API accept a URL; returns the image's id."""
+        accepted = httpx.post(f"{self._local.api_url}/images", json={"url": url}, trust_env=False, timeout=30)
+        assert accepted.status_code == httpx.codes.ACCEPTED, accepted.text
+        image_id: str = accepted.json()["id"]
+        return image_id
+
     def upload(self, photo: bytes) -> str:
         """Announce a photo to the deployed API and send it by the form; returns its id."""
         announced = {"bytes": len(photo), "sha256": hashlib.sha256(photo).hexdigest()}

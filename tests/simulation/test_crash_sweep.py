@@ -38,7 +38,7 @@ def struck(history: str, *scale: str) -> None:
     assert strikes == 4 * points > 0, "each point, by every fault"
 
 
-@pytest.mark.parametrize("history", ["good", "cancelled", "uploaded"])
+@pytest.mark.parametrize("history", ["good", "cancelled", "uploaded", "never found"])
 def test_every_promise_holds_whatever_fault_strikes_any_one_call_of_a_small_history(history: str) -> None:
     struck(history, "--shards", "1", "--attempts", "2")
 
@@ -50,6 +50,7 @@ def test_every_promise_holds_whatever_fault_strikes_any_one_call_of_a_small_hist
         *("poison, mended and replayed", "deleted", "deleted while developed", "cancelled", "refused", "good"),
         *("output lost and redone", "amid trouble", "without its original"),
         *("uploaded", "uploaded without notification", "uploaded when withdrawn", "never uploaded"),
+        *("fetched", "never found", "withdrawn while fetched"),
     ],
 )
 def test_every_promise_holds_whatever_fault_strikes_any_one_call(history: str) -> None:

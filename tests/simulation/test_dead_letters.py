@@ -35,7 +35,7 @@ from proof.fakes import FakeDeadLetters, FakeImages, FakeLanes, FakeOnce, FakeOr
 from proof.fakes.audit import trail_of
 from proof.fakes.dead_letters import FakeRedrives
 from proof.fakes.rows import lease
-from proof.fakes.stores import FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
+from proof.fakes.stores import FakeFetchQueue, FakeHoldQueue, FakeReservations, FakeUploadQueue, FakeUploads
 from tests.unit.test_dead_letters import given_up
 from tests.unit.test_image import NOW
 
@@ -136,6 +136,7 @@ class Night:
             lanes=self.lanes,
             hold_queue=FakeHoldQueue(),
             upload_queue=FakeUploadQueue(),
+            fetch_queue=FakeFetchQueue(),
             reservations=FakeReservations(),
             dead_letters=self.letters,
             clock=lambda: self.now,

@@ -238,8 +238,10 @@ def test_who_loses_the_row_leaves_an_original_only_where_it_has_one(end: str) ->
 
 def test_an_upload_does_not_become_an_image_of_another_photo_that_lies_under_its_key() -> None:
     class Another(FakeOriginals):
-        def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
-            return StoredOriginal(version_id="v0", sha256="another", size_bytes=1)
+        def put_if_absent(
+            self, image_id: str, body: bytes, *, sha256: str, media_type: str, made_for: str = ""
+        ) -> StoredOriginal:
+            return StoredOriginal(version_id="v0", sha256="another", size_bytes=1, media_type="image/png")
 
     world = World(originals=Another())
     image_id = uploaded(world, idempotency_key="k")

@@ -125,7 +125,8 @@ def test_whoever_accepts_and_whoever_develops_know_the_same_formats() -> None:
         name: function["Environment"]["Variables"].get("EXTRA_INPUT_FORMATS") for name, function in FUNCTIONS.items()
     }
     knowing = {name for name, formats in told.items() if formats == {"Ref": "ExtraInputFormats"}}
-    assert knowing == {"SubmitImageFunction", "AcceptUploadFunction", "TranscodeImageFunction"}
+    accepting = {"SubmitImageFunction", "AcceptUploadFunction", "FetchOriginalFunction"}
+    assert knowing == {*accepting, "TranscodeImageFunction"}
 
 
 def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -> None:
@@ -135,13 +136,14 @@ def test_whoever_takes_announcements_and_whoever_develops_know_the_same_size() -
         for variable, value in function["Environment"]["Variables"].items()
         if value == {"Ref": "MaxUploadBytes"}
     }
-    knowing = ("BeginUploadFunction", "ServePageFunction", "TranscodeImageFunction")
+    knowing = ("BeginUploadFunction", "FetchOriginalFunction", "ServePageFunction", "TranscodeImageFunction")
     assert variables == {(name, "MAX_FILE_BYTES") for name in knowing}
     parameter = raw_template()["Parameters"]["MaxUploadBytes"]
     assert parameter["Default"] == Limits().max_bytes
     assert parameter["MinValue"] == MAX_BODY_BYTES, "what fits into a request fits"
     held = 3 * parameter["MaxValue"] + 200_000_000  # the bytes, what is on the wire, the interpreter with boto3
-    assert held <= FUNCTIONS["AcceptUploadFunction"]["MemorySize"] * 1024 * 1024
+    for function in ("AcceptUploadFunction", "FetchOriginalFunction"):
+        assert held <= FUNCTIONS[function]["MemorySize"] * 1024 * 1024
 
 
 def allowed_from_outside() -> dict[str, tuple[list[Any], dict[str, Any]]]:
@@ -341,7 +343,8 @@ def test_every_dead_letter_queue_is_one_that_the_sweeper_and_the_archiver_look_a
                 name = queue.removesuffix("Queue")
                 name = "events" if name in CONSUMERS else name.lower()
                 assert f"{name}=${{{letters}}}" in looked_after[function].split(",")
-    for receiver in ("AcceptUpload", "CountUsage", "CreateDeliveries", "DeliverEvent", "HoldImages", "TranscodeImage"):
+    consumers = ("CountUsage", "CreateDeliveries", "DeliverEvent")
+    for receiver in (*consumers, "AcceptUpload", "FetchOriginal", "HoldImages", "TranscodeImage"):
         del looked_after[f"{receiver}Function"]
     for told, urls in looked_after.items():
         named = dict(pair.split("=") for pair in urls.split(","))
@@ -883,7 +886,8 @@ def test_webhooks_lead_to_the_functions_own_machine_in_the_local_environment_alo
         for name, function in FUNCTIONS.items()
         if "WEBHOOK_HOSTS" in function["Environment"]["Variables"]
     }
-    assert told.keys() == {"DeliverEventFunction", "ManageWebhooksFunction"}
+    fetching = {"SubmitImageFunction", "FetchOriginalFunction"}
+    assert told.keys() == {"DeliverEventFunction", "ManageWebhooksFunction", *fetching}
     assert all(value == {"Fn::If": ["IsLocal", "loopback", "public"]} for value in told.values())
     for hosts, allows_loopback in (("loopback", True), ("public", False)):
         ports = raw_template()["Parameters"]["WebhookPorts"]["Default"]

@@ -33,6 +33,7 @@ ADAPTERS = {
     "lanes": ("queues", "LaneQueues"),
     "hold_queue": ("queues", "SqsHoldQueue"),
     "upload_queue": ("queues", "SqsUploadQueue"),
+    "fetch_queue": ("queues", "SqsFetchQueue"),
     "holds": ("holds", "HoldsBucket"),
     "memory": ("memory_table", "MemoryTable"),
     "reservations": ("reservations_table", "ReservationsTable"),
@@ -68,6 +69,7 @@ RESOURCES = {
     "lanes": LANE_QUEUES,
     "hold_queue": {"${HoldQueue.Arn}"},
     "upload_queue": {"${UploadQueue.Arn}"},
+    "fetch_queue": {"${FetchQueue.Arn}"},
     "holds": {"${HoldsBucket.Arn}/holds/*"},
     "memory": {"${IdempotencyTable.Arn}"},
     "reservations": {"${ReservationsTable.Arn}"},
@@ -80,7 +82,7 @@ RESOURCES = {
     },
     "token_buckets": {"${TokenBucketsTable.Arn}"},
     "wake_ups": {"${HoldBatchStateMachine}"},
-    "dead_letters": {f"${{{name.capitalize()}DeadLetters.Arn}}" for name in (*LANES, "hold", "upload")},
+    "dead_letters": {f"${{{name.capitalize()}DeadLetters.Arn}}" for name in (*LANES, "hold", "upload", "fetch")},
     "tenants": {"${TenantsTable.Arn}"},
     "topic": {"${EventsTopic}"},
     "unpublished": {"${UnpublishedEvents.Arn}"},
@@ -128,7 +130,7 @@ ACTIONS = {
 (https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html).
 """
 
-SIGNED = {"lanes", "hold_queue", "upload_queue", "dead_letters", "delivery_queue", "topic"}
+SIGNED = {"lanes", "hold_queue", "upload_queue", "fetch_queue", "dead_letters", "delivery_queue", "topic"}
 """The ports whose messages are signed."""
 
 EXECUTIONS = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:${HoldBatchStateMachine.Name}:*"
@@ -153,6 +155,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     },
     "hold_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},
     "accept_upload": {("s3:ListBucket", "${UploadsBucket.Arn}"), ("s3:ListBucket", "${OriginalsBucket.Arn}")},
+    "fetch_original": {("s3:ListBucket", "${OriginalsBucket.Arn}")},
     "sweep_due_images": {("s3:ListBucket", "${UploadsBucket.Arn}")},
     "read_image": {("s3:ListBucket", "${OutputsBucket.Arn}")},
     "release_images": {("s3:ListBucket", "${HoldsBucket.Arn}")},

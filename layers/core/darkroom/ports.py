@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from darkroom.domain.delivery import Answer, Delivery, DeliveryMessage, DeliveryStatus
     from darkroom.domain.endpoint import Endpoint
     from darkroom.domain.event import Event
+    from darkroom.domain.fetch import Fetched, Unfetched
     from darkroom.domain.hold import ReleaseWindow
     from darkroom.domain.image import Image, Variant
     from darkroom.domain.instants import Milliseconds
@@ -97,11 +98,13 @@ UNREADABLE_SECONDS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class StoredOriginal:
-    """The version of an original that counts: the first that was put."""
+    """The version of an original that counts: the first that was put. `made_for` is what it was put with."""
 
     version_id: str
     sha256: str
     size_bytes: int
+    media_type: str
+    made_for: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -373,8 +376,11 @@ type IsSuspended = Callable[[str], bool]
 class Originals(Protocol):
     """The uploads, one object per image. Every method raises Retryable if the store cannot answer."""
 
-    def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
-        """Stores `body` unless the image has an original; returns the original that it has then."""
+    def put_if_absent(
+        self, image_id: str, body: bytes, *, sha256: str, media_type: str, made_for: str = ""
+    ) -> StoredOriginal:
+        """Stores `body` unless the image has an original; returns the original that it has then. `made_for` says for
+        what it is put, in up to 64 letters and digits, where its bytes alone do not."""
 
     def get(self, image_id: str, version_id: str) -> bytes:
         """The bytes of that version. Raises OriginalMissing if there is none."""
@@ -459,6 +465,21 @@ class UploadQueue(Protocol):
 
     def put(self, message: Message) -> None:
         """Sends a reminder of this image to the upload queue's worker. Raises Retryable if the queue cannot answer."""
+
+
+class FetchQueue(Protocol):
+    """The queue of images that are to be fetched."""
+
+    def put(self, message: Message) -> None:
+        """Puts the message into it, in its tenant's share. Raises Retryable if the queue cannot answer."""
+
+
+class RemoteImages(Protocol):
+    """What is served at URLs that clients give."""
+
+    def fetch(self, url: str, *, max_bytes: int) -> Fetched | Unfetched:
+        """Fetches up to `max_bytes`, within FETCH_SECONDS (`domain.fetch`) with all redirects. It never raises for what
+        the other side does."""
 
 
 class Outputs(Protocol):

@@ -262,9 +262,18 @@ class LoadSheddingSettings(LaneSettings, ConcurrencySettings):
     throughput_table: str
 
 
-class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings):
+class ReachSettings(Settings):
+    """Where webhooks may be delivered, and images fetched from: these ports of public hosts, and with `loopback` this
+    machine, too."""
+
+    webhook_ports: frozenset[int] = setting(ports)
+    webhook_hosts: str = setting(one_of("public", "loopback"))
+
+
+class SubmitImageSettings(LoadSheddingSettings, QueueSettings, InputSettings, ReachSettings):
     """What `submit_image` needs."""
 
+    fetch_queue_url: str
     images_table: str
     endpoints_table: str
     originals_bucket: str
@@ -288,6 +297,14 @@ class AcceptUploadSettings(QueueSettings, InputSettings, DeadLetterSettings):
     uploads_bucket: str
     originals_bucket: str
     upload_queue_url: str
+
+
+class FetchOriginalSettings(QueueSettings, InputSettings, DeadLetterSettings, ReachSettings):
+    """What `fetch_original` needs; `max_file_bytes` is the largest file that may be fetched."""
+
+    images_table: str
+    originals_bucket: str
+    max_file_bytes: int = setting(whole(1), default=_DEFAULTS.max_bytes)
 
 
 class TranscodeImageSettings(LaneSettings, MessageKeySettings, ConcurrencySettings, LimitSettings, DeadLetterSettings):
@@ -350,6 +367,7 @@ class SweepDueImagesSettings(QueueSettings, ConcurrencySettings, DeadLetterSetti
     originals_bucket: str
     outputs_bucket: str
     upload_queue_url: str
+    fetch_queue_url: str
     tenants_table: str
     events_topic: str
 
@@ -378,13 +396,6 @@ class CountUsageSettings(ConsumerSettings):
 
     usage_table: str
     counted_events_table: str
-
-
-class ReachSettings(Settings):
-    """Where webhooks may be delivered: to these ports of public hosts, and with `loopback` to this machine, too."""
-
-    webhook_ports: frozenset[int] = setting(ports)
-    webhook_hosts: str = setting(one_of("public", "loopback"))
 
 
 class CreateDeliveriesSettings(DeliverySettings, ConsumerSettings):

@@ -52,6 +52,7 @@ export function Confirm({ title, children, yes, onYes, onNo, isGrave = true }) {
 
 const WORDS = {
     awaiting_upload: "awaiting upload",
+    fetching: "fetching",
     scheduled: "scheduled",
     pending: "waiting",
     processing: "processing",

@@ -104,6 +104,7 @@ class FakeApi:
             "preset": "standard",
             "run": 1,
             "attempt": 1 if done or failed else 0,
+            "retry_at": None,
             "created_at": "2026-01-01T00:00:00.000Z",
             "process_at": None,
             "expires_at": None,

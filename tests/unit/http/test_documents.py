@@ -19,6 +19,7 @@ KEYS = [
     "preset",
     "run",
     "attempt",
+    "retry_at",
     "created_at",
     "process_at",
     "expires_at",

@@ -41,7 +41,7 @@ def test_an_unusable_limit_is_refused(limit: str) -> None:
 
 @pytest.mark.parametrize("status", ["", "ready", "done,", "DONE", "cancelled"])
 def test_a_status_that_no_listed_image_has_is_refused_with_those_there_are(status: str) -> None:
-    with pytest.raises(Rejected, match="awaiting_upload, scheduled, pending") as rejected:
+    with pytest.raises(Rejected, match="awaiting_upload, fetching, scheduled, pending") as rejected:
         read_list_query(status=status)
     assert rejected.value.code == "unknown_status"
     assert Status.CANCELLED not in LISTED_STATUSES

@@ -83,6 +83,7 @@ class StatusDocument(TypedDict):
     preset: str | None
     run: int
     attempt: int
+    retry_at: str | None
     created_at: str
     process_at: str | None
     expires_at: str | None

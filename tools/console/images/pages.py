@@ -105,9 +105,13 @@ def hint(document: StatusDocument, *, options: str = "") -> str | None:
         case "done":
             return f"Get the files:  ./darkroom download {image_id} -o DIR{options}"
         case "failed" if error is not None and error["retryable"]:
+            if error["code"].startswith("fetch_"):
+                return "Nothing was fetched. Send the URL again, when its server sends the photo to everybody."
             return "The photo itself may be fine. Send it again, or ask the operator to replay this image."
         case "failed" if error is not None and error["code"] == "original_missing":
             return "The photo itself may be fine, but its original is gone: send it again."
+        case "failed" if error is not None and error["code"].startswith("fetch_"):
+            return "Nothing was fetched, and the same URL will fail again. Change it as the error says."
         case "failed":
             return "This photo will fail again as it is. Change it as the error says, then upload it again."
         case "expired" if error is not None and error["code"] == "never_uploaded":
@@ -116,6 +120,8 @@ def hint(document: StatusDocument, *, options: str = "") -> str | None:
             return "Its time ran out before it was finished. Upload it again with a later expiry."
         case "awaiting_upload":
             return "Its file has not arrived yet: send it with the form that POST /uploads returned."
+        case "fetching" if document["retry_at"] is not None:
+            return f"Its server did not send it. It is asked again at {document['retry_at']}."
         case "scheduled":
             starts = f"It starts at {document['process_at']}."
             return f"{starts} To change that:  ./darkroom delay reschedule {image_id} --to TIME{options}"

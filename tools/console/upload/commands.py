@@ -22,6 +22,8 @@ EPILOG = """[bold]Examples[/bold]
   id=$(./darkroom upload photo.jpg)           [dim]nothing but the id is on standard output[/dim]
   ./darkroom upload photo.jpg --wait          [dim]waits until it is developed, and lists the variants[/dim]
   ./darkroom upload holiday/ 'more/**/*.png'  [dim]a folder and a pattern[/dim]
+  ./darkroom upload https://photos.example/harbour.jpg --wait
+                                              [dim]the stack fetches it[/dim]
   ./darkroom upload photo.jpg --variants thumb,webp
   ./darkroom upload photo.jpg --recipe card.json
   ./darkroom upload photo.jpg --process-at 2027-03-01T09:00:00+01:00
@@ -47,7 +49,7 @@ def command(
     *,
     arguments: Annotated[
         list[str],
-        typer.Argument(metavar="FILE", help="Photos, folders (searched for images), or quoted patterns."),
+        typer.Argument(metavar="FILE", help="Photos, folders (searched for images), quoted patterns, or URLs."),
     ],
     wait: Annotated[
         bool,
@@ -107,7 +109,8 @@ def command(
     variable or a file it prints the ids alone, one per line; everything else is
     on standard error. A file that is refused is reported with the reason and
     does not stop the others. A file of more than 4 MB goes straight to the
-    stack's storage.
+    stack's storage. A URL is fetched by the stack: with --wait the command says
+    what came of it.
 
     A request that fails or finds a busy stack is retried after growing pauses.
     That never makes a second image: all attempts for one file carry the same

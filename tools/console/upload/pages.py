@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from console.api.client import StatusDocument
 from console.terminal import display
+from console.upload.photos import Photo
 from console.upload.sender import Outcome
 
 ENDED_BADLY = frozenset({"failed", "expired"})
@@ -71,7 +71,7 @@ def summarise(
 
 
 def show(
-    out: Console, summary: Summary, *, unknown: Sequence[Path], waited: bool, interrupted: bool, hint_options: str
+    out: Console, summary: Summary, *, unknown: Sequence[Photo], waited: bool, interrupted: bool, hint_options: str
 ) -> None:
     """Shows the outcome to people; `unknown` are files that may have been accepted before an interrupt."""
     display.line(out)
@@ -113,7 +113,7 @@ def report(
     documents: Mapping[str, StatusDocument],
     summary: Summary,
     *,
-    unknown: Sequence[Path],
+    unknown: Sequence[Photo],
     interrupted: bool,
 ) -> dict[str, Any]:
     """The outcome for programs."""

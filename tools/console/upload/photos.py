@@ -1,4 +1,4 @@
-"""Finds the files that the arguments of `upload` name."""
+"""Finds the files that the arguments of `upload` name, and takes URLs for what they are."""
 
 from __future__ import annotations
 
@@ -11,20 +11,28 @@ from pathlib import Path
 IMAGE_SUFFIXES = (".avif", ".gif", ".heic", ".heif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".webp")
 
 
+type Photo = Path | str
+"""A file, or the URL from which the stack fetches it."""
+
+_SCHEMES = ("https://", "http://")  # the local stack fetches from this machine by http
+
+
 class NoFile(Exception):
     """Some arguments name no file; the message says which and why."""
 
 
-def files_named(arguments: Iterable[str]) -> list[Path]:
-    """Named files, the images in folders (except hidden ones), and what patterns match; each as often as it is named.
+def files_named(arguments: Iterable[str]) -> list[Photo]:
+    """Named files, URLs, images in folders (except hidden ones), and what patterns match; each as often as it is named.
 
     Raises NoFile, which describes every argument that names none.
     """
-    files: list[Path] = []
+    files: list[Photo] = []
     problems: list[str] = []
     for argument in arguments:
         path = Path(argument)
-        if path.is_file():
+        if argument.lower().startswith(_SCHEMES):
+            files.append(argument)
+        elif path.is_file():
             files.append(path)
         elif path.is_dir():
             found = sorted(_images_in(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import mimetypes
 import queue
 import secrets
@@ -17,6 +18,7 @@ from typing import BinaryIO
 from console.api.client import Answer, Api, ApiError, Unauthorized, Unreachable
 from console.terminal.interrupts import Interrupted
 from console.upload.order import Order
+from console.upload.photos import Photo
 
 # What POST /images accepts; a larger file is announced with POST /uploads and sent directly to S3.
 _LARGEST_REQUEST_BYTES = 4 * 1024 * 1024
@@ -35,7 +37,7 @@ class KeySource(StrEnum):
 class Outcome:
     """The outcome of one file: the answer that accepted it, or its problem; `ends_all` if others would fail too."""
 
-    file: Path
+    file: Photo
     answer: Answer | None = None
     problem: ApiError | None = None
     ends_all: bool = False
@@ -73,13 +75,13 @@ _STACKS_CHOICE = Order()
 
 def send_file(
     api: Api,
-    file: Path,
+    file: Photo,
     *,
     order: Order = _STACKS_CHOICE,
     key_source: KeySource = KeySource.RANDOM,
     on_sent: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Sends one file with its `order`; `on_sent` gets the number of its bytes sent so far."""
+    """Sends one file with its `order`, or a URL; `on_sent` gets the number of its bytes sent so far."""
     try:
         answer = _answer(api, file, order, key_source, on_sent)
     except OSError as error:
@@ -91,7 +93,16 @@ def send_file(
     return Outcome(file=file, answer=answer)
 
 
-def _answer(api: Api, file: Path, order: Order, key_source: KeySource, on_sent: Callable[[int], None] | None) -> Answer:
+def _answer(
+    api: Api, file: Photo, order: Order, key_source: KeySource, on_sent: Callable[[int], None] | None
+) -> Answer:
+    if isinstance(file, str):
+        asked = hashes_of(io.BytesIO(b"url\0" + file.encode()), order)
+        return api.submit(
+            json.dumps({"url": file, **order.fields}).encode(),
+            content_type="application/json",
+            idempotency_key=idempotency_key(key_source, content_sha256=asked.content_sha256),
+        )
     size_bytes = file.stat().st_size
     if size_bytes <= _LARGEST_REQUEST_BYTES:
         body = file.read_bytes()
@@ -113,20 +124,20 @@ def _answer(api: Api, file: Path, order: Order, key_source: KeySource, on_sent: 
     )
 
 
-type Send = Callable[[Path, Callable[[int], None]], Outcome]
+type Send = Callable[[Photo, Callable[[int], None]], Outcome]
 """Sends a file and reports the number of its bytes sent so far."""
 
 
 class Sender:
     """Threads that send files, and the queue on which the outcomes come back to the one thread that shows them."""
 
-    def __init__(self, files: list[Path], send: Send, *, concurrency: int) -> None:
+    def __init__(self, files: list[Photo], send: Send, *, concurrency: int) -> None:
         self._send = send
         self._stopped = threading.Event()
         self._waiting = iter(enumerate(files))
         self._waiting_lock = threading.Lock()
         self._results: queue.SimpleQueue[tuple[int, Outcome | Exception]] = queue.SimpleQueue()
-        self._on_the_way: dict[int, Path] = {}
+        self._on_the_way: dict[int, Photo] = {}
         self._sent_bytes = [0] * len(files)
         # Daemons: a second Ctrl-C leaves at once, even while a thread is in the middle of a request.
         self._threads = [
@@ -153,7 +164,7 @@ class Sender:
         """How many bytes of photos have been sent."""
         return sum(self._sent_bytes)
 
-    def on_the_way(self) -> list[Path]:
+    def on_the_way(self) -> list[Photo]:
         """The files that are being sent and whose outcome is not known yet."""
         with self._waiting_lock:
             return list(self._on_the_way.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -17,6 +16,7 @@ from console.terminal.interrupts import INTERRUPTED, Interrupted, Interrupts
 from console.upload import pages
 from console.upload.order import Order
 from console.upload.pages import ENDED_BADLY, Summary
+from console.upload.photos import Photo
 from console.upload.sender import KeySource, Outcome, Sender, send_file
 
 _SECONDS_TO_FINISH = 10.0
@@ -25,7 +25,7 @@ _TICK_SECONDS = 0.25
 
 def upload(
     target: Target,
-    files: list[Path],
+    files: list[Photo],
     order: Order,
     *,
     key_source: KeySource,
@@ -96,7 +96,7 @@ class _Run:
     def __init__(
         self,
         api: Api,
-        files: list[Path],
+        files: list[Photo],
         report: display.Report,
         interrupts: Interrupts,
         *,
@@ -112,7 +112,7 @@ class _Run:
         self.wait = wait
         self._ended_by: ApiError | None = None
         self._key_source = key_source
-        self._file_of: dict[str, Path] = {}
+        self._file_of: dict[str, Photo] = {}
         self._report = report
         self._interrupts = interrupts
         self._ids = ids
@@ -156,7 +156,7 @@ class _Run:
             if not was_busy:
                 return
 
-    def on_the_way(self) -> list[Path]:
+    def on_the_way(self) -> list[Photo]:
         """The files that may have been accepted although no response has arrived."""
         return self._sender.on_the_way()
 
@@ -235,7 +235,9 @@ class _Run:
             )
 
 
-def _size_bytes(file: Path) -> int:
+def _size_bytes(file: Photo) -> int:
+    if isinstance(file, str):
+        return 0  # The stack fetches it.
     try:
         return file.stat().st_size
     except OSError:

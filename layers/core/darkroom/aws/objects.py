@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -31,11 +31,25 @@ class OriginalsBucket:
         self._client = client
         self._bucket_name = bucket_name
 
-    def put_if_absent(self, image_id: str, body: bytes, *, sha256: str, media_type: str) -> StoredOriginal:
+    def put_if_absent(
+        self, image_id: str, body: bytes, *, sha256: str, media_type: str, made_for: str = ""
+    ) -> StoredOriginal:
         stored = _put_if_absent(
-            self._client, self._bucket_name, original_key(image_id), body, sha256=sha256, media_type=media_type
+            self._client,
+            self._bucket_name,
+            original_key(image_id),
+            body,
+            sha256=sha256,
+            media_type=media_type,
+            made_for=made_for,
         )
-        return StoredOriginal(version_id=stored.version_id, sha256=stored.sha256, size_bytes=stored.size_bytes)
+        return StoredOriginal(
+            version_id=stored.version_id,
+            sha256=stored.sha256,
+            size_bytes=stored.size_bytes,
+            media_type=stored.media_type,
+            made_for=stored.made_for,
+        )
 
     def get(self, image_id: str, version_id: str) -> bytes:
         with retryable("fetching the original"):
@@ -128,6 +142,12 @@ class _Stored:
     version_id: str  # empty in a bucket without versions
     sha256: str
     size_bytes: int
+    media_type: str
+    made_for: str
+
+
+_MADE_FOR = "made-for"
+"""The name of the metadata of an object that says for what it was put."""
 
 
 def _put_if_absent(
@@ -138,8 +158,10 @@ def _put_if_absent(
     *,
     sha256: str,
     media_type: str,
+    made_for: str = "",
     missing: frozenset[str] = _MISSING,
 ) -> _Stored:
+    metadata: Any = {"Metadata": {_MADE_FOR: made_for}} if made_for else {}
     try:
         with retryable(f"storing {key}"):
             answer = client.put_object(
@@ -152,12 +174,19 @@ def _put_if_absent(
                 IfNoneMatch="*",
                 ChecksumAlgorithm="SHA256",
                 ChecksumSHA256=_base64_of(sha256),
+                **metadata,
             )
     except ClientError as error:
         if code_of(error) != "PreconditionFailed":
             raise
     else:
-        return _Stored(version_id=answer.get("VersionId", ""), sha256=sha256, size_bytes=len(body))
+        return _Stored(
+            version_id=answer.get("VersionId", ""),
+            sha256=sha256,
+            size_bytes=len(body),
+            media_type=media_type,
+            made_for=made_for,
+        )
     # The key is taken: by an earlier request or worker, or by this one's own attempt whose answer was lost.
     try:
         with retryable(f"looking at {key}"):
@@ -168,7 +197,11 @@ def _put_if_absent(
         or_forbidden = "" if missing == _MISSING else ", or may not be read"
         raise Retryable(f"storing {key}: what was there has just gone{or_forbidden}") from error
     return _Stored(
-        version_id=head.get("VersionId", ""), sha256=_hex_of(head["ChecksumSHA256"]), size_bytes=head["ContentLength"]
+        version_id=head.get("VersionId", ""),
+        sha256=_hex_of(head["ChecksumSHA256"]),
+        size_bytes=head["ContentLength"],
+        media_type=head.get("ContentType", media_type),
+        made_for=head.get("Metadata", {}).get(_MADE_FOR, ""),
     )
 
 

@@ -14,7 +14,7 @@ from darkroom.aws.errors import code_of, is_passing_code, retryable
 from darkroom.aws.signing import MessageSigner
 from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Unplaceable
-from darkroom.domain.lanes import HOLD, UPLOAD
+from darkroom.domain.lanes import FETCH, HOLD, UPLOAD
 from darkroom.domain.message import Message
 from darkroom.telemetry import logger
 
@@ -104,6 +104,19 @@ class SqsUploadQueue:
     def postpone(self, receipt_handle: str, seconds: int) -> None:
         """Makes a received notification come back after `seconds`. Raises Retryable if it comes back by itself."""
         change_visibility(self._client, self._queue_url, receipt_handle, seconds)
+
+
+class SqsFetchQueue:
+    """Implements the `FetchQueue` port with a standard queue."""
+
+    def __init__(self, client: SQSClient, queue_url: str, signer: MessageSigner) -> None:
+        self._client = client
+        self._queue_url = queue_url
+        self._signer = signer
+
+    def put(self, message: Message) -> None:
+        with _telling(message), retryable("sending the message to be fetched"):
+            self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, FETCH, message))
 
 
 @contextmanager

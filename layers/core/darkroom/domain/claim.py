@@ -48,7 +48,7 @@ class Lease:
 class NothingToDo:
     """A delivery without work left: it is acknowledged, and never recorded as done."""
 
-    reason: Literal["stale", "terminal", "too_early", "leased", "backing_off"]
+    reason: Literal["stale", "terminal", "too_early", "leased", "backing_off", "arrived"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def claim(image: Image, message: Message, lease: Lease) -> Claim | GiveUp | Expi
         return Redriven(image=replace(image, dead_letter=DeadLetterState.OWED, due_at=now, rescues=0))
     if image.status.is_terminal:
         return NothingToDo(reason="terminal")
-    if image.status is Status.AWAITING_UPLOAD:
+    if image.status in (Status.AWAITING_UPLOAD, Status.FETCHING):
         return NothingToDo(reason="too_early")
     if has_expired(image, now):
         return Expire(image=expire(image, now=now))

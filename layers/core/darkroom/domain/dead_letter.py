@@ -59,9 +59,10 @@ def verdict_of(message: Message | None, image: Image | None) -> Verdict:
 
 
 def is_refused(image: Image) -> bool:
-    """Whether the image failed because of its own bytes, which no further attempt can change. An image that waits for
-    an operator has a dead letter, and a refused one has none."""
-    return image.error is not None and not image.error.retryable and image.dead_letter is None
+    """Whether the image failed because of its own bytes, which no further attempt can change, or because they never
+    came. An image that waits for an operator has a dead letter, and a refused one has none."""
+    is_final = image.error is not None and not (image.error.retryable and image.has_original)
+    return is_final and image.dead_letter is None
 
 
 def why_settled(message: Message, image: Image) -> str:
@@ -83,6 +84,8 @@ def why_not_replayable(image: Image | None) -> str | None:
         return "Its client has deleted it: there is nothing left to develop."
     if image.status is not Status.FAILED:
         return f"It is {image.status}, in run {image.run}: only a failed image can be replayed."
+    if image.error is not None and not image.has_original:
+        return f"Its bytes never came ({image.error.code}: {image.error.message})"
     if image.error is not None and is_refused(image):
         return (
             f"It was refused ({image.error.code}: {image.error.message}) Its bytes would be refused again: "

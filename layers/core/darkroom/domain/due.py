@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
-from darkroom.domain.image import DeadLetterState, Image, Status, has_expired, lease_lapsed, run_key
+from darkroom.domain.fetch import MAX_FETCH_CLAIMS, give_up_fetch
+from darkroom.domain.image import (
+    UNKNOWN_SOURCE,
+    DeadLetterState,
+    Image,
+    Status,
+    has_expired,
+    lease_lapsed,
+    run_key,
+)
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.retry import MAX_ATTEMPTS
@@ -65,7 +74,14 @@ class LookForUpload:
     never_came: Image
 
 
-type Duty = Rescue | Wait | PlaceDeadLetter | Remove | LookForUpload | GiveUp | Expire | NothingToDo
+@dataclass(frozen=True, kw_only=True)
+class Refetch:
+    """It is to be fetched, again or because its message was lost: `image` is the row with the next look postponed."""
+
+    image: Image
+
+
+type Duty = Rescue | Wait | PlaceDeadLetter | Remove | LookForUpload | Refetch | GiveUp | Expire | NothingToDo
 
 
 def look_at_due(
@@ -90,21 +106,21 @@ def look_at_due(
     if image.dead_letter in (DeadLetterState.OWED, DeadLetterState.PLACED):
         return PlaceDeadLetter(image=_pushed_out(image, now))
     if image.status.is_terminal:
-        return NothingToDo(reason="terminal")
+        # Of one that was being fetched, a worker may have left the original.
+        left_over = Remove(image=replace(image, due_at=None), memories=())
+        return left_over if image.source == UNKNOWN_SOURCE else NothingToDo(reason="terminal")
+    if image.status in (Status.FETCHING, Status.PROCESSING) and not lease_lapsed(image, now):
+        return NothingToDo(reason="leased")
     if has_expired(image, now):
         return Expire(image=expire(image, now=now))
-    if image.status is Status.AWAITING_UPLOAD:
-        pushed_out = _pushed_out(image, now)
-        came = replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image))
-        return LookForUpload(came=came, never_came=never_came(image, now=now))
+    if image.status in (Status.AWAITING_UPLOAD, Status.FETCHING):
+        return _look_for_bytes(image, now)
     if image.process_at is not None and image.process_at > now:
         # Its message could not be sent when it was scheduled or rescheduled. The next look is the usual first look of
         # every image.
         after_its_time = service[image.lane].first_look_at(image.process_at)
         later = replace(image, due_at=_no_later(after_its_time, image), enqueued_at=image.process_at, rescues=0)
         return Rescue(image=later)
-    if image.status is Status.PROCESSING and not lease_lapsed(image, now):
-        return NothingToDo(reason="leased")
     if image.attempt >= MAX_ATTEMPTS:
         return GiveUp(image=give_up(image, now=now))
     if image.not_before is not None and image.not_before > now:
@@ -122,6 +138,19 @@ def look_at_due(
         return Wait(image=replace(image, due_at=_no_later(now + int(pause_seconds * 1000), image)))
     pushed_out = _pushed_out(image, now)
     return Rescue(image=replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image), enqueued_at=now))
+
+
+def _look_for_bytes(image: Image, now: Milliseconds) -> LookForUpload | GiveUp | Wait | Refetch:
+    pushed_out = _pushed_out(image, now)
+    later = replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image))
+    if image.status is Status.AWAITING_UPLOAD:
+        return LookForUpload(came=later, never_came=never_came(image, now=now))
+    if image.attempt >= MAX_FETCH_CLAIMS:
+        return GiveUp(image=give_up_fetch(image, now=now))
+    begins_at = image.not_before or now
+    if begins_at > now:
+        return Wait(image=replace(image, due_at=_no_later(begins_at, image)))
+    return Refetch(image=later)
 
 
 def _no_later(look_at: Milliseconds, image: Image) -> Milliseconds:

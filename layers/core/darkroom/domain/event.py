@@ -30,9 +30,9 @@ class EventType(StrEnum):
 
 
 MEANINGS: Mapping[EventType, str] = {
-    EventType.ACCEPTED: "An image was accepted with its bytes: by POST /images, or when an announced upload arrived.",
+    EventType.ACCEPTED: "An image was accepted with its bytes: by POST /images, or when they came later.",
     EventType.DONE: "A run of it has ended with all variants made. After a redo it happens again, for the next run.",
-    EventType.FAILED: "A run of it has ended without variants, or its upload was refused; `error` says why.",
+    EventType.FAILED: "A run of it has ended without variants, or its bytes were refused; `error` says why.",
     EventType.CANCELLED: "Its client withdrew it before it had ended: nothing is left of it.",
     EventType.EXPIRED: "Its `expires_at` came before a worker did, or its upload never came.",
     EventType.DELETED: "Its client deleted it after it had ended: its picture and variants are gone.",
@@ -108,7 +108,7 @@ def _type_of(before: Image | None, after: Image) -> EventType | None:
         is_new = before is None or (was, before.run) != (after.status, after.run)
         return _OF_ENDS[after.status] if is_new else None
     is_accepted = after.status in (Status.SCHEDULED, Status.PENDING)
-    return EventType.ACCEPTED if is_accepted and was in (None, Status.AWAITING_UPLOAD) else None
+    return EventType.ACCEPTED if is_accepted and was in (None, Status.AWAITING_UPLOAD, Status.FETCHING) else None
 
 
 def _event_of_endpoint(before: Endpoint, after: Endpoint) -> Event | None:

@@ -22,6 +22,7 @@ class Status(StrEnum):
     """An image's state. An id without a row is unknown, never `pending`."""
 
     AWAITING_UPLOAD = "awaiting_upload"
+    FETCHING = "fetching"
     SCHEDULED = "scheduled"
     PENDING = "pending"
     PROCESSING = "processing"
@@ -42,7 +43,7 @@ TERMINAL = frozenset({Status.DONE, Status.FAILED, Status.CANCELLED, Status.EXPIR
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """The original as it was accepted: one version of one object, identified by its bytes. For a future upload it is
-    what the client announced, and `version_id` is empty."""
+    what the client announced, and `version_id` is empty; for one that is yet to be fetched nothing is known."""
 
     version_id: str
     sha256: str
@@ -50,8 +51,16 @@ class Source:
     media_type: str
 
 
-ERASED_SOURCE = Source(version_id="", sha256="", size_bytes=0, media_type="")
-"""What a tombstone says about its original: nothing."""
+UNKNOWN_SOURCE = Source(version_id="", sha256="", size_bytes=0, media_type="")
+"""What a tombstone says about its original, and an image that is yet to be fetched: nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """What a fetched original's source said of it: its `ETag` and its `Last-Modified`, as they were written."""
+
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +142,9 @@ class Image:
     lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
     the latest ones. `preset` is None if the client sent its own recipe. `notify` is the only endpoint that hears of its
     events, None if all may. `attention` is the point, x and y in ten-thousandths of the upright picture, that crops by
-    attention keep; None if the recipe has none. A row with `deleted_at` is a tombstone: it
+    attention keep; None if the recipe has none. `url` is where an image is fetched from, only until it is here or has
+    ended, and `fetched` what that source said of it: until then the claims, attempts and times above are those of
+    fetching. A row with `deleted_at` is a tombstone: it
     says nothing about the picture, so `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. The
     table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL requires them.
     """
@@ -167,6 +178,8 @@ class Image:
     not_before: Milliseconds | None = None
     claimed_by: str | None = None
     variants: tuple[Variant, ...] = ()
+    url: str | None = None
+    fetched: Provenance | None = None
     placeholder: dict[str, str] | None = None
     attention: dict[str, int] | None = None
     notices: tuple[str, ...] = ()
@@ -185,8 +198,13 @@ class Image:
 
     @property
     def has_original(self) -> bool:
-        """Whether its bytes are here; an announced upload has none until it arrives."""
+        """Whether its bytes are here; an announced upload has none until it arrives, nor has what is being fetched."""
         return self.source.version_id != ""
+
+    @property
+    def retry_at(self) -> Milliseconds | None:
+        """When the next attempt may begin, if one has failed and no worker has the image."""
+        return None if self.claimed_by is not None or self.status.is_terminal else self.not_before
 
     @property
     def waiting_shard(self) -> str | None:
@@ -230,7 +248,7 @@ def waiting_shard_of(lane: str, shard: str) -> str:
 
 def has_expired(image: Image, now: Milliseconds) -> bool:
     """Whether the image expired before a worker began it."""
-    unbegun = (Status.AWAITING_UPLOAD, Status.SCHEDULED, Status.PENDING)
+    unbegun = (Status.AWAITING_UPLOAD, Status.FETCHING, Status.SCHEDULED, Status.PENDING)
     return image.status in unbegun and image.expires_at is not None and image.expires_at <= now
 
 

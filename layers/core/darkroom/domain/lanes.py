@@ -12,8 +12,9 @@ from darkroom.domain.tenants import Tier
 if TYPE_CHECKING:
     from darkroom.domain.recipes import Effort
 
-HOLD, UPLOAD, DELIVERY = "hold", "upload", "delivery"
-"""The queues of images to be held, of notifications of uploads and of deliveries to webhooks, named like lanes."""
+HOLD, UPLOAD, FETCH, DELIVERY = "hold", "upload", "fetch", "delivery"
+"""The queues of images to be held, of notifications of uploads, of images to be fetched and of deliveries to webhooks,
+named like lanes."""
 
 EVENTS = "events"
 """What the topic's messages are signed for: each consumer's queue gets the same ones."""

@@ -38,6 +38,10 @@ class RetryPolicy:
         return int(floor * (1 + self.jitter * unit_random))
 
 
+FETCHES = RetryPolicy(floor_seconds=30.0, factor=3.0, jitter=0.25, highest_floor_seconds=810.0)
+"""For sources of images that do not answer, or not well: about half a minute, one and a half, five, and a quarter of an
+hour."""
+
 OUTAGE = RetryPolicy(floor_seconds=120.0)
 """For deliveries that fail because a service does not answer, by their receive count: 2, 4, 8, 10 minutes, up to 15
 with jitter, so that the five receives of a message span more than twenty."""

@@ -266,11 +266,13 @@ def _title(run: int, number: int) -> str:
 def _waits(image: Image, attempts: Sequence[_Attempted]) -> Iterator[Step]:
     """What the image waited for: its upload, its time, its lane, and after each failed attempt the next one."""
     began = image.accepted_at or image.created_at
-    if image.status is Status.AWAITING_UPLOAD:
-        yield _wait(image.created_at, None, "waits for its upload")
+    is_fetched = image.status is Status.FETCHING or image.fetched is not None
+    comes = "is fetched from its URL" if is_fetched else "waits for its upload"
+    if image.status in (Status.AWAITING_UPLOAD, Status.FETCHING):
+        yield _wait(image.created_at, None, comes)
         return
     if began - image.created_at > SOON_MILLISECONDS or image.accepted_version not in (None, 1):
-        yield _wait(image.created_at, began, "waits for its upload")
+        yield _wait(image.created_at, began, comes)
     ready = max(began, image.process_at or 0)
     if ready > began:
         until = min([ready, *filter(None, [image.completed_at]), *(one.step.at for one in attempts)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from darkroom.domain.errors import EXPIRED, INTERNAL, NEVER_UPLOADED, WORKER_LOST
 from darkroom.domain.image import (
-    ERASED_SOURCE,
+    UNKNOWN_SOURCE,
     Attempt,
     Cause,
     DeadLetterState,
@@ -34,6 +34,10 @@ UPLOAD_SECONDS = 300
 ARRIVAL_GRACE_SECONDS = 600
 """How much longer it is awaited: 25 MB at 0.4 Mbit/s take eight minutes, and its notification may take one."""
 
+LEFTOVERS_SECONDS = 600
+"""How long after its end an image that was being fetched is looked at for what a worker has left: longer than one
+runs, plus clocks that are minutes apart."""
+
 REMEMBERED_ENDS = 20
 """How many earlier runs a row describes by their ends: their events can be published again."""
 
@@ -41,6 +45,10 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     # The upload arrived (now or for later), was withdrawn, was refused, or never came.
     Status.AWAITING_UPLOAD: frozenset(
         {Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
+    ),
+    # It was fetched (now or for later), is tried again, was withdrawn, cannot be fetched, or took too long.
+    Status.FETCHING: frozenset(
+        {Status.FETCHING, Status.SCHEDULED, Status.PENDING, Status.FAILED, Status.CANCELLED, Status.EXPIRED}
     ),
     # It was rescheduled, or rescheduled to now; its time came and a worker claimed it; the client no longer wants it.
     Status.SCHEDULED: frozenset(
@@ -76,7 +84,11 @@ def transition(image: Image, status: Status, **changes: Any) -> Image:
             "lease_until": None,
             "not_before": None,
             "claimed_by": None,
+            "url": None,
         }
+        if image.status is Status.FETCHING and image.attempt:
+            # A worker that died or lost its race may have stored an original, or do so yet.
+            ended["due_at"] = changes["completed_at"] + LEFTOVERS_SECONDS * 1000
         changes = ended | changes
     return replace(image, status=status, **changes)
 
@@ -121,7 +133,7 @@ def accept(
         expires_at=expires_at,
         waiting_since=begins_at,
         enqueued_at=begins_at,
-        due_at=_before_expiry(LANES[lane].first_look_at(begins_at), expires_at),
+        due_at=before_expiry(LANES[lane].first_look_at(begins_at), expires_at),
     )
 
 
@@ -144,7 +156,7 @@ def renew_upload(image: Image, *, now: Milliseconds) -> Image:
 
 
 def _upload_is_over_at(now: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
-    return _before_expiry(now + (UPLOAD_SECONDS + ARRIVAL_GRACE_SECONDS) * 1000, expires_at)
+    return before_expiry(now + (UPLOAD_SECONDS + ARRIVAL_GRACE_SECONDS) * 1000, expires_at)
 
 
 def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
@@ -160,7 +172,7 @@ def arrive(image: Image, source: Source, *, now: Milliseconds) -> Image:
         accepted_version=image.version + 1,
         waiting_since=begins_at,
         enqueued_at=begins_at,
-        due_at=_before_expiry(LANES[image.lane].first_look_at(begins_at), image.expires_at),
+        due_at=before_expiry(LANES[image.lane].first_look_at(begins_at), image.expires_at),
         rescues=0,
     )
 
@@ -175,7 +187,8 @@ def never_came(image: Image, *, now: Milliseconds) -> Image:
     return transition(image, Status.EXPIRED, error=failure, completed_at=now)
 
 
-def _before_expiry(look_at: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
+def before_expiry(look_at: Milliseconds, expires_at: Milliseconds | None) -> Milliseconds:
+    """When the sweeper looks: no later than the image expires."""
     return look_at if expires_at is None else min(look_at, expires_at)
 
 
@@ -195,7 +208,7 @@ def reschedule(
         expires_at=expires_at,
         waiting_since=begins_at,
         enqueued_at=begins_at,
-        due_at=_before_expiry(LANES[image.lane].first_look_at(begins_at), expires_at),
+        due_at=before_expiry(LANES[image.lane].first_look_at(begins_at), expires_at),
         rescues=0,
     )
 
@@ -210,7 +223,7 @@ def expire(image: Image, *, now: Milliseconds) -> Image:
     return transition(image, Status.EXPIRED, error=failure, completed_at=now)
 
 
-def _ended(image: Image, now: Milliseconds, cause: Cause | None) -> tuple[Attempt, ...]:
+def ended_attempts(image: Image, now: Milliseconds, cause: Cause | None) -> tuple[Attempt, ...]:
     """The attempts with the latest one ended. An attempt of a dead worker stays without an end."""
     *earlier, latest = image.attempts or (None,)
     if latest is None or latest.ended_at is not None:
@@ -237,7 +250,7 @@ def complete(
         notices=notices,
         completed_at=now,
         error=None,
-        attempts=_ended(image, now, None),
+        attempts=ended_attempts(image, now, None),
     )
 
 
@@ -245,7 +258,7 @@ def reject(image: Image, *, code: str, message: str, now: Milliseconds) -> Image
     """The claimed or awaited image whose bytes can never be developed: `failed` at once, with the reason for its
     owner."""
     failure = Failure(code=code, message=message, retryable=False)
-    return transition(image, Status.FAILED, error=failure, completed_at=now, attempts=_ended(image, now, None))
+    return transition(image, Status.FAILED, error=failure, completed_at=now, attempts=ended_attempts(image, now, None))
 
 
 def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> Image:
@@ -268,14 +281,14 @@ def give_up(image: Image, *, now: Milliseconds, cause: Cause | None = None) -> I
             message=f"Developing this image failed {MAX_ATTEMPTS} times. The operator has been alerted.",
             retryable=True,
         )
-        attempts = _ended(image, now, cause)
+        attempts = ended_attempts(image, now, cause)
     return _failed_with_dead_letter(image, failure, attempts, now)
 
 
 def escalate(image: Image, *, code: str, message: str, now: Milliseconds, cause: Cause) -> Image:
     """The claimed image that only an operator can help: `failed` at once, and due for its one dead letter."""
     failure = Failure(code=code, message=message, retryable=False)
-    return _failed_with_dead_letter(image, failure, _ended(image, now, cause), now)
+    return _failed_with_dead_letter(image, failure, ended_attempts(image, now, cause), now)
 
 
 def _failed_with_dead_letter(image: Image, failure: Failure, attempts: tuple[Attempt, ...], now: Milliseconds) -> Image:
@@ -306,9 +319,9 @@ def put_back(
         lease_until=None,
         not_before=comes_back_at,
         claimed_by=None,
-        attempts=_ended(image, now, cause),
+        attempts=ended_attempts(image, now, cause),
         enqueued_at=comes_back_at,
-        due_at=_before_expiry(
+        due_at=before_expiry(
             comes_back_at + (SWEEP_INTERVAL_SECONDS * 1000 if message_returns else 0), image.expires_at
         ),
     )
@@ -375,8 +388,10 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "recipe": None,
         "fingerprint": "",
         "correlation_id": "",
-        "source": ERASED_SOURCE,
+        "source": UNKNOWN_SOURCE,
         "enqueued_at": None,
+        "fetched": None,
+        "url": None,
         "variants": (),
         "placeholder": None,
         "attention": None,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
 
 from darkroom.domain.delivery import Answer
 from darkroom.domain.instants import Milliseconds
 from darkroom.egress.connection import Resolve, system_addresses
 from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
 from darkroom.egress.request import send
+from darkroom.egress.retry_after import seconds_until
 from darkroom.egress.urls import PUBLIC_ONLY, Policy, read_url
 
 
@@ -36,18 +36,5 @@ class HttpReceiver:
             status=response.status,
             # A text for people; whatever bytes came, a row can hold it.
             body=response.body.decode("utf-8", errors="replace").replace("\0", "\ufffd"),
-            retry_after_seconds=self._seconds_until(response.headers.get("retry-after")),
+            retry_after_seconds=seconds_until(response.headers.get("retry-after"), self._clock()),
         )
-
-    def _seconds_until(self, retry_after: str | None) -> int | None:
-        """What a Retry-After says (RFC 9110, section 10.2.3): seconds, or a date; None for anything else."""
-        if retry_after is None:
-            return None
-        text = retry_after.strip()
-        if text.isascii() and text.isdigit():
-            return int(text[:9])
-        try:
-            instant = parsedate_to_datetime(text)
-            return max(0, round(instant.timestamp() - self._clock() / 1000))
-        except (ValueError, TypeError, OverflowError):
-            return None

@@ -7,7 +7,7 @@ cookies, credentials from files, retries or decompression, none of which then ne
 from __future__ import annotations
 
 import io
-from collections.abc import Buffer, Mapping
+from collections.abc import Buffer, Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
@@ -29,6 +29,11 @@ MAX_BODY_BYTES = 4096
 
 MAX_HEAD_BYTES = 65_536
 """How many bytes may come besides the body: the response's head, what precedes it, and what surrounds chunks."""
+
+USER_AGENT = "Darkroom"
+
+type Wants = Callable[[int, Mapping[str, str]], bool]
+"""Whether the body is wanted of a response with this status and these headers."""
 
 _OURS = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding", "user-agent"})
 
@@ -56,26 +61,29 @@ def send(
     body: bytes | None = None,
     seconds: float = SECONDS,
     max_bytes: int = MAX_BODY_BYTES,
+    wants: Wants = lambda _status, _headers: True,
+    user_agent: str = USER_AGENT,
     resolve: Resolve = system_addresses,
 ) -> Response:
-    """Sends one request on a connection of its own, and returns its response with the first `max_bytes` of its body.
+    """Sends one request on a connection of its own, and returns its response with the first `max_bytes` of its body, or
+    without it if no body is wanted of such a response.
 
     It ends after `seconds`, whatever the other side does. Raises RequestFailed, which says how; and ValueError, before
     anything is connected to, for headers that are invalid or the request's own (`Host`, `Content-Length`, …).
     """
-    request = _written(method, url, headers, body)
+    request = _written(method, url, headers, body, user_agent)
     deadline = Deadline(seconds)
     with closing(connect(url, deadline, resolve)) as connection:
-        return exchange(connection, request, method=method, deadline=deadline, max_bytes=max_bytes)
+        return exchange(connection, request, method=method, deadline=deadline, max_bytes=max_bytes, wants=wants)
 
 
-def _written(method: str, url: Url, headers: Mapping[str, str], body: bytes | None) -> bytes:
+def _written(method: str, url: Url, headers: Mapping[str, str], body: bytes | None, user_agent: str) -> bytes:
     if clash := _OURS & {name.lower() for name in headers}:
         raise ValueError(f"these headers are the request's own: {', '.join(sorted(clash))}")
     writer = HTTPConnection(url.host, url.port)
     writer.sock = sheet = _Sheet()  # it has what is used of a socket, and connects to nothing
     writer.putrequest(method, url.target, skip_host=True, skip_accept_encoding=True)
-    ours = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", "User-Agent": "Darkroom"}
+    ours = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", "User-Agent": user_agent}
     if body is not None:
         ours["Content-Length"] = str(len(body))
     for name, value in (ours | dict(headers)).items():
@@ -94,7 +102,15 @@ class _Sheet:
         self.text += data
 
 
-def exchange(connection: socket.socket, request: bytes, *, method: str, deadline: Deadline, max_bytes: int) -> Response:
+def exchange(
+    connection: socket.socket,
+    request: bytes,
+    *,
+    method: str,
+    deadline: Deadline,
+    max_bytes: int,
+    wants: Wants = lambda _status, _headers: True,
+) -> Response:
     """Sends a written request on a connection, and reads the response. Raises RequestFailed."""
     try:
         _send(connection, request, deadline)
@@ -110,18 +126,24 @@ def exchange(connection: socket.socket, request: bytes, *, method: str, deadline
                 response.begin()
             if arriving.has_ended:  # the parser takes the end of a connection for the end of a head
                 raise ConnectionResetError
-            body = response.read(max_bytes)
-            if len(body) < max_bytes and response.length:  # it does not compare this with Content-Length
-                raise ConnectionResetError
+            fields, body = _fields(response), b""
+            if wants(response.status, fields):
+                body = response.read(max_bytes)
+                if len(body) < max_bytes and response.length:  # it does not compare this with Content-Length
+                    raise ConnectionResetError
         except (OSError, HTTPException, ValueError) as error:
             was_cut = arriving.has_ended and isinstance(error, IncompleteRead)
             cause = ConnectionResetError() if was_cut else error
             raise deadline.failed_by(cause, "reading the response") from error
-        fields: dict[str, str] = {}
-        for name, value in response.headers.items():
-            key = name.lower()
-            fields[key] = f"{fields[key]}, {value}" if key in fields else value
         return Response(status=response.status, headers=fields, body=body, milliseconds=deadline.milliseconds)
+
+
+def _fields(response: HTTPResponse) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for name, value in response.headers.items():
+        key = name.lower()
+        fields[key] = f"{fields[key]}, {value}" if key in fields else value
+    return fields
 
 
 def _send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
 from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE, Announcement
 from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
-from darkroom.domain.order import order_of
 from darkroom.domain.recipes import WHOLE
-from darkroom.http.timetables import read_timetable
+from darkroom.http.written_orders import WrittenOrder
 
 MAX_ANNOUNCEMENT_BYTES = 16_384
 """Four times the longest recipe, so that an indented one fits."""
@@ -31,19 +29,10 @@ class InvalidUpload(InvalidFields):
         super().__init__("invalid_upload", "The announcement is invalid.", problems)
 
 
-class _Written(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
+class _Written(WrittenOrder):
     size_bytes: Annotated[int, Field(alias="bytes", ge=1, le=MAX_ANNOUNCED_BYTES), WHOLE]
     sha256: Annotated[str, StringConstraints(pattern=f"^{SHA256_PATTERN}$")]
     content_type: Annotated[str, StringConstraints(pattern=f"^{MEDIA_TYPE_PATTERN}$")] = UNKNOWN_MEDIA_TYPE
-    preset: str | None = None
-    variants: tuple[str, ...] | None = None
-    recipe: dict[str, Any] | None = None
-    process_at: str | None = None
-    delay: str | None = None
-    expires_at: str | None = None
-    notify: str | None = None
 
 
 def read_announcement(body: bytes) -> Announcement:
@@ -62,17 +51,12 @@ def read_announcement(body: bytes) -> Announcement:
         size_bytes=written.size_bytes,
         sha256=written.sha256.lower(),
         media_type=written.content_type,
-        order=order_of(
-            preset=written.preset,
-            variants=None if written.variants is None else ",".join(written.variants),
-            recipe=None if written.recipe is None else json.dumps(written.recipe, separators=(",", ":")),
-            notify=written.notify,
-        ),
-        timetable=read_timetable(process_at=written.process_at, delay=written.delay, expires_at=written.expires_at),
+        order=written.order,
+        timetable=written.timetable,
     )
 
 
-_FIELDS = tuple(field.alias or name for name, field in _Written.model_fields.items())
+_FIELDS = _Written.names()
 
 _PATTERNS = {
     "sha256": "must be the file's SHA-256 in 64 hexadecimal digits, as sha256sum prints it",

@@ -99,7 +99,11 @@ class _ImageFacts(TypedDict):
     lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
     preset: Annotated[str | None, Field(description="null if the client sent its own recipe.")]
     run: Annotated[int, Field(ge=1, description="An operator's replay or redo starts the next one.")]
-    attempt: Annotated[int, Field(ge=0, description="Out of five in this run.")]
+    attempt: Annotated[int, Field(ge=0, description="Out of five in this run; while it is fetched, of fetching.")]
+    retry_at: Annotated[
+        Instant | None,
+        Field(description="When the next attempt begins, after one that failed; null if none waits for its time."),
+    ]
     created_at: Instant
     process_at: Instant | None
     expires_at: Instant | None
@@ -171,12 +175,20 @@ class UploadDocument(StatusDocument):
     upload: Annotated[FormDocument | None, Field(description="null if the bytes are no longer awaited.")]
 
 
+class FetchedDocument(TypedDict):
+    """What the server said of an original that was fetched."""
+
+    etag: str | None
+    last_modified: str | None
+
+
 class SourceDocument(TypedDict):
     """The original as it was accepted."""
 
     media_type: str
     bytes: Count
-    sha256: Sha256
+    sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$", description="In hexadecimal; empty until it is fetched.")]
+    fetched: Annotated[FetchedDocument | None, Field(description="null if it was not fetched from a URL.")]
 
 
 class ImageDocument(StatusDocument):
@@ -207,6 +219,7 @@ def status_document(
         "preset": image.preset,
         "run": image.run,
         "attempt": image.attempt,
+        "retry_at": rfc3339(image.retry_at),
         "created_at": rfc3339(image.created_at),
         "process_at": rfc3339(image.process_at),
         "expires_at": rfc3339(image.expires_at),
@@ -260,7 +273,14 @@ def image_document(
     source = image.source
     return {
         **status_document(image, url_of, estimated_seconds),
-        "source": {"media_type": source.media_type, "bytes": source.size_bytes, "sha256": source.sha256},
+        "source": {
+            "media_type": source.media_type,
+            "bytes": source.size_bytes,
+            "sha256": source.sha256,
+            "fetched": None
+            if image.fetched is None
+            else {"etag": image.fetched.etag, "last_modified": image.fetched.last_modified},
+        },
     }
 
 
@@ -279,5 +299,6 @@ def retry_after_seconds(image: Image, now: Milliseconds) -> int | None:
         return None
     if image.status is Status.AWAITING_UPLOAD:
         return RETRY_AFTER_SECONDS  # the notification of its upload comes within seconds, whenever it is scheduled for
-    ahead_seconds = -(-((image.process_at or now) - now) // 1000)
+    next_at = image.retry_at if image.status is Status.FETCHING else image.process_at
+    ahead_seconds = -(-((next_at or now) - now) // 1000)
     return max(RETRY_AFTER_SECONDS, min(ahead_seconds, LONGEST_RETRY_AFTER_SECONDS))

@@ -20,6 +20,7 @@ from darkroom.http.forms import FILE_PART, FORM_MEDIA_TYPE
 from darkroom.http.headers import ALLOWANCE_HEADERS, ALWAYS_HEADERS, EXAMPLE_ID, Header
 from darkroom.http.payloads import PAYLOADS
 from darkroom.http.problems import PROBLEMS, Problem, ProblemDocument, problem_document
+from darkroom.http.requests import JSON
 from darkroom.http.routes import EVERYWHERE, NOWHERE, ROUTES, Answer, Body, Parameter, Route
 from darkroom.http.webhooks import NewWebhookDocument, WebhookDocument
 from darkroom.settings import Access
@@ -317,6 +318,9 @@ def _body(body: Body, components: _Components) -> Json:
         else:
             # The bytes themselves (https://spec.openapis.org/oas/v3.1.0#considerations-for-file-uploads).
             content[media_type] = {}
+    if body.or_kind is not None:
+        examples = {name: {"value": value} for name, value in body.examples.items()}
+        content[JSON] = {"schema": components.schema_of(body.or_kind), "examples": examples}
     return {"description": body.description, "required": body.is_required, "content": content}
 
 

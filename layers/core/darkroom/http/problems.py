@@ -118,6 +118,13 @@ _TABLE = (
         example_errors=({"field": "sha256", "message": "must be the file's SHA-256 in 64 hexadecimal digits"},),
     ),
     ProblemType(
+        code="invalid_fetch",
+        status=HTTPStatus.BAD_REQUEST,
+        title="Invalid request to fetch",
+        example="The request is invalid. url: is missing.",
+        example_errors=({"field": "url", "message": "is missing"},),
+    ),
+    ProblemType(
         code="invalid_form",
         status=HTTPStatus.BAD_REQUEST,
         title="Invalid form",

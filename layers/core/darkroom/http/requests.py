@@ -22,11 +22,15 @@ def idempotency_key_of(app: Router) -> str | None:
     return app.current_event.headers.get("idempotency-key")
 
 
+def is_json(content_type: str) -> bool:
+    """Whether a body of this `Content-Type` is JSON."""
+    return content_type.partition(";")[0].strip().lower() == JSON
+
+
 def json_body(app: Router) -> bytes:
     """Returns the body of a request that sends JSON. Raises Problem (`unsupported_media_type`) if its `Content-Type`
     says that it is not JSON."""
-    content_type = app.current_event.headers.get("content-type", JSON)
-    if content_type.partition(";")[0].strip().lower() != JSON:
+    if not is_json(app.current_event.headers.get("content-type", JSON)):
         # RFC 9110, section 15.5.16: in this answer Accept states what would have been accepted.
         raise Problem(
             "unsupported_media_type", f"Send the body as JSON: Content-Type: {JSON}", headers={"Accept": JSON}

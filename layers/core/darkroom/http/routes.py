@@ -75,11 +75,13 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Body:
-    """The body of a request, in any of these media types: a document of type `kind`, otherwise bytes."""
+    """The body of a request, in any of these media types: a document of type `kind`, otherwise bytes; with `or_kind`
+    also a document of that type, as JSON."""
 
     description: str
     media_types: tuple[str, ...]
     kind: Any = None
+    or_kind: Any = None
     is_required: bool = True
     examples: Mapping[str, Any] = field(default_factory=dict)
 
@@ -219,6 +221,26 @@ class Announcement(TypedDict):
     notify: NotRequired[WebhookId | None]
 
 
+class FetchOrder(TypedDict):
+    """An image to fetch and how to develop it: `preset` with or without `variants`, or `recipe`; and when."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    url: Annotated[
+        str,
+        Field(
+            json_schema_extra={"format": "uri", "pattern": "^https://"},
+            description="Where everybody may fetch it, without a redirect to anything but https.",
+        ),
+    ]
+    preset: NotRequired[_PresetName | None]
+    variants: NotRequired[_PresetVariants | None]
+    recipe: NotRequired[Recipe | None]
+    process_at: NotRequired[_Instant | None]
+    delay: NotRequired[_Duration | None]
+    expires_at: NotRequired[_Instant | None]
+    notify: NotRequired[WebhookId | None]
+
+
 _IN_SCHEDULE = f"at most {MAX_DELAY_SECONDS // 86_400} days ahead"
 
 _OF_EVERY_ORDER = (
@@ -255,8 +277,8 @@ POST_IMAGE = Route(
     name="postImage",
     summary="Upload a photo",
     description=(
-        "Accepts a photo and promises to develop it. Its bytes decide its format, not its name or media type. Send an "
-        "Idempotency-Key, so that the request can be repeated safely."
+        "Accepts a photo, or the URL of one, and promises to develop it. Its bytes decide its format, not its name or "
+        "media type. Send an Idempotency-Key, so that the request can be repeated safely."
     ),
     parameters=(
         Parameter(
@@ -317,7 +339,8 @@ POST_IMAGE = Route(
         _IDEMPOTENCY_KEY,
     ),
     body=Body(
-        description="The file's bytes, at most 4 MiB; or a form with the bytes in its one part, `file`.",
+        description="The file's bytes, at most 4 MiB; or a form with the bytes in its one part, `file`; or JSON with "
+        "the URL from which to fetch it, and the parameters beside it instead of in the query.",
         media_types=(
             "image/jpeg",
             "image/png",
@@ -326,11 +349,13 @@ POST_IMAGE = Route(
             "application/octet-stream",
             "multipart/form-data",
         ),
+        or_kind=FetchOrder,
+        examples={"url": {"url": "https://photos.example/harbour.jpg", "preset": DEFAULT_PRESET}},
     ),
     answers=(
         Answer(
             status=HTTPStatus.ACCEPTED,
-            description="The photo is accepted and will be developed.",
+            description="The photo is accepted and will be developed; one with a URL is fetched first.",
             kind=StatusDocument,
             headers=(LOCATION_OF_STATUS, RETRY_AFTER, REPLAYED),
         ),
@@ -339,6 +364,8 @@ POST_IMAGE = Route(
         "empty_upload",
         "unreadable_body",
         "invalid_form",
+        "invalid_fetch",
+        "invalid_url",
         "upload_too_large",
         "unsupported_format",
         *_OF_EVERY_ORDER,

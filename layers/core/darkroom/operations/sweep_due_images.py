@@ -10,7 +10,16 @@ from itertools import zip_longest
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
 from darkroom.domain.dead_letter import explanation_of, without_texts
-from darkroom.domain.due import LookForUpload, PlaceDeadLetter, Remove, Rescue, Wait, dead_letter_placed, look_at_due
+from darkroom.domain.due import (
+    LookForUpload,
+    PlaceDeadLetter,
+    Refetch,
+    Remove,
+    Rescue,
+    Wait,
+    dead_letter_placed,
+    look_at_due,
+)
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, message_for
 from darkroom.domain.instants import Milliseconds
@@ -23,6 +32,7 @@ from darkroom.ports import (
     DeadLetters,
     Due,
     Fenced,
+    FetchQueue,
     Memory,
     Originals,
     Outputs,
@@ -76,6 +86,7 @@ class Ports(EnqueueInTimePorts):
     outputs: Outputs
     memory: Memory
     upload_queue: UploadQueue
+    fetch_queue: FetchQueue
     reservations: Reservations
     dead_letters: DeadLetters
     service: Mapping[str, Lane]
@@ -170,6 +181,11 @@ class _Round:
                     # reason to look less often afterwards.
                     pushed = images.change(before, after, fence=DUE_FENCE)
                     is_sent = enqueue_in_time(self._ports, pushed)
+                    return "rescued" if is_sent else "unsent"
+                case Refetch(image=after):
+                    pushed = images.change(before, after, fence=DUE_FENCE)
+                    message = message_for(pushed)
+                    is_sent = send_or_mark_due(self._ports, pushed, lambda: self._ports.fetch_queue.put(message))
                     return "rescued" if is_sent else "unsent"
                 case LookForUpload(came=came, never_came=never_came):
                     return self._look_for_upload(before, came=came, never_came=never_came)

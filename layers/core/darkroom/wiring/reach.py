@@ -1,4 +1,4 @@
-"""Where webhooks may be delivered, by a function's settings."""
+"""Where webhooks may be delivered and images fetched from, by a function's settings."""
 
 from __future__ import annotations
 

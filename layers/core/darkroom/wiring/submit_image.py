@@ -6,16 +6,20 @@ from darkroom.aws import circuits, clients
 from darkroom.aws.endpoints_table import EndpointsTable
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
-from darkroom.aws.queues import LaneQueues, SqsHoldQueue
+from darkroom.aws.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue
+from darkroom.egress import read_url
+from darkroom.operations.begin_fetch import Ports as FetchPorts
 from darkroom.operations.submit_image import Ports
 from darkroom.settings import SubmitImageSettings
 from darkroom.wiring.edge import Edge, edge_of, load_shedder_of
 from darkroom.wiring.message_keys import message_keys_of, signer_of
+from darkroom.wiring.reach import policy_of
 from darkroom.wiring.runtime import clock, randomness
 
 
-def wire() -> tuple[Ports, Edge]:
-    """The ports of `submit_image`, from the function's environment, and what its handler needs around it."""
+def wire() -> tuple[Ports, FetchPorts, Edge]:
+    """The ports of `submit_image` and of `begin_fetch`, from the function's environment, and what its handler needs
+    around them."""
     settings = SubmitImageSettings.read()
     signer = signer_of(message_keys_of(settings))
     dynamodb, s3, sqs = clients.dynamodb_client(), clients.s3_client(), clients.sqs_client()
@@ -30,10 +34,26 @@ def wire() -> tuple[Ports, Edge]:
         randomness=randomness,
         input_formats=settings.input_formats,
     )
-    return ports, edge_of(
+    policy = policy_of(settings)
+
+    def check_url(url: str) -> None:
+        read_url(url, policy)
+
+    fetch_ports = FetchPorts(
+        images=ports.images,
+        endpoints=ports.endpoints,
+        lanes=ports.lanes,
+        fetch_queue=SqsFetchQueue(sqs, settings.fetch_queue_url, signer),
+        load_shedder=ports.load_shedder,
+        check_url=check_url,
+        clock=clock,
+        randomness=randomness,
+    )
+    edge = edge_of(
         settings,
         dynamodb,
         OutputsBucket(s3, settings.outputs_bucket),
         circuits.of_dynamodb(dynamodb, settings.images_table),
         circuits.of_s3(s3, settings.outputs_bucket),
     )
+    return ports, fetch_ports, edge

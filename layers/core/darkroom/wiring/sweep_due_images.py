@@ -9,7 +9,7 @@ from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.memory_table import MemoryTable
 from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.outcomes_table import OutcomesTable
-from darkroom.aws.queues import LaneQueues, SqsHoldQueue, SqsUploadQueue
+from darkroom.aws.queues import LaneQueues, SqsFetchQueue, SqsHoldQueue, SqsUploadQueue
 from darkroom.aws.reservations_table import ReservationsTable
 from darkroom.aws.uploads import UploadsBucket
 from darkroom.operations.count_outcomes import Ports as OutcomePorts
@@ -43,6 +43,7 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
         lanes=LaneQueues(sqs, settings.queue_urls, signer),
         hold_queue=SqsHoldQueue(sqs, settings.hold_queue_url, signer),
         upload_queue=SqsUploadQueue(sqs, settings.upload_queue_url, signer),
+        fetch_queue=SqsFetchQueue(sqs, settings.fetch_queue_url, signer),
         reservations=ReservationsTable(dynamodb, settings.reservations_table),
         dead_letters=DeadLetterQueues(sqs, once_client, settings.dead_letter_queues, signer),
         clock=clock,

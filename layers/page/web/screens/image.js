@@ -129,16 +129,20 @@ function Stages({ image }) {
     const { status } = image;
     const isOver = ["done", "failed", "expired", "cancelled"].includes(status);
     const isDone = status === "done";
-    const hasBegun = image.attempt > 0;
+    const isFetching = status === "fetching";
+    const hasBegun = image.attempt > 0 && !isFetching;
+    const fetchedSoFar = image.retry_at ? `Attempt ${image.attempt} failed; the next one is ${relative(image.retry_at)}.`
+        : "From the address that it was asked for with.";
     const stages = [
         { name: status === "awaiting_upload" ? "Announced" : "Accepted", at: image.created_at, is: "past" },
         status === "awaiting_upload" && { name: "Waiting for its file", said: "It has not arrived yet.", is: "now" },
+        isFetching && { name: "Being fetched", said: fetchedSoFar, is: "now" },
         image.process_at && {
             name: !hasBegun && status !== "pending" ? "Scheduled"
                 : begunHere.has(image.id) ? "Begun on request" : "Begun",
             at: image.process_at,
             said: image.expires_at ? `It expires if no worker has begun by ${local(image.expires_at)}.` : null,
-            is: status === "scheduled" ? "now" : status === "awaiting_upload" ? "ahead" : "past",
+            is: status === "scheduled" ? "now" : status === "awaiting_upload" || isFetching ? "ahead" : "past",
         },
         status === "pending" && { name: "Waiting", said: waited(image), is: "now" },
         (hasBegun || !isOver) && {

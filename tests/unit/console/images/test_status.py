@@ -49,7 +49,7 @@ def test_a_failure_that_may_pass_says_so(run: Run, api: FakeApi) -> None:
     assert "The photo itself may be fine." in result.stdout
 
 
-@pytest.mark.parametrize("status", ["awaiting_upload", "scheduled", "pending", "processing"])
+@pytest.mark.parametrize("status", ["awaiting_upload", "fetching", "scheduled", "pending", "processing"])
 def test_an_image_on_its_way_is_no_failure_and_gets_a_hint(run: Run, api: FakeApi, status: str) -> None:
     result = run("status", api.put(status, process_at="2026-01-02T00:00:00.000Z"))
     assert result.exit_code == 0

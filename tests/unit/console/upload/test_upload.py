@@ -401,3 +401,19 @@ def test_without_a_finished_image_there_is_no_drain_rate() -> None:
         [Outcome(file=Path("x"), answer=Answer(document=pending))], {pending["id"]: pending}, files=1, total_seconds=1
     )
     assert summary.drain_images_per_second is None
+
+
+def test_a_url_is_sent_as_one_for_the_stack_to_fetch_with_what_is_asked_for(run: Run, api: FakeApi) -> None:
+    url = "https://photos.example/harbour.jpg?a=b"
+    result = run("upload", url, "--variants", "thumb,webp", "--delay", "P2D")
+    assert result.exit_code == 0, result.output
+    (post,) = api.posts
+    assert (post.headers["content-type"], post.query) == ("application/json", {})
+    assert json.loads(post.body) == {"url": url, "variants": ["thumb", "webp"], "delay": "P2D"}
+    assert result.stdout.splitlines() == list(api.images)
+
+
+def test_the_same_url_is_one_image_when_the_key_comes_from_the_content(run: Run, api: FakeApi) -> None:
+    urls = ["https://photos.example/a.jpg", "https://photos.example/a.jpg", "https://photos.example/b.jpg"]
+    assert run("upload", *urls, "--idempotency-key-from", "content").exit_code == 0
+    assert len(api.images) == 2

@@ -158,6 +158,7 @@ export function Grid({ images, now, scroll, opened, chosen, onChoose, onScroll, 
 function words(image) {
     if (image.status === "failed" || image.status === "expired") return sentence(image.error?.message);
     if (image.status === "scheduled" && image.process_at) return `Begins ${moment(image.process_at)}.`;
+    if (image.status === "fetching") return "It is being fetched from its address.";
     if (image.status === "awaiting_upload") return "Its file has not arrived yet.";
     return hasEnded(image) ? "" : "Its picture comes when it is done.";
 }

@@ -7,7 +7,8 @@ import { addressOf, Awaited, Freshness, moment, useReading, utc, when } from "./
 import { Flag, ImageLink, numeric, oneLine, Table } from "./table.js";
 import { Waterfall } from "./waterfall.js";
 
-const STATUSES = ["awaiting_upload", "scheduled", "pending", "processing", "done", "failed", "cancelled", "expired"];
+const UNFINISHED = ["awaiting_upload", "fetching", "scheduled", "pending", "processing"];
+const STATUSES = [...UNFINISHED, "done", "failed", "cancelled", "expired"];
 const ID = /^[0-9a-z]{26}$/;
 const PLAIN = { tenant: "Tenant", cause: "Cause" };
 const SINCE = [["", "the last day"], ["1h", "the last hour"], ["7d", "the last 7 days"], ["30d", "the last 30 days"]];

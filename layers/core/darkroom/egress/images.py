@@ -1,0 +1,152 @@
+"""Fetches images from the URLs that clients give, and says what came of it.
+
+Redirects are followed here, each as a URL of its own: it is read as strictly, and its host resolved and checked anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from urllib.parse import urldefrag, urljoin
+
+from darkroom.domain.fetch import (
+    FAILED,
+    FETCH_SECONDS,
+    NOT_FOUND,
+    REFUSED,
+    TIMEOUT,
+    TOO_LARGE,
+    Fetched,
+    Unfetched,
+)
+from darkroom.domain.image import Provenance
+from darkroom.domain.instants import Milliseconds
+from darkroom.egress.connection import Deadline, Resolve, system_addresses
+from darkroom.egress.errors import Kind, RequestFailed, UrlRefused
+from darkroom.egress.request import Response, send
+from darkroom.egress.retry_after import seconds_until
+from darkroom.egress.urls import PUBLIC_ONLY, Policy, Url, read_url
+
+MAX_REDIRECTS = 3
+
+USER_AGENT = "Darkroom (fetches images for the users of an image pipeline)"
+
+MAX_PROVENANCE_CHARACTERS = 256
+"""A longer ETag or Last-Modified is not kept."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_FORBIDDEN = frozenset({401, 402, 403, 407, 451})
+_MISSING = frozenset({404, 410})
+_BUSY = frozenset({408, 425, 429})
+
+_LASTING = frozenset({Kind.TLS, Kind.PROTOCOL})
+"""Failures that the next attempt would only repeat."""
+
+
+class HttpImages:
+    """Implements the `RemoteImages` port. `accepted` are the media types to ask for; `clock` is for servers that say by
+    the calendar when to come again."""
+
+    def __init__(
+        self,
+        policy: Policy = PUBLIC_ONLY,
+        *,
+        accepted: Iterable[str] = (),
+        clock: Callable[[], Milliseconds],
+        seconds: float = FETCH_SECONDS,
+        resolve: Resolve = system_addresses,
+    ) -> None:
+        self._policy = policy
+        self._accept = ", ".join([*sorted(accepted), "*/*;q=0.1"])
+        self._clock = clock
+        self._seconds = seconds
+        self._resolve = resolve
+
+    def fetch(self, url: str, *, max_bytes: int) -> Fetched | Unfetched:
+        deadline = Deadline(self._seconds)
+        for _ in range(1 + MAX_REDIRECTS):
+            try:
+                # The first one, too: what is allowed may have changed since the URL was given.
+                response = self._get(read_url(url, self._policy), deadline, max_bytes)
+            except UrlRefused as refusal:
+                return Unfetched(code=REFUSED, message=f"The URL, or one that it redirects to: {refusal.message}")
+            except TimeoutError:
+                return Unfetched(code=TIMEOUT, message=_TOO_SLOW, may_pass=True)
+            except RequestFailed as failure:
+                return _unfetched_by(failure)
+            location = response.headers.get("location", "") if response.status in _REDIRECTS else ""
+            if not location:
+                return self._read(response, max_bytes)
+            try:
+                url = urldefrag(urljoin(url, location)).url
+            except ValueError:
+                return Unfetched(code=FAILED, message="The server redirects to something that is no URL.")
+        return Unfetched(code=FAILED, message=f"The server redirects more than {MAX_REDIRECTS} times.")
+
+    def _get(self, url: Url, deadline: Deadline, max_bytes: int) -> Response:
+        return send(
+            "GET",
+            url,
+            headers={"Accept": self._accept},
+            seconds=deadline.left(),
+            max_bytes=max_bytes + 1,  # one more shows that there are too many
+            # What says that it is too long is not read.
+            wants=lambda status, headers: (
+                status == HTTPStatus.OK and not _is_over(headers.get("content-length"), max_bytes)
+            ),
+            user_agent=USER_AGENT,
+            resolve=self._resolve,
+        )
+
+    def _read(self, response: Response, max_bytes: int) -> Fetched | Unfetched:
+        status = response.status
+        if status != HTTPStatus.OK:
+            return self._unfetched(response)
+        if len(response.body) > max_bytes or _is_over(response.headers.get("content-length"), max_bytes):
+            return Unfetched(
+                code=TOO_LARGE, message=f"The file has more than {max_bytes} bytes, the most that may be fetched."
+            )
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding != "identity":  # what would be decoded could be a thousand times as long
+            return Unfetched(code=FAILED, message="The server sends the file compressed, although it was asked not to.")
+        if not response.body:
+            return Unfetched(code=FAILED, message="The server sends an empty file.")
+        provenance = Provenance(
+            etag=_kept(response.headers.get("etag")), last_modified=_kept(response.headers.get("last-modified"))
+        )
+        return Fetched(body=response.body, provenance=provenance)
+
+    def _unfetched(self, response: Response) -> Unfetched:
+        status = response.status
+        if status in _FORBIDDEN:
+            return Unfetched(code=REFUSED, message=f"The server refuses it ({status}): it must be there for everybody.")
+        if status in _MISSING:
+            return Unfetched(code=NOT_FOUND, message=f"The server has nothing at this URL ({status}).")
+        if status in _BUSY or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return Unfetched(
+                code=FAILED,
+                message=f"The server answers that it cannot send it now ({status}).",
+                may_pass=True,
+                retry_after_seconds=seconds_until(response.headers.get("retry-after"), self._clock()) or 0,
+            )
+        return Unfetched(code=FAILED, message=f"The server answers without a file ({status}).")
+
+
+_TOO_SLOW = "The server does not send the file in time."
+
+
+def _unfetched_by(failure: RequestFailed) -> Unfetched:
+    if failure.kind is Kind.REFUSED_ADDRESS:
+        return Unfetched(code=REFUSED, message="The host has an address that is not public.")
+    if failure.kind is Kind.TIMEOUT:
+        return Unfetched(code=TIMEOUT, message=_TOO_SLOW, may_pass=True)
+    reason = str(failure).removeprefix(f"{failure.kind}: ")  # it names no address, path or query
+    return Unfetched(code=FAILED, message=f"It could not be fetched: {reason}.", may_pass=failure.kind not in _LASTING)
+
+
+def _is_over(length: str | None, most: int) -> bool:
+    return length is not None and length.isdecimal() and int(length[:20]) > most
+
+
+def _kept(value: str | None) -> str | None:
+    return value if value is not None and value.isprintable() and len(value) <= MAX_PROVENANCE_CHARACTERS else None

@@ -1,0 +1,47 @@
+"""What every order in JSON has: how to develop an image, and when."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from darkroom.domain.order import Order, order_of
+from darkroom.domain.schedule import Timetable
+from darkroom.http.timetables import read_timetable
+
+
+class WrittenOrder(BaseModel):
+    """An order as a client has written it; what it is about is in the fields of its subclasses."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    preset: str | None = None
+    variants: tuple[str, ...] | None = None
+    recipe: dict[str, Any] | None = None
+    process_at: str | None = None
+    delay: str | None = None
+    expires_at: str | None = None
+    notify: str | None = None
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of all fields, as clients write them: those of the subject first."""
+        own = {name: one for name, one in cls.model_fields.items() if name not in WrittenOrder.model_fields}
+        return tuple(one.alias or name for name, one in (own | WrittenOrder.model_fields).items())
+
+    @property
+    def order(self) -> Order:
+        """What to make. Raises Rejected, as `order_of` does."""
+        return order_of(
+            preset=self.preset,
+            variants=None if self.variants is None else ",".join(self.variants),
+            recipe=None if self.recipe is None else json.dumps(self.recipe, separators=(",", ":")),
+            notify=self.notify,
+        )
+
+    @property
+    def timetable(self) -> Timetable:
+        """When to make it. Raises Rejected, as `read_timetable` does."""
+        return read_timetable(process_at=self.process_at, delay=self.delay, expires_at=self.expires_at)

@@ -1,0 +1,103 @@
+"""Accepts a URL instead of a photo: writes its row, then the message on which a worker fetches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from darkroom.domain.fetch import FetchOrder, await_fetch
+from darkroom.domain.ids import image_id_for_key, image_id_from_bits
+from darkroom.domain.image import UNKNOWN_SOURCE, Image, Status, message_for
+from darkroom.domain.lanes import lane_for
+from darkroom.domain.order import check_idempotency_key, check_repeats, unknown_notify
+from darkroom.domain.schedule import appoint
+from darkroom.domain.tenants import Tier
+from darkroom.domain.transitions import accept
+from darkroom.operations.enqueue import EnqueuePorts, send_or_mark_due
+from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.submit_image import Accepted
+from darkroom.ports import Endpoints, FetchQueue, Randomness
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is to be fetched, for which tenant, by which request and key. The tenant's tier decides the lane."""
+
+    fetch: FetchOrder
+    tenant_id: str
+    correlation_id: str
+    tier: Tier = Tier.FREE
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueuePorts):
+    """What such a request needs. `check_url` raises Rejected (`invalid_url`) for a URL to which nothing is ever sent,
+    whatever its host's addresses are."""
+
+    endpoints: Endpoints
+    fetch_queue: FetchQueue
+    load_shedder: LoadShedder
+    check_url: Callable[[str], None]
+    randomness: Randomness
+
+
+def begin_fetch(ports: Ports, wanted: Wanted) -> Accepted:
+    """Writes the row of an image that is to be fetched, and sends its message. Nothing is fetched here.
+
+    Raises Rejected (`invalid_url`, `unknown_notify`, `invalid_idempotency_key`, `idempotency_key_reused`,
+    `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has too much work, unless it
+    repeats an earlier request with its key, and Retryable if the table cannot answer.
+    """
+    order, fingerprint = wanted.fetch.order, wanted.fetch.fingerprint
+    check_idempotency_key(wanted.idempotency_key)
+    ports.check_url(wanted.fetch.url)
+    if wanted.idempotency_key is None:
+        image_id = image_id_from_bits(ports.randomness(16))
+    else:
+        image_id = image_id_for_key(wanted.tenant_id, wanted.idempotency_key)
+        earlier = ports.images.get(image_id)
+        if earlier is not None:
+            return _replay(ports, earlier, fingerprint)
+
+    now = ports.clock()
+    appointment = appoint(wanted.fetch.timetable, now=now)
+    if order.notify is not None and ports.endpoints.get(wanted.tenant_id, order.notify) is None:
+        raise unknown_notify()
+    lane = lane_for(wanted.tier).name
+    ports.load_shedder.require_capacity(lane, wanted.tier, process_at=appointment.process_at)
+    row = await_fetch(
+        accept(
+            image_id=image_id,
+            tenant_id=wanted.tenant_id,
+            lane=lane,
+            preset=order.preset,
+            recipe=order.recipe,
+            fingerprint=fingerprint,
+            correlation_id=wanted.correlation_id,
+            source=UNKNOWN_SOURCE,
+            now=now,
+            process_at=appointment.process_at,
+            expires_at=appointment.expires_at,
+            notify=order.notify,
+        ),
+        wanted.fetch.url,
+        now=now,
+    )
+    image = ports.images.create(row)
+    if image.correlation_id != row.correlation_id:
+        return _replay(ports, image, fingerprint)
+    _send(ports, image)
+    return Accepted(image=image, replayed=False)
+
+
+def _replay(ports: Ports, image: Image, fingerprint: str) -> Accepted:
+    """Answers a repeated request with the image of the first one, which may have ended before it sent the message."""
+    check_repeats(image, fingerprint)
+    if image.status is Status.FETCHING and image.attempt == 0:
+        _send(ports, image)
+    return Accepted(image=image, replayed=True)
+
+
+def _send(ports: Ports, image: Image) -> None:
+    send_or_mark_due(ports, image, lambda: ports.fetch_queue.put(message_for(image)))

@@ -1,0 +1,147 @@
+"""Fetches an image from the URL that its client gave: its bytes become the original, and its processing starts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from darkroom.domain.claim import Claim, Expire, GiveUp, NothingToDo
+from darkroom.domain.errors import Rejected, Retryable
+from darkroom.domain.fetch import (
+    Fetched,
+    Unfetched,
+    claim_fetch,
+    fetch_later,
+    fetch_lease,
+    fetched,
+    not_fetched,
+)
+from darkroom.domain.image import Cause, Image, Provenance, Source, Status, has_expired
+from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
+from darkroom.domain.message import Message
+from darkroom.domain.order import key_reused
+from darkroom.domain.retry import FETCHES
+from darkroom.domain.transitions import expire, reject
+from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
+from darkroom.ports import Fenced, Jitter, Originals, RemoteImages
+
+if TYPE_CHECKING:
+    from darkroom.domain.limits import InputFormat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fetching:
+    """What a message came to: `accepted`, `put_back` (it is fetched again later), `failed`, `expired`, `gave_up`,
+    `fenced` (it was withdrawn, or another worker has it), `gone` (there is no such image), or the reason why there was
+    nothing to do. `image` is the row afterwards, `unfetched` what the source did."""
+
+    outcome: str
+    image: Image | None
+    unfetched: Unfetched | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports(EnqueueInTimePorts):
+    """What fetching needs besides the ports of sending the message, which formats are accepted, and the largest file.
+
+    `require_healthy` raises Retryable while S3 or DynamoDB is known not to answer: nothing is begun then.
+    """
+
+    remote_images: RemoteImages
+    originals: Originals
+    require_healthy: Callable[[], None]
+    jitter: Jitter
+    input_formats: frozenset[InputFormat]
+    max_bytes: int
+
+
+def fetch_original(
+    ports: Ports,
+    message: Message,
+    *,
+    claimed_by: str,
+    request_id: str,
+    on_row: Callable[[Image], None] = lambda _: None,
+) -> Fetching:
+    """Claims the message's image, fetches it and stores what came as its original, if the row allows it now.
+
+    The order is that of a photo sent directly: the original, the row, the message. `claimed_by` names this one receipt
+    of the message. Whatever happens, the row is due: no message has to come again. Raises Retryable if a store or the
+    table cannot answer.
+    """
+    ports.require_healthy()
+    image = ports.images.get(message.image_id)
+    if image is None:
+        return Fetching(outcome="gone", image=None)
+    on_row(image)
+    decision = claim_fetch(image, message, fetch_lease(claimed_by=claimed_by, request_id=request_id, now=ports.clock()))
+    match decision:
+        case NothingToDo(reason=reason):
+            if reason == "arrived" and image.status is not Status.PROCESSING and image.attempt == 0:
+                # An earlier worker may have died before it sent the message to the lane.
+                enqueue_in_time(ports, image)
+            return Fetching(outcome=reason, image=image)
+        case GiveUp(image=after) | Expire(image=after):
+            return _change(ports, image, after, "gave_up" if isinstance(decision, GiveUp) else "expired")
+        case Claim(image=after):
+            pass
+    try:
+        claimed = ports.images.change(image, after)
+    except Fenced as lost:
+        return Fetching(outcome="fenced", image=lost.current)
+    answer = ports.remote_images.fetch(claimed.url or "", max_bytes=ports.max_bytes)
+    if isinstance(answer, Fetched):
+        return _keep(ports, claimed, answer)
+    after = not_fetched(claimed, answer, unit_random=ports.jitter(), now=ports.clock())
+    outcome = "put_back" if after.status is Status.FETCHING else "failed"
+    return _change(ports, claimed, after, outcome, answer)
+
+
+def _keep(ports: Ports, claimed: Image, answer: Fetched) -> Fetching:
+    """Stores what came, unless it came too late or is nothing that can be developed."""
+    if has_expired(claimed, ports.clock()):
+        return _change(ports, claimed, expire(claimed, now=ports.clock()), "expired")
+    try:
+        source, provenance = _stored(ports, claimed, answer)
+    except Rejected as refusal:
+        after = reject(claimed, code=refusal.code, message=refusal.message, now=ports.clock())
+        return _change(ports, claimed, after, "failed")
+    except Retryable as outage:
+        delay_seconds = max(FETCHES.delay_seconds(claimed.attempt, ports.jitter()), outage.retry_after_seconds)
+        cause = Cause(error_type=type(outage).__name__, message=str(outage), stack="")
+        after = fetch_later(claimed, delay_seconds=delay_seconds, cause=cause, now=ports.clock())
+        return _change(ports, claimed, after, "put_back")
+    arrived = _change(ports, claimed, fetched(claimed, source, provenance, now=ports.clock()), "accepted")
+    if arrived.outcome == "accepted" and arrived.image is not None:
+        enqueue_in_time(ports, arrived.image)
+    return arrived
+
+
+def _stored(ports: Ports, claimed: Image, answer: Fetched) -> tuple[Source, Provenance]:
+    """The original that was fetched, now or by an earlier worker that could not say so, and what its source said of it.
+    Raises Rejected if it is no image that can be developed, or if its Idempotency-Key was used before."""
+    sha256 = hashlib.sha256(answer.body).hexdigest()
+    media_type = accepted_media_type(answer.body[:SNIFF_BYTES], ports.input_formats)
+    original = ports.originals.put_if_absent(
+        claimed.image_id, answer.body, sha256=sha256, media_type=media_type, made_for=claimed.fingerprint
+    )
+    is_same = original.sha256 == sha256
+    if not is_same and original.made_for != claimed.fingerprint:
+        # Only a key can lead to another original under its id: of a photo that was sent with the key and got no row.
+        raise key_reused()
+    source = Source(
+        version_id=original.version_id,
+        sha256=original.sha256,
+        size_bytes=original.size_bytes,
+        media_type=media_type if is_same else original.media_type,
+    )
+    return source, answer.provenance if is_same else Provenance()
+
+
+def _change(ports: Ports, before: Image, after: Image, outcome: str, unfetched: Unfetched | None = None) -> Fetching:
+    try:
+        return Fetching(outcome=outcome, image=ports.images.change(before, after), unfetched=unfetched)
+    except Fenced as lost:
+        return Fetching(outcome="fenced", image=lost.current, unfetched=unfetched)

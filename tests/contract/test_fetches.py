@@ -1,0 +1,202 @@
+"""Images that are fetched from URLs: the ports against one contract, and the functions over moto, with real servers on
+loopback."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+
+from darkroom import telemetry
+from darkroom.aws.queues import SqsFetchQueue
+from darkroom.domain.errors import Retryable
+from darkroom.domain.fetch import Fetched, Unfetched
+from darkroom.domain.image import Status, message_for
+from darkroom.domain.message import read_message
+from darkroom.egress import Policy
+from darkroom.egress.images import HttpImages
+from darkroom.ports import FetchQueue, RemoteImages
+from proof.fakes.messages import SIGNER
+from proof.fakes.pictures import jpeg
+from proof.fakes.stores import FakeFetchQueue, FakeRemoteImages
+from tests.contract.conftest import Aws
+from tests.contract.functions import call, http_event, received
+from tests.contract.test_uploads import BOTH, Functions
+from tests.unit.egress.servers import answering, serving
+from tests.unit.test_image import pending
+
+PHOTO = jpeg()
+FOUND = b'HTTP/1.1 200 OK\r\nETag: "7"\r\nContent-Length: %d\r\n\r\n%s' % (len(PHOTO), PHOTO)
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+SECRET = "token=S3cr3t"
+
+
+@pytest.fixture
+def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
+    return Functions(aws, monkeypatch)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
+    return stream
+
+
+@BOTH
+def test_an_image_to_fetch_is_asked_for_in_its_tenants_share(kind: str, aws: Aws) -> None:
+    fake, sqs = FakeFetchQueue(), boto3.client("sqs")
+    queue: FetchQueue = fake if kind == "fake" else SqsFetchQueue(sqs, aws.fetch_queue_url, SIGNER)
+    message = message_for(pending(tenant_id="acme"))
+    queue.put(message)
+    if kind == "fake":
+        assert fake.asked == [message]
+    else:
+        (it,) = sqs.receive_message(QueueUrl=aws.fetch_queue_url, AttributeNames=["All"])["Messages"]
+        assert (read_message(it["Body"]), it["Attributes"]["MessageGroupId"]) == (message, "acme")
+
+
+@BOTH
+@pytest.mark.parametrize("left", [1, 0, -1])
+def test_an_image_is_fetched_whole_or_not_at_all(kind: str, left: int) -> None:
+    with serving(answering(FOUND)) as server:
+        url, fake = f"http://127.0.0.1:{server.port}/", FakeRemoteImages()
+        fake.serve(url, PHOTO)
+        images: RemoteImages = fake if kind == "fake" else HttpImages(Policy(allows_loopback=True), clock=lambda: 1)
+        answer = images.fetch(url, max_bytes=len(PHOTO) + left)
+    if left < 0:
+        assert isinstance(answer, Unfetched)
+        assert (answer.code, answer.may_pass) == ("fetch_too_large", False)
+    else:
+        assert isinstance(answer, Fetched)
+        assert answer.body == PHOTO
+
+
+def post(functions: Functions, query: str = "", key: str | None = None, **written: Any) -> dict[str, Any]:
+    headers = {"content-type": "application/json; charset=utf-8"} | ({} if key is None else {"idempotency-key": key})
+    body = json.dumps(written).encode()
+    return call(functions.submit_image, http_event("POST", "/images", body=body, query=query, headers=headers))
+
+
+def told(answer: dict[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(answer["body"])
+    return document
+
+
+def fetch(functions: Functions) -> dict[str, Any]:
+    return call(functions.fetch_original, received(functions.aws.fetch_queue_url))
+
+
+def test_a_url_becomes_an_image_and_no_line_of_the_log_has_it(functions: Functions, log: io.StringIO) -> None:
+    with serving(answering(FOUND)) as server:
+        answer = post(functions, url=f"http://127.0.0.1:{server.port}/a.jpg?{SECRET}", preset="avatar")
+        assert (answer["statusCode"], told(answer)["status"]) == (202, "fetching")
+        assert fetch(functions) == {"batchItemFailures": []}
+    image_id = told(answer)["id"]
+    assert functions.objects("originals") == [f"originals/{image_id}"]
+    call(functions.transcode_image, received(functions.aws.slow_queue_url))
+    shown = told(call(functions.read_image, http_event("GET", f"/images/{image_id}")))
+    assert (shown["status"], shown["source"]["bytes"]) == ("done", len(PHOTO))
+    assert shown["source"]["fetched"] == {"etag": '"7"', "last_modified": None}
+    (line,) = [json.loads(line) for line in log.getvalue().splitlines() if "fetch settled" in line]
+    assert (line["image_id"], line["outcome"], line["attempt"]) == (image_id, "accepted", 0)
+    assert line["correlation_id"] == functions.row(image_id).correlation_id
+    assert "S3cr3t" not in log.getvalue()
+
+
+def test_a_source_that_is_busy_is_shown_with_its_next_try(functions: Functions, log: io.StringIO) -> None:
+    with serving(answering(BUSY)) as server:
+        answer = post(functions, url=f"http://127.0.0.1:{server.port}/a.jpg?{SECRET}")
+        assert fetch(functions) == {"batchItemFailures": []}, "its row brings it back, not its message"
+    status = call(functions.read_image, http_event("GET", f"/images/{told(answer)['id']}/status"))
+    shown = told(status)
+    assert (shown["status"], shown["attempt"], shown["error"]) == ("fetching", 1, None)
+    assert shown["retry_at"] is not None
+    assert 25 <= int(status["headers"]["Retry-After"]) <= 45
+    assert "S3cr3t" not in log.getvalue()
+    assert "S3cr3t" not in json.dumps(shown)
+
+
+def test_a_source_that_has_nothing_ends_the_image_with_a_code(functions: Functions) -> None:
+    with serving(answering(b"HTTP/1.1 404 Nothing\r\nContent-Length: 0\r\n\r\n")) as server:
+        answer = post(functions, url=f"http://127.0.0.1:{server.port}/")
+        fetch(functions)
+    shown = told(call(functions.read_image, http_event("GET", f"/images/{told(answer)['id']}")))
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "fetch_not_found")
+    assert (shown["source"]["sha256"], shown["source"]["fetched"]) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("written", "query", "code"),
+    [
+        ({}, "", "invalid_fetch"),
+        ({"url": "https://photos.example/", "size": 7}, "", "invalid_fetch"),
+        ({"url": "http://photos.example/"}, "", "invalid_url"),
+        ({"url": "https://user:password@photos.example/"}, "", "invalid_url"),
+        ({"url": "https://photos.example/#a"}, "", "invalid_url"),
+        ({"url": "https://photos.example:22/"}, "", "invalid_url"),
+        ({"url": "https://bücher.example/"}, "", "invalid_url"),
+        ({"url": "https://10.0.0.1/"}, "", "invalid_url"),
+        ({"url": "https://photos.example/", "preset": "none"}, "", "unknown_preset"),
+        ({"url": "https://photos.example/"}, "preset=avatar", "conflicting_parameters"),
+    ],
+)
+def test_what_cannot_be_fetched_is_refused_at_once(
+    functions: Functions, written: dict[str, Any], query: str, code: str
+) -> None:
+    answer = post(functions, query, **written)
+    assert (answer["statusCode"], told(answer)["code"]) == (400, code)
+    assert boto3.client("dynamodb").scan(TableName=functions.aws.images_table)["Items"] == []
+
+
+def test_one_key_means_one_url(functions: Functions) -> None:
+    first = post(functions, key="k", url="https://photos.example/a?b=c")
+    again = post(functions, key="k", url="https://photos.example/a?b=c")
+    other = post(functions, key="k", url="https://photos.example/a?b=d")
+    assert told(again)["id"] == told(first)["id"]
+    assert again["headers"]["Idempotent-Replayed"] == "true"
+    assert (other["statusCode"], told(other)["code"]) == (422, "idempotency_key_reused")
+
+
+def test_nothing_is_fetched_for_a_message_that_this_stack_did_not_send(functions: Functions) -> None:
+    with serving(answering(FOUND)) as server:
+        image = functions.row(told(post(functions, url=f"http://127.0.0.1:{server.port}/"))["id"])
+        received(functions.aws.fetch_queue_url)
+        forged: Any = SIGNER.signed("fetch", group=image.tenant_id, body=message_for(image).model_dump_json())
+        boto3.client("sqs").send_message(QueueUrl=functions.aws.fetch_queue_url, **forged)  # by another stack's key
+        assert fetch(functions) == {"batchItemFailures": []}
+        assert server.connections == 0
+    assert functions.row(image.image_id).status is Status.FETCHING
+
+
+def test_a_bug_brings_the_message_back_until_it_is_a_dead_letter(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post(functions, url="https://photos.example/")
+    monkeypatch.setattr(functions.fetch_original.ports.images, "get", lambda _: 1 / 0)
+    assert len(fetch(functions)["batchItemFailures"]) == 1
+
+
+def test_while_the_table_does_not_answer_the_message_may_go_because_the_row_is_due(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(_: str) -> None:
+        raise Retryable("the table does not answer")
+
+    post(functions, url="https://photos.example/")
+    monkeypatch.setattr(functions.fetch_original.ports.images, "get", unavailable)
+    assert fetch(functions) == {"batchItemFailures": []}
+
+
+def test_the_sweeper_asks_for_it_again(functions: Functions) -> None:
+    image_id = told(post(functions, url="https://photos.example/"))["id"]
+    received(functions.aws.fetch_queue_url)
+    before = functions.row(image_id)
+    functions.table.change(before, replace(before, due_at=1))
+    assert call(functions.sweep_due_images, {})["outcomes"] == {"rescued": 1}
+    (record,) = received(functions.aws.fetch_queue_url)["Records"]
+    assert read_message(record["body"]) == message_for(before)

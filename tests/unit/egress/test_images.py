@@ -1,0 +1,303 @@
+"""Images fetched from real servers on loopback, good ones and hostile ones, and what is told of them."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+from collections.abc import Sequence
+from itertools import cycle, product
+
+import pytest
+
+from darkroom.domain.fetch import Fetched, Unfetched
+from darkroom.domain.image import Provenance
+from darkroom.egress import Policy
+from darkroom.egress.images import MAX_REDIRECTS, HttpImages
+from tests.unit.egress.certificates import Authority
+from tests.unit.egress.conftest import Internet
+from tests.unit.egress.servers import Behaviour, Server, answering, serving
+from tests.unit.egress.test_addresses import NOT_PUBLIC
+from tests.unit.egress.test_urls import REFUSED
+
+NOW = 1_795_251_600_000
+LOCAL = Policy(allows_loopback=True)
+PUBLIC = "93.184.215.14"
+MAX_BYTES = 1000
+PHOTO = b"\xff\xd8\xff" + bytes(500)
+
+
+def ok(body: bytes = PHOTO, *headers: str) -> bytes:
+    head = "\r\n".join(["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *headers])
+    return f"{head}\r\n\r\n".encode() + body
+
+
+def status(code: int, *headers: str) -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {code} Told", "Content-Length: 0", *headers, "", ""]).encode()
+
+
+def fetched_from(behaviour: Behaviour, *, seconds: float = 5) -> tuple[Fetched | Unfetched, Server]:
+    with serving(behaviour) as server:
+        images = HttpImages(LOCAL, accepted=["image/webp", "image/jpeg"], clock=lambda: NOW, seconds=seconds)
+        return images.fetch(f"http://127.0.0.1:{server.port}/a/b.jpg?c=d", max_bytes=MAX_BYTES), server
+
+
+def code_of(answer: Fetched | Unfetched) -> str:
+    assert isinstance(answer, Unfetched), answer
+    assert "127.0.0.1" not in answer.message and "c=d" not in answer.message
+    return answer.code
+
+
+def in_turn(*answers: bytes) -> Behaviour:
+    """Answers each request with the next of these, the last for ever."""
+    left = list(answers)
+
+    def behave(connected: socket.socket, server: Server) -> None:
+        server.received = b""
+        server.hear(connected)
+        server.say(connected, left.pop(0) if len(left) > 1 else left[0])
+
+    return behave
+
+
+def test_what_a_server_sends_is_fetched_with_what_it_says_of_it() -> None:
+    answer, server = fetched_from(
+        answering(ok(PHOTO, 'ETag: "a1"', "Last-Modified: Sat, 21 Nov 2026 09:00:00 GMT", "Set-Cookie: a=b"))
+    )
+    assert answer == Fetched(
+        body=PHOTO, provenance=Provenance(etag='"a1"', last_modified="Sat, 21 Nov 2026 09:00:00 GMT")
+    )
+    lines = server.received.decode().split("\r\n")
+    assert lines[0] == "GET /a/b.jpg?c=d HTTP/1.1"
+    assert "Accept: image/jpeg, image/webp, */*;q=0.1" in lines
+    assert "Accept-Encoding: identity" in lines
+    assert any(line.startswith("User-Agent: Darkroom (") for line in lines)
+    assert not any(line.lower().startswith(("cookie", "authorization", "referer")) for line in lines)
+
+
+def test_what_is_too_long_or_no_text_is_not_kept_of_what_a_server_says() -> None:
+    answer, _ = fetched_from(answering(ok(PHOTO, f"ETag: {'x' * 257}", "Last-Modified: \x01")))
+    assert answer == Fetched(body=PHOTO, provenance=Provenance())
+
+
+@pytest.mark.parametrize(
+    ("code", "headers", "told", "may_pass", "seconds"),
+    [
+        (401, (), "fetch_refused", False, 0),
+        (403, (), "fetch_refused", False, 0),
+        (404, (), "fetch_not_found", False, 0),
+        (410, (), "fetch_not_found", False, 0),
+        (400, (), "fetch_failed", False, 0),
+        (204, (), "fetch_failed", False, 0),
+        (206, (), "fetch_failed", False, 0),
+        (304, (), "fetch_failed", False, 0),
+        (302, (), "fetch_failed", False, 0),
+        (429, ("Retry-After: 120",), "fetch_failed", True, 120),
+        (429, (), "fetch_failed", True, 0),
+        (500, ("Retry-After: soon",), "fetch_failed", True, 0),
+        (503, ("Retry-After: 7200",), "fetch_failed", True, 7200),
+    ],
+)
+def test_what_a_status_means(code: int, headers: tuple[str, ...], told: str, may_pass: bool, seconds: int) -> None:
+    answer, _ = fetched_from(answering(status(code, *headers)))
+    assert code_of(answer) == told
+    assert isinstance(answer, Unfetched)
+    assert (answer.may_pass, answer.retry_after_seconds) == (may_pass, seconds)
+
+
+@pytest.mark.parametrize("location", ["/next.jpg", "next.jpg", "?e=f", "#top", "//127.0.0.1:{port}/x", "../x"])
+def test_redirects_are_followed_three_times(location: str) -> None:
+    hops: list[bytes] = []
+
+    def behave(connected: socket.socket, server: Server) -> None:
+        server.received = b""
+        server.hear(connected)
+        hops.append(server.received.split(b"\r\n")[0])
+        there = location.format(port=server.port)
+        server.say(connected, ok() if len(hops) > MAX_REDIRECTS else status(302, f"Location: {there}"))
+
+    answer, server = fetched_from(behave)
+    assert isinstance(answer, Fetched)
+    assert server.connections == 1 + MAX_REDIRECTS
+    assert all(b"#" not in hop for hop in hops)
+
+
+def test_a_redirect_loop_ends_and_is_not_tried_again() -> None:
+    answer, server = fetched_from(in_turn(status(301, "Location: /a/b.jpg?c=d")))
+    assert (code_of(answer), server.connections) == ("fetch_failed", 1 + MAX_REDIRECTS)
+    assert isinstance(answer, Unfetched) and not answer.may_pass
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://169.254.169.254/latest/meta-data/",
+        "https://127.0.0.1/",
+        "https://user:password@photos.example/",
+        "https://photos.example:22/",
+        "http://photos.example/",
+        "file:///etc/passwd",
+        "gopher://photos.example/",
+        "https://[::1]/",
+        "https://2130706433/",
+        "https://db.internal/",
+        "https://photos.example\\@127.0.0.1/",
+        "https://[",
+    ],
+)
+def test_a_redirect_leads_nowhere_that_the_url_itself_could_not(location: str) -> None:
+    answer, server = fetched_from(answering(status(302, f"Location: {location}")))
+    assert code_of(answer) in ("fetch_refused", "fetch_failed")
+    assert isinstance(answer, Unfetched) and not answer.may_pass
+    assert server.connections == 1
+
+
+def test_no_fetch_and_no_redirect_leaves_for_an_address_that_is_not_public(
+    internet: Internet, authority: Authority
+) -> None:
+    addresses = list(product(NOT_PUBLIC, (False, True)))
+    for address, is_beside_a_public_one in addresses:
+        inside = [PUBLIC, address] if is_beside_a_public_one else [address]
+        images = HttpImages(clock=lambda: NOW, resolve=lambda _, answer=inside: answer)  # type: ignore[misc]
+        assert code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES)) == "fetch_refused"
+    assert internet.opened == []
+    with serving(
+        in_turn(status(302, "Location: https://inside.example/")), authority.server("photos.example")
+    ) as server:
+        internet.port = server.port
+        for address, _ in addresses[::8]:
+            hosts: dict[str, Sequence[str]] = {"photos.example": [PUBLIC], "inside.example": [address]}
+            images = HttpImages(clock=lambda: NOW, resolve=hosts.__getitem__)
+            assert code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES)) == "fetch_refused"
+    assert {opened for opened, _ in internet.opened} == {PUBLIC}
+    assert len(addresses) >= 160
+
+
+def test_a_name_server_that_rebinds_leads_no_redirect_inside(internet: Internet, authority: Authority) -> None:
+    answers = cycle([[PUBLIC], ["127.0.0.1"]])
+    asked: list[str] = []
+
+    def rebinding(host: str) -> Sequence[str]:
+        asked.append(host)
+        return next(answers)
+
+    redirecting = in_turn(status(302, "Location: /again"))
+    with serving(redirecting, authority.server("photos.example")) as server:
+        internet.port = server.port
+        images = HttpImages(clock=lambda: NOW, resolve=rebinding)
+        assert code_of(images.fetch("https://photos.example/", max_bytes=MAX_BYTES)) == "fetch_refused"
+    assert (asked, internet.opened) == (["photos.example"] * 2, [(PUBLIC, 443)])
+
+
+def test_no_url_that_may_not_be_used_is_fetched(connected: list[object]) -> None:
+    images = HttpImages(clock=lambda: NOW)
+    for url, _ in REFUSED:
+        assert code_of(images.fetch(url, max_bytes=MAX_BYTES)) == "fetch_refused"
+    assert len(REFUSED) >= 80
+    assert connected == []
+
+
+def test_no_redirect_leads_to_a_url_that_may_not_be_used(internet: Internet, authority: Authority) -> None:
+    writable = [url for url, reason in REFUSED if "://" in url and reason != "fragment" and url.isprintable()]
+    # Blanks around a header's value are not part of it, and without a host a redirect stays where it is.
+    elsewhere = [url for url in writable if not url.startswith(("https:///", "https://?"))]
+    locations = [url for url in elsewhere if url.isascii() and url == url.strip()]
+    behaviour = in_turn(*(status(302, f"Location: {url}") for url in locations))
+    with serving(behaviour, authority.server("photos.example")) as server:
+        internet.port = server.port
+        images = HttpImages(clock=lambda: NOW, resolve=internet.resolve)
+        for url in locations:
+            answer = images.fetch("https://photos.example/", max_bytes=MAX_BYTES)
+            assert code_of(answer) in ("fetch_refused", "fetch_failed"), url
+            assert isinstance(answer, Unfetched) and not answer.may_pass, url
+    assert len(locations) >= 50
+    assert internet.resolved == ["photos.example"] * len(locations)
+
+
+def test_a_file_is_fetched_up_to_the_last_byte_that_may_be_and_no_further() -> None:
+    answer, _ = fetched_from(answering(ok(bytes(MAX_BYTES))))
+    assert isinstance(answer, Fetched) and len(answer.body) == MAX_BYTES
+    answer, _ = fetched_from(answering(ok(bytes(MAX_BYTES + 1))))
+    assert code_of(answer) == "fetch_too_large"
+
+
+def endless(connected: socket.socket, server: Server) -> None:
+    server.hear(connected)
+    server.say(connected, b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        server.say(connected, bytes(65_536))
+
+
+def endless_chunks(connected: socket.socket, server: Server) -> None:
+    server.hear(connected)
+    server.say(connected, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        server.say(connected, b"1000\r\n" + bytes(4096) + b"\r\n")
+
+
+def claims_a_terabyte(connected: socket.socket, server: Server) -> None:
+    server.hear(connected)
+    server.say(connected, b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n")
+    server.stopping.wait(10)
+
+
+@pytest.mark.parametrize("behaviour", [endless, endless_chunks, claims_a_terabyte])
+def test_a_body_without_end_is_too_large_and_soon_left(behaviour: Behaviour) -> None:
+    answer, _ = fetched_from(behaviour)
+    assert code_of(answer) == "fetch_too_large"
+
+
+def test_a_server_that_sends_byte_by_byte_ends_with_the_time_and_may_do_better_next_time() -> None:
+    def drip(connected: socket.socket, server: Server) -> None:
+        server.hear(connected)
+        server.drip(connected, ok())
+
+    answer, _ = fetched_from(drip, seconds=0.4)
+    assert code_of(answer) == "fetch_timeout"
+    assert isinstance(answer, Unfetched) and answer.may_pass
+
+
+def test_all_redirects_share_the_time_of_one_attempt() -> None:
+    def slow(connected: socket.socket, server: Server) -> None:
+        server.received = b""
+        server.hear(connected)
+        server.stopping.wait(0.25)
+        server.say(connected, status(302, "Location: /again"))
+
+    answer, server = fetched_from(slow, seconds=0.6)
+    assert code_of(answer) == "fetch_timeout"
+    assert server.connections <= MAX_REDIRECTS
+
+
+@pytest.mark.parametrize(
+    ("response", "may_pass"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\nshort", True),
+        (b"", True),
+        (b"SSH-2.0-OpenSSH_9.9\r\n", False),
+        (ok(b""), False),
+        (ok(gzip.compress(bytes(500_000), mtime=0), "Content-Encoding: gzip"), False),
+    ],
+    ids=["cut", "nothing", "no HTTP", "empty", "compressed"],
+)
+def test_a_response_that_is_no_whole_file_is_none(response: bytes, may_pass: bool) -> None:
+    answer, _ = fetched_from(answering(response))
+    assert code_of(answer) == "fetch_failed"
+    assert isinstance(answer, Unfetched) and answer.may_pass is may_pass
+
+
+def test_a_name_that_is_not_known_may_be_later() -> None:
+    def unknown(_: str) -> Sequence[str]:
+        raise OSError("nobody knows")
+
+    answer = HttpImages(clock=lambda: NOW, resolve=unknown).fetch("https://photos.example/", max_bytes=MAX_BYTES)
+    assert code_of(answer) == "fetch_failed"
+    assert isinstance(answer, Unfetched) and answer.may_pass
+
+
+def test_a_certificate_of_another_host_ends_it(internet: Internet, authority: Authority) -> None:
+    with serving(answering(ok()), authority.server("another.example")) as server:
+        internet.port = server.port
+        images = HttpImages(clock=lambda: NOW, resolve=internet.resolve)
+        answer = images.fetch("https://photos.example/", max_bytes=MAX_BYTES)
+    assert code_of(answer) == "fetch_failed"
+    assert isinstance(answer, Unfetched) and not answer.may_pass

@@ -1,0 +1,456 @@
+"""An image that is fetched from a URL: what its request promises, how often it is tried, and what ends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from darkroom.domain.dead_letter import Verdict, verdict_of, why_not_replayable
+from darkroom.domain.errors import Rejected, Retryable, TurnedAway
+from darkroom.domain.event import EventType, event_of, events_of
+from darkroom.domain.fetch import MAX_FETCH_CLAIMS, MAX_FETCHES, Unfetched
+from darkroom.domain.image import Image, Provenance, Status, message_for
+from darkroom.domain.limits import Limits
+from darkroom.domain.schedule import Timetable
+from darkroom.domain.tenants import Tier
+from darkroom.http.fetches import MAX_FETCH_ORDER_BYTES, InvalidFetch, read_fetch
+from darkroom.operations.fetch_original import Fetching
+from darkroom.operations.redo_image import Ports as RedoPorts
+from darkroom.operations.redo_image import redo_image
+from darkroom.operations.reschedule_image import Ports as ReschedulePorts
+from darkroom.operations.reschedule_image import reschedule_image
+from darkroom.ports import Fenced, StoredOriginal
+from proof.fakes import FakeImages, World
+from proof.fakes.pictures import jpeg
+from proof.fakes.stores import FakeFetchQueue, FakeLanes, FakeOriginals
+
+URL = "https://photos.example/harbour.jpg?token=secret"
+PHOTO = jpeg()
+BUSY = Unfetched(code="fetch_failed", message="The server answers that it cannot send it now (503).", may_pass=True)
+
+
+def serving(*answers: bytes | Unfetched, **world: Any) -> World:
+    made = World(**world)
+    made.remote_images.serve(URL, *answers)
+    return made
+
+
+def asked(world: World, **written: Any) -> Image:
+    return world.ask(URL, **written).image
+
+
+def fetch(world: World, image: Image, receipt: str = "receipt-1") -> Fetching:
+    return world.fetch(message_for(image), receipt)
+
+
+def test_a_url_has_a_row_that_is_fetched_and_a_message_that_does_not_name_it() -> None:
+    world = serving(PHOTO)
+    image = world.row(asked(world).image_id)
+    assert (image.status, image.has_original, image.url) == (Status.FETCHING, False, URL)
+    assert (image.accepted_at, image.waiting_since) == (None, None), "its service level counts from its arrival"
+    (message,) = world.fetch_queue.asked
+    assert (message.image_id, message.tenant_id) == (image.image_id, "default")
+    assert "secret" not in message.model_dump_json()
+    assert (world.remote_images.asked, world.lanes.sent) == ([], [])
+
+
+def test_what_is_fetched_is_from_then_on_as_if_it_had_been_uploaded() -> None:
+    world = serving(PHOTO)
+    image = asked(world, preset="avatar", notify=None)
+    world.advance(30)
+    assert fetch(world, image).outcome == "accepted"
+    row = world.row(image.image_id)
+    assert (row.status, row.attempt, row.attempts, row.not_before) == (Status.PENDING, 0, (), None)
+    assert (row.accepted_at, row.waiting_since) == (world.now, world.now)
+    assert world.originals.objects == {image.image_id: PHOTO}
+    assert (row.source.size_bytes, row.source.media_type) == (len(PHOTO), "image/jpeg")
+    (message,) = world.lanes.sent
+    world.deliver(message)
+    assert world.row(image.image_id).status is Status.DONE
+
+
+def test_the_url_is_forgotten_once_the_image_is_here_and_what_its_source_said_is_kept() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    fetch(world, image)
+    row = world.row(image.image_id)
+    assert (row.url, row.fetched) == (None, Provenance(etag='"1"'))
+    assert "secret" not in repr(row)
+
+
+@pytest.mark.parametrize("why", [Unfetched(code="fetch_not_found", message="Nothing there (404)."), b"<!DOCTYPE html>"])
+def test_the_url_is_forgotten_once_it_has_failed(why: Unfetched | bytes) -> None:
+    world = serving(why)
+    image = asked(world)
+    assert fetch(world, image).outcome == "failed"
+    row = world.row(image.image_id)
+    assert row.error is not None
+    assert row.error.code == ("unsupported_format" if isinstance(why, bytes) else why.code)
+    assert (row.status, row.url, row.dead_letter, row.error.retryable) == (Status.FAILED, None, None, False)
+    assert "secret" not in repr(row)
+    assert world.originals.objects == {}
+
+
+def test_a_scheduled_image_is_fetched_at_once_and_developed_in_time() -> None:
+    world = serving(PHOTO)
+    image = asked(world, delay="P2D")
+    assert fetch(world, image).outcome == "accepted"
+    row = world.row(image.image_id)
+    assert (row.status, row.process_at) == (Status.SCHEDULED, image.process_at)
+    assert (len(world.hold_queue.held), world.lanes.sent) == (1, [])
+
+
+def test_a_source_that_does_not_answer_is_asked_five_times_in_longer_and_longer_pauses() -> None:
+    world = serving(BUSY)
+    image = asked(world)
+    pauses = []
+    for _ in range(MAX_FETCHES - 1):
+        assert fetch(world, image).outcome == "put_back"
+        row = world.row(image.image_id)
+        assert (row.status, row.due_at) == (Status.FETCHING, row.not_before)
+        assert row.not_before is not None and row.retry_at == row.not_before
+        pauses.append((row.not_before - world.now) // 1000)
+        assert fetch(world, image, "too-early").outcome == "backing_off"
+        world.now = row.not_before
+        world.fetch_queue.asked.clear()
+        assert world.sweep().outcomes == {"rescued": 1}, "the sweeper sends the message"
+        assert len(world.fetch_queue.asked) == 1
+    assert pauses == [33, 101, 303, 911]
+    assert fetch(world, image).outcome == "failed"
+    row = world.row(image.image_id)
+    assert row.error is not None
+    assert (row.status, row.error.code, row.error.retryable) == (Status.FAILED, "fetch_failed", True)
+    assert "tried 5 times" in row.error.message
+    assert len(world.remote_images.asked) == MAX_FETCHES
+
+
+def test_a_source_may_ask_for_a_pause_of_an_hour_and_of_no_more() -> None:
+    world = serving(replace(BUSY, retry_after_seconds=3600), replace(BUSY, retry_after_seconds=3601))
+    image = asked(world)
+    fetch(world, image)
+    row = world.row(image.image_id)
+    assert row.not_before == world.now + 3_600_000
+    world.advance(3600)
+    assert fetch(world, image).outcome == "failed"
+
+
+def test_no_dead_letter_and_no_error_budget_pays_for_a_source() -> None:
+    world = serving(Unfetched(code="fetch_refused", message="The server refuses it (403)."))
+    image = asked(world)
+    fetch(world, image)
+    world.advance(700)
+    sweep = world.sweep()
+    assert (sweep.outcomes, sweep.ended) == ({"removed": 1}, {})
+    assert world.row(image.image_id).due_at is None
+    assert world.dead_letters.depth("slow") == 0
+
+
+def test_what_never_came_cannot_be_replayed_and_needs_no_dead_letter() -> None:
+    world = serving(BUSY)
+    image = asked(world)
+    for _ in range(MAX_FETCHES):
+        world.advance(3600)
+        fetch(world, image)
+    row = world.row(image.image_id)
+    assert "never came" in (why_not_replayable(row) or "")
+    assert verdict_of(message_for(row), row) is Verdict.SETTLED
+
+
+def test_two_deliveries_at_the_same_time_fetch_once() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    fetched_by_another: list[str] = []
+    answer = world.remote_images.fetch
+
+    def meanwhile(url: str, *, max_bytes: int) -> Any:
+        fetched_by_another.append(fetch(world, image, "another").outcome)
+        return answer(url, max_bytes=max_bytes)
+
+    world.remote_images.fetch = meanwhile
+    assert fetch(world, image).outcome == "accepted"
+    assert (fetched_by_another, world.remote_images.asked) == (["leased"], [URL])
+
+
+def test_a_worker_that_died_is_followed_by_another_when_its_lease_is_over() -> None:
+    class Dead(Exception):
+        pass
+
+    def die(*_: Any, **__: Any) -> Any:
+        raise Dead
+
+    world = serving(PHOTO)
+    image = asked(world)
+    world.remote_images.fetch, alive = die, world.remote_images.fetch
+    with pytest.raises(Dead):
+        fetch(world, image)
+    world.fetch_queue.asked.clear()
+    world.remote_images.fetch = alive
+    world.advance(121)
+    world.sweep()
+    (message,) = world.fetch_queue.asked
+    assert world.fetch(message, "another").outcome == "accepted"
+
+
+def test_workers_that_always_die_end_it_and_leave_nothing() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+
+    def die(*_: Any, **__: Any) -> Any:
+        world.originals.objects[image.image_id] = PHOTO
+        raise ZeroDivisionError
+
+    world.remote_images.fetch = die
+    for attempt in range(MAX_FETCH_CLAIMS):
+        with pytest.raises(ZeroDivisionError):
+            fetch(world, image, f"receipt-{attempt}")
+        world.advance(130)
+    assert world.sweep().outcomes == {"gave_up": 1}
+    row = world.row(image.image_id)
+    assert row.error is not None and "fault on our side" in row.error.message
+    assert (row.error.code, row.dead_letter, row.url) == ("fetch_failed", None, None)
+    world.advance(601)
+    world.sweep()
+    assert (world.originals.objects, world.row(image.image_id).due_at) == ({}, None)
+
+
+def test_an_outage_of_our_own_uses_up_no_try_of_the_source() -> None:
+    class Down(FakeOriginals):
+        def put_if_absent(self, *_: Any, **__: Any) -> StoredOriginal:
+            raise Retryable("the store does not answer")
+
+    world = serving(PHOTO)
+    image = asked(world)
+    up, world.originals = world.originals, Down()
+    for _ in range(MAX_FETCHES + 1):
+        assert fetch(world, image).outcome == "put_back"
+        world.advance(1200)
+    world.originals = up
+    assert fetch(world, image).outcome == "accepted"
+
+
+def test_an_earlier_workers_original_counts_although_its_source_sends_another_picture_now() -> None:
+    class Lost(FakeImages):
+        def change(self, before: Image, after: Image, **fence: Any) -> Image:
+            if after.has_original and len(world.remote_images.asked) == 1:
+                raise Retryable("the table does not answer")
+            return super().change(before, after, **fence)
+
+    world = serving(PHOTO, jpeg(10, 10), images=Lost())
+    image = asked(world)
+    with pytest.raises(Retryable):
+        fetch(world, image)
+    world.advance(130)
+    assert fetch(world, image).outcome == "accepted"
+    row = world.row(image.image_id)
+    assert (row.source.size_bytes, world.originals.objects[image.image_id]) == (len(PHOTO), PHOTO)
+    assert row.fetched == Provenance(), "what was said of the other picture is not told of this one"
+
+
+def test_another_photo_that_was_sent_with_the_key_is_never_developed_for_it() -> None:
+    class NoRow(FakeImages):
+        def create(self, image: Image) -> Image:
+            raise Retryable("the process died")
+
+    world = serving(PHOTO, images=NoRow())
+    with pytest.raises(Retryable):
+        world.submit(jpeg(10, 10), idempotency_key="k")
+    world.images = FakeImages()
+    image = asked(world, idempotency_key="k")
+    assert fetch(world, image).outcome == "failed"
+    error = world.row(image.image_id).error
+    assert error is not None and error.code == "idempotency_key_reused"
+
+
+def test_the_same_key_url_and_order_are_one_image_whatever_became_of_it() -> None:
+    world = serving(PHOTO)
+    first = world.ask(URL, idempotency_key="k")
+    assert world.ask(URL, idempotency_key="k").image.image_id == first.image.image_id
+    fetch(world, first.image)
+    again = world.ask(URL, idempotency_key="k")
+    assert (again.replayed, again.image.status) == (True, Status.PENDING)
+    assert len(world.images.rows) == 1
+
+
+@pytest.mark.parametrize(
+    "other", [{"preset": "avatar"}, {"delay": "PT1H"}, {"url": "https://photos.example/other.jpg"}]
+)
+def test_the_same_key_with_another_url_or_order_is_refused(other: dict[str, Any]) -> None:
+    world = serving(PHOTO)
+    image = asked(world, idempotency_key="k")
+    fetch(world, image)
+    with pytest.raises(Rejected) as refusal:
+        world.ask(**{"url": URL, "idempotency_key": "k", **other})
+    assert refusal.value.code == "idempotency_key_reused"
+    with pytest.raises(Rejected):
+        world.submit(PHOTO, idempotency_key="k")
+
+
+def test_a_repeated_request_sends_the_message_that_the_first_could_not() -> None:
+    class Down(FakeFetchQueue):
+        def put(self, message: Any) -> None:
+            raise Retryable("the queue does not answer")
+
+    world = serving(PHOTO, fetch_queue=Down())
+    image = asked(world, idempotency_key="k")
+    assert world.row(image.image_id).due_at == world.now, "the sweeper would send it at once"
+    world.fetch_queue = FakeFetchQueue()
+    world.ask(URL, idempotency_key="k")
+    assert len(world.fetch_queue.asked) == 1
+
+
+def test_a_message_to_the_lane_that_was_lost_is_sent_by_the_next_delivery() -> None:
+    class Down(FakeLanes):
+        def send(self, *_: Any, **__: Any) -> None:
+            raise ZeroDivisionError
+
+    world = serving(PHOTO, lanes=Down())
+    image = asked(world)
+    with pytest.raises(ZeroDivisionError):
+        fetch(world, image)
+    world.lanes = FakeLanes()
+    assert fetch(world, image).outcome == "arrived"
+    assert len(world.lanes.sent) == 1
+
+
+def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    answer = world.remote_images.fetch
+
+    def withdrawn(url: str, *, max_bytes: int) -> Any:
+        world.delete(image.image_id)
+        world.sweep()
+        return answer(url, max_bytes=max_bytes)
+
+    world.remote_images.fetch = withdrawn
+    assert fetch(world, image).outcome == "fenced"
+    assert world.lanes.sent == []
+    row = world.row(image.image_id)
+    assert (row.status, row.url) == (Status.CANCELLED, None)
+    world.advance(1801)
+    world.sweep()
+    assert world.originals.objects == {}
+
+
+def test_an_image_that_expires_while_it_is_fetched_is_not_stored() -> None:
+    world = serving(PHOTO)
+    image = asked(world, expires_at="2026-11-21T09:01:00Z")
+    answer = world.remote_images.fetch
+
+    def slow(url: str, *, max_bytes: int) -> Any:
+        world.advance(90)
+        return answer(url, max_bytes=max_bytes)
+
+    world.remote_images.fetch = slow
+    assert fetch(world, image).outcome == "expired"
+    assert world.row(image.image_id).status is Status.EXPIRED
+    assert world.originals.objects == {}
+
+
+def test_an_image_that_is_fetched_cannot_be_rescheduled() -> None:
+    world = serving(PHOTO)
+    image = asked(world, delay="P1D")
+    with pytest.raises(Rejected) as refusal:
+        reschedule_image(
+            world.ports(ReschedulePorts),
+            image.image_id,
+            Timetable(delay_milliseconds=1),
+            tenant_id="default",
+            tier=Tier.FREE,
+        )
+    assert refusal.value.code == "not_scheduled"
+
+
+def test_a_redo_needs_no_fetch() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    fetch(world, image)
+    world.deliver(world.lanes.sent[-1])
+    redo_image(world.ports(RedoPorts), image.image_id)
+    world.deliver(world.lanes.sent[-1])
+    row = world.row(image.image_id)
+    assert (row.status, row.run, len(world.remote_images.asked)) == (Status.DONE, 2, 1)
+
+
+def test_it_is_told_as_accepted_when_it_is_here_and_as_failed_if_it_never_came() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    before = world.row(image.image_id)
+    fetch(world, image)
+    after = world.row(image.image_id)
+    told = event_of(before, after)
+    assert event_of(None, before) is None
+    assert told is not None and (told.type, told.data["bytes"]) == (EventType.ACCEPTED, len(PHOTO))
+    assert [event.type for event in events_of(after)] == [EventType.ACCEPTED]
+
+
+def test_an_overloaded_lane_turns_a_url_away_like_a_photo() -> None:
+    world = serving(PHOTO)
+    world.depths.depths["slow"] = 10**9
+    with pytest.raises(TurnedAway):
+        asked(world)
+
+
+def test_a_url_that_may_not_be_fetched_makes_no_row() -> None:
+    def refuse(_: str) -> None:
+        raise Rejected("invalid_url", "The URL must begin with https://.")
+
+    world = World(check_url=refuse)
+    with pytest.raises(Rejected):
+        world.ask("http://photos.example/")
+    assert world.images.rows == {}
+
+
+def test_no_more_is_fetched_than_may_be_uploaded() -> None:
+    world = serving(PHOTO, limits=Limits(max_bytes=len(PHOTO) - 1))
+    image = asked(world)
+    fetch(world, image)
+    error = world.row(image.image_id).error
+    assert error is not None and error.code == "fetch_too_large"
+
+
+@pytest.mark.parametrize("forged", [{"tenant_id": "another"}, {"lane": "fast"}, {"run": 2}])
+def test_a_message_that_does_not_match_its_row_fetches_nothing(forged: dict[str, Any]) -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    assert world.fetch(message_for(image).model_copy(update=forged)).outcome == "stale"
+    assert world.remote_images.asked == []
+
+
+def test_a_lanes_worker_leaves_alone_what_is_being_fetched() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    world.deliver(message_for(image))
+    assert world.row(image.image_id) == image
+
+
+def test_a_withdrawn_row_is_no_ones_business() -> None:
+    class Gone(FakeImages):
+        def change(self, before: Image, after: Image, **fence: Any) -> Image:
+            raise Fenced(None)
+
+    world = serving(PHOTO)
+    image = asked(world)
+    rows, world.images = world.images.rows, Gone()
+    world.images.rows = rows
+    assert fetch(world, image).outcome == "fenced"
+    assert world.remote_images.asked == []
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"", "body"),
+        (b"[]", "body"),
+        (b"{}", "url: is missing"),
+        (b'{"url": 7}', "url"),
+        (b'{"url": "https://photos.example/", "width": 7}', "width: is not a known field. Known fields: url, preset"),
+        (b" " * (MAX_FETCH_ORDER_BYTES + 1), "body: has 16385 bytes"),
+    ],
+)
+def test_a_request_that_is_none_is_refused_by_field(body: bytes, told: str) -> None:
+    with pytest.raises(InvalidFetch, match=told) as refusal:
+        read_fetch(body)
+    assert refusal.value.code == "invalid_fetch"
