@@ -17,6 +17,7 @@ from browser import axe
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send
 from tests.page.visitor import Visitor
+from tests.unit.egress.servers import answering, serving
 
 pytestmark = pytest.mark.long
 
@@ -527,3 +528,23 @@ def press_until(page: Page, key: str, words: str, *, most: int = 60) -> None:
         if (focused["words"] or "").strip() == words:
             return
     raise AssertionError(f"{key} never reaches {words!r}")
+
+
+def test_a_pasted_link_is_fetched_and_developed(visitor: Visitor) -> None:
+    body = jpeg(70, 50)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    page = visitor.tab()
+    with serving(answering(answer)) as server:
+        page.evaluate(
+            """(url) => {
+                const clipboardData = new DataTransfer();
+                clipboardData.setData("text/plain", url);
+                document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+            }""",
+            f"http://127.0.0.1:{server.port}/harbour.jpg?token=s3cr3t",
+        )
+        shown = card(page, f"127.0.0.1:{server.port}/harbour.jpg")
+        expect(shown).to_contain_text("a link")
+        send(page)
+        all_done(page, 1)
+    expect(shown).not_to_contain_text("s3cr3t")

@@ -44,13 +44,16 @@ export default function Upload() {
             );
         }
     };
-    useDrops(setOver, (sources) => take((module) => module.filesOfDrop(sources)));
+    useDrops(setOver, (sources, url) =>
+        take((module) => (url === null ? module.filesOfDrop(sources) : module.filesOfLink(url))),
+    );
     useEffect(() => {
         const paste = (event) => {
             const pasted = Array.from(event.clipboardData?.files ?? []);
-            if (pasted.length === 0) return;
+            const url = event.target.closest?.("input, textarea") ? null : linkIn(event.clipboardData);
+            if (pasted.length === 0 && url === null) return;
             event.preventDefault();
-            take((module) => module.filesOfPick(pasted, false));
+            take((module) => (pasted.length > 0 ? module.filesOfPick(pasted, false) : module.filesOfLink(url)));
         };
         addEventListener("paste", paste);
         return () => removeEventListener("paste", paste);
@@ -65,7 +68,7 @@ export default function Upload() {
     return html`<div class=${`upload${isLoaded ? " has-files" : ""}${isOver ? " is-over" : ""}`}>
         <h1>Upload</h1>
         <section class="upload-drop" aria-label="Add photos" onPointerEnter=${ahead} onFocusIn=${ahead}>
-            <p class="upload-invitation">Drop photos or folders anywhere on this page, paste them, or</p>
+            <p class="upload-invitation">Drop photos, folders or a photo’s link on this page, paste them, or</p>
             <div class="row">
                 <button type="button" class="main" id="choose-photos" onClick=${() => files.current.click()}>
                     Choose photos</button>
@@ -91,13 +94,23 @@ export default function Upload() {
 
 const showFiles = () => document.querySelector(".upload-overview")?.scrollIntoView({ block: "start" });
 
+/** The one link in what was pasted or dropped; null if there is anything else. */
+function linkIn(data) {
+    const text = (data?.getData("text/uri-list") || data?.getData("text/plain") || "").trim();
+    return /^https?:\/\/\S+$/i.test(text) && URL.canParse(text) ? text : null;
+}
+
 /** Takes what is dropped anywhere on the page, and calls `setOver` while something is over it. */
 function useDrops(setOver, take) {
     const latest = useRef(take);
     latest.current = take;
     useEffect(() => {
         let depth = 0; // of elements that were entered and not left
-        const hasFiles = (event) => Array.from(event.dataTransfer?.types ?? []).includes("Files");
+        let isOurs = false; // a link of this page, which nobody wants to upload
+        const hasFiles = (event) => {
+            const types = Array.from(event.dataTransfer?.types ?? []);
+            return types.includes("Files") || (types.includes("text/uri-list") && !isOurs);
+        };
         const enter = (event) => {
             if (!hasFiles(event)) return;
             event.preventDefault();
@@ -122,9 +135,13 @@ function useDrops(setOver, take) {
             // The items are emptied when this handler returns: entries are taken before anything is awaited.
             const dropped = Array.from(event.dataTransfer.items ?? []).filter(({ kind }) => kind === "file");
             const sources = dropped.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
-            latest.current(sources.length > 0 ? sources : Array.from(event.dataTransfer.files));
+            const all = sources.length > 0 ? sources : Array.from(event.dataTransfer.files);
+            const url = all.length > 0 ? null : linkIn(event.dataTransfer);
+            if (all.length > 0 || url !== null) latest.current(all, url);
         };
-        const listeners = { dragenter: enter, dragleave: leave, dragover: over, drop };
+        const dragstart = () => (isOurs = true);
+        const dragend = () => (isOurs = false);
+        const listeners = { dragenter: enter, dragleave: leave, dragover: over, drop, dragstart, dragend };
         for (const [name, listen] of Object.entries(listeners)) addEventListener(name, listen);
         return () => {
             for (const [name, listen] of Object.entries(listeners)) removeEventListener(name, listen);

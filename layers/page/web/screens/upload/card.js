@@ -34,7 +34,7 @@ export class Card extends Component {
             <div class="upload-text">
                 <p class="upload-name" title=${item.name}>
                     ${link ? html`<a href=${link}>${item.name}</a>` : html`<span>${item.name}</span>`}
-                    <span class="quiet">${bytes(item.file.size)}</span>
+                    <span class="quiet">${item.url === null ? bytes(item.file.size) : "a link"}</span>
                 </p>
                 <ol class="upload-steps" aria-hidden="true">
                     ${STEPS.map((_, at) => html`<li class=${classOfStep(at, step)}></li>`)}
@@ -107,6 +107,11 @@ function stageOfImage({ image, isGone }) {
                 step: 2,
                 state: "busy",
             };
+        case "fetching": {
+            const tried = image.retry_at ? `, next try ${whenOf(image.retry_at)}` : attempt;
+            const words = image.retry_at ? "Waiting for the server of its address" : "Being fetched from its address";
+            return { words: words + tried, clause: `it is being fetched${tried}`, step: 2, state: "busy" };
+        }
         case "scheduled": {
             const when = `to be processed ${whenOf(image.process_at)}`;
             return { words: `Accepted, ${when}`, clause: `it is ${when}`, step: 2, state: "held" };

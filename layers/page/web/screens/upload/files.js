@@ -36,6 +36,17 @@ export function filesOfPick(picked, isFolder) {
     return { files, leftOut: all.length - files.length };
 }
 
+/**
+ * A link as if it were a file, whose bytes are the link: the service fetches what is there.
+ *
+ * @returns {{files: {file: File, path: string, url: string}[], leftOut: number}}
+ */
+export function filesOfLink(url) {
+    const { host, pathname } = new URL(url);
+    const name = `${host}${pathname}`; // a query may be a secret
+    return { files: [{ file: new File([url], name), path: name, url }], leftOut: 0 };
+}
+
 async function walk(folder, found) {
     for (const entry of await entriesOf(folder)) {
         if (entry.isDirectory) {

@@ -34,6 +34,7 @@ const TOLD_A_FRAME = 24; // of the files that have changed: two hundred at once 
  * @typedef {object} Item
  * @property {number} id
  * @property {File} file
+ * @property {string|null} url  where the service fetches it; then the file's bytes are the URL
  * @property {string} name  with its folder, if it came in one
  * @property {"ready"|"queued"|"hashing"|"sending"|"waiting"|"accepted"|"refused"|"cancelled"|"twin"} stage
  * @property {string|null} sha256
@@ -100,13 +101,14 @@ function set(item, change) {
 
 // ── Files come and go.
 
-/** Adds files, each `{file, path}`, to the list. */
+/** Adds files, each `{file, path}`, with `url` if the service is to fetch it, to the list. */
 export function add(files) {
     const batch = (items.at(-1)?.batch ?? 0) + 1;
-    for (const { file, path } of files) {
+    for (const { file, path, url = null } of files) {
         const item = {
             id: ++last,
             file,
+            url,
             name: path || file.name || "pasted picture",
             stage: "ready",
             sha256: null,
@@ -185,6 +187,7 @@ async function hashOf(item) {
 }
 
 async function showPreview(item) {
+    if (item.url !== null) return set(item, { previewState: "none" }); // what is there is not here
     try {
         const { blob, width, height } = await preview(item.file);
         if (!items.includes(item)) return;
@@ -351,7 +354,7 @@ async function persist(item, signal) {
         await untilAllowed(item, signal);
         try {
             set(item, { stage: "sending", progress: null, pause: null });
-            const answer = await (item.file.size <= settings.direct_bytes ? sendWhole : sendByForm)(item, signal);
+            const answer = await wayOf(item)(item, signal);
             signal.throwIfAborted();
             accept(item, answer);
             return;
@@ -448,7 +451,18 @@ function event(signal, listen) {
     });
 }
 
-// ── The two ways to send a file.
+// ── The ways to send a file.
+
+const wayOf = ({ url, file }) =>
+    url !== null ? sendLink : file.size <= settings.direct_bytes ? sendWhole : sendByForm;
+
+async function sendLink(item, signal) {
+    return call("POST", "/images", {
+        json: { url: item.url, ...item.parameters },
+        headers: { "Idempotency-Key": item.key },
+        signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_SECONDS * 1000)]),
+    });
+}
 
 async function sendWhole(item, signal) {
     const { recipe, ...parameters } = item.parameters;
