@@ -25,7 +25,7 @@ from PIL import Image
 from darkroom.domain.errors import Rejected
 from darkroom.domain.limits import Limits
 from darkroom.domain.media_types import MEDIA_TYPES
-from darkroom.domain.recipes import FocalPoint, Recipe, Region, VariantSpec
+from darkroom.domain.recipes import FocalPoint, Overlay, Recipe, Region, VariantSpec
 from darkroom.imaging import Developed, develop
 from proof.fuzz.handmade import jpeg
 from proof.fuzz.hostile import DEVELOPED
@@ -36,6 +36,7 @@ CODES = frozenset(
     {
         *("unsupported_format", "file_too_large", "too_many_pixels", "side_too_long", "aspect_too_extreme"),
         *("too_many_frames", "too_many_scans", "truncated", "undecodable", "animation_too_large"),
+        "overlay_undecodable",
     }
 )
 """The codes that a refusal may have: clients branch on them."""
@@ -61,10 +62,22 @@ _VARIANTS = (
     VariantSpec(name="exact", width=40, height=70, fit="exact"),
 )
 _AVIF = VariantSpec(name="avif", width=48, height=48, format="avif", effort="fast")
+_ITSELF = "0" * 26
+"""Every overlay is the input itself: an overlay's file is as hostile as an original."""
 _EDITS = Recipe(
     variants=(
         *_VARIANTS,
         VariantSpec(name="filtered", width=40, height=40, fit="contain", background="edge", sharpen=1),
+        VariantSpec(
+            name="marked",
+            width=90,
+            height=60,
+            format="png",
+            overlays=(
+                Overlay(image=_ITSELF, scale=0.3, opacity=0.6, tile=True),
+                Overlay(image=_ITSELF, gravity="north", scale=1, margin=0.5),
+            ),
+        ),
     ),
     regions=tuple(
         Region(x=0.2, y=0.1, width=0.5, height=0.7, effect=effect) for effect in ("blur", "pixelate", "fill")
@@ -123,7 +136,7 @@ def measured(name: str, file_format: str, body: bytes, *, recipe: Recipe = _PLAI
     started = time.process_time()
     developed, detail = None, ""
     try:
-        developed = develop(body, recipe, limits=_LIMITS, effort="fast")
+        developed = develop(body, recipe, limits=_LIMITS, effort="fast", overlay_of=lambda _: body)
         outcome = DEVELOPED
     except Rejected as refusal:
         outcome = refusal.code if refusal.code in CODES and refusal.message else NO_CODE

@@ -21,7 +21,16 @@ from darkroom.aws.objects import OriginalsBucket, OutputsBucket
 from darkroom.aws.once import PowertoolsOnce
 from darkroom.aws.queues import LaneQueues
 from darkroom.domain.errors import Rejected, Retryable
-from darkroom.domain.image import Attempt, DeadLetterState, Failure, Status, Variant, due_shard_of, message_for
+from darkroom.domain.image import (
+    Attempt,
+    DeadLetterState,
+    Failure,
+    Source,
+    Status,
+    Variant,
+    due_shard_of,
+    message_for,
+)
 from darkroom.domain.listing import Cursor
 from darkroom.domain.message import read_message
 from darkroom.domain.recipes import Recipe
@@ -85,6 +94,7 @@ def test_a_row_is_read_as_it_was_written(kind: str, aws: Aws) -> None:
         notices=("Animated.",),
         placeholder={"thumbhash": "k0oGLQaSVsNg", "color": "#7a8b5c"},
         attention={"x": 6250, "y": 0},
+        overlays={"0" * 26: Source(version_id="v", sha256="s", size_bytes=1, media_type="image/png")},
         error=Failure(code="c", message="m", retryable=True),
         attempts=(
             Attempt(run=1, number=1, request_id="r1", started_at=NOW, ended_at=NOW + 9, cause=CAUSE),

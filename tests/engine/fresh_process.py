@@ -29,7 +29,7 @@ def digests(sources: dict[str, bytes], recipe: Recipe, job: dict[str, Any]) -> d
     found: dict[str, str] = {}
 
     def run(name: str) -> None:
-        developed = develop(sources[name], recipe)
+        developed = develop(sources[name], recipe, overlay_of=lambda _: sources["drawing"])
         found.update({f"{name} {one.name}": hashlib.sha256(one.body).hexdigest() for one in developed.variants})
         found[f"{name} placeholder"] = repr(developed.placeholder)
         if developed.attention is not None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from darkroom.domain.recipes import Recipe
-from darkroom.imaging import develop
+from darkroom.imaging import Developed, develop
 from tests.engine import fresh_process
 from tests.engine.golden import jpeg_files, png_files, scenes
 from tests.engine.golden.animations import Step, apng
@@ -40,6 +40,7 @@ RECIPE: dict[str, Any] = {
         {"name": "moving", "width": 60, "animation": "keep"},
         {"name": "gif", "width": 50, "format": "gif", "animation": "keep"},
         {"name": "poster", "width": 60, "format": "png", "animation": "poster"},
+        {"name": "marked", "width": 70, "overlays": [{"image": "0" * 26, "scale": 0.3, "opacity": 0.7, "tile": True}]},
         {"name": "ceiling", "width": 140, "format": "jpeg", "quality": 95, "max_bytes": 3000},
     ]
 }
@@ -88,6 +89,11 @@ def animation() -> bytes:
     samples = levels(np.dstack([scenes.scene(60, 40), scenes.alpha_scene(60, 40)]), 255).astype(np.uint8)
     steps = [Step(samples=np.roll(samples, 9 * turn, axis=1), over=turn % 2 == 0) for turn in range(4)]
     return apng((60, 40), steps)
+
+
+def made(body: bytes, recipe: Recipe) -> Developed:
+    """What each process makes of a file."""
+    return develop(body, recipe, overlay_of=lambda _: drawing())
 
 
 def jobs() -> list[dict[str, Any]]:
@@ -154,20 +160,20 @@ def test_a_hundred_processes_make_the_same_bytes_of_every_variant(tmp_path: Path
     assert set(seen) == wanted
     assert {name: len(digests) for name, digests in seen.items() if len(digests) > 1} == {}
 
-    here = develop(photo(), Recipe.model_validate(RECIPE))
+    here = made(photo(), Recipe.model_validate(RECIPE))
     for variant in here.variants:
         assert seen[f"photo {variant.name}"] == {hashlib.sha256(variant.body).hexdigest()}
 
 
 def test_developing_twice_in_one_process_gives_the_same_result() -> None:
     recipe = Recipe.model_validate(RECIPE)
-    assert develop(photo(), recipe) == develop(photo(), recipe)
+    assert made(photo(), recipe) == made(photo(), recipe)
 
 
 def test_different_pictures_and_qualities_do_differ() -> None:
     """The other tests would pass for an engine that ignored its input."""
-    one = develop(photo(), Recipe.model_validate(RECIPE)).variants
-    other = develop(drawing(), Recipe.model_validate(RECIPE)).variants
+    one = made(photo(), Recipe.model_validate(RECIPE)).variants
+    other = made(drawing(), Recipe.model_validate(RECIPE)).variants
     assert all(a.body != b.body for a, b in zip(one, other, strict=True))
     coarse = {"variants": [{**RECIPE["variants"][0], "quality": 40}]}
-    assert develop(photo(), Recipe.model_validate(coarse)).variants[0].body != one[0].body
+    assert made(photo(), Recipe.model_validate(coarse)).variants[0].body != one[0].body

@@ -453,9 +453,11 @@ def test_the_lane_as_it_is_deployed_decides_how_long_encoders_may_look_for_small
 ) -> None:
     efforts = []
 
-    def noted(original: bytes, recipe: Recipe, *, limits: Limits, effort: Effort) -> AbstractContextManager[Developing]:
+    def noted(
+        original: bytes, recipe: Recipe, *, limits: Limits, effort: Effort, **more: Any
+    ) -> AbstractContextManager[Developing]:
         efforts.append(effort)
-        return developing(original, recipe, limits=limits, effort=effort)
+        return developing(original, recipe, limits=limits, effort=effort, **more)
 
     monkeypatch.setattr("darkroom.operations.transcode_image.developing", noted)
     world = World(service=LANES | {"bulk": BULK})

@@ -79,5 +79,11 @@ WORKER_LOST = "worker_lost"
 ORIGINAL_MISSING = "original_missing"
 """The `error.code` of an image whose original was removed from its bucket."""
 
+OVERLAY_MISSING = "overlay_missing"
+"""The `error.code` of an image with an overlay whose image was deleted before it could be developed."""
+
+OVERLAY_UNDECODABLE = "overlay_undecodable"
+"""The `error.code` of an image with an overlay that was developed before, but no longer can be."""
+
 NEVER_UPLOADED = "never_uploaded"
 """The `error.code` of an image whose upload was announced and never came."""

@@ -142,11 +142,12 @@ class Image:
     lease and the backoff are over. `claimed_by` names the one delivery that holds the lease; `attempts` describes
     the latest ones. `preset` is None if the client sent its own recipe. `notify` is the only endpoint that hears of its
     events, None if all may. `attention` is the point, x and y in ten-thousandths of the upright picture, that crops by
-    attention keep; None if the recipe has none. `url` is where an image is fetched from, only until it is here or has
-    ended, and `fetched` what that source said of it: until then the claims, attempts and times above are those of
-    fetching. A row with `deleted_at` is a tombstone: it
-    says nothing about the picture, so `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. The
-    table deletes it by itself at `forget_at`, in seconds because DynamoDB's TTL requires them.
+    attention keep; None if the recipe has none. `overlays` has the originals of the images that its recipe lays over
+    variants, by id, as they were when it was accepted; None if there are none. `url` is where an image is fetched from,
+    only until it is here or has ended, and `fetched` what that source said of it: until then the claims, attempts and
+    times above are those of fetching. A row with `deleted_at` is a tombstone: it says nothing about the picture, so
+    `recipe` is None, and what else is not in TOMBSTONE_FIELDS is empty. The table deletes it by itself at `forget_at`,
+    in seconds because DynamoDB's TTL requires them.
     """
 
     image_id: str
@@ -161,6 +162,7 @@ class Image:
     fingerprint: str
     correlation_id: str
     source: Source
+    overlays: dict[str, Source] | None = None
     created_at: Milliseconds
     preset: str | None = None
     notify: str | None = None

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from darkroom.domain.errors import Rejected
+from darkroom.domain.ids import IMAGE_ID_PATTERN
 
 type Effort = Literal["fast", "balanced", "small"]
 """How long an encoder may look for a smaller file."""
@@ -67,8 +68,8 @@ COUNTED_AS = (
     f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG "
     "and GIF, a half for PNG and auto, 1 for WebP, 2 for AVIF; "
     f"effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by {_WORK_OF_CEILING}. "
-    "Sharpen and blur add an eighth of the pixels each; trim adds 2 "
-    "megapixels, and so do regions, with half a megapixel for each."
+    "Sharpen and blur add an eighth of the pixels each, and each overlay a half times its scale, or times 1 with tile; "
+    "trim adds 2 megapixels, and so do regions, with half a megapixel for each, and each image that is an overlay."
 )
 """How `VariantSpec.work_pixels` counts, in words for a client that asked for too much."""
 
@@ -87,10 +88,17 @@ _WORK_OF_FILTER = 0.125
 """What sharpening or blurring a pixel costs: 0.3 s for 4096 a side with alpha, an eighth of what WebP takes."""
 
 _WORK_OF_PASS = 2_000_000
-"""What a trim costs, and what regions do: they may decode the original once more, up to 2 s for the slowest PNG."""
+"""What a trim costs, and what regions do: they may decode the original once more, up to 2 s for the slowest PNG. So may
+an image that is an overlay."""
 
 _WORK_OF_REGION = 500_000
 """What each region costs besides: 0.6 s for one that covers 52 megapixels."""
+
+MAX_OVERLAYS = 4
+"""How many overlays a variant may have, and how many images the overlays of a recipe may be."""
+
+WORK_OF_OVERLAY = 0.5
+"""What laying a picture over a pixel costs: 1.1 to 1.6 s for 4096 a side with alpha, half of what WebP takes."""
 
 EDGE = "edge"
 """The background that takes the colour of the picture's edge."""
@@ -171,6 +179,27 @@ type Gravity = Annotated[
 type Side = Annotated[int, Strict(), Field(ge=1, le=MAX_SIDE_PIXELS), WHOLE]
 
 
+class Overlay(_Model):
+    """Another image of the same tenant, laid over a variant: a watermark, a logo.
+
+    `scale` is its share of the variant's width, in its own shape; it is enlarged if need be, and never higher than the
+    variant. `margin` is its distance from the side or corner that `gravity` names, and between the tiles of `tile`, as
+    a share of the variant's shorter side. `tile` repeats it over the whole variant, from where it stands alone.
+    `opacity` multiplies its alpha.
+    """
+
+    image: Annotated[
+        str,
+        _matching(IMAGE_ID_PATTERN, "must be the id of an image"),
+        Field(json_schema_extra={"pattern": f"^{IMAGE_ID_PATTERN}$"}),
+    ]
+    gravity: Compass = "southeast"
+    margin: Annotated[float, Strict(), Field(ge=0, le=0.5)] = 0.03
+    scale: Annotated[float, Strict(), Field(ge=0.01, le=1)] = 0.25
+    opacity: Annotated[float, Strict(), Field(ge=0, le=1)] = 1.0
+    tile: Annotated[bool, Strict()] = False
+
+
 def _sides(*names: str) -> dict[str, Any]:
     """JSON Schema that requires these sides."""
     return {"required": list(names), "properties": {name: {"type": "integer"} for name in names}}
@@ -195,10 +224,10 @@ class VariantSpec(_Model):
     alone, is the point that stands out, which is found in the picture. `background` also shows
     through transparency if the format has none; `edge` is the median colour of the picture's sides that meet the fill.
     `blur` and `sharpen` are the standard deviations, in the variant's pixels, of a Gaussian blur and of the one that an
-    unsharp mask takes away; the picture is blurred first, and the fill never. `format` `auto` is PNG if something in
-    the variant is transparent, otherwise JPEG. `quality` is on the encoder's own scale, null means its default
-    (`DEFAULT_QUALITY`); PNG and GIF ignore it. `effort` null means the lane's. `max_bytes` is a ceiling: the quality is
-    lowered until the file is under it, then the size.
+    unsharp mask takes away; the picture is blurred first, and the fill never. `overlays` are laid over all that, each
+    over those before it. `format` `auto` is PNG if something in the variant is transparent, otherwise JPEG. `quality`
+    is on the encoder's own scale, null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore it. `effort` null
+    means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then the size.
 
     `animation` says what becomes of an animated GIF, WebP or PNG: `first` is its first frame, `poster` its first frame
     that is not one colour, `keep` an animation, for which `auto` is WebP. A still is the same with each of them.
@@ -246,6 +275,7 @@ class VariantSpec(_Model):
     blur: Annotated[float, Strict(), Field(ge=0.5, le=50)] | None = None
     sharpen: Annotated[float, Strict(), Field(ge=0.5, le=10)] | None = None
     animation: Animation = "first"
+    overlays: Annotated[tuple[Overlay, ...], Field(max_length=MAX_OVERLAYS)] = ()
 
     @model_validator(mode="after")
     def _has_the_sides_that_it_needs(self) -> Self:
@@ -297,7 +327,13 @@ class VariantSpec(_Model):
         if self.max_bytes is not None:
             work *= _WORK_OF_CEILING
         work += width * height * _WORK_OF_FILTER * ((self.blur is not None) + (self.sharpen is not None))
+        work += width * height * WORK_OF_OVERLAY * self.covered
         return math.ceil(work)
+
+    @property
+    def covered(self) -> float:
+        """How many times over the overlays cover the variant at most."""
+        return sum(1 if overlay.tile else overlay.scale for overlay in self.overlays)
 
 
 class Recipe(_Model):
@@ -339,10 +375,22 @@ class Recipe(_Model):
             seen.add(variant.name)
         return self
 
+    @model_validator(mode="after")
+    def _has_few_overlay_images(self) -> Self:
+        if len(self.overlay_images) > MAX_OVERLAYS:
+            told = f"the overlays are {len(self.overlay_images)} different images; at most {MAX_OVERLAYS} are allowed"
+            raise _field_problem("variants", told)
+        return self
+
+    @property
+    def overlay_images(self) -> tuple[str, ...]:
+        """The ids of the images that overlays are, each once, in order."""
+        return tuple(dict.fromkeys(overlay.image for variant in self.variants for overlay in variant.overlays))
+
     @property
     def work_pixels(self) -> int:
         """The total work of all variants and edits."""
-        passes = bool(self.regions) + (self.trim is not None)
+        passes = bool(self.regions) + (self.trim is not None) + len(self.overlay_images)
         edits = passes * _WORK_OF_PASS + len(self.regions) * _WORK_OF_REGION
         return sum(variant.work_pixels for variant in self.variants) + edits
 

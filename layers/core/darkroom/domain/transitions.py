@@ -107,6 +107,7 @@ def accept(
     process_at: Milliseconds | None = None,
     expires_at: Milliseconds | None = None,
     notify: str | None = None,
+    overlays: dict[str, Source] | None = None,
 ) -> Image:
     """The row of an upload that was just stored: `pending`, or `scheduled` if its time is yet to come; due for its
     lane's first look after that."""
@@ -126,6 +127,7 @@ def accept(
         fingerprint=fingerprint,
         correlation_id=correlation_id,
         source=source,
+        overlays=overlays,
         created_at=now,
         accepted_at=now,
         accepted_version=1,
@@ -389,6 +391,7 @@ def delete(image: Image, *, now: Milliseconds, remove_at: Milliseconds = 0) -> I
         "fingerprint": "",
         "correlation_id": "",
         "source": UNKNOWN_SOURCE,
+        "overlays": None,
         "enqueued_at": None,
         "fetched": None,
         "url": None,

@@ -8,7 +8,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from darkroom.domain.field_problems import FieldProblem, InvalidFields, findings, in_words
-from darkroom.domain.recipes import COUNTED_AS, FIELD_PROBLEM, MAX_WORK_PIXELS, FocalPoint, Recipe, Region, VariantSpec
+from darkroom.domain.recipes import (
+    COUNTED_AS,
+    FIELD_PROBLEM,
+    MAX_WORK_PIXELS,
+    FocalPoint,
+    Overlay,
+    Recipe,
+    Region,
+    VariantSpec,
+)
 
 MAX_RECIPE_BYTES = 4096
 """The most JSON that a request may send as a recipe: sixteen variants fit, and so does the URL that carries them (API
@@ -80,4 +89,6 @@ def _fields_beside(location: _Location) -> Iterable[str]:
         return Recipe.model_fields
     if location[0] == "regions":
         return Region.model_fields
+    if location[2:3] == ("overlays",):
+        return Overlay.model_fields
     return FocalPoint.model_fields if location[-2] in _GRAVITY_TAGS else VariantSpec.model_fields

@@ -14,6 +14,7 @@ from functools import partial
 import pyvips
 from PIL import Image
 
+from darkroom.domain.errors import OVERLAY_UNDECODABLE, Rejected
 from darkroom.domain.limits import Limits
 from darkroom.domain.recipes import (
     ATTENTION,
@@ -22,6 +23,7 @@ from darkroom.domain.recipes import (
     Effort,
     FocalPoint,
     OutputFormat,
+    Overlay,
     Recipe,
     VariantSpec,
 )
@@ -42,6 +44,7 @@ from darkroom.imaging.decode import Original, from_memory, open_original
 from darkroom.imaging.edits import Box, edited, turned
 from darkroom.imaging.encode import EXTENSIONS, MEDIA_TYPES, in_colour
 from darkroom.imaging.geometry import Placement, place
+from darkroom.imaging.overlay import OverlayPicture, overlaid, shown_size
 from darkroom.imaging.placeholder import PLACEHOLDER_SIDE, Placeholder, placeholder_of
 from darkroom.imaging.resize import (
     base_size,
@@ -62,6 +65,9 @@ _MODES = {1: "L", 2: "La", 3: "RGB", 4: "RGBa"}
 """Pillow's names of pictures with as many bands, whose alpha is premultiplied; in capitals, if it is not."""
 
 type _Job = tuple[VariantSpec, Placement]
+
+type _OverlayPictures = dict[str, OverlayPicture]
+"""The pictures of overlays, by their images' ids."""
 
 _COARSE_SIDE = 512
 
@@ -113,34 +119,55 @@ class Developing:
         )
 
 
-def develop(original: bytes, recipe: Recipe, *, limits: Limits | None = None, effort: Effort = "balanced") -> Developed:
+def _no_overlays(image_id: str) -> bytes:
+    raise KeyError(image_id)
+
+
+def develop(
+    original: bytes,
+    recipe: Recipe,
+    *,
+    limits: Limits | None = None,
+    effort: Effort = "balanced",
+    overlay_of: Callable[[str], bytes] = _no_overlays,
+) -> Developed:
     """Makes the variants that `recipe` asks for, without any metadata of the original but, if asked for, its rights.
 
-    `effort` applies to variants that name none. The same original, recipe, effort and library versions give the same
-    bytes. Raises Rejected if the bytes are no image that can be developed; the codes are those of `open_original`, and
-    `animation_too_large`.
+    `effort` applies to variants that name none, and `overlay_of` returns the file of an overlay's image. The same
+    files, recipe, effort and library versions give the same bytes. Raises Rejected if the bytes are no image that can
+    be developed; the codes are those of `open_original`, `animation_too_large` and `overlay_undecodable`.
     """
-    with developing(original, recipe, limits=limits, effort=effort) as picture:
+    with developing(original, recipe, limits=limits, effort=effort, overlay_of=overlay_of) as picture:
         return picture.developed()
 
 
 @contextmanager
 def developing(
-    original: bytes, recipe: Recipe, *, limits: Limits | None = None, effort: Effort = "balanced"
+    original: bytes,
+    recipe: Recipe,
+    *,
+    limits: Limits | None = None,
+    effort: Effort = "balanced",
+    overlay_of: Callable[[str], bytes] = _no_overlays,
 ) -> Iterator[Developing]:
     """Like `develop`, but the variants may still be encoded. At the end of the block, encoding that has not begun is
     cancelled.
 
-    Rejected is raised at the beginning only, because the original is decoded completely before the block is entered;
-    variants that keep an animation are also encoded before, because no more than one of its frames is in memory.
+    Rejected, and what `overlay_of` raises, is raised at the beginning only, because everything is decoded completely
+    before the block is entered; variants that keep an animation are also encoded before, because no more than one of
+    its frames is in memory.
     """
-    opened = _opened(original, recipe, limits or Limits(), effort)
+    limits = limits or Limits()
+    overlays_for = partial(_overlay_pictures, overlay_of, limits)
+    opened = _opened(original, recipe, limits, effort, overlays_for)
+    overlays = overlays_for([job for picture in opened.stills for job in picture.jobs])
     smallest = opened.moving_whole
     encoding: dict[str, Future[Encoded]] = {}
     try:
         for picture in opened.stills:
-            for number, image, whole in cascade(picture.image, picture.jobs):
+            for number, placed, whole in cascade(picture.image, picture.jobs):
                 spec, placement = picture.jobs[number]
+                image = overlaid(placed, spec.overlays, overlays)
                 file_format = _format(spec, image)
                 share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
                 encoding[spec.name] = _ENCODERS.submit(
@@ -206,7 +233,13 @@ class _Opened:
     attention: FocalPoint | None
 
 
-def _opened(original: bytes, recipe: Recipe, limits: Limits, effort: Effort) -> _Opened:
+def _opened(
+    original: bytes,
+    recipe: Recipe,
+    limits: Limits,
+    effort: Effort,
+    overlays_for: Callable[[Sequence[_Job]], _OverlayPictures],
+) -> _Opened:
     source = open_original(original, limits)
     parts: dict[str, Recipe] = {}
     for kind in ("keep", "first", "poster"):
@@ -226,7 +259,15 @@ def _opened(original: bytes, recipe: Recipe, limits: Limits, effort: Effort) -> 
             width, height = height, width
         require_little_work(timeline, recipe, [(spec, place(spec, width, height)) for spec in recipe.variants])
         if "keep" in parts:
-            moving, whole, first = _animated(source, timeline, parts["keep"], limits, effort=effort, carriers=carriers)
+            moving, whole, first = _animated(
+                source,
+                timeline,
+                parts["keep"],
+                limits,
+                effort=effort,
+                carriers=carriers,
+                overlays_for=overlays_for,
+            )
             pictures.append(first)
         stills = [_picture(source, parts["first"], limits)] if "first" in parts else []
         if "poster" in parts:  # at the end: the placeholder is the poster's
@@ -281,6 +322,7 @@ def _animated(
     *,
     effort: Effort,
     carriers: dict[str, Carriers],
+    overlays_for: Callable[[Sequence[_Job]], _OverlayPictures],
 ) -> tuple[dict[str, Encoded], pyvips.Image, _Picture]:
     """The recipe's variants, each an animation, by their names; the whole picture that the smallest one's first frame
     comes from; and the first frame. One frame at a time is in memory.
@@ -288,14 +330,17 @@ def _animated(
     What is measured on a picture, a trim and a point of attention, is measured on the first one."""
     writers: dict[int, AnimationWriter] = {}
     sizes: dict[int, tuple[int, int]] = {}
+    overlays: _OverlayPictures = {}
     first = smallest = None
     for frame, canvas in zip(timeline.frames, composed(timeline, limits), strict=True):
         picture = _picture(_still_of(canvas, source), recipe, limits, like=first)
         if first is None:
             require_little_work(timeline, recipe, picture.jobs)  # a trim may leave another shape
-        for number, image, whole in cascade(picture.image, picture.jobs):
+            overlays = overlays_for(picture.jobs)
+        for number, placed, whole in cascade(picture.image, picture.jobs):
+            spec, _ = picture.jobs[number]
+            image = overlaid(placed, spec.overlays, overlays)
             if first is None:
-                spec, _ = picture.jobs[number]
                 sizes[number] = (image.width, image.height)
                 writers[number] = animation_writer(
                     _moving_format(spec),
@@ -390,6 +435,27 @@ def _picture(source: Original, recipe: Recipe, limits: Limits, *, like: _Picture
         point=point,
         attention=attention,
     )
+
+
+def _overlay_pictures(overlay_of: Callable[[str], bytes], limits: Limits, jobs: Sequence[_Job]) -> _OverlayPictures:
+    """The pictures of the jobs' overlays: each is decoded once, and held at the largest size that is shown."""
+    uses: dict[str, list[tuple[Overlay, tuple[int, int]]]] = {}
+    for spec, placement in jobs:
+        for overlay in spec.overlays:
+            uses.setdefault(overlay.image, []).append((overlay, placement.size))
+    pictures = {}
+    for image_id, shown in uses.items():
+        body = overlay_of(image_id)
+        try:
+            source = open_original(body, limits)
+            size = _turned((source.width, source.height), source.orientation >= 5)
+            width, height = max(shown_size(overlay, size, variant) for overlay, variant in shown)
+            largest = VariantSpec(name="overlay", width=width, height=height, fit="exact")
+            picture = _picture(source, Recipe(variants=(largest,)), limits)
+        except Rejected as refusal:
+            raise Rejected(OVERLAY_UNDECODABLE, f"The image {image_id}, an overlay of this one: {refusal}") from refusal
+        pictures[image_id] = OverlayPicture(picture.image, size)
+    return pictures
 
 
 def _asks_for_attention(recipe: Recipe) -> bool:

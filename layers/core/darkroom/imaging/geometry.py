@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from darkroom.domain.recipes import ATTENTION, FocalPoint, VariantSpec
 
-_ANCHORS: dict[str, tuple[float, float]] = {
+ANCHORS: dict[str, tuple[float, float]] = {
     "northwest": (0.0, 0.0),
     "north": (0.5, 0.0),
     "northeast": (1.0, 0.0),
@@ -18,6 +18,7 @@ _ANCHORS: dict[str, tuple[float, float]] = {
     "southeast": (1.0, 1.0),
     ATTENTION: (0.5, 0.5),  # until the point is found, which is after the picture's size is decided
 }
+"""How much of the free space is before the picture, across and down."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,7 @@ def _anchor(gravity: str | FocalPoint, *, keep: bool, scaled: tuple[int, int], b
     """
     free = (scaled[0] - box[0], scaled[1] - box[1])
     if isinstance(gravity, str):
-        x, y = _ANCHORS[gravity]
+        x, y = ANCHORS[gravity]
         return round(free[0] * x), round(free[1] * y)
     if not keep:
         return round(free[0] * gravity.x), round(free[1] * gravity.y)

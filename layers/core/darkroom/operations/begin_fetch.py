@@ -15,6 +15,7 @@ from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import accept
 from darkroom.operations.enqueue import EnqueuePorts, send_or_mark_due
 from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.pin_overlays import pin_overlays
 from darkroom.operations.submit_image import Accepted
 from darkroom.ports import Endpoints, FetchQueue, Randomness
 
@@ -45,9 +46,9 @@ class Ports(EnqueuePorts):
 def begin_fetch(ports: Ports, wanted: Wanted) -> Accepted:
     """Writes the row of an image that is to be fetched, and sends its message. Nothing is fetched here.
 
-    Raises Rejected (`invalid_url`, `unknown_notify`, `invalid_idempotency_key`, `idempotency_key_reused`,
-    `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has too much work, unless it
-    repeats an earlier request with its key, and Retryable if the table cannot answer.
+    Raises Rejected (`invalid_url`, `unknown_notify`, `invalid_recipe`, `invalid_idempotency_key`,
+    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
+    too much work, unless it repeats an earlier request with its key, and Retryable if the table cannot answer.
     """
     order, fingerprint = wanted.fetch.order, wanted.fetch.fingerprint
     check_idempotency_key(wanted.idempotency_key)
@@ -66,6 +67,7 @@ def begin_fetch(ports: Ports, wanted: Wanted) -> Accepted:
         raise unknown_notify()
     lane = lane_for(wanted.tier).name
     ports.load_shedder.require_capacity(lane, wanted.tier, process_at=appointment.process_at)
+    overlays = pin_overlays(ports.images, order.recipe, wanted.tenant_id)
     row = await_fetch(
         accept(
             image_id=image_id,
@@ -80,6 +82,7 @@ def begin_fetch(ports: Ports, wanted: Wanted) -> Accepted:
             process_at=appointment.process_at,
             expires_at=appointment.expires_at,
             notify=order.notify,
+            overlays=overlays,
         ),
         wanted.fetch.url,
         now=now,

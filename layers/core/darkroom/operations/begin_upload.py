@@ -16,6 +16,7 @@ from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import UPLOAD_SECONDS, accept, await_upload, renew_upload
 from darkroom.operations.enqueue import DUE_FENCE
 from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.pin_overlays import pin_overlays
 from darkroom.ports import Clock, Endpoints, Fenced, Images, Randomness, UploadForm, Uploads
 
 _TRIES = 5
@@ -60,10 +61,10 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
     """Writes the row of an image that awaits its upload, and makes the form.
 
     The row comes first: no upload can come before its image is known. A repeated request with the same key gets a fresh
-    form and the full time again. Raises Rejected (`upload_too_large`, `unknown_notify`, `invalid_idempotency_key`,
-    `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway (`overloaded`) while its lane has
-    too much work, unless it repeats an earlier announcement with its key, and Retryable if the table cannot answer. An
-    announced upload is always let in when it comes.
+    form and the full time again. Raises Rejected (`upload_too_large`, `unknown_notify`, `invalid_recipe`,
+    `invalid_idempotency_key`, `idempotency_key_reused`, `image_deleted`, and what `appoint` raises), TurnedAway
+    (`overloaded`) while its lane has too much work, unless it repeats an earlier announcement with its key, and
+    Retryable if the table cannot answer. An announced upload is always let in when it comes.
     """
     announcement = announced.announcement
     check_idempotency_key(announced.idempotency_key)
@@ -89,6 +90,7 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
         raise unknown_notify()
     lane = lane_for(announced.tier).name
     ports.load_shedder.require_capacity(lane, announced.tier, process_at=appointment.process_at)
+    overlays = pin_overlays(ports.images, announcement.order.recipe, announced.tenant_id)
     row = await_upload(
         accept(
             image_id=image_id,
@@ -108,6 +110,7 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
             process_at=appointment.process_at,
             expires_at=appointment.expires_at,
             notify=notify,
+            overlays=overlays,
         ),
         now=now,
     )

@@ -25,6 +25,7 @@ from darkroom.domain.tenants import Tier
 from darkroom.domain.transitions import accept
 from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
 from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.pin_overlays import pin_overlays
 from darkroom.ports import Endpoints, Originals, Randomness
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
         raise unknown_notify()
     lane = lane_for(upload.tier).name
     ports.load_shedder.require_capacity(lane, upload.tier, process_at=appointment.process_at)
+    overlays = pin_overlays(ports.images, order.recipe, upload.tenant_id)
     original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can lead to another original under its id: an earlier upload put it and got no row, or is about to.
@@ -120,6 +122,7 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
         process_at=appointment.process_at,
         expires_at=appointment.expires_at,
         notify=order.notify,
+        overlays=overlays,
     )
     image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.domain.claim import Claim, Expire, GiveUp, Lease, NothingToDo, Redriven, TooEarly, claim
-from darkroom.domain.errors import ORIGINAL_MISSING, NeedsOperator, Rejected, Retryable
+from darkroom.domain.errors import ORIGINAL_MISSING, OVERLAY_MISSING, NeedsOperator, Rejected, Retryable
 from darkroom.domain.hold import LANE_DELAY_SECONDS
-from darkroom.domain.image import Cause, Image, Status, Variant, run_key
+from darkroom.domain.image import Cause, Image, Source, Status, Variant, run_key
 from darkroom.domain.instants import Milliseconds
 from darkroom.domain.lanes import Lane
 from darkroom.domain.limits import Limits
@@ -315,11 +315,16 @@ def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]
             "Its original is no longer stored, so it cannot be developed. The operator has been alerted. "
             "Send the photo again, with a new Idempotency-Key.",
         ) from error
-    if hashlib.sha256(original).hexdigest() != image.source.sha256:
-        raise Retryable(f"the original of {image.image_id} did not arrive whole")
+    _check_whole(image.image_id, original, image.source)
     # A variant is put while others are still encoded.
     recipe = cast("Recipe", image.recipe)  # only a tombstone has none, and none is claimed
-    with developing(original, recipe, limits=ports.limits, effort=ports.service[image.lane].effort) as picture:
+    with developing(
+        original,
+        recipe,
+        limits=ports.limits,
+        effort=ports.service[image.lane].effort,
+        overlay_of=partial(_overlay, ports, image),
+    ) as picture:
         marks.reach("decoded", ports.clock())
         variants = ports.at_once([partial(_put, ports, image, encoded, marks) for encoded in picture.variants])
         marks.reach("stored", ports.clock())
@@ -329,6 +334,27 @@ def _develop_and_put(ports: Ports, image: Image, marks: Marks) -> dict[str, Any]
             "placeholder": asdict(picture.placeholder),
             "attention": None if picture.attention is None else _in_steps(picture.attention),
         }
+
+
+def _overlay(ports: Ports, image: Image, image_id: str) -> bytes:
+    """The original that the row pins of an overlay's image. Its client may have deleted it since, so its absence is no
+    operator's matter."""
+    pinned = cast("dict[str, Source]", image.overlays)[image_id]
+    try:
+        original = ports.originals.get(image_id, pinned.version_id)
+    except OriginalMissing as error:
+        raise Rejected(
+            OVERLAY_MISSING,
+            f"The image {image_id}, an overlay of this one, was deleted before this one was developed. "
+            "Upload the overlay again, then this photo, with the overlay's new id and a new Idempotency-Key.",
+        ) from error
+    _check_whole(image_id, original, pinned)
+    return original
+
+
+def _check_whole(image_id: str, original: bytes, source: Source) -> None:
+    if hashlib.sha256(original).hexdigest() != source.sha256:
+        raise Retryable(f"the original of {image_id} did not arrive whole")
 
 
 def _in_steps(point: FocalPoint) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from darkroom.domain.errors import Rejected
-from darkroom.domain.recipes import MAX_WORK_PIXELS, Recipe, VariantSpec
+from darkroom.domain.recipes import MAX_WORK_PIXELS, WORK_OF_OVERLAY, Recipe, VariantSpec
 from darkroom.imaging.animation.frames import Timeline
 from darkroom.imaging.geometry import Placement
 
@@ -67,6 +67,7 @@ def require_little_work(timeline: Timeline, recipe: Recipe, jobs: Iterable[tuple
                 )
             share = _SHARE_OF_FINE if spec.effort == "small" or spec.quality == 100 else _SHARE_OF_WEBP
             share += _SHARE_OF_FILTER * ((spec.blur is not None) + (spec.sharpen is not None))
+            share += WORK_OF_OVERLAY * spec.covered
             work += frames * max(width * height, _LEAST_PIXELS) * share
         else:
             work += spec.work_of(width, height)

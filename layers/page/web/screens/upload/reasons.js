@@ -56,6 +56,8 @@ const REMEDIES = {
     too_many_scans: ["Save it as an ordinary (baseline) JPEG, and choose that file.", null],
     checksum_mismatch: ["It was changed or damaged on its way.", "again"],
     original_missing: ["It can be uploaded as a new image.", "again"],
+    overlay_missing: ["Upload the overlay again, and send the photo with its new id.", null],
+    overlay_undecodable: ["Send the photo with another overlay.", null],
     internal: ["It is not the photo's fault, and the operators are told. Upload it again later.", "again"],
     worker_lost: ["It is not the photo's fault, and the operators are told. Upload it again later.", "again"],
     fetch_refused: ["Check the address, or save the photo and choose its file.", null],
