@@ -57,7 +57,7 @@ test-invoke: ## sam local invoke of every function (needs a Docker engine)
 test-local: ## Whole stacks: start and stop, redeployment, permissions, failures, chaos, days that pass in seconds
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
-.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-page bench-attention fuzz fuzz-api prove
+.PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-page bench-attention bench-best fuzz fuzz-api prove
 bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none)
 	@tools/setup/environments.sh bench
 	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
@@ -94,6 +94,10 @@ bench-page: setup ## The page in Chromium on the local stack: first load, intera
 
 bench-attention: setup ## Crops by attention: what they keep of the subjects of free photographs, beside crops of the middle
 	@exec $(DEV)/python -m benchmarks.attention
+
+bench-best: ## Format best: the scores of its three formats beside each other, what it saves, what it takes (CALIBRATE=1: print its table)
+	@tools/setup/environments.sh bench
+	@exec .darkroom/venvs/bench/bin/python -m benchmarks.best $(if $(CALIBRATE),--calibrate)
 
 fuzz: setup ## Damaged and hostile files through the engine, with limited memory (LONG=1: the published count)
 	@exec $(DEV)/python -m proof.fuzz

@@ -61,6 +61,7 @@ _VARIANTS = (
     VariantSpec(name="attention", width=64, height=36, fit="cover", gravity="attention", format="png"),
     VariantSpec(name="exact", width=40, height=70, fit="exact"),
 )
+_BEST = VariantSpec(name="best", width=40, height=40, format="best", effort="fast")
 _AVIF = VariantSpec(name="avif", width=48, height=48, format="avif", effort="fast")
 _ITSELF = "0" * 26
 """Every overlay is the input itself: an overlay's file is as hostile as an original."""
@@ -88,7 +89,7 @@ _EDITS = Recipe(
     metadata="copyright",
 )
 _PLAIN = Recipe(variants=_VARIANTS, metadata="copyright")
-_WITH_AVIF = Recipe(variants=(*_VARIANTS, _AVIF), metadata="copyright")
+_WITH_AVIF = Recipe(variants=(*_VARIANTS, _AVIF, _BEST), metadata="copyright")
 _AVIF_EVERY, _EDITED_EVERY = 20, 7
 """One in so many mutants is also encoded as AVIF, which takes longer than everything else, or edited."""
 _NO_RIGHTS_EVERY = 4

@@ -34,6 +34,7 @@ RECIPE: dict[str, Any] = {
         {"name": "png", "width": 90, "format": "png"},
         {"name": "webp", "width": 140, "format": "webp"},
         {"name": "avif", "width": 90, "format": "avif", "effort": "fast"},
+        {"name": "best", "width": 90, "format": "best", "effort": "fast"},
         {"name": "cover", "width": 60, "height": 60, "fit": "cover", "gravity": {"x": 0.3, "y": 0.6}, "format": "webp"},
         {"name": "by-attention", "width": 60, "height": 40, "fit": "cover", "gravity": "attention", "format": "png"},
         {"name": "edge", "width": 80, "height": 80, "fit": "contain", "background": "edge", "blur": 1, "sharpen": 2},

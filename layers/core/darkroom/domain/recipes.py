@@ -55,8 +55,10 @@ _WORK_OF_FORMAT: dict[str, float] = {
     "png": 0.5,
     "webp": 1,
     "avif": 2,
+    "best": 3.25,
 }
-"""The cost of a pixel in each format compared with WebP, in the worst case; `auto` may be PNG."""
+"""The cost of a pixel in each format compared with WebP, in the worst case; `auto` may be PNG, `best` is all of JPEG,
+WebP and AVIF."""
 
 _WORK_OF_SMALL = 8
 """Noise takes AVIF eight times as long at speed 4 as at speed 6."""
@@ -66,7 +68,7 @@ _WORK_OF_CEILING = 4
 
 COUNTED_AS = (
     f"A variant's work is width times height (a missing side counts as {MAX_SIDE_PIXELS}), times a quarter for JPEG "
-    "and GIF, a half for PNG and auto, 1 for WebP, 2 for AVIF; "
+    "and GIF, a half for PNG and auto, 1 for WebP, 2 for AVIF, 3.25 for best; "
     f"effort small multiplies it by {_WORK_OF_SMALL}, max_bytes by {_WORK_OF_CEILING}. "
     "Sharpen and blur add an eighth of the pixels each, and each overlay a half times its scale, or times 1 with tile; "
     "trim adds 2 megapixels, and so do regions, with half a megapixel for each, and each image that is an overlay."
@@ -225,9 +227,11 @@ class VariantSpec(_Model):
     through transparency if the format has none; `edge` is the median colour of the picture's sides that meet the fill.
     `blur` and `sharpen` are the standard deviations, in the variant's pixels, of a Gaussian blur and of the one that an
     unsharp mask takes away; the picture is blurred first, and the fill never. `overlays` are laid over all that, each
-    over those before it. `format` `auto` is PNG if something in the variant is transparent, otherwise JPEG. `quality`
-    is on the encoder's own scale, null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore it. `effort` null
-    means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then the size.
+    over those before it. `format` `auto` is PNG if something in the variant is transparent, otherwise JPEG; `best` is
+    the smallest of JPEG, WebP and AVIF that look alike, without JPEG if something is transparent. `quality` is on the
+    encoder's own scale, and on JPEG's for `best`; null means its default (`DEFAULT_QUALITY`); PNG and GIF ignore it.
+    `effort` null means the lane's. `max_bytes` is a ceiling: the quality is lowered until the file is under it, then
+    the size.
 
     `animation` says what becomes of an animated GIF, WebP or PNG: `first` is its first frame, `poster` its first frame
     that is not one colour, `keep` an animation, for which `auto` is WebP. A still is the same with each of them.
@@ -268,7 +272,7 @@ class VariantSpec(_Model):
         _matching(_BACKGROUND_PATTERN, f"must be a colour: #7a8b5c, or #7a8b5cff with alpha; or {EDGE}"),
         Field(json_schema_extra={"pattern": f"^{_BACKGROUND_PATTERN}$"}),
     ] = "#ffffff"
-    format: Literal["auto", "jpeg", "png", "webp", "avif", "gif"] = "auto"
+    format: Literal["auto", "jpeg", "png", "webp", "avif", "gif", "best"] = "auto"
     quality: Annotated[int, Strict(), Field(ge=1, le=100), WHOLE] | None = None
     effort: Effort | None = None
     max_bytes: Annotated[int, Strict(), Field(ge=1024), WHOLE] | None = None

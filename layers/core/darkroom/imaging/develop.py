@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -38,6 +38,7 @@ from darkroom.imaging.animation import (
     timeline_of,
 )
 from darkroom.imaging.attention import attention_of, small_size
+from darkroom.imaging.best import equal_qualities
 from darkroom.imaging.ceiling import Encoded, encode_under
 from darkroom.imaging.colour import to_srgb
 from darkroom.imaging.decode import Original, from_memory, open_original
@@ -168,13 +169,12 @@ def developing(
             for number, placed, whole in cascade(picture.image, picture.jobs):
                 spec, placement = picture.jobs[number]
                 image = overlaid(placed, spec.overlays, overlays)
-                file_format = _format(spec, image)
                 share = placement.scaled[0] / picture.halved_width if picture.halved_width is not None else 0.0
+                qualities = _qualities(spec, image, share)
                 encoding[spec.name] = _ENCODERS.submit(
-                    encode_under,
-                    (_flattened(image, spec) if file_format == "jpeg" else image).copy_memory(),
-                    file_format,
-                    quality=_quality(spec, file_format, share),
+                    _encoded,
+                    (_flattened(image, spec) if "jpeg" in qualities else image).copy_memory(),
+                    qualities,
                     effort=spec.effort or effort,
                     ceiling_bytes=spec.max_bytes,
                     carriers=opened.carriers.get(spec.name),
@@ -346,7 +346,7 @@ def _animated(
                     _moving_format(spec),
                     sizes[number],
                     plays=timeline.plays,
-                    quality=_quality(spec, _moving_format(spec), 0.0),
+                    quality=_quality(spec, _moving_format(spec)),
                     effort=spec.effort or effort,
                     carriers=carriers.get(spec.name),
                 )
@@ -364,7 +364,7 @@ def _animated(
 
 
 def _moving_format(spec: VariantSpec) -> OutputFormat:
-    return "webp" if spec.format == "auto" else spec.format
+    return "gif" if spec.format == "gif" else "webp"
 
 
 def _poster(source: Original, timeline: Timeline, limits: Limits) -> Original:
@@ -472,12 +472,6 @@ def _turned(size: tuple[int, int], turned: bool) -> tuple[int, int]:
     return (size[1], size[0]) if turned else size
 
 
-def _format(spec: VariantSpec, image: pyvips.Image) -> OutputFormat:
-    if spec.format != "auto":
-        return spec.format
-    return "png" if image.hasalpha() else "jpeg"
-
-
 def _flattened(image: pyvips.Image, spec: VariantSpec) -> pyvips.Image:
     if not image.hasalpha():
         return image
@@ -487,9 +481,42 @@ def _flattened(image: pyvips.Image, spec: VariantSpec) -> pyvips.Image:
     return image.flatten(background=[red, green, blue] if image.bands > 2 else [red])
 
 
-def _quality(spec: VariantSpec, file_format: OutputFormat, share: float) -> float:
-    quality = spec.quality or DEFAULT_QUALITY.get(file_format, 0)
+def _qualities(spec: VariantSpec, image: pyvips.Image, share: float) -> dict[OutputFormat, float]:
+    """The formats in which a still is encoded, and the quality of each."""
+    if spec.format == "best":
+        equal = equal_qualities(spec.quality or DEFAULT_QUALITY["jpeg"], is_transparent=image.hasalpha())
+        return {name: _sharpened(quality, name, share) for name, quality in equal.items()}
+    of_auto: OutputFormat = "png" if image.hasalpha() else "jpeg"
+    file_format = of_auto if spec.format == "auto" else spec.format
+    return {file_format: _sharpened(_quality(spec, file_format), file_format, share)}
+
+
+def _quality(spec: VariantSpec, file_format: OutputFormat) -> int:
+    return spec.quality or DEFAULT_QUALITY.get(file_format, 0)
+
+
+def _sharpened(quality: int, file_format: OutputFormat, share: float) -> float:
     return quality if quality >= 95 else quality + quality_steps(file_format, share)
+
+
+def _encoded(
+    image: pyvips.Image,
+    qualities: Mapping[OutputFormat, float],
+    *,
+    effort: Effort,
+    ceiling_bytes: int | None,
+    carriers: Carriers | None,
+) -> Encoded:
+    """The file in that format, or the smallest of several; only the smallest is made to fit under the ceiling."""
+    encoded = partial(encode_under, image, effort=effort, carriers=carriers)
+    if len(qualities) > 1:
+        files = [encoded(name, quality=quality, ceiling_bytes=None) for name, quality in qualities.items()]
+        smallest = min(files, key=lambda file: len(file.body))  # the first of equals
+        if ceiling_bytes is None or len(smallest.body) <= ceiling_bytes:
+            return smallest
+        qualities = {smallest.format: qualities[smallest.format]}
+    ((file_format, quality),) = qualities.items()
+    return encoded(file_format, quality=quality, ceiling_bytes=ceiling_bytes)
 
 
 def _placeholder(image: pyvips.Image) -> Placeholder:

@@ -99,7 +99,7 @@ const MAX_VARIANTS = 16;
 const MAX_RECIPE_BYTES = 4096;
 const MAX_WORK_PIXELS = 4096 * 4096;
 const LONGEST_SIDE = 8192;
-const WORK_OF_FORMAT = { jpeg: 0.25, gif: 0.25, auto: 0.5, png: 0.5, webp: 1, avif: 2 };
+const WORK_OF_FORMAT = { jpeg: 0.25, gif: 0.25, auto: 0.5, png: 0.5, webp: 1, avif: 2, best: 3.25 };
 const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 const MAX_DELAY_SECONDS = 364 * 86400;
 export const UNITS = { M: ["minute", 60], H: ["hour", 3600], D: ["day", 86400] };
@@ -201,7 +201,15 @@ export const FITS = {
     exact: { short: "stretched", long: "Stretch" },
 };
 
-export const FORMATS = { auto: "JPEG or PNG", jpeg: "JPEG", png: "PNG", webp: "WebP", avif: "AVIF", gif: "GIF" };
+export const FORMATS = {
+    auto: "JPEG or PNG",
+    jpeg: "JPEG",
+    png: "PNG",
+    webp: "WebP",
+    avif: "AVIF",
+    best: "Best: the smallest of JPEG, WebP and AVIF",
+    gif: "GIF",
+};
 
 export const ANIMATIONS = { first: "First frame", keep: "Keep", poster: "Poster" };
 
