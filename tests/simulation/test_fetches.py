@@ -1,5 +1,5 @@
 """Random histories of images that are fetched: duplicates, dying workers, busy and changing sources, stores that do not
-answer, withdrawals and time. Whatever happens, each image ends once, leaves nothing behind and forgets its URL."""
+answer, withdrawals and time. In each of them an image ends once, leaves nothing behind and forgets its URL."""
 
 from __future__ import annotations
 

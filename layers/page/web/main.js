@@ -59,7 +59,9 @@ function Page() {
             ${credential() !== null && !settings.operate &&
             html`<button type="button" class="small" onClick=${() => forget()}>${settings.access === "jwt" ? "Sign out" : "Forget the key"}</button>`}
         </header>
-        <main id="content" tabindex="-1"><${Content} place=${{ ...place, from: shown.current.from }} reason=${session.reason} /></main>
+        <main id="content" tabindex="-1">
+            <${Content} place=${{ ...place, from: shown.current.from }} reason=${session.reason} />
+        </main>
         <div id="announcements" class="unseen" role="status" aria-live="polite"></div>
     `;
 }

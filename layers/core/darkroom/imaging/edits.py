@@ -319,7 +319,7 @@ _FIRST_TIMES = 16
 
 def _trimmed(opened: Callable[[], pyvips.Image], tolerance: int, orientation: int, max_aspect: int) -> Box:
     """The picture, as stored, without its border; all of it if it is nothing but border."""
-    picture = premultiplied(opened())  # what is transparent is one colour, whatever is under it
+    picture = premultiplied(opened())  # what is transparent is one colour, also if there are others under it
     width, height = picture.width, picture.height
     corner = picture.getpoint(*_top_left(width, height, orientation))
     del picture  # and with it the decoder

@@ -68,7 +68,7 @@ def fetch_original(
     """Claims the message's image, fetches it and stores what came as its original, if the row allows it now.
 
     The order is that of a photo sent directly: the original, the row, the message. `claimed_by` names this one receipt
-    of the message. Whatever happens, the row is due: no message has to come again. Raises Retryable if a store or the
+    of the message. In every case the row is due: no message has to come again. Raises Retryable if a store or the
     table cannot answer.
     """
     ports.require_healthy()

@@ -21,7 +21,8 @@ export default function Browse({ query, from }) {
     const [beside, setBeside] = useState(null); // what stands beside the heading
     return html`<div class="browse-bar"><h1>Browse</h1>${beside}</div>
         <${Filter} statuses=${statuses} />
-        <${Images} key=${`images ${statuses}`} statuses=${statuses} isBack=${from === "Image"} onBeside=${setBeside} />`;
+        <${Images} key=${`images ${statuses}`} statuses=${statuses} isBack=${from === "Image"}
+            onBeside=${setBeside} />`;
 }
 
 /** Whether the window is as narrow as a phone's. */

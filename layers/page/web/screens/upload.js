@@ -106,7 +106,7 @@ function useDrops(setOver, take) {
     latest.current = take;
     useEffect(() => {
         let depth = 0; // of elements that were entered and not left
-        let isOurs = false; // a link of this page, which nobody wants to upload
+        let isOurs = false; // a link of this page is no photo to upload
         const hasFiles = (event) => {
             const types = Array.from(event.dataTransfer?.types ?? []);
             return types.includes("Files") || (types.includes("text/uri-list") && !isOurs);

@@ -2,7 +2,10 @@
 import { call, listenToSession, nameOf } from "../../core.js";
 
 /** Statuses by which the list can be filtered, in the order of an image's life. */
-export const STATUSES = ["awaiting_upload", "fetching", "scheduled", "pending", "processing", "done", "failed", "expired"];
+export const STATUSES = [
+    ...["awaiting_upload", "fetching", "scheduled", "pending", "processing"],
+    ...["done", "failed", "expired"],
+];
 
 const ENDED = new Set(["done", "failed", "expired", "cancelled"]);
 const PAGE_IMAGES = 100;

@@ -5,7 +5,7 @@ const MOST = 1000;
 
 /**
  * By the first key of a file and its settings: `generation`, how often it was to be uploaded again as another image. By
- * the file's SHA-256: `focal`, the point that its crops keep, if somebody moved it, or "attention".
+ * the file's SHA-256: `focal`, the point that its crops keep, if it was moved, or "attention".
  *
  * @typedef {{generation: number, focal: {x: number, y: number}|"attention"|null}} Kept
  */
