@@ -33,7 +33,7 @@ _RUN = uuid4().hex
 _keys = itertools.count(1)
 
 _NOBODY = "http://127.0.0.1:9/"
-"""Where nothing listens: what is sent to a webhook of this attack leaves no machine."""
+"""Where nothing listens: what is sent to a webhook of this attack, or fetched for it, leaves no machine."""
 
 _webhooks: list[str] = []
 """The ids of those there are: a tenant may have ten, so the same ones are asked about in every phase."""
@@ -75,7 +75,12 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     """Turns what the schema allows into a request that the API promises to accept."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
-    if (case.method, case.path) == ("POST", "/images"):
+    kind = case.method, case.path, case.media_type
+    if kind == ("POST", "/images", "application/json") and isinstance(case.body, dict):
+        case.query = {}  # a URL's parameters are in the JSON
+        wanted: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
+        case.body = _good_order(wanted) | {"url": f"{_NOBODY}{next(_keys)}.jpg"}
+    elif (case.method, case.path) == ("POST", "/images"):
         case.query = _good_order(dict(case.query or {}))
     elif (case.method, case.path) == ("POST", "/uploads") and isinstance(case.body, dict):
         said: dict[str, Any] = {name: value for name, value in case.body.items() if value is not None}
@@ -116,6 +121,8 @@ def _good_order(said: dict[str, Any]) -> dict[str, Any]:
         said.pop("preset", None)
         said.pop("variants", None)
         recipe = said["recipe"] if isinstance(said["recipe"], str) else json.dumps(said["recipe"])
+        recipe = _without_overlays(recipe)
+        said["recipe"] = recipe if isinstance(said["recipe"], str) else json.loads(recipe)
         try:
             if recipe_from_json(recipe).work_pixels > _CHEAP_PIXELS and not said.keys() & {"process_at", "delay"}:
                 said["delay"] = "P1D"  # only whether it is accepted matters
@@ -128,6 +135,14 @@ def _good_order(said: dict[str, Any]) -> dict[str, Any]:
         given = said["variants"] if isinstance(said["variants"], list) else str(said["variants"]).split(",")
         said["variants"] = [name for name in given if name in known] or sorted(known)
     return _good_times(said)
+
+
+def _without_overlays(recipe: str) -> str:
+    """The recipe without overlays, which would have to be images of the caller."""
+    written = json.loads(recipe)
+    for variant in written["variants"]:
+        variant.pop("overlays", None)
+    return json.dumps(written)
 
 
 def _good_times(said: dict[str, Any]) -> dict[str, Any]:

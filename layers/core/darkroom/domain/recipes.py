@@ -237,17 +237,21 @@ class VariantSpec(_Model):
     that is not one colour, `keep` an animation, for which `auto` is WebP. A still is the same with each of them.
     """
 
-    # The rules that `_has_the_sides_that_it_needs` and `_can_move` check.
+    # The rule that `_has_the_sides_that_it_needs` checks.
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [_sides("width"), _sides("height")],
             "if": {"properties": {"fit": {"const": "inside"}}},
             "else": _sides("width", "height"),
-            # The rule that `_crops_by_attention` checks.
+            # The rules that `_crops_by_attention`, `_has_an_edge_to_fill_from` and `_can_move` check.
             "allOf": [
                 {
                     "if": {"properties": {"gravity": {"const": "attention"}}, "required": ["gravity"]},
                     "then": {"properties": {"fit": {"const": "cover"}}, "required": ["fit"]},
+                },
+                {
+                    "if": {"properties": {"background": {"const": EDGE}}, "required": ["background"]},
+                    "then": {"properties": {"fit": {"const": "contain"}}, "required": ["fit"]},
                 },
                 {
                     "if": {"properties": {"animation": {"const": "keep"}}, "required": ["animation"]},

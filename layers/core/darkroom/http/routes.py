@@ -228,8 +228,8 @@ class FetchOrder(TypedDict):
     url: Annotated[
         str,
         Field(
-            json_schema_extra={"format": "uri", "pattern": "^https://"},
-            description="Where everybody may fetch it, without a redirect to anything but https.",
+            json_schema_extra={"format": "uri"},
+            description="Where everybody may fetch it by https, without a redirect to anything else.",
         ),
     ]
     preset: NotRequired[_PresetName | None]
