@@ -21,7 +21,10 @@ def develop_once(
     develop: Develop, original: bytes, recipe: Any, options: dict[str, Any]
 ) -> AbstractContextManager[Any]:
     """What the engine makes of the original, made once: tests/engine checks that it makes the same bytes every time."""
-    key = (original, recipe.digest(), tuple(sorted(options.items())))
+    # Overlays count by their bytes: whence they come is another function in every world.
+    overlays = tuple(map(options["overlay_of"], recipe.overlay_images))
+    others = {name: value for name, value in options.items() if name != "overlay_of"}
+    key = (original, recipe.digest(), overlays, tuple(sorted(others.items())))
     if key not in _DEVELOPED:
         if _DEVELOPED_BEFORE:
             raise Broken(Harm.DIFFERING, "an original is developed as in no undisturbed history")

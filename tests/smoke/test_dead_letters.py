@@ -29,7 +29,7 @@ def test_what_was_given_up_is_listed_explained_and_replayed(stack: LocalStack, m
     image = morgue.give_up()
     listing: dict[str, Any] = json.loads(dlq(stack, "ls", "--json"))
     (case,) = listing["cases"]
-    assert set(listing["queues"]) == {*LANES, "hold", "upload"}
+    assert set(listing["queues"]) == {*LANES, "hold", "upload", "fetch"}
     assert (case["image_id"], case["cause"], case["verdict"]) == (image.image_id, "KeyError", "failed")
     assert "  boom" in dlq(stack, "show", image.image_id)
     assert "Would replay 1 image" in dlq(stack, "replay", "--cause", "keyerror")

@@ -78,6 +78,7 @@ def test_a_large_photo_is_uploaded_from_the_command_line_and_developed(
         "media_type": "image/jpeg",
         "bytes": len(photo),
         "sha256": hashlib.sha256(photo).hexdigest(),
+        "fetched": None,
     }
     (thumb,) = large["variants"]
     body = httpx.get(thumb["url"], trust_env=False).content
