@@ -58,6 +58,9 @@ def test_a_function_loads_only_its_own_operation(name: str) -> None:
     ("library", "users"),
     [
         ("PIL", {"transcode_image"}),
+        # What few recipes ask for, an eighth of the engine's imports, waits until one does.
+        ("darkroom.imaging.animation", set()),
+        ("darkroom.imaging.rights", set()),
         ("boto3", {"transcode_image"}),  # Powertools' idempotency imports it
         ("aws_xray_sdk", set()),
         # Powertools' router imports both, and so would its batches: a tenth of a worker's start.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyvips
 
@@ -13,7 +14,9 @@ from darkroom.domain.recipes import Effort, OutputFormat
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
 from darkroom.imaging.encode import encode
 from darkroom.imaging.resize import scaled
-from darkroom.imaging.rights import Carriers
+
+if TYPE_CHECKING:
+    from darkroom.imaging.rights import Carriers
 
 LOWEST_QUALITY = 30
 """Below this a smaller picture looks better than a coarser one."""

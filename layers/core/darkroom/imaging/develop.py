@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyvips
 from PIL import Image
@@ -28,15 +29,6 @@ from darkroom.domain.recipes import (
     VariantSpec,
 )
 from darkroom.imaging.alpha import premultiplied, unpremultiplied
-from darkroom.imaging.animation import (
-    AnimationWriter,
-    Timeline,
-    animation_writer,
-    composed,
-    is_uniform,
-    require_little_work,
-    timeline_of,
-)
 from darkroom.imaging.attention import attention_of, small_size
 from darkroom.imaging.best import equal_qualities
 from darkroom.imaging.ceiling import Encoded, encode_under
@@ -55,8 +47,11 @@ from darkroom.imaging.resize import (
     scaled_in_place,
     upright,
 )
-from darkroom.imaging.rights import Carriers, Found, carriers_of, read_rights
 from darkroom.imaging.shrinking import is_stretched, quality_steps
+
+if TYPE_CHECKING:
+    from darkroom.imaging.animation import AnimationWriter, Timeline
+    from darkroom.imaging.rights import Carriers
 
 FIRST_FRAME_ONLY = "The file is animated: only its first frame was developed."
 NO_RIGHTS_IN_GIF = "without author and copyright, which a GIF does not carry."
@@ -245,19 +240,22 @@ def _opened(
     for kind in ("keep", "first", "poster"):
         if variants := tuple(spec for spec in recipe.variants if spec.animation == kind):
             parts[kind] = recipe.model_copy(update={"variants": variants})
-    timeline = timeline_of(original, limits) if source.frames > 1 and set(parts) != {"first"} else None
-    found = read_rights(original) if recipe.metadata == "copyright" else Found()
-    carriers, without = _carriers(recipe, found)
+    timeline: Timeline | None = None
+    if source.frames > 1 and set(parts) != {"first"}:
+        from darkroom.imaging.animation import require_little_work, timeline_of  # noqa: PLC0415  few recipes need it
+
+        timeline = timeline_of(original, limits)
+        if timeline is not None:
+            is_turned = turned(source.orientation, recipe.rotate, recipe.flip) >= 5
+            size = _turned((source.width, source.height), is_turned)
+            require_little_work(timeline, recipe, [(spec, place(spec, *size)) for spec in recipe.variants])
+    carriers, of_rights = _carriers(original, recipe)
     moving: dict[str, Encoded] = {}
     pictures: list[_Picture] = []
     whole = None
     if timeline is None:
         stills = [_picture(source, recipe, limits)]
     else:
-        width, height = source.width, source.height
-        if turned(source.orientation, recipe.rotate, recipe.flip) >= 5:
-            width, height = height, width
-        require_little_work(timeline, recipe, [(spec, place(spec, width, height)) for spec in recipe.variants])
         if "keep" in parts:
             moving, whole, first = _animated(
                 source,
@@ -277,8 +275,7 @@ def _opened(
     notices = [
         *(_dropped(recipe, unmoved) if source.frames > 1 else ()),
         *dict.fromkeys(picture.notice for picture in pictures if picture.notice is not None),
-        *found.notices,
-        *without,
+        *of_rights,
     ]
     return _Opened(
         stills=tuple(stills),
@@ -290,20 +287,27 @@ def _opened(
     )
 
 
-def _carriers(recipe: Recipe, found: Found) -> tuple[dict[str, Carriers], list[str]]:
-    """The rights that each variant carries, by its name, and notices about those that carry none."""
-    carriers = carriers_of(found.rights)
-    if carriers is None:
+def _carriers(original: bytes, recipe: Recipe) -> tuple[dict[str, Carriers], list[str]]:
+    """The rights that each variant carries, by its name, and notices about what of them could not be read or written.
+    Nothing is read unless the recipe asks for them."""
+    if recipe.metadata != "copyright":
         return {}, []
-    carried, without = {}, []
+    from darkroom.imaging.rights import carriers_of, read_rights  # noqa: PLC0415  few recipes need it
+
+    found = read_rights(original)
+    carriers = carriers_of(found.rights)
+    carried: dict[str, Carriers] = {}
+    notices = list(found.notices)
+    if carriers is None:
+        return carried, notices
     for spec in recipe.variants:
         if spec.format == "gif":
-            without.append(f"{spec.name}: {NO_RIGHTS_IN_GIF}")
+            notices.append(f"{spec.name}: {NO_RIGHTS_IN_GIF}")
         elif carriers.fit_under(spec.max_bytes):
             carried[spec.name] = carriers
         else:
-            without.append(f"{spec.name}: {NO_ROOM_FOR_RIGHTS}")
-    return carried, without
+            notices.append(f"{spec.name}: {NO_ROOM_FOR_RIGHTS}")
+    return carried, notices
 
 
 def _dropped(recipe: Recipe, stills: Sequence[VariantSpec]) -> Iterator[str]:
@@ -328,6 +332,8 @@ def _animated(
     comes from; and the first frame. One frame at a time is in memory.
 
     What is measured on a picture, a trim and a point of attention, is measured on the first one."""
+    from darkroom.imaging.animation import animation_writer, composed, require_little_work  # noqa: PLC0415  as above
+
     writers: dict[int, AnimationWriter] = {}
     sizes: dict[int, tuple[int, int]] = {}
     overlays: _OverlayPictures = {}
@@ -369,6 +375,8 @@ def _moving_format(spec: VariantSpec) -> OutputFormat:
 
 def _poster(source: Original, timeline: Timeline, limits: Limits) -> Original:
     """The first frame that is not one colour, or the first one if all are."""
+    from darkroom.imaging.animation import composed, is_uniform  # noqa: PLC0415  as above
+
     first = None
     for canvas in composed(timeline, limits):
         if not is_uniform(canvas):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import zlib
+from typing import TYPE_CHECKING
 
 import pyvips
 from PIL import Image, ImageChops
 
 from darkroom.domain.recipes import Effort, OutputFormat
-from darkroom.imaging.animation import still_gif
-from darkroom.imaging.rights import Carriers
 from darkroom.imaging.strips import strips
+
+if TYPE_CHECKING:
+    from darkroom.imaging.rights import Carriers
 
 MEDIA_TYPES: dict[OutputFormat, str] = {
     "jpeg": "image/jpeg",
@@ -74,6 +76,8 @@ def encode(
             options = {"speed": _AVIF_SPEED[effort], "max_threads": 1, "autotiling": False}
             return _saved(image, "AVIF", carriers, quality=round(quality), **options)
         case "gif":
+            from darkroom.imaging.animation import still_gif  # noqa: PLC0415  few recipes need it
+
             return still_gif(in_colour(image))
 
 

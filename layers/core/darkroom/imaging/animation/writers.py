@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from PIL import GifImagePlugin, Image, ImageChops, _webp
 
 from darkroom.domain.recipes import Effort
-from darkroom.imaging.rights import Carriers
+
+if TYPE_CHECKING:
+    from darkroom.imaging.rights import Carriers
 
 _METHOD: dict[Effort, int] = {"fast": 0, "balanced": 2, "small": 4}
 """libwebp's methods for frames: two less than for stills, of which there are fewer."""
