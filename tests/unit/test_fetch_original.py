@@ -15,7 +15,8 @@ from darkroom.domain.image import Image, Provenance, Status, message_for
 from darkroom.domain.limits import Limits
 from darkroom.domain.schedule import Timetable
 from darkroom.domain.tenants import Tier
-from darkroom.http.fetches import MAX_FETCH_ORDER_BYTES, InvalidFetch, read_fetch
+from darkroom.http.fetches import InvalidFetch, read_fetch
+from darkroom.http.written_orders import MAX_ORDER_BYTES
 from darkroom.operations.fetch_original import Fetching
 from darkroom.operations.redo_image import Ports as RedoPorts
 from darkroom.operations.redo_image import redo_image
@@ -447,7 +448,7 @@ def test_a_withdrawn_row_is_no_ones_business() -> None:
         (b"{}", "url: is missing"),
         (b'{"url": 7}', "url"),
         (b'{"url": "https://photos.example/", "width": 7}', "width: is not a known field. Known fields: url, preset"),
-        (b" " * (MAX_FETCH_ORDER_BYTES + 1), "body: has 16385 bytes"),
+        (b" " * (MAX_ORDER_BYTES + 1), "body: has 16385 bytes"),
     ],
 )
 def test_a_request_that_is_none_is_refused_by_field(body: bytes, told: str) -> None:

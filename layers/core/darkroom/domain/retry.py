@@ -39,8 +39,8 @@ class RetryPolicy:
 
 
 FETCHES = RetryPolicy(floor_seconds=30.0, factor=3.0, jitter=0.25, highest_floor_seconds=810.0)
-"""For sources of images that do not answer, or not well: about half a minute, one and a half, five, and a quarter of an
-hour."""
+"""For sources of images that do not answer, or not well: about 30 seconds, 90 seconds, five minutes, and a
+quarter of an hour."""
 
 OUTAGE = RetryPolicy(floor_seconds=120.0)
 """For deliveries that fail because a service does not answer, by their receive count: 2, 4, 8, 10 minutes, up to 15

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from darkroom.domain.announcement import UNKNOWN_MEDIA_TYPE, Announcement
-from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
+from darkroom.domain.field_problems import FieldProblem, InvalidFields
 from darkroom.domain.recipes import WHOLE
 from darkroom.http.written_orders import WrittenOrder
-
-MAX_ANNOUNCEMENT_BYTES = 16_384
-"""Four times the longest recipe, so that an indented one fits."""
 
 MAX_ANNOUNCED_BYTES = 10**15
 
@@ -40,13 +37,7 @@ def read_announcement(body: bytes) -> Announcement:
 
     Raises Rejected: `invalid_upload`, by field, and what `order_of` and `read_timetable` raise.
     """
-    if len(body) > MAX_ANNOUNCEMENT_BYTES:
-        told = f"has {len(body)} bytes; at most {MAX_ANNOUNCEMENT_BYTES} are allowed"
-        raise InvalidUpload((FieldProblem(field="body", message=told),))
-    try:
-        written = _Written.model_validate_json(body)
-    except ValidationError as error:
-        raise InvalidUpload(problems_of(error, known=_FIELDS, patterns=_PATTERNS)) from error
+    written = _Written.read(body, InvalidUpload, patterns=_PATTERNS)
     return Announcement(
         size_bytes=written.size_bytes,
         sha256=written.sha256.lower(),
@@ -55,8 +46,6 @@ def read_announcement(body: bytes) -> Announcement:
         timetable=written.timetable,
     )
 
-
-_FIELDS = _Written.names()
 
 _PATTERNS = {
     "sha256": "must be the file's SHA-256 in 64 hexadecimal digits, as sha256sum prints it",

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
 from darkroom.domain.fetch import FetchOrder
-from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
+from darkroom.domain.field_problems import FieldProblem, InvalidFields
 from darkroom.http.written_orders import WrittenOrder
-
-MAX_FETCH_ORDER_BYTES = 16_384
-"""Four times the longest recipe, so that an indented one fits beside the longest URL."""
 
 
 class InvalidFetch(InvalidFields):
@@ -28,11 +23,5 @@ def read_fetch(body: bytes) -> FetchOrder:
 
     Raises Rejected: `invalid_fetch`, by field, and what `order_of` and `read_timetable` raise.
     """
-    if len(body) > MAX_FETCH_ORDER_BYTES:
-        told = f"has {len(body)} bytes; at most {MAX_FETCH_ORDER_BYTES} are allowed"
-        raise InvalidFetch((FieldProblem(field="body", message=told),))
-    try:
-        written = _Written.model_validate_json(body)
-    except ValidationError as error:
-        raise InvalidFetch(problems_of(error, known=_Written.names())) from error
+    written = _Written.read(body, InvalidFetch)
     return FetchOrder(url=written.url, order=written.order, timetable=written.timetable)

@@ -21,7 +21,6 @@ from darkroom.domain.recipes import VARIANT_NAME_PATTERN, Recipe
 from darkroom.domain.schedule import MAX_DELAY_SECONDS
 from darkroom.http.announcements import (
     MAX_ANNOUNCED_BYTES,
-    MAX_ANNOUNCEMENT_BYTES,
     MEDIA_TYPE_PATTERN,
     SHA256_PATTERN,
 )
@@ -58,6 +57,7 @@ from darkroom.http.webhooks import (
     WebhookId,
     WebhooksDocument,
 )
+from darkroom.http.written_orders import MAX_ORDER_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,7 +355,7 @@ POST_IMAGE = Route(
     answers=(
         Answer(
             status=HTTPStatus.ACCEPTED,
-            description="The photo is accepted and will be developed; one with a URL is fetched first.",
+            description="The photo is accepted and will be developed; the photo of a URL is fetched first.",
             kind=StatusDocument,
             headers=(LOCATION_OF_STATUS, RETRY_AFTER, REPLAYED),
         ),
@@ -384,7 +384,7 @@ POST_UPLOAD = Route(
     ),
     parameters=(_IDEMPOTENCY_KEY,),
     body=Body(
-        description=f"The announcement, in at most {MAX_ANNOUNCEMENT_BYTES} bytes.",
+        description=f"The announcement, in at most {MAX_ORDER_BYTES} bytes.",
         media_types=("application/json",),
         kind=Announcement,
         examples={

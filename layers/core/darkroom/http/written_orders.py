@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from darkroom.domain.field_problems import FieldProblem, InvalidFields, problems_of
 from darkroom.domain.order import Order, order_of
 from darkroom.domain.schedule import Timetable
 from darkroom.http.timetables import read_timetable
+
+MAX_ORDER_BYTES = 16_384
+"""Four times the longest recipe, so that an indented one fits beside all other fields."""
 
 
 class WrittenOrder(BaseModel):
@@ -26,7 +31,25 @@ class WrittenOrder(BaseModel):
     notify: str | None = None
 
     @classmethod
-    def names(cls) -> tuple[str, ...]:
+    def read(
+        cls,
+        body: bytes,
+        refusal: Callable[[tuple[FieldProblem, ...]], InvalidFields],
+        *,
+        patterns: Mapping[str, str] | None = None,
+    ) -> Self:
+        """The order in a request's JSON. Raises the `refusal` of its problems by field, in which `body` names the whole
+        document; `patterns` say in words what a field's pattern asks for."""
+        if len(body) > MAX_ORDER_BYTES:
+            told = f"has {len(body)} bytes; at most {MAX_ORDER_BYTES} are allowed"
+            raise refusal((FieldProblem(field="body", message=told),))
+        try:
+            return cls.model_validate_json(body)
+        except ValidationError as error:
+            raise refusal(problems_of(error, known=cls._names(), patterns=patterns)) from error
+
+    @classmethod
+    def _names(cls) -> tuple[str, ...]:
         """The names of all fields, as clients write them: those of the subject first."""
         own = {name: one for name, one in cls.model_fields.items() if name not in WrittenOrder.model_fields}
         return tuple(one.alias or name for name, one in (own | WrittenOrder.model_fields).items())

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from darkroom.domain.fetch import FetchOrder, await_fetch
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import UNKNOWN_SOURCE, Image, Status, message_for
-from darkroom.domain.lanes import lane_for
-from darkroom.domain.order import check_idempotency_key, check_repeats, unknown_notify
-from darkroom.domain.schedule import appoint
+from darkroom.domain.order import check_idempotency_key, check_repeats
 from darkroom.domain.tenants import Tier
-from darkroom.domain.transitions import accept
+from darkroom.operations.check_order import CheckOrderPorts, check_order
 from darkroom.operations.enqueue import EnqueuePorts, send_or_mark_due
-from darkroom.operations.load_shedder import LoadShedder
-from darkroom.operations.pin_overlays import pin_overlays
 from darkroom.operations.submit_image import Accepted
-from darkroom.ports import Endpoints, FetchQueue, Randomness
+from darkroom.ports import FetchQueue, Randomness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +28,11 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueuePorts):
-    """What such a request needs. `check_url` raises Rejected (`invalid_url`) for a URL to which nothing is ever sent,
-    whatever its host's addresses are."""
+class Ports(EnqueuePorts, CheckOrderPorts):
+    """What such a request needs. `check_url` raises Rejected (`invalid_url`) for a URL to which nothing is ever sent;
+    it does not look up the addresses of its host."""
 
-    endpoints: Endpoints
     fetch_queue: FetchQueue
-    load_shedder: LoadShedder
     check_url: Callable[[str], None]
     randomness: Randomness
 
@@ -62,27 +56,13 @@ def begin_fetch(ports: Ports, wanted: Wanted) -> Accepted:
             return _replay(ports, earlier, fingerprint)
 
     now = ports.clock()
-    appointment = appoint(wanted.fetch.timetable, now=now)
-    if order.notify is not None and ports.endpoints.get(wanted.tenant_id, order.notify) is None:
-        raise unknown_notify()
-    lane = lane_for(wanted.tier).name
-    ports.load_shedder.require_capacity(lane, wanted.tier, process_at=appointment.process_at)
-    overlays = pin_overlays(ports.images, order.recipe, wanted.tenant_id)
+    accept = check_order(ports, order, wanted.fetch.timetable, tenant_id=wanted.tenant_id, tier=wanted.tier, now=now)
     row = await_fetch(
         accept(
             image_id=image_id,
-            tenant_id=wanted.tenant_id,
-            lane=lane,
-            preset=order.preset,
-            recipe=order.recipe,
             fingerprint=fingerprint,
             correlation_id=wanted.correlation_id,
             source=UNKNOWN_SOURCE,
-            now=now,
-            process_at=appointment.process_at,
-            expires_at=appointment.expires_at,
-            notify=order.notify,
-            overlays=overlays,
         ),
         wanted.fetch.url,
         now=now,

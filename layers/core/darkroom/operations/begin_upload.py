@@ -9,15 +9,12 @@ from darkroom.domain.announcement import Announcement
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status
-from darkroom.domain.lanes import lane_for
-from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of, unknown_notify
-from darkroom.domain.schedule import appoint
+from darkroom.domain.order import check_idempotency_key, check_repeats, fingerprint_of
 from darkroom.domain.tenants import Tier
-from darkroom.domain.transitions import UPLOAD_SECONDS, accept, await_upload, renew_upload
+from darkroom.domain.transitions import UPLOAD_SECONDS, await_upload, renew_upload
+from darkroom.operations.check_order import CheckOrderPorts, check_order
 from darkroom.operations.enqueue import DUE_FENCE
-from darkroom.operations.load_shedder import LoadShedder
-from darkroom.operations.pin_overlays import pin_overlays
-from darkroom.ports import Clock, Endpoints, Fenced, Images, Randomness, UploadForm, Uploads
+from darkroom.ports import Clock, Fenced, Randomness, UploadForm, Uploads
 
 _TRIES = 5
 """The sweeper or the upload itself may come between reading the row and writing it; not five times in a row."""
@@ -45,13 +42,10 @@ class Begun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class Ports(CheckOrderPorts):
     """What an announcement needs, and the largest file that may be announced."""
 
-    images: Images
-    endpoints: Endpoints
     uploads: Uploads
-    load_shedder: LoadShedder
     clock: Clock
     randomness: Randomness
     max_bytes: int
@@ -84,20 +78,17 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
             return _replay(ports, earlier, fingerprint)
 
     now = ports.clock()
-    appointment = appoint(announcement.timetable, now=now)
-    notify = announcement.order.notify
-    if notify is not None and ports.endpoints.get(announced.tenant_id, notify) is None:
-        raise unknown_notify()
-    lane = lane_for(announced.tier).name
-    ports.load_shedder.require_capacity(lane, announced.tier, process_at=appointment.process_at)
-    overlays = pin_overlays(ports.images, announcement.order.recipe, announced.tenant_id)
+    accept = check_order(
+        ports,
+        announcement.order,
+        announcement.timetable,
+        tenant_id=announced.tenant_id,
+        tier=announced.tier,
+        now=now,
+    )
     row = await_upload(
         accept(
             image_id=image_id,
-            tenant_id=announced.tenant_id,
-            lane=lane,
-            preset=announcement.order.preset,
-            recipe=announcement.order.recipe,
             fingerprint=fingerprint,
             correlation_id=announced.correlation_id,
             source=Source(
@@ -106,11 +97,6 @@ def begin_upload(ports: Ports, announced: Announced) -> Begun:
                 size_bytes=announcement.size_bytes,
                 media_type=announcement.media_type,
             ),
-            now=now,
-            process_at=appointment.process_at,
-            expires_at=appointment.expires_at,
-            notify=notify,
-            overlays=overlays,
         ),
         now=now,
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from darkroom.domain.errors import Rejected
 from darkroom.domain.ids import image_id_for_key, image_id_from_bits
 from darkroom.domain.image import Image, Source, Status
-from darkroom.domain.lanes import lane_for
 from darkroom.domain.limits import MAX_BODY_BYTES
 from darkroom.domain.media_types import SNIFF_BYTES, accepted_media_type
 from darkroom.domain.order import (
@@ -18,15 +17,12 @@ from darkroom.domain.order import (
     fingerprint_of,
     key_reused,
     order_of,
-    unknown_notify,
 )
-from darkroom.domain.schedule import AT_ONCE, Timetable, appoint
+from darkroom.domain.schedule import AT_ONCE, Timetable
 from darkroom.domain.tenants import Tier
-from darkroom.domain.transitions import accept
+from darkroom.operations.check_order import CheckOrderPorts, check_order
 from darkroom.operations.enqueue import EnqueueInTimePorts, enqueue_in_time
-from darkroom.operations.load_shedder import LoadShedder
-from darkroom.operations.pin_overlays import pin_overlays
-from darkroom.ports import Endpoints, Originals, Randomness
+from darkroom.ports import Originals, Randomness
 
 if TYPE_CHECKING:
     from darkroom.domain.limits import InputFormat
@@ -61,12 +57,10 @@ class Accepted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports(EnqueueInTimePorts):
+class Ports(EnqueueInTimePorts, CheckOrderPorts):
     """What an upload needs besides the ports of sending its message, and which formats are accepted."""
 
     originals: Originals
-    endpoints: Endpoints
-    load_shedder: LoadShedder
     randomness: Randomness
     input_formats: frozenset[InputFormat]
 
@@ -96,33 +90,18 @@ def submit_image(ports: Ports, upload: Upload) -> Accepted:
             return _replay(ports, earlier, fingerprint)
 
     now = ports.clock()
-    # After looking for an earlier request: a time that was in the future then may have passed since.
-    appointment = appoint(upload.timetable, now=now)
-    if order.notify is not None and ports.endpoints.get(upload.tenant_id, order.notify) is None:
-        raise unknown_notify()
-    lane = lane_for(upload.tier).name
-    ports.load_shedder.require_capacity(lane, upload.tier, process_at=appointment.process_at)
-    overlays = pin_overlays(ports.images, order.recipe, upload.tenant_id)
+    accept = check_order(ports, order, upload.timetable, tenant_id=upload.tenant_id, tier=upload.tier, now=now)
     original = ports.originals.put_if_absent(image_id, upload.body, sha256=sha256, media_type=media_type)
     if original.sha256 != sha256:
         # Only a key can lead to another original under its id: an earlier upload put it and got no row, or is about to.
         raise key_reused()
     row = accept(
         image_id=image_id,
-        tenant_id=upload.tenant_id,
-        lane=lane,
-        preset=order.preset,
-        recipe=order.recipe,
         fingerprint=fingerprint,
         correlation_id=upload.correlation_id,
         source=Source(
             version_id=original.version_id, sha256=sha256, size_bytes=original.size_bytes, media_type=media_type
         ),
-        now=now,
-        process_at=appointment.process_at,
-        expires_at=appointment.expires_at,
-        notify=order.notify,
-        overlays=overlays,
     )
     image = ports.images.create(row)
     if image.correlation_id != row.correlation_id:

@@ -1,0 +1,56 @@
+"""Checks what is ordered of a new image, whichever way its bytes come, before its row is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from darkroom.domain.image import Image
+from darkroom.domain.instants import Milliseconds
+from darkroom.domain.lanes import lane_for
+from darkroom.domain.order import Order, unknown_notify
+from darkroom.domain.schedule import Timetable, appoint
+from darkroom.domain.tenants import Tier
+from darkroom.domain.transitions import accept
+from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.pin_overlays import pin_overlays
+from darkroom.ports import Endpoints, Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOrderPorts:
+    """What checking an order needs; an operation that takes orders adds its own ports."""
+
+    images: Images
+    endpoints: Endpoints
+    load_shedder: LoadShedder
+
+
+def check_order(
+    ports: CheckOrderPorts, order: Order, timetable: Timetable, *, tenant_id: str, tier: Tier, now: Milliseconds
+) -> Callable[..., Image]:
+    """Checks the order, and returns `accept` with all of its arguments that follow from it.
+
+    It comes after looking for an earlier request with the same key: a time that was in the future then may have passed
+    since, and a repetition is let in though its lane is full. Raises Rejected (`unknown_notify`, `invalid_recipe` for
+    an overlay that is no image of the tenant's, and what `appoint` raises), TurnedAway (`overloaded`) while the lane of
+    the tenant's tier has too much work, and Retryable if the table cannot answer.
+    """
+    appointment = appoint(timetable, now=now)
+    if order.notify is not None and ports.endpoints.get(tenant_id, order.notify) is None:
+        raise unknown_notify()
+    lane = lane_for(tier).name
+    ports.load_shedder.require_capacity(lane, tier, process_at=appointment.process_at)
+    return partial(
+        accept,
+        tenant_id=tenant_id,
+        lane=lane,
+        preset=order.preset,
+        recipe=order.recipe,
+        now=now,
+        process_at=appointment.process_at,
+        expires_at=appointment.expires_at,
+        notify=order.notify,
+        overlays=pin_overlays(ports.images, order.recipe, tenant_id),
+    )
