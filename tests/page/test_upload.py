@@ -14,6 +14,7 @@ from PIL import Image
 from playwright.sync_api import FilePayload, Page, Route, expect
 
 from browser import axe
+from browser.layout import settle
 from proof.fakes.pictures import encoded, jpeg, opened, picture
 from tests.page.uploads import all_done, card, choose, delete_image, drop, images_of, photo, send
 from tests.page.visitor import Visitor
@@ -534,6 +535,8 @@ def test_a_pasted_link_is_fetched_and_developed(visitor: Visitor) -> None:
     body = jpeg(70, 50)
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
     page = visitor.tab()
+    expect(page.get_by_role("button", name="Choose photos")).to_be_visible()
+    settle(page)  # what listens for a paste comes with the screen
     with serving(answering(answer)) as server:
         page.evaluate(
             """(url) => {

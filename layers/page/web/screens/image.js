@@ -1,6 +1,8 @@
 // Shows one image: what became of it, its variants side by side, and what can be done with it.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { bytes, call, count, credential, duration, local, nameOf, pictureOf, poll, relative, sentence } from "../core.js";
+import {
+    bytes, call, count, credential, duration, local, nameOf, pictureOf, poll, relative, sentence,
+} from "../core.js";
 import { announce, Confirm, Copy, Picture, Status, statusWord, Trouble } from "../parts.js";
 import { forgetImage } from "./browse/list.js";
 import { fileStem, moment, titleOf } from "./browse/words.js";
@@ -102,7 +104,8 @@ export default function Image({ argument: id, query }) {
             <section class="card" aria-labelledby="facts"><h2 id="facts">Facts</h2><${Facts} image=${image} /></section>
         </div>
         ${image.status === "scheduled"
-            ? html`<${Reschedule} isAsked=${query.has("reschedule")} image=${image} acting=${acting} setActing=${setActing} told=${told} tell=${tell}
+            ? html`<${Reschedule} isAsked=${query.has("reschedule")}
+                  image=${image} acting=${acting} setActing=${setActing} told=${told} tell=${tell}
                   onChange=${(document) => {
                       take(document);
                       again(round + 1);
@@ -167,7 +170,8 @@ const OUTCOMES = { done: "Done", failed: "Failed", expired: "Expired", cancelled
 
 function waited(image) {
     const seconds = image.estimated_seconds ?? null;
-    return seconds === null ? "For a free worker." : `For a free worker; done in about ${duration(Math.max(1, seconds))}.`;
+    if (seconds === null) return "For a free worker.";
+    return `For a free worker; done in about ${duration(Math.max(1, seconds))}.`;
 }
 
 function took(image) {

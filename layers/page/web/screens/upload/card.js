@@ -214,7 +214,8 @@ function Buttons({ item, variants, onAdjust }) {
     const address = addressOf(item);
     const status = address && (item.twin ?? item).image.status;
     const link = (word, kind, query = "") =>
-        html`<a class=${`button small ${kind}`} href=${address + query} aria-label=${`${word} of ${item.name}`}>${word}</a>`;
+        html`<a class=${`button small ${kind}`} href=${address + query} aria-label=${`${word} of ${item.name}`}>
+            ${word}</a>`;
     return html`<div class="upload-buttons">
         ${status === "done" && link("See the results", "main")}
         ${status === "scheduled" && link("Change the time", "", "?reschedule")}

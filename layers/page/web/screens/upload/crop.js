@@ -202,7 +202,8 @@ function Shown({ variant, url, size, style }) {
     const { scaled, size: cut, left, top } = place(variant, size.width, size.height);
     const factor = Math.min(1, LONGEST_SHOWN / Math.max(cut[0], cut[1]));
     const css = (pixels) => `${pixels * factor}px`;
-    const box = { width: css(cut[0]), height: css(cut[1]), background: variant.background === "edge" ? "none" : (variant.background ?? "#ffffff") };
+    const background = variant.background === "edge" ? "none" : (variant.background ?? "#ffffff");
+    const box = { width: css(cut[0]), height: css(cut[1]), background };
     const picture = { width: css(scaled[0]), height: css(scaled[1]), left: css(-left), top: css(-top) };
     return html`<li>
         <span class="crop-cut" style=${box}>

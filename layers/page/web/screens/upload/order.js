@@ -219,7 +219,8 @@ const MOVING = ["auto", "webp", "gif"];
 export function formatsOf({ animation = "first" }) {
     const isKept = animation === "keep";
     const found = Object.entries(FORMATS).filter(([format]) => (isKept ? MOVING.includes(format) : format !== "gif"));
-    return isKept ? found.map(([format, words]) => [format, format === "auto" ? "WebP, stills JPEG or PNG" : words]) : found;
+    if (!isKept) return found;
+    return found.map(([format, words]) => [format, format === "auto" ? "WebP, stills JPEG or PNG" : words]);
 }
 
 /** The variant with what becomes of an animation, and with a format that allows it. */

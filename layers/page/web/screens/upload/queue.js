@@ -259,7 +259,8 @@ export const wasDeleted = (item) => item.stage === "refused" && item.error.code 
 
 /** Whether the file did not become an image that is done, for a reason to look at. */
 export const hasFailed = (item) =>
-    (item.stage === "refused" && !wasDeleted(item)) || (item.stage === "accepted" && ["failed", "expired"].includes(item.image.status));
+    (item.stage === "refused" && !wasDeleted(item)) ||
+    (item.stage === "accepted" && ["failed", "expired"].includes(item.image.status));
 
 // ── Sending.
 

@@ -39,7 +39,8 @@ export function Condition({ webhook, isWhole = false }) {
     return html`
         ${why && html`<p class=${webhook.enabled && !webhook.failing_since ? "quiet" : "warning"}>${why}</p>`}
         <dl class="facts">
-            <dt>Events</dt><dd>${webhook.events.map((event) => event === "*" ? "all" : html`<code class="event-name">${event}</code> `)}</dd>
+            <dt>Events</dt><dd>${webhook.events.map((event) =>
+                event === "*" ? "all" : html`<code class="event-name">${event}</code> `)}</dd>
             <dt>Last success</dt><dd>${when(webhook.last_success_at)}</dd>
             <dt>Last failure</dt><dd>${when(webhook.last_failure_at)}</dd>
             ${isWhole && html`<dt>Made</dt><dd>${local(webhook.created_at)}</dd><dt>Id</dt><dd><${Copy}
