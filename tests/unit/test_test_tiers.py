@@ -23,7 +23,9 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         "import sys; open('runs', 'a').write('.')\n"
         "report = sys.argv[1].removeprefix('--junit-xml=')\n"
         "failed = int(open('input.txt').read() == 'bad')\n"
-        "open(report, 'w').write(f'<testsuite tests=\"1\" failures=\"{failed}\"/>')\n"
+        "why = '<failure message=\"no&#10;water\"/>' * failed\n"
+        'case = f\'<testcase classname="tests.tea" name="boils">{why}</testcase>\'\n'
+        "open(report, 'w').write(f'<testsuite tests=\"1\" failures=\"{failed}\">{case}</testsuite>')\n"
         "sys.exit(failed)\n"
     )
     return tmp_path
@@ -51,6 +53,18 @@ def test_in_ci_it_always_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_tier_that_failed_runs_again(here: Path) -> None:
     (here / "input.txt").write_text("bad")
     assert [run(COUNTED, Form.SHORT).failed for _ in range(2)] == [1, 1]
+
+
+def test_what_failed_and_why_is_said_at_the_end(
+    here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "input.txt").write_text("bad")
+    monkeypatch.setattr(test_tiers, "TIERS", (COUNTED,))
+    monkeypatch.setattr(test_tiers, "write_report", lambda *_, **__: print("goals"))
+    assert test_tiers.main(["counted"]) == 1
+    *_, what, total = capfd.readouterr().out.splitlines()
+    assert what == "failed: counted: tests.tea::boils: no water"
+    assert total.startswith("0 passed, 1 failed")
 
 
 def test_every_input_of_a_tier_exists() -> None:

@@ -110,14 +110,20 @@ TIERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of one tier. `note` says why part of it did not run."""
+    """The result of one tier.
+
+    `failures` names what failed and why, a line each; `note` says why part did not run. `cpu_seconds` are those of its
+    process and of whatever that has waited for: a detached stack's are not in it.
+    """
 
     tier: Tier
     form: Form
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    failures: tuple[str, ...] = ()
     seconds: float = 0
+    cpu_seconds: float = 0
     exit_status: int = 0
     note: str = ""
 
@@ -144,7 +150,7 @@ class Outcome:
         if not self.is_good and not self.failed:
             parts.append(f"ended with status {self.exit_status}")
         short = "" if self.tier.long_seconds is None else f", {self.form.value}"
-        budget = f"(budget {self.tier.budget(self.form)} s{short})"
+        budget = f"(budget {self.tier.budget(self.form)} s{short}; {self.cpu_seconds:.0f} s of CPU)"
         line = f"{self.tier.name}: {', '.join(parts)} in {self.seconds:.0f} s {budget}"
         return f"{line}; {self.note}" if self.note else line
 
@@ -188,13 +194,14 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
     report = REPORTS / f"tests-{tier.name}.xml"
     report.unlink(missing_ok=True)
     started = time.monotonic()
-    exit_status = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-m", *command_of(tier, form, report)],
         cwd=ROOT,
-        check=False,
         stdout=output,
         stderr=None if output is None else subprocess.STDOUT,
-    ).returncode
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    exit_status = process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - started
     passed, failed, skipped = counts(report)
     if exit_status == 5 and note:  # pytest collected no tests
@@ -207,7 +214,9 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
         passed=passed,
         failed=failed,
         skipped=skipped,
+        failures=tuple(failures_in(report)),
         seconds=seconds,
+        cpu_seconds=used.ru_utime + used.ru_stime,
         exit_status=exit_status,
         note=note,
     )
@@ -287,6 +296,16 @@ def counts(report: Path) -> tuple[int, int, int]:
     return total - failed - skipped, failed, skipped
 
 
+def failures_in(report: Path) -> Iterator[str]:
+    """What failed according to pytest's report, and why: a line for each, at most 200 characters long."""
+    if not report.exists():
+        return
+    for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314 - the file is our own
+        for problem in [*case.iter("failure"), *case.iter("error")]:
+            name = "::".join(filter(None, (case.get("classname"), case.get("name"))))
+            yield " ".join(f"{name}: {problem.get('message', '')}".split())[:200]
+
+
 def left_out(names: Sequence[str], form: Form) -> Iterator[str]:
     """What `make test` did not run, and how to run it."""
     others = [tier.name for tier in TIERS if tier.name not in names]
@@ -322,6 +341,7 @@ def report_of(
             "failed": outcome.failed,
             "not_run": outcome.skipped,
             "seconds": round(outcome.seconds, 1),
+            "cpu_seconds": round(outcome.cpu_seconds, 1),
             "note": outcome.note,
         }
         for outcome in outcomes
@@ -365,6 +385,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows, goals = report_of(outcomes, seconds, limit)
     write_report(name, seed=None, rows=rows, goals=goals)
     passed, failed = sum(outcome.passed for outcome in outcomes), sum(outcome.failed for outcome in outcomes)
+    # Last, as the end of a long output is what is read and kept.
+    for outcome in outcomes:
+        for failure in outcome.failures[:10]:
+            print(f"failed: {outcome.tier.name}: {failure}")
+        if len(outcome.failures) > 10:
+            print(f"failed: {outcome.tier.name}: and {len(outcome.failures) - 10} more, in its output above")
     print(f"{passed} passed, {failed} failed in {seconds:.0f} s")
     return 0 if all(outcome.is_good for outcome in outcomes) else 1
 
