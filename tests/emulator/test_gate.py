@@ -197,7 +197,8 @@ def test_no_page_takes_an_invocation_from_a_function(guarded: Guarded) -> None:
     assert ports, "each process of a function gets its invocations at a port of its own"
     for port in ports:
         for guise, (headers, host) in FROM_ELSEWHERE.items():
-            for method, path in (("GET", "invocation/next"), ("POST", "init/error"), ("POST", "invocation/1/response")):
+            # The one that waits for an invocation comes last.
+            for method, path in (("POST", "invocation/1/response"), ("POST", "init/error"), ("GET", "invocation/next")):
                 asked = Asked(method=method, path=f"/2018-06-01/runtime/{path}", host=host, headers=headers)
                 assert asked.answered_by(f"http://127.0.0.1:{port}")[0] == 403, guise
     assert invoke(guarded.server, "echo")["body"] == "served"

@@ -18,9 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from samtranslator.translator.transform import transform
-from samtranslator.yaml_helper import yaml_parse
-
 from checks.report import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
@@ -49,42 +46,49 @@ def _raw() -> Template:
 
 def without_loops(path: Path, *, snap_start: str = "None") -> Template:
     """A template after `AWS::LanguageExtensions`: each `Fn::ForEach` is expanded and each mapping lookup is replaced by
-    its value. Raises ValueError if that is not possible."""
-    template: Template = yaml_parse(path.read_text())
+    its value. Raises ValueError if that is not possible.
+
+    Importing cfn-lint takes three seconds, and parsing the file a third of one: so the result is cached under build/
+    until the template or this module changes."""
+    text = path.read_text()
+    name = hashlib.sha256(f"{snap_start}\0{text}\0{Path(__file__).read_text()}".encode()).hexdigest()
+    kept = ROOT / "build" / "templates" / f"{name}.json"
+    if not kept.exists():
+        written_out = json.dumps(_written_out(path, _parsed(text), snap_start))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = kept.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(written_out)
+        unfinished.replace(kept)
+    found: Template = json.loads(kept.read_text())
+    return found
+
+
+def _parsed(text: str) -> Template:
+    from samtranslator.yaml_helper import yaml_parse  # noqa: PLC0415 - a third of a second, for what is mostly cached
+
+    parsed: Template = yaml_parse(text)
+    return parsed
+
+
+def _written_out(path: Path, template: Template, snap_start: str) -> Template:
     transforms = template.get("Transform", [])
     if LANGUAGE_EXTENSIONS not in transforms:
         return template
-    written_out = _written_out(path, snap_start)
+    from cfnlint.template import Template as LintedTemplate  # noqa: PLC0415
+    from cfnlint.template.transforms._language_extensions import language_extension  # noqa: PLC0415
+
+    known = {"SnapStart": snap_start}
+    decided = copy.deepcopy(template)
+    decided["Resources"] = _looked_up(template["Resources"], template.get("Mappings", {}), known)
+    problems, written_out = language_extension(LintedTemplate(str(path), decided, regions=["us-east-1"]))
+    if problems:
+        raise ValueError(f"{path}: {problems[0].message}")
     for section in ("Resources", "Outputs"):  # cfn-lint also reorders conditions
         template[section] = _filled_in(written_out.get(section, {}))
     template.pop("Mappings", None)
     template.pop("Metadata", None)
     template["Transform"] = [name for name in transforms if name != LANGUAGE_EXTENSIONS]
     return template
-
-
-def _written_out(path: Path, snap_start: str) -> Template:
-    """The loops as cfn-lint expands them. Importing cfn-lint takes three seconds, so the result is cached until the
-    template or this module changes."""
-    text = path.read_text()
-    name = hashlib.sha256(f"{snap_start}\0{text}\0{Path(__file__).read_text()}".encode()).hexdigest()
-    kept = ROOT / "build" / "templates" / f"{name}.json"
-    if not kept.exists():
-        from cfnlint.template import Template as LintedTemplate  # noqa: PLC0415
-        from cfnlint.template.transforms._language_extensions import language_extension  # noqa: PLC0415
-
-        template = yaml_parse(text)
-        known = {"SnapStart": snap_start}
-        template["Resources"] = _looked_up(template["Resources"], template.get("Mappings", {}), known)
-        problems, written_out = language_extension(LintedTemplate(str(path), template, regions=["us-east-1"]))
-        if problems:
-            raise ValueError(f"{path}: {problems[0].message}")
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = kept.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(written_out))
-        unfinished.replace(kept)
-    found: Template = json.loads(kept.read_text())
-    return found
 
 
 def _looked_up(value: Any, mappings: Template, parameters: Mapping[str, str]) -> Any:
@@ -160,7 +164,9 @@ def _expanded(path: Path, environment: str, access: str, snap_start: str) -> Tem
                 resource["Properties"][name] = "s3://bucket/key"
         if "DefinitionUri" in resource.get("Properties", {}):  # inline, so that linters see it
             definition = ROOT / resource["Properties"].pop("DefinitionUri")
-            resource["Properties"]["Definition"] = yaml_parse(definition.read_text())
+            resource["Properties"]["Definition"] = _parsed(definition.read_text())
+    from samtranslator.translator.transform import transform  # noqa: PLC0415
+
     with _nobodys_aws():
         expanded: Template = transform(template, parameters, _NoManagedPolicies())
     return expanded
