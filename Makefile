@@ -58,9 +58,9 @@ test-local: ## Whole stacks: start and stop, redeployment, permissions, failures
 
 # ── Measuring it: tables, build/reports/<name>.json, and a last line that counts the goals ───────────────────────────
 .PHONY: bench-engine bench-delay bench-api bench-cold bench-calls bench-reads bench-memory bench-local bench-load-shedding bench-webhooks bench-page bench-attention bench-best fuzz fuzz-api prove
-bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none)
+bench-engine: ## The engine's CPU time, quality and memory next to Pillow, pyvips and sharp (LONG=1: more rounds; CHART=1: draw; PHOTOS=folder: your photos instead of the free ones; PHOTOS=none; BASE=<commit>: J3 and J4 beside an earlier commit's)
 	@tools/setup/environments.sh bench
-	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS))
+	@exec .darkroom/venvs/bench/bin/python -m benchmarks.engine $(if $(CHART),--chart) $(if $(PHOTOS),--photos $(PHOTOS)) $(if $(BASE),--base $(BASE))
 
 bench-delay: setup ## The cost of delays: counted requests at list prices, next to other ways to wait (LONG=1: a million per load)
 	@exec $(DEV)/python -m benchmarks.delay

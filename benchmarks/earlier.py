@@ -23,6 +23,13 @@ with built_template() as template:
 
 def tree_of(commit: str) -> Path:
     """A clone of this repository at that commit, with its own environments; it is kept for the next run."""
+    tree = checkout_of(commit)
+    subprocess.run(["make", "--silent", "setup"], cwd=tree, env=environment_of(tree), check=True)
+    return tree
+
+
+def checkout_of(commit: str) -> Path:
+    """The same without environments: only the files."""
     sha = _git(ROOT, "rev-parse", "--verify", f"{commit}^{{commit}}")
     tree = _TREES / sha[:12]
     if not tree.exists():
@@ -31,7 +38,6 @@ def tree_of(commit: str) -> Path:
         _git(ROOT, "clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(unfinished))
         _git(unfinished, "checkout", "--quiet", sha)
         unfinished.rename(tree)
-    subprocess.run(["make", "--silent", "setup"], cwd=tree, env=environment_of(tree), check=True)
     return tree
 
 

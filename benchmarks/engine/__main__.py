@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks.earlier import checkout_of
 from benchmarks.engine import chart, goals, memory, quality, rows, table
 from benchmarks.engine.engines import (
     DARKROOM,
@@ -20,6 +21,7 @@ from benchmarks.engine.engines import (
     Engine,
     EngineFailed,
     Worker,
+    darkroom_at,
     install_sharp,
 )
 from benchmarks.engine.findings import Findings, Judged
@@ -47,6 +49,7 @@ median and the worst. A full run takes about 20 minutes."""
 
 CHART = ROOT / "docs" / "images" / "engine.svg"
 CHARTED = ("J4", "J3", "J1", "PNG")
+BASE_JOBS = f"{J3.name} and {J4.name}"
 IS_LONG = os.environ.get("LONG") == "1"
 
 
@@ -71,6 +74,12 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
         help="the set's photos: two dozen free ones of many kinds, from Debian's packages (free), or your own",
     )
     parser.add_argument("--chart", action="store_true", help=f"refresh {CHART.relative_to(ROOT)}, too")
+    parser.add_argument(
+        "--base",
+        metavar="COMMIT",
+        type=checkout_of,
+        help=f"instead of all that: {BASE_JOBS} of the set, beside Darkroom at an earlier commit",
+    )
     quick = parser.add_argument_group("a quick look (times alone, no report, no goals)")
     quick.add_argument("--cells", nargs="+", metavar="SOURCE[:JOB]", help="only these, as native:J4 or png")
     quick.add_argument("--engines", nargs="+", choices=[engine.name for engine in ENGINES], help="only these")
@@ -108,6 +117,9 @@ def main(words: Sequence[str]) -> int:
     wanted = arguments(words)
     say("making the originals (build/bench)")
     originals = sources() + (sources_in(wanted.photos) if wanted.photos else ())
+    if wanted.base:
+        beside_earlier(wanted, originals)
+        return 0
     engines: Sequence[Engine] = ENGINES
     missing = ""
     try:
@@ -138,6 +150,21 @@ def quick_look(wanted: argparse.Namespace, originals: Sequence[Source], engines:
         timed = measure(workers, [stage], say=lambda _: None)
     for cell in cells:
         print(table.of_times(cell, chosen, timed))
+
+
+def beside_earlier(wanted: argparse.Namespace, originals: Sequence[Source]) -> None:
+    """The same jobs by the code of two commits, photo by photo, in turns."""
+    engines = (darkroom_at(wanted.base), DARKROOM)
+    cells = [cell for job in (J3, J4) for cell in goals.cells_in_set(cells_of(originals), job.name)]
+    with ExitStack() as stack:
+        workers = {engine.name: stack.enter_context(Worker(engine, core=wanted.core)) for engine in engines}
+        stage = Stage(name="beside an earlier commit", plan=plan_of(cells, engines), rounds=wanted.goal_rounds)
+        warm_up(workers, stage.plan, Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        timed = measure(workers, [stage], say=say)
+    print(table.of_earlier(cells, engines[0], timed))
+    reached = goals.goals_beside_earlier(cells, engines[0], timed)
+    print(table.of_goals(reached))
+    write_report("engine-beside-earlier", seed=SEED, rows=[*rows.earlier_rows(cells, engines, timed)], goals=reached)
 
 
 def full_run(wanted: argparse.Namespace, originals: Sequence[Source], engines: Sequence[Engine], missing: str) -> None:

@@ -23,10 +23,12 @@ SHARP_INSTALLED = ROOT / ".darkroom" / "bench-sharp"
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """One way to do the job. `only_wide_gamut`: it differs from its sibling only if colours are converted."""
+    """One way to do the job. `only_wide_gamut`: it differs from its sibling only if colours are converted. `tree` is
+    the checkout whose product is measured."""
 
     name: str
     title: str
+    tree: Path = ROOT
     needs_node: bool = False
     only_wide_gamut: bool = False
     only_jpegs: bool = False
@@ -52,6 +54,14 @@ ENGINES = (
     SHARP_CASCADE,
     DARKROOM,
 )
+
+
+_EARLIER = "-earlier"
+
+
+def darkroom_at(tree: Path) -> Engine:
+    """Darkroom's code in another checkout, with this one's libraries."""
+    return Engine(name=f"{DARKROOM.name}{_EARLIER}", title=f"Darkroom at {tree.name}", tree=tree)
 
 
 def install_sharp() -> None:
@@ -90,7 +100,12 @@ class Worker:
         self.engine = engine
         with pinned(core):
             self._process = subprocess.Popen(
-                _command(engine), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(), cwd=ROOT
+                _command(engine),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=_environment(engine),
+                cwd=ROOT,
             )
         self._requests, self._answers = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
         try:
@@ -153,11 +168,11 @@ def bare_interpreter_megabytes(engine: Engine) -> float:
 def _command(engine: Engine) -> list[str]:
     if engine.needs_node:
         return ["node", str(SHARP / "worker.cjs"), engine.name]
-    return [sys.executable, "-m", "benchmarks.engine.worker", engine.name]
+    return [sys.executable, "-m", "benchmarks.engine.worker", engine.name.removesuffix(_EARLIER)]
 
 
-def _environment() -> dict[str, str]:
-    paths = os.pathsep.join(str(path) for path in (ROOT / "layers" / "core", ROOT))
+def _environment(engine: Engine) -> dict[str, str]:
+    paths = os.pathsep.join(str(path) for path in (engine.tree / "layers" / "core", ROOT))
     return os.environ | {
         "NODE_PATH": str(SHARP_INSTALLED / "node_modules"),
         "PYTHONPATH": paths,

@@ -47,6 +47,7 @@ MOST_ORDER_EFFECT_PERCENT = 3.0
 MOST_ABOVE_INTERPRETER_MB = 80.0
 LEAST_SCORE_DIFFERENCE = -0.8
 MOST_BYTES = 1.02
+MOST_BESIDE_EARLIER = 1.02
 LEAST_ABOVE_CURVE = -0.3
 
 
@@ -119,6 +120,22 @@ def ratio_goal(wanted: RatioGoal, cells: Iterable[Cell], timed: Timed) -> Goal:
     ratios = [ratio(cell.name, wanted.other, timed) for cell in cells_in_set(cells, wanted.job)]
     known = bool(ratios) and not any(map(math.isnan, ratios))
     return Goal(name=wanted.name, value=wanted.of_set(ratios) if known else math.nan, limit=wanted.limit, at_least=True)
+
+
+def goals_beside_earlier(cells: Sequence[Cell], earlier: Engine, timed: Timed) -> list[Goal]:
+    """By how much the code has become slower since an earlier commit, over the set."""
+    by_job: dict[str, list[float]] = {}
+    for cell in cells:
+        by_job.setdefault(cell.job.name, []).append(1 / ratio(cell.name, earlier, timed))
+    return [
+        Goal(
+            name=f"{job}, median: Darkroom ÷ {earlier.title}",
+            value=statistics.median(values),
+            limit=MOST_BESIDE_EARLIER,
+            at_least=False,
+        )
+        for job, values in by_job.items()
+    ]
 
 
 def order_effect(cells: Iterable[Cell], timed: Timed) -> float:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.engine import dollars
+from benchmarks.engine.engines import Engine
 from benchmarks.engine.findings import Findings, Judged, verdicts
 from benchmarks.engine.jobs import ENCODING, J4
 from benchmarks.engine.memory import LATER
+from benchmarks.engine.timing import Cell, Timed
 
 
 def machine() -> str:
@@ -50,6 +52,23 @@ def time_rows(findings: Findings) -> Iterator[dict[str, Any]]:
                 "versions": dict(findings.versions[engine]),
                 "threads": 1,
                 "core": findings.core,
+                "machine": machine(),
+            }
+
+
+def earlier_rows(cells: Sequence[Cell], engines: Sequence[Engine], timed: Timed) -> Iterator[dict[str, Any]]:
+    """A row for each cell and commit."""
+    for cell in cells:
+        for verdict in verdicts(cell, engines, timed):
+            yield {
+                "measured": "time",
+                "source": cell.source.name,
+                "job": cell.job.name,
+                "engine": verdict.engine.title,
+                "cpu_ms": round(verdict.spread.median, 2),
+                "times_darkroom": round(verdict.ratio, 3),
+                "bytes": dict(timed.sizes[cell.name, verdict.engine.name]),
+                "rounds": verdict.rounds,
                 "machine": machine(),
             }
 

@@ -47,6 +47,22 @@ def of_cell(cell: Cell, findings: Findings) -> str:
     return f"\n{_heading(cell)}: {'; '.join(ENCODING.of_job(cell.job))}\n{aligned(rows)}"
 
 
+def of_earlier(cells: Sequence[Cell], earlier: Engine, timed: Timed) -> str:
+    """Each cell's times by the code of two commits; bytes that differ are marked."""
+    rows: list[tuple[str, ...]] = [("", "before, CPU ms", "now", "now ÷ before", "bytes")]
+    for cell in cells:
+        before, now = ((cell.name, engine.name) for engine in (earlier, DARKROOM))
+        rows.append(
+            (
+                cell.name,
+                *(f"{statistics.median(timed.cpu_ms[side]):.1f}" for side in (before, now)),
+                f"{ratio_of(timed.cpu_ms[now], timed.cpu_ms[before]):.3f}",
+                "as before" if timed.sizes[before] == timed.sizes[now] else "different",
+            )
+        )
+    return f"\nDarkroom beside {earlier.title}\n{aligned(rows)}"
+
+
 def of_set(findings: Findings) -> str:
     """The set, photo by photo: how many times Darkroom's time sharp's cascade takes, and how many times the least work;
     the worst variant next to a full decode and to the usual encoder; the bytes next to sharp's."""

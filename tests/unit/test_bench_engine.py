@@ -14,7 +14,17 @@ from PIL import Image, ImageCms
 from benchmarks.engine import chart, goals, table
 from benchmarks.engine.curve import Curve
 from benchmarks.engine.dollars import dollars_of
-from benchmarks.engine.engines import DARKROOM, ENGINES, SHARP_CASCADE, Engine, Ran, Worker, install_sharp
+from benchmarks.engine.engines import (
+    DARKROOM,
+    ENGINES,
+    SHARP_CASCADE,
+    Engine,
+    EngineFailed,
+    Ran,
+    Worker,
+    darkroom_at,
+    install_sharp,
+)
 from benchmarks.engine.findings import Judged
 from benchmarks.engine.jobs import ENCODING, J3, J4, JOBS, PNG, Encoding, Job, fitted_inside, request_of
 from benchmarks.engine.kinds import huffman_bytes, kind_of
@@ -283,3 +293,30 @@ def test_the_chart_is_the_same_for_the_same_figures() -> None:
     widths = {line.split('class="')[1].split('"')[0]: line for line in first.splitlines() if 'height="14"' in line}
     assert widths.keys() == {"bar", "own"}
     assert first.count('class="line"') == 1  # what does not vary has no spread
+
+
+def test_an_earlier_commit_is_a_goal_of_each_job_over_the_set_and_other_bytes_are_marked(tmp_path: Path) -> None:
+    earlier = darkroom_at(tmp_path / "1a2b3c")
+    cells = cells_of([SOURCE, replace(SOURCE, name="other"), replace(SOURCE, name="third")])
+    now = {"native": [103.0, 103.0], "other": [101.0, 101.0], "third": [150.0, 150.0]}
+    timed = Timed(
+        cpu_ms={(cell.name, earlier.name): [100.0, 100.0] for cell in cells}
+        | {(cell.name, DARKROOM.name): now[cell.source.name] for cell in cells},
+        sizes={(cell.name, engine.name): {"thumb": 7} for cell in cells for engine in (earlier, DARKROOM)}
+        | {("third:J4", DARKROOM.name): {"thumb": 8}},
+    )
+    reached = goals.goals_beside_earlier(cells, earlier, timed)
+    assert [(goal.name[:2], round(goal.value, 3), goal.holds) for goal in reached] == [
+        ("J3", 1.03, False),
+        ("J4", 1.03, False),
+    ]
+    different = [line for line in table.of_earlier(cells, earlier, timed).splitlines() if "different" in line]
+    assert [line.split()[0] for line in different] == ["third:J4"]
+
+
+def test_the_code_of_an_earlier_commit_is_its_own(tmp_path: Path) -> None:
+    module = tmp_path / "layers" / "core" / "darkroom" / "imaging.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("raise SystemExit(f'this is {__file__}')")
+    with pytest.raises(EngineFailed, match="Darkroom at"):
+        Worker(darkroom_at(tmp_path), core=0)
