@@ -18,12 +18,13 @@ from darkroom.domain.message import Message
 from proof.running.load import TENANT
 
 LANE_QUEUES = {"fast": "FastQueueUrl", "slow": "SlowQueueUrl"}
-HOLD_QUEUE, UPLOAD_QUEUE = "HoldQueueUrl", "UploadQueueUrl"
+HOLD_QUEUE, UPLOAD_QUEUE, FETCH_QUEUE = "HoldQueueUrl", "UploadQueueUrl", "FetchQueueUrl"
 DEAD_LETTERS = {
     "FastQueueUrl": "FastDeadLettersUrl",
     "SlowQueueUrl": "SlowDeadLettersUrl",
     HOLD_QUEUE: "HoldDeadLettersUrl",
     UPLOAD_QUEUE: "UploadDeadLettersUrl",
+    FETCH_QUEUE: "FetchDeadLettersUrl",
 }
 """Each queue and its dead-letter queue, both by the output that names them."""
 
@@ -82,6 +83,7 @@ def poisons(seed: int, *, now: Milliseconds) -> tuple[Poison, ...]:
             *((queue, _for_a_lane) for queue in LANE_QUEUES.values()),
             (HOLD_QUEUE, _for_the_hold_queue),
             (UPLOAD_QUEUE, _for_the_upload_queue),
+            (FETCH_QUEUE, _for_the_fetch_queue),
         )
         for name, body, ends in kinds(chance, now)
     ]
@@ -154,6 +156,13 @@ def _for_the_upload_queue(chance: random.Random, now: Milliseconds) -> Iterator[
         SETTLED,
     )
     yield "notification without an object", json.dumps({"Records": [{"s3": {}, "nonce": _nonce(chance)}]}), DEAD_LETTER
+
+
+def _for_the_fetch_queue(chance: random.Random, now: Milliseconds) -> Iterator[_Kind]:
+    yield from _unreadable(chance, now)
+    yield "of an unknown image to be fetched", _text(_message(chance)), SETTLED
+    yield "of an unknown image and lane, to be fetched", _text(_message(chance) | {"lane": "express"}), ANY_END
+    yield "of run 10^30, to be fetched", _text(_message(chance) | {"run": 10**30}), ANY_END
 
 
 def poison_of_batches(batches: Sequence[DamagedBatch]) -> Iterator[Poison]:

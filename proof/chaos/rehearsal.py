@@ -39,6 +39,7 @@ from proof.chaos.machinery import (
 from proof.chaos.plan import PHOTOS, Plan, Sending, Way, release_strike
 from proof.chaos.poison import (
     DEAD_LETTERS,
+    FETCH_QUEUE,
     HOLD_QUEUE,
     LANE_QUEUES,
     UPLOAD_QUEUE,
@@ -493,7 +494,9 @@ class Rehearsal:
             time.sleep(_REST_LOOK_SECONDS * min(max(crowd, 1.0), _LONGEST_LOOK))
             now = ticks(self._stack.state, frozenset(STRUCK))
             is_calm = (
-                now is not None and now == before and not self._queues.visible(*LANE_QUEUES.values(), UPLOAD_QUEUE)
+                now is not None
+                and now == before
+                and not self._queues.visible(*LANE_QUEUES.values(), UPLOAD_QUEUE, FETCH_QUEUE)
             )
             calm, before = calm + 1 if is_calm else 0, -1 if now is None else now
 
@@ -562,7 +565,7 @@ class Rehearsal:
     def _end_poison(self) -> None:
         for _ in range(ROUNDS):
             self._rest()
-            left = sum(self._stack.messages(name) for name in (*LANE_QUEUES.values(), HOLD_QUEUE, UPLOAD_QUEUE))
+            left = sum(self._stack.messages(name) for name in DEAD_LETTERS)
             if not left and not self._running_batches() and not self._owed_dead_letters():
                 break
             self._go_to(self._clock.now() + _ROUND_SECONDS * 1000)
@@ -731,7 +734,7 @@ class Rehearsal:
         return comparison.problems_of_dead_letters(rows.values(), explained, raw)
 
     def _going_round(self) -> list[str]:
-        left = {name: self._stack.messages(name) for name in (*LANE_QUEUES.values(), HOLD_QUEUE, UPLOAD_QUEUE)}
+        left = {name: self._stack.messages(name) for name in DEAD_LETTERS}
         return [f"{name}: {count} messages go round and round" for name, count in left.items() if count]
 
     def _batches_astray(self, letters: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:

@@ -36,6 +36,7 @@ from proof.chaos.plan import INSTANTS_SECONDS, Strike, Way, plan_of
 from proof.chaos.poison import (
     DEAD_LETTER,
     DEAD_LETTERS,
+    FETCH_QUEUE,
     HOLD_QUEUE,
     SETTLED,
     UPLOAD_QUEUE,
@@ -52,7 +53,7 @@ from proof.running.conditions import ACCEPTOR, HOLDER, INJECTED, SWEEPER, TRANSC
 IMAGE_ID = "0" * 26
 NOW = 1_800_000_000_000
 LANES = ("FastQueueUrl", "SlowQueueUrl")
-QUEUES = (*LANES, HOLD_QUEUE, UPLOAD_QUEUE)
+QUEUES = (*LANES, HOLD_QUEUE, UPLOAD_QUEUE, FETCH_QUEUE)
 ACCEPTED = accepted_image(image_id=IMAGE_ID, tenant_id="crowd", now=NOW)
 ATTEMPT = Attempt(run=1, number=1, request_id="r", started_at=NOW, ended_at=NOW + 1000)
 DONE = replace(

@@ -51,6 +51,7 @@ LAG = (
     _own("ImagesStuckAlarm", "StuckRatio"),
     _of_aws("HoldMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
     _of_aws("UploadMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
+    _of_aws("FetchMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
     _of_aws("DeliveriesLateAlarm", "ApproximateAgeOfOldestMessage"),
     _of_aws("EventsStuckAlarm", "IteratorAge"),
 )

@@ -161,6 +161,27 @@ class Announced(Nothing):
 
 
 @dataclass(frozen=True)
+class Fetches(Nothing):
+    """Images to be fetched from a URL at which there is none, withdrawn afterwards."""
+
+    count: int
+    tier: Tier
+
+    @property
+    def words(self) -> str:
+        """How many, by whom."""
+        return f"{self.count} images by URL by a tenant of the tier {self.tier}"
+
+    def begin(self, scene: Scene) -> None:
+        """Asks for them."""
+        scene.have_fetched(_nobodys_url(scene), self.count, tier=self.tier)
+
+    def recover(self, scene: Scene) -> None:
+        """Withdraws them."""
+        scene.withdraw()
+
+
+@dataclass(frozen=True)
 class Scheduled(Nothing):
     """Uploads for a time far ahead, withdrawn afterwards."""
 
@@ -326,11 +347,8 @@ class Delivery(Nothing):
 
     def prepare(self, scene: Scene) -> None:
         """Registers the endpoint."""
-        parts = urlsplit(scene.api_url)
-        # On AWS, where only public addresses are allowed: the API itself, which has no such route.
-        url = f"http://127.0.0.1:{_CLOSED_PORT}/{MARK}" if scene.stack.is_local else f"https://{parts.netloc}/{MARK}"
         with scene.api(self.tier) as api:
-            Webhooks(api).create(url, events=None, description=MARK)
+            Webhooks(api).create(_nobodys_url(scene), events=None, description=MARK)
 
     def begin(self, scene: Scene) -> None:
         """Uploads, and waits until the images are done, of which the events tell."""
@@ -340,6 +358,14 @@ class Delivery(Nothing):
     def recover(self, scene: Scene) -> None:
         """Removes the endpoint."""
         remove_endpoints(scene, self.tier)
+
+
+def _nobodys_url(scene: Scene) -> str:
+    """A URL that is allowed, and at which there is nothing: on AWS, where only public addresses are, the API itself,
+    which has no such route."""
+    if scene.stack.is_local:
+        return f"http://127.0.0.1:{_CLOSED_PORT}/{MARK}"
+    return f"https://{urlsplit(scene.api_url).netloc}/{MARK}"
 
 
 def remove_endpoints(scene: Scene, tier: Tier) -> None:

@@ -106,6 +106,17 @@ class Scene:
                 answer = api.upload(photo, announcement=announcement, idempotency_key=secrets.token_hex(16))
                 self.accepted.append(answer.image_id)
 
+    def have_fetched(self, url: str, count: int, *, tier: Tier) -> None:
+        """Asks for so many images from a URL."""
+        with self.api(tier) as api:
+            for _ in range(count):
+                answer = api.submit(
+                    json.dumps({"url": url}).encode(),
+                    content_type="application/json",
+                    idempotency_key=secrets.token_hex(16),
+                )
+                self.accepted.append(answer.image_id)
+
     def api(self, tier: Tier) -> Api:
         """The API, as a client of that tier."""
         return Api(self.api_url, self._key(tier), auth=self._auth, is_local_stack=self.stack.is_local)
@@ -219,9 +230,9 @@ class Scene:
         return True
 
     def withdraw(self) -> None:
-        """Deletes the accepted images that wait for a time of their own."""
+        """Deletes the accepted images that will not become done by themselves, as they wait for a time or a file."""
         for row in self.rows():
-            if row.status is Status.SCHEDULED:
+            if row.status is not Status.DONE and not row.is_deleted:
                 tier = next((tier for tier in Tier if tenant_of(tier) == row.tenant_id), Tier.FREE)
                 with self.api(tier) as api:
                     api.withdraw(row.image_id)
