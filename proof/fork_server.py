@@ -7,6 +7,7 @@ so every fork sees the current code. pytest's output goes to standard error.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -62,6 +63,7 @@ def main() -> None:
     """Serves until standard input ends."""
     for name in _PRELOADED:
         importlib.import_module(name)
+    gc.freeze()  # pytest collects garbage at its end: without that, among all that was imported here
     for line in sys.stdin:
         print(_status_of(*json.loads(line)), flush=True)
 

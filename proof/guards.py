@@ -29,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import batched
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, cast
@@ -43,8 +44,8 @@ _VENVS = Path(".darkroom/venvs")
 _ALL_PASSED, _SOME_FAILED = 0, 1
 _NO_ANSWER = -1
 _HOUR = 3_600_000_000_000
-_SHARES = 8
-"""Into how many parts the tests are split to run with all guards in place: a few more than there are copies."""
+_SHARE = 30
+"""How many tests run together with all guards in place: neighbours, so that a module's are imported and set up once."""
 
 CAUGHT = "caught"
 
@@ -278,7 +279,7 @@ def run_all(guards: Sequence[Guard], *, root: Path = ROOT, jobs: int = 2) -> Ite
 
         tests = sorted({test for guard in ready for test in guard.tests})
         print(f"{len(tests)} tests with all guards in place …", flush=True)
-        shares = [tests[first::_SHARES] for first in range(min(_SHARES, len(tests)))]
+        shares = batched(tests, _SHARE, strict=False)
         before = _together(pool.map(with_a_copy(Copy.run_tests), shares))
         if before.exit_status not in (_ALL_PASSED, _SOME_FAILED):
             print(before.said)

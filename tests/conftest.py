@@ -3,6 +3,7 @@
 Tests marked `long` run only with `--long`.
 """
 
+import gc
 import os
 import signal
 
@@ -32,3 +33,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("long")]
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=long)
+
+
+def pytest_collection_finish() -> None:
+    """Whatever was imported stays: the collector of garbage need not look through it again and again."""
+    gc.collect()
+    gc.freeze()

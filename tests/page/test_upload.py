@@ -131,6 +131,20 @@ def test_an_animation_is_kept_in_the_formats_that_move(visitor: Visitor) -> None
     expect(page.get_by_text("GIF", exact=False).first).to_be_visible()
 
 
+def test_the_smallest_format_is_asked_for_by_its_name_and_the_made_one_is_shown(visitor: Visitor) -> None:
+    page = visitor.tab()
+    choose(page, [photo()])
+    page.get_by_label("What to make").select_option("A recipe of my own")
+    page.get_by_label("Format").select_option("Best: the smallest of JPEG, WebP and AVIF")
+    send(page)
+    all_done(page, 1)
+    (image,) = images_of(visitor)
+    (made,) = [variant["format"] for variant in image["variants"]]
+    assert made in ("jpeg", "webp", "avif")
+    page.goto(f"{page.url.split('#')[0]}#/images/{image['id']}")
+    expect(page.get_by_text({"jpeg": "JPEG", "webp": "WebP", "avif": "AVIF"}[made]).first).to_be_visible()
+
+
 def test_a_lost_connection_is_waited_for_and_nothing_is_sent_twice(visitor: Visitor) -> None:
     page = visitor.tab()
     choose(page, [photo(number) for number in range(4)])
