@@ -7,6 +7,7 @@ so every fork sees the current code. pytest's output goes to standard error.
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import json
@@ -59,13 +60,28 @@ _PRELOADED = (
 )
 
 
+_SERVICES = ("dynamodb", "lambda", "s3", "secretsmanager", "sns", "sqs", "stepfunctions")
+
+
 def main() -> None:
     """Serves until standard input ends."""
     for name in _PRELOADED:
         importlib.import_module(name)
+    _read_models()
     gc.freeze()  # pytest collects garbage at its end: without that, among all that was imported here
     for line in sys.stdin:
         print(_status_of(*json.loads(line)), flush=True)
+
+
+def _read_models() -> None:
+    """Has botocore read its models of services here: by default each session reads them anew."""
+    import botocore.session  # noqa: PLC0415 - imported above, by name
+
+    botocore.session.create_loader = functools.cache(botocore.session.create_loader)
+    session = botocore.session.Session()
+    session.set_credentials("unused", "unused")
+    for service in _SERVICES:
+        session.create_client(service, region_name="us-east-1")
 
 
 def _status_of(keeps_bytecode: bool, arguments: list[str]) -> int:

@@ -10,10 +10,12 @@ from functools import cache
 from typing import Any
 
 import boto3
+import botocore.session
 import pytest
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.sqs.models import Message, SQSBackend
 
 from checks.expand_template import raw_template
 from darkroom.aws.tenants_table import TenantsTable
@@ -21,6 +23,19 @@ from darkroom.domain.lanes import LANES
 from darkroom.domain.tenants import Tenant, Tier
 from darkroom.operations.create_key import Ports, create_key
 from proof.fakes.audit import trail_of
+
+_receive_message = SQSBackend.receive_message
+
+
+def _receive_at_once(backend: SQSBackend, queue: str, count: int, _: int, *others: Any) -> list[Message]:
+    """No long poll of an empty queue: in these tests nobody sends anything meanwhile."""
+    return _receive_message(backend, queue, count, 0, *others)
+
+
+SQSBackend.receive_message = _receive_at_once  # type: ignore[assignment, method-assign]
+
+# The models of services are read once, and not again for the session that each test begins with.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 
 TEMPLATE = raw_template()
 REGION = "us-east-1"
@@ -219,14 +234,14 @@ def _consumer(name: str) -> str:
 
 
 def _queue(name: str, attributes: dict[str, str]) -> str:
-    url: str = _client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
-    return url
+    _backend("sqs").create_queue(name, **attributes)
+    return f"https://sqs.{REGION}.amazonaws.com/{DEFAULT_ACCOUNT_ID}/{name}"
 
 
 def _secret(name: str, *, made_seconds_ago: int) -> str:
     """A secret of that age; younger ones do not sign yet."""
     arn: str = _client("secretsmanager").create_secret(Name=name, SecretString=MESSAGE_KEY)["ARN"]
-    secret = get_backend("secretsmanager")[DEFAULT_ACCOUNT_ID][REGION].secrets[name]
+    secret = _backend("secretsmanager").secrets[name]
     for version in secret.versions.values():
         version["createdate"] -= made_seconds_ago
     return arn
@@ -234,9 +249,25 @@ def _secret(name: str, *, made_seconds_ago: int) -> str:
 
 def _table(logical_id: str) -> str:
     properties: dict[str, Any] = dict(TEMPLATE["Resources"][logical_id]["Properties"])
-    wanted = ("BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes")
-    made = {name: properties[name] for name in wanted if name in properties}
-    if "StreamSpecification" in properties:
-        made["StreamSpecification"] = {"StreamEnabled": True, **properties["StreamSpecification"]}
-    _client("dynamodb").create_table(TableName=logical_id, **made)
+    stream = properties.get("StreamSpecification")
+    _backend("dynamodb").create_table(
+        logical_id,
+        schema=properties["KeySchema"],
+        attr=properties["AttributeDefinitions"],
+        global_indexes=properties.get("GlobalSecondaryIndexes", []),
+        indexes=[],
+        streams=stream and {"StreamEnabled": True, **stream},
+        billing_mode=properties["BillingMode"],
+        throughput=None,
+        sse_specification=None,
+        tags=[],
+        deletion_protection_enabled=None,
+        warm_throughput=None,
+    )
     return logical_id
+
+
+def _backend(service: str) -> Any:
+    """moto's own store of a service. Each test has two dozen fresh queues and tables: made by calls of the API they
+    would take most of its time."""
+    return get_backend(service)[DEFAULT_ACCOUNT_ID][REGION]  # type: ignore[call-overload]
