@@ -40,15 +40,15 @@ class Told:
 
 
 class Client:
-    """A lane's tenant."""
+    """A lane's tenant, whose photos are also on a web server: `source` is its URL."""
 
-    def __init__(self, stack: Stack, lane: str, *, now: Callable[[], int]) -> None:
+    def __init__(self, stack: Stack, lane: str, *, source: str, now: Callable[[], int]) -> None:
         self.tenant, tier = TENANTS[lane]
         # Allowances are the subject of another proof.
         limits = {"requests_per_second": MAX_REQUESTS_PER_SECOND, "burst": MAX_BURST}
         key = stack.key_of_tenant(self.tenant, tier=tier.value, **limits)
         connections = httpx.Limits(max_connections=CLIENTS, max_keepalive_connections=CLIENTS)
-        self._now = now
+        self._now, self._source = now, source
         self._http = httpx.Client(
             base_url=stack.api_url,
             headers={"authorization": f"Bearer {key}"},
@@ -113,6 +113,9 @@ class Client:
                     "variants": VARIANTS.split(","),
                 }
                 answer = self._http.post("/uploads", json=announced, headers=headers)
+            elif sending.way is Way.FETCHED:
+                order = {"url": f"{self._source}/{photo.name}", "variants": VARIANTS.split(",")}
+                answer = self._http.post("/images", json=order, headers=headers)
             else:
                 parameters = {"variants": VARIANTS}
                 if sending.way is Way.SHORTLY:

@@ -17,6 +17,7 @@ from embedded_aws import clock
 from proof.chaos.plan import Strike
 from proof.running.conditions import (
     ACCEPTOR,
+    FETCHER,
     HOLDER,
     INJECTED,
     RELEASER,
@@ -28,7 +29,7 @@ from proof.running.conditions import (
 )
 from proof.running.stack import Stack
 
-STRUCK = (ACCEPTOR, UPLOAD_ACCEPTOR, TRANSCODER, HOLDER, RELEASER, SWEEPER)
+STRUCK = (ACCEPTOR, UPLOAD_ACCEPTOR, FETCHER, TRANSCODER, HOLDER, RELEASER, SWEEPER)
 """The functions whose processes die."""
 
 _EMULATOR = b"embedded_aws.server"

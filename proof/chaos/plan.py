@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from darkroom.domain.lanes import FAST, SLOW
-from proof.running.conditions import ACCEPTOR, HOLDER, RELEASER, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
+from proof.running.conditions import ACCEPTOR, FETCHER, HOLDER, RELEASER, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 
 PHOTOS = 12
 """Distinct photos; an image's photo is recognised by what each lane makes of it undisturbed."""
@@ -32,6 +32,7 @@ class Way(StrEnum):
     DIRECT = "direct"
     SHORTLY = "shortly"
     FORM = "form"
+    FETCHED = "fetched"
     SCHEDULED = "scheduled"
 
 
@@ -112,8 +113,9 @@ def plan_of(images: int, seed: int) -> Plan:
     is_short = images < SHORT_IMAGES
     instants = INSTANTS_SECONDS[:1] if is_short else INSTANTS_SECONDS
     scheduled = max(6, images * 3 // 10)
-    forms, shortly = max(2, images // 10), max(4, images // 12)
-    ways = [Way.FORM] * forms + [Way.SHORTLY] * shortly + [Way.DIRECT] * (images - scheduled - forms - shortly)
+    counts = {Way.FORM: max(2, images // 10), Way.SHORTLY: max(4, images // 12), Way.FETCHED: max(2, images // 15)}
+    counts[Way.DIRECT] = images - scheduled - sum(counts.values())
+    ways = [way for way, count in counts.items() for _ in range(count)]
     chance.shuffle(ways)
     sendings = [
         _sending(chance, number=number, way=way, instants=len(instants))
@@ -166,9 +168,9 @@ def _marks(chance: random.Random, sendings: list[Sending], images: int) -> Itera
         return chosen
 
     free = set(range(len(sendings)))
-    for number in some(max(1, images // 40), Way.DIRECT, Way.SHORTLY, Way.FORM):
+    for number in some(max(1, images // 40), Way.DIRECT, Way.SHORTLY, Way.FORM, Way.FETCHED):
         yield number, {"strike": _strike(chance, TRANSCODER, 9)}
-    for number in some(max(1, images // 150), Way.DIRECT):
+    for number in some(max(1, images // 150), Way.DIRECT, Way.FETCHED):
         yield number, {"strike": _strike(chance, ACCEPTOR, 6)}
     # After its row and before its message, and its client never repeats: only the sweeper can find it.
     for number in some(max(1, images // 300), Way.DIRECT, lane=FAST.name):
@@ -176,6 +178,8 @@ def _marks(chance: random.Random, sendings: list[Sending], images: int) -> Itera
         yield number, {"strike": strike, "is_repeated": False, "repetitions": 0, "copies_at_once": 0}
     for number in some(max(1, images // 300), Way.FORM):
         yield number, {"strike": _strike(chance, UPLOAD_ACCEPTOR, 6)}
+    for number in some(max(1, images // 150), Way.FETCHED):
+        yield number, {"strike": _strike(chance, FETCHER, 5)}
     for number in some(max(1, images // 500), Way.SHORTLY):
         yield number, {"is_doomed": True}
     for number in some(max(2, images // 50), Way.DIRECT):

@@ -52,13 +52,14 @@ from proof.chaos.poison import (
     upload_notification,
 )
 from proof.running.clock import rfc3339
-from proof.running.conditions import ACCEPTOR, HOLDER, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
+from proof.running.conditions import ACCEPTOR, FETCHER, HOLDER, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 from proof.running.kills import ticks
 from proof.running.load import ACCEPTED, Answer, Photo, photos
 from proof.running.outcome import Evidence, Outcome, Prints, ends_of, outcome_of
+from proof.running.source import shown
 from proof.running.stack import Stack
 
-VISIBILITY_SECONDS = {TRANSCODER: 360, UPLOAD_ACCEPTOR: 360, HOLDER: 420}
+VISIBILITY_SECONDS = {TRANSCODER: 360, UPLOAD_ACCEPTOR: 360, FETCHER: 540, HOLDER: 420}
 """How long a function's queue hides the messages that its process died with."""
 
 DEADLINE_AHEAD_SECONDS = 55
@@ -78,7 +79,10 @@ ROUNDS = 16
 """How often time is moved on until the poison has ended: five receives, eight minutes apart, and executions that retry
 for half an hour."""
 
-_DELAYS = ("message not sent", "notification postponed", "delivery postponed", "delivery failed", "attempt failed")
+_DELAYS = (
+    *("message not sent", "notification postponed", "fetch postponed"),
+    *("delivery postponed", "delivery failed", "attempt failed"),
+)
 """What the functions log of an image that must wait then, for a retry or for the sweeper."""
 
 _GIVEN_SECONDS = 120
@@ -170,11 +174,13 @@ def stage_of(stack: Stack, strikes: Strikes) -> Iterator[Stage]:
     clock, queues = Clock(stack), Queues(stack)
     queues.give_up_after(HOLD_QUEUE, RECEIVES)
     with ExitStack() as ends:
-        clients = {lane: Client(stack, lane, now=clock.now) for lane in TENANTS}
+        samples = photos(PHOTOS)
+        source = ends.enter_context(shown({f"/{photo.name}": photo.body for photo in samples}))
+        clients = {lane: Client(stack, lane, source=source, now=clock.now) for lane in TENANTS}
         for client in clients.values():
             ends.callback(client.close)
         records = Records(stack)
-        undisturbed = _undisturbed(stack, clients, records)
+        undisturbed = _undisturbed(stack, clients, records, samples)
         yield Stage(
             stack=stack,
             clients=clients,
@@ -186,8 +192,9 @@ def stage_of(stack: Stack, strikes: Strikes) -> Iterator[Stage]:
         )
 
 
-def _undisturbed(stack: Stack, clients: Mapping[str, Client], records: Records) -> Undisturbed:
-    samples = photos(PHOTOS)
+def _undisturbed(
+    stack: Stack, clients: Mapping[str, Client], records: Records, samples: Sequence[Photo]
+) -> Undisturbed:
     told: dict[str, Photo] = {}
     with ThreadPoolExecutor(CLIENTS) as pool:
 
@@ -338,6 +345,8 @@ class Rehearsal:
             elif sending.way is Way.FORM and number % 3 < 2:
                 body = upload_notification(upload_key(told.image_id)) if number % 2 == 0 else message.model_dump_json()
                 self._queues.send(UPLOAD_QUEUE, body, tenant)
+            elif sending.way is Way.FETCHED and number % 3 < 2:
+                self._queues.send(FETCH_QUEUE, message.model_dump_json(), tenant)
             else:
                 self._queues.send(lane, message.model_dump_json(), tenant)
         with self._lock:
@@ -666,7 +675,8 @@ class Rehearsal:
     def _delays(self) -> dict[str, list[tuple[int, str]]]:
         """What made images wait, according to the functions that were at work on them: by image, when and what."""
         found: dict[str, list[tuple[int, str]]] = {}
-        for logical_id in ("SubmitImageLogs", "AcceptUploadLogs", "TranscodeImageLogs", "SweepDueImagesLogs"):
+        functions = ("SubmitImage", "AcceptUpload", "FetchOriginal", "TranscodeImage", "SweepDueImages")
+        for logical_id in (f"{function}Logs" for function in functions):
             for at, line in self._lines(logical_id):
                 if line.get("message") in _DELAYS and "image_id" in line:
                     said = f"{line['message']} ({line.get('cause') or line.get('exception', '')})"
@@ -687,7 +697,7 @@ class Rehearsal:
     ) -> dict[int, Life]:
         killed: dict[str, set[str]] = {}
         # A scheduled image has time: it loses none when a process that holds or releases it dies.
-        for death in (death for death in deaths if death.function in (UPLOAD_ACCEPTOR, TRANSCODER)):
+        for death in (death for death in deaths if death.function in (UPLOAD_ACCEPTOR, FETCHER, TRANSCODER)):
             for image_id in death.image_ids:
                 killed.setdefault(image_id, set()).add(f"{death.function} was killed")
         tokens = {death.token for death in deaths if death.function == ACCEPTOR}

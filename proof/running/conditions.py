@@ -18,6 +18,7 @@ INJECTED = Path(__file__).with_name("injected")
 _HURRIED = "hurried.handler"
 
 ACCEPTOR, UPLOAD_ACCEPTOR, TRANSCODER = "SubmitImageFunction", "AcceptUploadFunction", "TranscodeImageFunction"
+FETCHER = "FetchOriginalFunction"
 HOLDER, RELEASER, SWEEPER = "HoldImagesFunction", "ReleaseImagesFunction", "SweepDueImagesFunction"
 FUNCTIONS = (ACCEPTOR, TRANSCODER, SWEEPER)
 """The functions that accept, develop and rescue. Readers keep their settings: they would presign its addresses."""

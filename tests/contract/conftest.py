@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import Message, SQSBackend
 
 from checks.expand_template import raw_template
+from darkroom import telemetry
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.lanes import LANES
 from darkroom.domain.tenants import Tenant, Tier
@@ -186,6 +188,14 @@ def aws(ambient: None) -> Iterator[Aws]:
             webhooks_secret=_client("secretsmanager").create_secret(Name="webhooks", SecretString="w" * 64)["ARN"],
             message_key=_secret("message-key", made_seconds_ago=120),
         )
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """The functions' log."""
+    stream = io.StringIO()
+    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
+    return stream
 
 
 @pytest.fixture

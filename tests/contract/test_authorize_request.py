@@ -12,7 +12,6 @@ import boto3
 import pytest
 import time_machine
 
-from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.errors import Retryable
 from darkroom.domain.lanes import LANES
@@ -24,13 +23,6 @@ from tests.contract.gateway import Gateway
 from tests.contract.test_tenants import ACME, KEY, STORED, table_of
 
 # ── The authorizer's handler ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    stream = io.StringIO()
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
-    return stream
 
 
 def authorize(aws: Aws, monkeypatch: pytest.MonkeyPatch, authorization: str) -> dict[str, Any]:

@@ -33,11 +33,11 @@ from proof.fakes.audit import trail_of
 from proof.fakes.rows import told_by
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, received
-from tests.contract.test_handlers import Functions, document, functions, log
+from tests.contract.test_handlers import Functions, document, functions
 from tests.contract.test_webhooks import delivery, endpoint
 from tests.erasure import Marks, found, marks_of, unlike_any_other
 
-__all__ = ("functions", "log")
+__all__ = ("functions",)
 
 CLIENT: Any = boto3.client
 PHOTO = unlike_any_other(1)

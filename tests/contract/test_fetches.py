@@ -11,7 +11,6 @@ from typing import Any
 import boto3
 import pytest
 
-from darkroom import telemetry
 from darkroom.aws.queues import SqsFetchQueue
 from darkroom.domain.errors import Retryable
 from darkroom.domain.fetch import Fetched, Unfetched
@@ -38,13 +37,6 @@ SECRET = "token=S3cr3t"
 @pytest.fixture
 def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
     return Functions(aws, monkeypatch)
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    stream = io.StringIO()
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
-    return stream
 
 
 @BOTH

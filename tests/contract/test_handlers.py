@@ -16,7 +16,6 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
 from darkroom.aws.throughput_table import ThroughputTable
 from darkroom.domain.errors import Retryable
@@ -68,14 +67,6 @@ class Functions:
 @pytest.fixture
 def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
     return Functions(aws, monkeypatch)
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """The functions' log."""
-    stream = io.StringIO()
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
-    return stream
 
 
 def document(answer: dict[str, Any]) -> dict[str, Any]:

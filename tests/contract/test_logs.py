@@ -59,13 +59,6 @@ def hurried() -> Iterator[None]:
     clients._session.cache_clear()
 
 
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    stream = io.StringIO()
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
-    return stream
-
-
 def test_no_function_logs_a_credential_a_signature_or_a_filename_whether_it_succeeds_or_fails(
     aws: Aws,
     bearer: dict[str, str],

@@ -15,7 +15,6 @@ from botocore.exceptions import EndpointConnectionError
 from moto.backends import get_backend
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from darkroom import telemetry
 from darkroom.aws.images_table import ImagesTable
 from darkroom.domain.dead_letter import explanation_of, without_texts
 from darkroom.domain.errors import Retryable
@@ -37,13 +36,6 @@ def functions(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Functions:
     for version in secret.versions.values():
         version["createdate"] -= 24 * 3600
     return Functions(aws, monkeypatch)
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    stream = io.StringIO()
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
-    return stream
 
 
 def send(url: str, body: str, **attributes: Any) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import boto3
 import pytest
 
-from darkroom import telemetry
 from darkroom.aws.deliveries_table import DeliveriesTable
 from darkroom.aws.tenants_table import TenantsTable
 from darkroom.domain.delivery import delivery_id_of, new_delivery
@@ -102,13 +101,6 @@ class City:
                 )
             ],
         }
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    stream = io.StringIO()
-    monkeypatch.setattr(telemetry.logger.registered_handler, "stream", stream)
-    return stream
 
 
 @pytest.fixture

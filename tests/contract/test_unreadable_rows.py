@@ -28,13 +28,13 @@ from proof.fakes import FakeImages
 from proof.fakes.tenants import FakeTenants
 from tests.contract.conftest import Aws
 from tests.contract.functions import call, http_event, received
-from tests.contract.test_handlers import Functions, document, functions, log, problem
+from tests.contract.test_handlers import Functions, document, functions, problem
 from tests.contract.test_metrics import emitted
 from tests.contract.test_tenants import ACME, STORED
 from tests.unit.test_image import CAUSE, NOW, awaiting, pending
 from tests.unit.test_upload_notification import event
 
-__all__ = ["functions", "log"]
+__all__ = ["functions"]
 
 BOTH = pytest.mark.parametrize("kind", ["fake", "aws"])
 

@@ -16,21 +16,10 @@ from darkroom.imaging import Developed, develop, edits
 from darkroom.imaging.decode import open_original
 from darkroom.imaging.edits import Box, box_of, turned
 from darkroom.imaging.headers import webp
+from tests.engine.arrays import Array, file, noise
 from tests.engine.golden import png_files
 
 WHOLE = {"name": "one", "width": 8192, "height": 8192, "format": "png"}
-
-type Array = np.ndarray[Any, Any]
-
-
-def noise(width: int, height: int, channels: int = 3, seed: int = 1) -> Array:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
-
-
-def file(samples: Array, file_format: str = "PNG", **options: Any) -> bytes:
-    body = io.BytesIO()
-    Image.fromarray(samples.squeeze()).save(body, file_format, **options)
-    return body.getvalue()
 
 
 def developed(body: bytes, *variants: dict[str, Any], **recipe: Any) -> Developed:

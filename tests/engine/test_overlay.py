@@ -16,23 +16,12 @@ from darkroom.imaging import Developed, develop
 from darkroom.imaging.animation import require_little_work, timeline_of
 from darkroom.imaging.geometry import place
 from darkroom.imaging.overlay import shown_size
+from tests.engine.arrays import Array, file, noise
 from tests.engine.golden.cases import SPACES
 
 LOGO = "0" * 26
 OTHER = "1" * 26
 OWN_SIZE = {"image": LOGO, "margin": 0.0}
-
-type Array = np.ndarray[Any, Any]
-
-
-def noise(width: int, height: int, channels: int = 3, seed: int = 1) -> Array:
-    return np.random.default_rng(seed).integers(0, 256, (height, width, channels), dtype=np.uint8)
-
-
-def file(samples: Array, file_format: str = "PNG", **options: Any) -> bytes:
-    body = io.BytesIO()
-    Image.fromarray(samples.squeeze()).save(body, file_format, **options)
-    return body.getvalue()
 
 
 def developed(below: bytes, files: dict[str, bytes], *overlays: dict[str, Any], **variant: Any) -> Developed:

@@ -48,7 +48,7 @@ from proof.chaos.poison import (
     upload_notification,
 )
 from proof.fakes.rows import accepted_image
-from proof.running.conditions import ACCEPTOR, HOLDER, INJECTED, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
+from proof.running.conditions import ACCEPTOR, FETCHER, HOLDER, INJECTED, SWEEPER, TRANSCODER, UPLOAD_ACCEPTOR
 
 IMAGE_ID = "0" * 26
 NOW = 1_800_000_000_000
@@ -80,7 +80,7 @@ def test_every_plan_has_images_of_every_kind(images: int) -> None:
     assert {one.way for one in plan.sendings} == set(Way)
     assert {one.lane for one in plan.sendings} == {"fast", "slow"}
     struck = {one.strike.function for one in plan.sendings if one.strike}
-    assert struck == {ACCEPTOR, UPLOAD_ACCEPTOR, TRANSCODER}
+    assert struck == {ACCEPTOR, UPLOAD_ACCEPTOR, FETCHER, TRANSCODER}
     assert SWEEPER in {strike.function for _, strike in plan.strikes}
     assert (HOLDER in {strike.function for _, strike in plan.strikes}) is (images > 100)
     assert len(plan.pauses) >= 2
