@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 
-TIMEOUT_SECONDS = 600
+TIMEOUT_SECONDS = 300
 
 # None of them starts a thread, which would not survive a fork.
 _PRELOADED = (

@@ -91,18 +91,27 @@ def test_all_tests_are_in_a_tier() -> None:
     assert folders == {tier.name for tier in TIERS if not tier.command}
 
 
-def test_a_tier_runs_beside_another_and_is_shown_after_its_own_end(
+def test_a_tier_runs_beside_others_and_is_shown_after_the_last_of_them(
     here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = "import pathlib, sys, time\nwhile not pathlib.Path('begun').exists(): time.sleep(0.01)\n"
-    (here / "waiting.py").write_text(waiting + "print('waited', flush=True)\n" + (here / "counted.py").read_text())
-    (here / "first.py").write_text("open('begun', 'w')\n" + (here / "counted.py").read_text())
-    tiers = [
-        Tier(name="waiting", budget_seconds=60, command=("waiting",), beside="first"),
+    counted = (here / "counted.py").read_text()
+    waiting = "import pathlib, sys, time\nwhile not pathlib.Path('second').exists(): time.sleep(0.01)\n"
+    (here / "waiting.py").write_text(waiting + "print('waited', flush=True)\n" + counted)
+    for name in ("first", "second"):
+        (here / f"{name}.py").write_text(f"open('{name}', 'w')\n" + counted)
+    waits, first, second = [
+        Tier(name="waiting", budget_seconds=60, command=("waiting",), beside=("first", "second")),
         Tier(name="first", budget_seconds=60, command=("first",)),
+        Tier(name="second", budget_seconds=60, command=("second",)),
     ]
-    outcomes = list(run_all(tiers, Form.SHORT))
-    assert [(outcome.tier.name, outcome.passed) for outcome in outcomes] == [("waiting", 1), ("first", 1)]
+    outcomes = list(run_all([waits, first, second], Form.SHORT))
+    assert [(outcome.tier.name, outcome.passed) for outcome in outcomes] == [
+        ("first", 1),
+        ("waiting", 1),
+        ("second", 1),
+    ]
     printed = capfd.readouterr().out
-    assert printed.index("── first") < printed.index("── waiting") < printed.index("waited")
-    assert [outcome.passed for outcome in run_all(tiers[:1], Form.SHORT)] == [1], "alone if the other does not run"
+    in_order = ["── first", "── second", "── waiting", "waited"]
+    assert sorted(in_order, key=printed.index) == in_order
+    assert [outcome.passed for outcome in run_all([waits, second], Form.SHORT)] == [1, 1], "beside those that run"
+    assert [outcome.passed for outcome in run_all([waits], Form.SHORT)] == [1], "alone if none of the others runs"

@@ -20,7 +20,7 @@ import sys
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -53,7 +53,7 @@ class Tier:
 
     `budget_seconds` is how long it should take on two idle cores, in its long form `long_seconds`. A tier with `inputs`
     is skipped while they are the same as when it last passed, except in CI. A tier that mostly waits can run `beside`
-    another; its output is then shown after its end.
+    others, which follow each other; its output is then shown after the end of the last.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Tier:
     needs_docker: bool = False
     needs_chromium: bool = False
     distribution: tuple[str, ...] = ("load",)
-    beside: str | None = None
+    beside: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
@@ -80,7 +80,7 @@ TIERS = (
     Tier(name="contract", budget_seconds=160, is_quick=True),
     Tier(name="simulation", budget_seconds=70, long_seconds=300, is_quick=True),
     # All tests that use one stack run in one worker, which mostly waits.
-    Tier(name="smoke", budget_seconds=200, is_quick=True, workers=0, beside="contract"),
+    Tier(name="smoke", budget_seconds=230, is_quick=True, workers=0, beside=("engine", "contract")),
     # The page's tests share a stack and a browser. What waits for the stack leaves the simulation a core.
     Tier(
         name="page",
@@ -89,7 +89,7 @@ TIERS = (
         is_quick=True,
         workers=0,
         needs_chromium=True,
-        beside="simulation",
+        beside=("simulation",),
     ),
     Tier(name="guards", budget_seconds=250, command=("proof.guards",)),
     Tier(
@@ -102,7 +102,7 @@ TIERS = (
             "requirements/runtime.txt",
         ),
     ),
-    Tier(name="invoke", budget_seconds=300, workers=0, needs_docker=True, beside="local"),
+    Tier(name="invoke", budget_seconds=300, workers=0, needs_docker=True, beside=("local",)),
     # The tests of a file share a stack, which mostly waits: so there are more workers than cores.
     Tier(name="local", budget_seconds=700, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
 )
@@ -156,19 +156,23 @@ class Outcome:
 
 
 def run_all(tiers: Sequence[Tier], form: Form) -> Iterator[Outcome]:
-    """Runs the tiers one after another, those that run beside another at the same time."""
+    """Runs the tiers one after another, those that run beside others at the same time."""
     names = {tier.name for tier in tiers}
+    companions = {tier.name: [name for name in tier.beside if name in names] for tier in tiers}
+    running: dict[str, Future[tuple[Outcome, str]]] = {}
     with ThreadPoolExecutor() as pool:
         for tier in tiers:
-            if tier.beside in names:
+            if companions[tier.name]:
                 continue
-            others = [other for other in tiers if other.beside == tier.name]
-            running = [pool.submit(_run_quietly, other, form) for other in others]
+            for other in tiers:
+                if companions[other.name][:1] == [tier.name]:
+                    running[other.name] = pool.submit(_run_quietly, other, form)
             outcome = run(tier, form)
-            for each in running:
-                beside, output = each.result()
-                print(output, end="", flush=True)
-                yield beside
+            for other in tiers:
+                if companions[other.name][-1:] == [tier.name]:
+                    beside, output = running[other.name].result()
+                    print(output, end="", flush=True)
+                    yield beside
             yield outcome
 
 
