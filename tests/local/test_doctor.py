@@ -386,7 +386,10 @@ def endless_log(patient: Patient) -> Iterator[None]:
         logs.put_retention_policy(logGroupName=name, retentionInDays=30)
 
 
-DEAD_LETTERS, LATE, DELIVERIES = alarms.DEAD_LETTERS[0], alarms.GROWTH[0], alarms.LAG[3]
+WATCHES = {watch.alarm: watch for watch in alarms.OF_THE_CHECKLIST}
+DEAD_LETTERS, LATE, DELIVERIES = (
+    WATCHES[name] for name in ("DeadLettersAlarm", "ImagesLateAlarm", "DeliveriesLateAlarm")
+)
 
 DEFECTS: dict[str, tuple[Plant, set[str]]] = {
     "a queue whose messages anybody may receive": (anybody_may_take, {"senders-only-send"}),
