@@ -75,26 +75,26 @@ class Tier:
 
 # The cheapest come first, so that failures show early.
 TIERS = (
-    Tier(name="unit", budget_seconds=40, is_quick=True),
-    Tier(name="engine", budget_seconds=60, is_quick=True),
-    Tier(name="contract", budget_seconds=160, is_quick=True),
-    Tier(name="simulation", budget_seconds=70, long_seconds=300, is_quick=True),
+    Tier(name="unit", budget_seconds=80, is_quick=True),
+    Tier(name="engine", budget_seconds=100, is_quick=True),
+    Tier(name="contract", budget_seconds=140, is_quick=True),
+    Tier(name="simulation", budget_seconds=140, long_seconds=480, is_quick=True),
     # All tests that use one stack run in one worker, which mostly waits.
     Tier(name="smoke", budget_seconds=230, is_quick=True, workers=0, beside=("engine", "contract")),
     # The page's tests share a stack and a browser. What waits for the stack leaves the simulation a core.
     Tier(
         name="page",
-        budget_seconds=40,
+        budget_seconds=80,
         long_seconds=500,
         is_quick=True,
         workers=0,
         needs_chromium=True,
         beside=("simulation",),
     ),
-    Tier(name="guards", budget_seconds=250, command=("proof.guards",)),
+    Tier(name="guards", budget_seconds=400, command=("proof.guards",)),
     Tier(
         name="emulator",
-        budget_seconds=120,
+        budget_seconds=140,
         workers=3,
         inputs=(
             *("tools/embedded_aws", "tests/emulator", "tests/local/local_stack.py", "tests/conftest.py"),
@@ -102,9 +102,9 @@ TIERS = (
             "requirements/runtime.txt",
         ),
     ),
-    Tier(name="invoke", budget_seconds=300, workers=0, needs_docker=True, beside=("local",)),
+    Tier(name="invoke", budget_seconds=550, workers=0, needs_docker=True, beside=("local",)),
     # The tests of a file share a stack, which mostly waits: so there are more workers than cores.
-    Tier(name="local", budget_seconds=700, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
+    Tier(name="local", budget_seconds=780, workers=3, distribution=("loadfile", "--no-loadscope-reorder")),
 )
 
 
