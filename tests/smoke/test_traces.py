@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -73,9 +74,9 @@ def test_every_request_attempt_event_and_delivery_joins_by_the_images_id(
             sent = {f"{image_id}-{version}" for image_id, version in rows.items()}
             wait_until(lambda: sent <= {post.headers["webhook-id"] for post in program.posts}, "all are delivered")
             logs, traces = traced(stack, rows)
-            image_id, trace = next(iter(traces.items()))
-            document = json.loads(stack.darkroom("trace", image_id, "--json").stdout)
-            drawn = stack.darkroom("trace", image_id).stdout
+            first = next(iter(traces))
+            document = json.loads(stack.darkroom("trace", first, "--json").stdout)
+            drawn = stack.darkroom("trace", first).stdout
             found_by_query = {image_id: found_by_the_saved_query(stack, image_id, since=since) for image_id in rows}
         finally:
             stack.darkroom("webhooks", "rm", webhook_id, "--yes")
@@ -100,7 +101,9 @@ def test_every_request_attempt_event_and_delivery_joins_by_the_images_id(
     for image_id, told in found_by_query.items():
         assert set(told) >= told_of_an_image, image_id
         assert told.count("event published") == len(events), image_id
-    assert sorted(step["title"] for step in document["steps"]) == sorted(step.title for step in trace.steps)
+    # It was asked for later, when a delivery may have been made again.
+    missing = Counter(step.title for step in traces[first].steps) - Counter(step["title"] for step in document["steps"])
+    assert not missing
     assert f"image.done to {webhook_id}  202" in drawn and "decode" in drawn
 
 
