@@ -36,6 +36,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Whatever was imported stays: the collector of garbage need not look through it again and again."""
+    """What was imported stays: the collector of garbage need not look through it again and again."""
     gc.collect()
     gc.freeze()

@@ -30,7 +30,7 @@ _receive_message = SQSBackend.receive_message
 
 
 def _receive_at_once(backend: SQSBackend, queue: str, count: int, _: int, *others: Any) -> list[Message]:
-    """No long poll of an empty queue: in these tests nobody sends anything meanwhile."""
+    """No long poll of an empty queue: these tests send nothing meanwhile."""
     return _receive_message(backend, queue, count, 0, *others)
 
 

@@ -113,7 +113,7 @@ class Outcome:
     """The result of one tier.
 
     `failures` names what failed and why, a line each; `note` says why part did not run. `cpu_seconds` are those of its
-    process and of whatever that has waited for: a detached stack's are not in it.
+    process and of the children that it has waited for: a detached stack's are not in it.
     """
 
     tier: Tier
@@ -204,7 +204,11 @@ def run(tier: Tier, form: Form, output: IO[str] | None = None) -> Outcome:
         stdout=output,
         stderr=None if output is None else subprocess.STDOUT,
     )
-    _, status, used = os.wait4(process.pid, 0)
+    try:
+        _, status, used = os.wait4(process.pid, 0)
+    except BaseException:  # as subprocess.run does it
+        process.kill()
+        raise
     exit_status = process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - started
     passed, failed, skipped = counts(report)
