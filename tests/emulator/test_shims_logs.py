@@ -30,8 +30,8 @@ def group(emulator: EmulatorServer) -> str:
     return log_group(emulator)
 
 
-def log_group(server: EmulatorServer) -> str:
-    name, logs = f"group-{uuid4().hex[:8]}", server.client("logs")
+def log_group(server: EmulatorServer, prefix: str = "group") -> str:
+    name, logs = f"{prefix}-{uuid4().hex[:8]}", server.client("logs")
     logs.create_log_group(logGroupName=name)
     logs.create_log_stream(logGroupName=name, logStreamName="stream")
     return name
@@ -223,11 +223,11 @@ def test_gap_stock_knows_no_field_of_json_and_ignores_what_it_does_not_know(stoc
 
 
 def test_a_query_runs_over_the_events_of_several_groups(emulator: EmulatorServer) -> None:
-    first, second = log_group(emulator), log_group(emulator)
+    first, second = log_group(emulator, "first"), log_group(emulator, "second")
     log(emulator, first, {"level": "ERROR", "image": {"id": "a"}}, {"level": "INFO", "image": {"id": "a"}})
     log(emulator, second, {"level": "ERROR", "image": {"id": "a"}}, "no JSON")
-    text = 'filter level = "ERROR" | stats count(*) as errors by image.id, @log | sort @log'
-    expected = [{"image.id": "a", "@log": f"{ACCOUNT_ID}:{group}", "errors": "1"} for group in sorted((first, second))]
+    text = 'filter level = "ERROR" | stats count(*) as errors by image.id, @log | sort @log desc'
+    expected = [{"image.id": "a", "@log": f"{ACCOUNT_ID}:{group}", "errors": "1"} for group in (second, first)]
     assert query(emulator, text, first, second) == expected
     identifiers = [
         each["logGroupArn"]
