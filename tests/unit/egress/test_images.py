@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import socket
+import ssl
+import tracemalloc
 from collections.abc import Sequence
 from itertools import cycle, product
 
@@ -294,10 +297,80 @@ def test_a_name_that_is_not_known_may_be_later() -> None:
     assert isinstance(answer, Unfetched) and answer.may_pass
 
 
-def test_a_certificate_of_another_host_ends_it(internet: Internet, authority: Authority) -> None:
-    with serving(answering(ok()), authority.server("another.example")) as server:
+def fetched_securely(
+    internet: Internet, authority: Authority, behaviour: Behaviour, host: str = "photos.example"
+) -> Fetched | Unfetched:
+    with serving(behaviour, authority.server(host)) as server:
         internet.port = server.port
         images = HttpImages(clock=lambda: NOW, resolve=internet.resolve)
-        answer = images.fetch("https://photos.example/", max_bytes=MAX_BYTES)
+        return images.fetch("https://photos.example/", max_bytes=MAX_BYTES)
+
+
+def test_a_certificate_of_another_host_ends_it(internet: Internet, authority: Authority) -> None:
+    answer = fetched_securely(internet, authority, answering(ok()), "another.example")
     assert code_of(answer) == "fetch_failed"
     assert isinstance(answer, Unfetched) and not answer.may_pass
+    assert "example" not in answer.message  # OpenSSL's own text names the host
+
+
+def test_only_an_alert_of_tls_tells_the_end_of_a_body_without_a_length_from_a_cut(
+    internet: Internet, authority: Authority
+) -> None:
+    told = b"HTTP/1.0 200 OK\r\n\r\n" + PHOTO
+
+    def say_goodbye(connected: socket.socket, server: Server) -> None:
+        answering(told)(connected, server)
+        assert isinstance(connected, ssl.SSLSocket)
+        connected.unwrap()
+
+    whole = fetched_securely(internet, authority, say_goodbye)
+    assert isinstance(whole, Fetched) and whole.body == PHOTO
+    cut = fetched_securely(internet, authority, answering(told[:-200]))
+    assert code_of(cut) == "fetch_failed"
+    assert isinstance(cut, Unfetched) and cut.may_pass
+    # A length tells it too.
+    assert isinstance(fetched_securely(internet, authority, answering(ok())), Fetched)
+
+
+def test_what_is_damaged_on_the_way_is_fetched_again(internet: Internet, authority: Authority) -> None:
+    def damage(connected: socket.socket, server: Server) -> None:
+        server.hear(connected)
+        server.say(connected, ok()[:200])
+        with socket.socket(fileno=os.dup(connected.fileno())) as below:
+            below.sendall(b"\x17\x03\x03\x00\x40" + bytes(64))
+
+    answer = fetched_securely(internet, authority, damage)
+    assert code_of(answer) == "fetch_failed"
+    assert isinstance(answer, Unfetched) and answer.may_pass
+
+
+@pytest.mark.parametrize("chunk", [b"2\r\nxx\r\n", b"7\r\nxxxxxxx\r\n"], ids=["too tiny", "tiny"])
+def test_a_body_in_tiny_chunks_takes_little_more_than_its_size(chunk: bytes) -> None:
+    count = 100_000
+    size = count * chunk.count(b"x")
+    response = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * (size // chunk.count(b"x")) + b"0\r\n\r\n"
+    )
+    with serving(answering(response)) as server:
+        images = HttpImages(LOCAL, clock=lambda: NOW)
+        tracemalloc.start()
+        try:
+            answer = images.fetch(f"http://127.0.0.1:{server.port}/", max_bytes=size)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    # With more around the chunks than in them, it is left.
+    assert isinstance(answer, Fetched) == (len(chunk) < 2 * chunk.count(b"x"))
+    assert peak < 4_000_000
+
+
+@pytest.mark.parametrize("told", ["Content-Encoding:", "Content-Encoding: identity, , Identity"])
+def test_a_coding_that_changes_nothing_is_none(told: str) -> None:
+    answer, _ = fetched_from(answering(ok(PHOTO, told)))
+    assert isinstance(answer, Fetched)
+
+
+def test_chunks_within_another_coding_are_not_taken_for_the_file() -> None:
+    told = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+    answer, _ = fetched_from(answering(told))
+    assert code_of(answer) == "fetch_failed"

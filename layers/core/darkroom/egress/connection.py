@@ -66,10 +66,6 @@ class Deadline:
             return self.failed(Kind.TIMEOUT, f"the time was up while {doing}")
         if isinstance(error, ssl.SSLEOFError | ConnectionError):
             return self.failed(Kind.RESET, f"the connection was closed while {doing}")
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return self.failed(Kind.TLS, f"the certificate was not accepted: {error.verify_message.removesuffix('.')}")
-        if isinstance(error, ssl.SSLError):
-            return self.failed(Kind.TLS, f"TLS failed while {doing}: {error.reason}")
         if isinstance(error, HTTPException | ValueError):
             return self.failed(Kind.PROTOCOL, f"the response is no HTTP, or too long a head ({type(error).__name__})")
         return self.failed(Kind.RESET, f"the connection failed while {doing} ({type(error).__name__})")
@@ -155,14 +151,33 @@ def _secured(connection: socket.socket, host: str, deadline: Deadline) -> ssl.SS
     with ExitStack() as unfinished:
         unfinished.enter_context(closing(connection))  # once it is wrapped, it has nothing left to close
         try:
-            secured = trust().wrap_socket(connection, server_hostname=host, do_handshake_on_connect=False)
+            secured = trust().wrap_socket(
+                connection,
+                server_hostname=host,
+                do_handshake_on_connect=False,
+                suppress_ragged_eofs=False,  # who reads decides what a missing closure alert means
+            )
             unfinished.enter_context(closing(secured))
             secured.settimeout(deadline.left())
             secured.do_handshake()
         except OSError as error:
-            raise deadline.failed_by(error, "agreeing on TLS") from error
+            raise _disagreement(error, deadline) from error
         unfinished.pop_all()
         return secured
+
+
+_OTHER_NAME = frozenset({62, 64})
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH, whose texts name the host (Modules/_ssl.c)."""
+
+
+def _disagreement(error: OSError, deadline: Deadline) -> RequestFailed:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        is_other = error.verify_code in _OTHER_NAME
+        why = "it is another host's" if is_other else error.verify_message.removesuffix(".")
+        return deadline.failed(Kind.TLS, f"the certificate was not accepted: {why}")
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+        return deadline.failed(Kind.TLS, f"TLS failed: {error.reason}")
+    return deadline.failed_by(error, "agreeing on TLS")
 
 
 @cache

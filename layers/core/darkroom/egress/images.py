@@ -5,7 +5,7 @@ Redirects are followed here, each as a URL of its own: it is read as strictly, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from urllib.parse import urldefrag, urljoin
 
@@ -106,9 +106,10 @@ class HttpImages:
             return Unfetched(
                 code=TOO_LARGE, message=f"The file has more than {max_bytes} bytes, the most that may be fetched."
             )
-        encoding = response.headers.get("content-encoding", "identity").strip().lower()
-        if encoding != "identity":  # what would be decoded could be a thousand times as long
+        if _is_compressed(response.headers):
             return Unfetched(code=FAILED, message="The server sends the file compressed, although it was asked not to.")
+        if response.may_be_cut:
+            return Unfetched(code=FAILED, message="The server does not say where the file ends.", may_pass=True)
         if not response.body:
             return Unfetched(code=FAILED, message="The server sends an empty file.")
         provenance = Provenance(
@@ -142,6 +143,13 @@ def _unfetched_by(failure: RequestFailed) -> Unfetched:
         return Unfetched(code=TIMEOUT, message=_TOO_SLOW, may_pass=True)
     reason = str(failure).removeprefix(f"{failure.kind}: ")  # it names no address, path or query
     return Unfetched(code=FAILED, message=f"It could not be fetched: {reason}.", may_pass=failure.kind not in _LASTING)
+
+
+def _is_compressed(headers: Mapping[str, str]) -> bool:
+    """Whether the body would have to be decoded, which could make it a thousand times as long."""
+    codings = {coding.strip().lower() for coding in headers.get("content-encoding", "").split(",")}
+    # The parser takes chunks apart only if they are the only coding (RFC 9112, section 6.1).
+    return bool(codings - {"", "identity"}) or headers.get("transfer-encoding", "chunked").strip().lower() != "chunked"
 
 
 def _is_over(length: str | None, most: int) -> bool:

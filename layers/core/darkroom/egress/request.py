@@ -7,6 +7,7 @@ cookies, credentials from files, retries or decompression, none of which then ne
 from __future__ import annotations
 
 import io
+import ssl
 from collections.abc import Buffer, Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ advises (15 to 30 seconds)."""
 MAX_BODY_BYTES = 4096
 """How much of a response's body is read: enough for an error message in a log."""
 
+PIECE_BYTES = 16_384
+"""How much of a body is read at once. The parser keeps an object for each chunk of a read: for a body in chunks of two
+bytes this is forty times its size."""
+
 MAX_HEAD_BYTES = 65_536
 """How many bytes may come besides the body: the response's head, what precedes it, and what surrounds chunks."""
 
@@ -44,13 +49,15 @@ class Response:
 
     `headers` are by name in lower case, the values of equal names joined by commas. `body` is the beginning of the
     body, as it came: with a `content-encoding`, although none was asked for, it is not decoded. `milliseconds` is how
-    long the whole request took.
+    long the whole request took. `may_be_cut` says that nothing tells the end of the body from a cut: no length, no
+    chunks, and no closure alert of TLS (RFC 9112, section 9.8).
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     milliseconds: int
+    may_be_cut: bool = False
 
 
 def send(
@@ -128,14 +135,30 @@ def exchange(
                 raise ConnectionResetError
             fields, body = _fields(response), b""
             if wants(response.status, fields):
-                body = response.read(max_bytes)
+                body = _read(response, max_bytes)
                 if len(body) < max_bytes and response.length:  # it does not compare this with Content-Length
                     raise ConnectionResetError
         except (OSError, HTTPException, ValueError) as error:
             was_cut = arriving.has_ended and isinstance(error, IncompleteRead)
             cause = ConnectionResetError() if was_cut else error
             raise deadline.failed_by(cause, "reading the response") from error
-        return Response(status=response.status, headers=fields, body=body, milliseconds=deadline.milliseconds)
+        return Response(
+            status=response.status,
+            headers=fields,
+            body=body,
+            milliseconds=deadline.milliseconds,
+            may_be_cut=arriving.was_torn and not response.chunked and response.length is None,
+        )
+
+
+def _read(response: HTTPResponse, max_bytes: int) -> bytes:
+    body = io.BytesIO()
+    while left := max_bytes - body.tell():
+        piece = response.read(min(left, PIECE_BYTES))
+        if not piece:
+            break
+        body.write(piece)
+    return body.getvalue()
 
 
 def _fields(response: HTTPResponse) -> dict[str, str]:
@@ -165,6 +188,8 @@ class _Arriving(io.RawIOBase):
         self._connection, self._deadline, self._left = connection, deadline, max_bytes
         self.has_ended = False
         """Whether the other side has closed the connection, and everything before that was read."""
+        self.was_torn = False
+        """Whether it did so without TLS's closure alert, as anybody on the way could have done."""
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         """What the parser asks a socket for."""
@@ -178,7 +203,10 @@ class _Arriving(io.RawIOBase):
             raise TooLong
         self._connection.settimeout(self._deadline.left())
         with memoryview(buffer) as room:
-            count = self._connection.recv_into(room[: self._left])
+            try:
+                count = self._connection.recv_into(room[: self._left])
+            except ssl.SSLEOFError:
+                self.was_torn, count = True, 0
         self._left -= count
         self.has_ended = count == 0
         return count
