@@ -27,7 +27,6 @@ _METRICS = {
     "accepted": "ImagesFetched",
     "put_back": "FetchesPutBack",
     "failed": "ImagesFailed",
-    "gave_up": "ImagesFailed",
     "expired": "ImagesExpired",
 }
 
@@ -71,9 +70,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         with lines_about(message_id=record.message_id, receive_count=record.receive_count):
             try:
                 settle(record, context)
-            except Exception:
-                # The message comes back after its visibility timeout; if it does so each time, it is a dead letter.
-                logger.exception("fetch failed")
+            except Exception as bug:
+                # Its row is due, if it was read. Otherwise the message comes back after its visibility timeout, and if
+                # it does so each time, it is a dead letter. The alarm of functions' errors counts by `errorType`.
+                logger.exception("fetch failed", extra={"errorType": type(bug).__name__})
                 metrics.add_metric("MessagesFailed", MetricUnit.Count, 1)
                 raise
 

@@ -46,6 +46,7 @@ def tell(measures: Measures) -> None:
     _emit("SlowBurn", MetricUnit.NoUnit, max(measures.slow_burn.values(), default=0))
     _emit("DeadLetters", MetricUnit.Count, sum(measures.dead.values()))
     _emit("EventDeadLetters", MetricUnit.Count, sum(measures.dead_of_events.values()))
+    _emit("FetchesUntaken", MetricUnit.Count, measures.untaken_fetches)
     for what, error in measures.problems.items():
         if isinstance(error, Retryable):
             logger.warning("it cannot be measured now", extra={"what": what, "cause": str(error)})

@@ -24,6 +24,7 @@ from darkroom.ports import (
     Fenced,
     Listed,
     OriginalMissing,
+    QueueDepth,
     StoredOriginal,
     StoredOutput,
     Taken,
@@ -232,9 +233,14 @@ class FakeFetchQueue:
     """The `FetchQueue` port."""
 
     asked: list[Message] = field(default_factory=list)
+    waiting: int = 0
+    taken: int = 0
 
     def put(self, message: Message) -> None:
         self.asked.append(message)
+
+    def depth(self) -> QueueDepth:
+        return QueueDepth(waiting=self.waiting, taken=self.taken)
 
 
 @dataclass

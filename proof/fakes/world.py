@@ -27,8 +27,8 @@ from darkroom.operations.estimate import Estimator
 from darkroom.operations.fetch_original import Fetching, fetch_original
 from darkroom.operations.fetch_original import Ports as FetchPorts
 from darkroom.operations.load_shedder import LoadShedder
+from darkroom.operations.measure_lanes import Measures, measure_lanes
 from darkroom.operations.measure_lanes import Ports as MeasurePorts
-from darkroom.operations.measure_lanes import measure_lanes
 from darkroom.operations.submit_image import Accepted, Upload, submit_image
 from darkroom.operations.submit_image import Ports as SubmitPorts
 from darkroom.operations.sweep_due_images import Ports as SweepPorts
@@ -195,8 +195,11 @@ class World:
     def sweep(self) -> Sweep:
         return sweep_due_images(self.ports(SweepPorts), out_of_time=lambda: False)
 
+    def measure(self) -> Measures:
+        return measure_lanes(self.ports(MeasurePorts))
+
     def oldest(self) -> dict[str, float]:
-        return measure_lanes(self.ports(MeasurePorts)).oldest_seconds
+        return self.measure().oldest_seconds
 
     def delete(self, image_id: str, tenant_id: str = "default") -> None:
         delete_image(self.ports(DeletePorts), image_id, tenant_id=tenant_id)

@@ -18,7 +18,7 @@ from darkroom.domain.image import Status, message_for
 from darkroom.domain.message import read_message
 from darkroom.egress import Policy
 from darkroom.egress.images import HttpImages
-from darkroom.ports import FetchQueue, RemoteImages
+from darkroom.ports import FetchQueue, QueueDepth, RemoteImages
 from proof.fakes.messages import SIGNER
 from proof.fakes.pictures import jpeg
 from proof.fakes.stores import FakeFetchQueue, FakeRemoteImages
@@ -50,6 +50,17 @@ def test_an_image_to_fetch_is_asked_for_in_its_tenants_share(kind: str, aws: Aws
     else:
         (it,) = sqs.receive_message(QueueUrl=aws.fetch_queue_url, AttributeNames=["All"])["Messages"]
         assert (read_message(it["Body"]), it["Attributes"]["MessageGroupId"]) == (message, "acme")
+
+
+@BOTH
+def test_the_fetch_queue_says_what_waits_and_what_a_worker_has(kind: str, aws: Aws) -> None:
+    fake, sqs = FakeFetchQueue(waiting=2, taken=1), boto3.client("sqs")
+    queue: FetchQueue = fake if kind == "fake" else SqsFetchQueue(sqs, aws.fetch_queue_url, SIGNER)
+    if kind != "fake":
+        for _ in range(3):
+            queue.put(message_for(pending()))
+        sqs.receive_message(QueueUrl=aws.fetch_queue_url, MaxNumberOfMessages=1)
+    assert queue.depth() == QueueDepth(waiting=2, taken=1)
 
 
 @BOTH
@@ -166,11 +177,13 @@ def test_nothing_is_fetched_for_a_message_that_this_stack_did_not_send(functions
 
 
 def test_a_bug_brings_the_message_back_until_it_is_a_dead_letter(
-    functions: Functions, monkeypatch: pytest.MonkeyPatch
+    functions: Functions, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
 ) -> None:
     post(functions, url="https://photos.example/")
     monkeypatch.setattr(functions.fetch_original.ports.images, "get", lambda _: 1 / 0)
     assert len(fetch(functions)["batchItemFailures"]) == 1
+    line = next(json.loads(line) for line in log.getvalue().splitlines() if "fetch failed" in line)
+    assert (line["level"], line["errorType"]) == ("ERROR", "ZeroDivisionError"), "the alarm of errors counts such lines"
 
 
 def test_while_the_table_does_not_answer_the_message_may_go_because_the_row_is_due(

@@ -56,7 +56,7 @@ def test_an_idle_sweep_makes_the_calls_that_the_bill_says(aws: Aws, monkeypatch:
     call(sweeper, {})
     assert calls["dynamodb:Query"] == SWEEP_QUERIES
     queues = [*sweeper.measuring.dead_letters.queues, *sweeper.measuring.event_dead_letters.queues]
-    assert calls["sqs:GetQueueAttributes"] == len(queues)
+    assert calls["sqs:GetQueueAttributes"] == len(queues) + 1  # and the fetch queue
     assert calls.keys() == {"dynamodb:Query", "sqs:GetQueueAttributes", "sns:ListSubscriptionsByTopic"}
 
 

@@ -11,9 +11,10 @@ from darkroom.domain.dead_letter import Verdict, verdict_of, why_not_replayable
 from darkroom.domain.errors import Rejected, Retryable, TurnedAway
 from darkroom.domain.event import EventType, event_of, events_of
 from darkroom.domain.fetch import MAX_FETCH_CLAIMS, MAX_FETCHES, Unfetched
-from darkroom.domain.image import Image, Provenance, Status, message_for
+from darkroom.domain.image import Cause, Image, Provenance, Status, message_for
 from darkroom.domain.limits import Limits
 from darkroom.domain.schedule import Timetable
+from darkroom.domain.service_level import GIVEN_UP
 from darkroom.domain.tenants import Tier
 from darkroom.http.fetches import InvalidFetch, read_fetch
 from darkroom.http.written_orders import MAX_ORDER_BYTES
@@ -198,16 +199,21 @@ def test_workers_that_always_die_end_it_and_leave_nothing() -> None:
     world = serving(PHOTO)
     image = asked(world)
 
+    class Died(BaseException):
+        pass
+
     def die(*_: Any, **__: Any) -> Any:
         world.originals.objects[image.image_id] = PHOTO
-        raise ZeroDivisionError
+        raise Died
 
     world.remote_images.fetch = die
     for attempt in range(MAX_FETCH_CLAIMS):
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(Died):
             fetch(world, image, f"receipt-{attempt}")
         world.advance(130)
-    assert world.sweep().outcomes == {"gave_up": 1}
+    assert fetch(world, image).outcome == "begun_too_often"
+    sweep = world.sweep()
+    assert (sweep.outcomes, sweep.ended) == ({"gave_up": 1}, {"slow": GIVEN_UP}), "which wakes somebody"
     row = world.row(image.image_id)
     assert row.error is not None and "fault on our side" in row.error.message
     assert (row.error.code, row.dead_letter, row.url) == ("fetch_failed", None, None)
@@ -224,11 +230,99 @@ def test_an_outage_of_our_own_uses_up_no_try_of_the_source() -> None:
     world = serving(PHOTO)
     image = asked(world)
     up, world.originals = world.originals, Down()
-    for _ in range(MAX_FETCHES + 1):
+    for _ in range(MAX_FETCHES):
         assert fetch(world, image).outcome == "put_back"
         world.advance(1200)
     world.originals = up
+    world.remote_images.serve(URL, BUSY)
+    for _ in range(MAX_FETCHES - 1):
+        assert fetch(world, image).outcome == "put_back"
+        world.advance(1200)
+    assert fetch(world, image).outcome == "failed"
+    error = world.row(image.image_id).error
+    assert error is not None and "tried 5 times" in error.message
+
+
+def test_a_bug_is_left_time_to_be_mended_and_the_url_stays_until_then() -> None:
+    class Forbidden(FakeOriginals):
+        def put_if_absent(self, *_: Any, **__: Any) -> StoredOriginal:
+            raise ZeroDivisionError(URL)
+
+    world = serving(PHOTO)
+    image = asked(world)
+    up, world.originals = world.originals, Forbidden()
+    began = world.now
+    for attempt in range(MAX_FETCH_CLAIMS - 1):
+        with pytest.raises(ZeroDivisionError):
+            fetch(world, image)
+        row = world.row(image.image_id)
+        assert (row.status, row.attempt, row.url) == (Status.FETCHING, attempt + 1, URL)
+        assert row.attempts[-1].cause == Cause(error_type="ZeroDivisionError", message="", stack="")
+        assert row.not_before is not None and row.due_at == row.not_before
+        world.now = row.not_before
+    assert world.now - began > 4800_000
+    world.originals = up
     assert fetch(world, image).outcome == "accepted"
+
+
+def test_a_bug_after_the_claim_is_raised_although_the_row_cannot_be_put_back() -> None:
+    class Broken(FakeImages):
+        def change(self, before: Image, after: Image, **fence: Any) -> Image:
+            if after.claimed_by is None:
+                raise Retryable("the table does not answer")
+            return super().change(before, after, **fence)
+
+    world = serving(PHOTO, images=Broken())
+    image = asked(world)
+    world.remote_images.fetch = lambda *_, **__: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        fetch(world, image)
+    row = world.row(image.image_id)
+    assert row.due_at is not None and row.due_at > world.now
+
+
+def test_a_backlog_of_the_fetch_queue_explains_a_wait_and_brings_no_copies() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    world.fetch_queue.asked.clear()
+    world.fetch_queue.waiting, world.fetch_queue.taken = 60, 10  # six minutes, if no source answers in time
+    world.advance(121)
+    assert world.sweep().outcomes == {"waiting": 1}
+    row = world.row(image.image_id)
+    assert row.due_at == world.now + (360 - 121) * 1000
+    assert world.fetch_queue.asked == []
+    world.now = row.due_at
+    assert world.sweep().outcomes == {"rescued": 1}, "it should have been its turn"
+    assert world.row(image.image_id).enqueued_at == world.now
+    world.advance(61)
+    assert world.sweep().outcomes == {"waiting": 1}, "the copy waits as well"
+
+
+def test_no_backlog_explains_the_wait_of_one_whose_worker_died_or_whose_pause_is_over() -> None:
+    class Died(BaseException):
+        pass
+
+    def die(*_: Any, **__: Any) -> Any:
+        raise Died
+
+    world = serving(BUSY)
+    image = asked(world)
+    world.fetch_queue.waiting = 10_000
+    assert fetch(world, image).outcome == "put_back"
+    world.advance(40)
+    assert world.sweep().outcomes == {"rescued": 1}
+    world.remote_images.fetch = die
+    with pytest.raises(Died):
+        fetch(world, image)
+    world.advance(121)
+    assert world.sweep().outcomes == {"rescued": 1}
+
+
+def test_messages_that_no_worker_takes_are_counted() -> None:
+    world = World()
+    for waiting, taken, counted in ((0, 0, 0), (3, 0, 3), (3, 1, 0), (0, 2, 0)):
+        world.fetch_queue.waiting, world.fetch_queue.taken = waiting, taken
+        assert world.measure().untaken_fetches == counted
 
 
 def test_an_earlier_workers_original_counts_although_its_source_sends_another_picture_now() -> None:
@@ -327,9 +421,24 @@ def test_an_image_that_is_deleted_while_it_is_fetched_leaves_nothing() -> None:
 
     world.remote_images.fetch = withdrawn
     assert fetch(world, image).outcome == "fenced"
-    assert world.lanes.sent == []
+    assert (world.lanes.sent, world.originals.objects) == ([], {}), "nobody has to clear it away"
     row = world.row(image.image_id)
     assert (row.status, row.url) == (Status.CANCELLED, None)
+
+
+def test_what_is_stored_in_the_moment_of_its_deletion_is_removed_later() -> None:
+    world = serving(PHOTO)
+    image = asked(world)
+    put = world.originals.put_if_absent
+
+    def withdrawn(*arguments: Any, **options: Any) -> StoredOriginal:
+        world.delete(image.image_id)
+        world.sweep()
+        stored: StoredOriginal = put(*arguments, **options)
+        return stored
+
+    world.originals.put_if_absent = withdrawn
+    assert fetch(world, image).outcome == "fenced"
     world.advance(1801)
     world.sweep()
     assert world.originals.objects == {}

@@ -17,6 +17,7 @@ from checks.report import ROOT
 from darkroom.aws.images_table import DUE_INDEX, NEWEST_INDEX, WAITING_INDEX
 from darkroom.aws.usage_table import MOST_AT_ONCE
 from darkroom.domain.event import EventType
+from darkroom.domain.fetch import FETCH_WORKERS
 from darkroom.domain.hold import LANE_DELAY_SECONDS, RELEASE
 from darkroom.domain.image import DUE_SHARDS, Image
 from darkroom.domain.lanes import LANES, Lane
@@ -315,6 +316,11 @@ def test_every_lane_has_its_queue_dead_letters_and_source(lane: str) -> None:
     name = lane.capitalize()
     assert {f"{name}Queue", f"{name}DeadLetters"} <= QUEUES.keys()
     assert f"{name}Queue" in {referred(source["EventSourceArn"]) for source in SOURCES.values()}
+
+
+def test_the_fetch_queue_has_the_workers_whose_rate_the_sweeper_calculates_with() -> None:
+    (source,) = [source for source in SOURCES.values() if referred(source["EventSourceArn"]) == "FetchQueue"]
+    assert concurrency(source) == (FETCH_WORKERS,)
 
 
 @pytest.mark.parametrize("lane", LANES.values(), ids=LANES)

@@ -133,6 +133,10 @@ def test_what_is_to_be_held_and_what_was_uploaded_may_not_wait_for_long(name: st
     assert told(by_sqs) == {f"{name}MessagesStuckAlarm": ("Maximum", 60, (5, 5), ">=", stuck_seconds, "notBreaching")}
 
 
+def test_messages_that_nobody_fetches_page_and_slow_sources_do_not() -> None:
+    assert own("FetchesUntaken") == {"FetchMessagesStuckAlarm": ("Maximum", 60, (15, 15), ">=", 1, "notBreaching")}
+
+
 def test_events_that_are_not_published_are_noticed_long_before_the_stream_forgets_them() -> None:
     late = watching("AWS/Lambda", "IteratorAge", FunctionName={"Ref": "PublishEventsFunction"})
     assert told(late) == {"EventsStuckAlarm": ("Maximum", 60, (3, 3), ">", 900_000, "notBreaching")}

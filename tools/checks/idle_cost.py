@@ -75,8 +75,8 @@ def items() -> list[Item]:
             dollars=MINUTES * cost({"DynamoDB read units": SWEEP_QUERIES * _QUERY_UNITS}),
         ),
         Item(
-            name=f"… their looks at {queues} dead-letter queues, and at the followers of events",
-            dollars=MINUTES * cost({"SQS requests": queues, "SNS requests": 1}),
+            name=f"… their looks at {queues} dead-letter queues, the fetch queue and the followers of events",
+            dollars=MINUTES * cost({"SQS requests": queues + 1, "SNS requests": 1}),
         ),
         Item(name="… their logs", dollars=MINUTES * cost({"Log kilobytes": SWEEP_LOG_KILOBYTES})),
         Item(name="… their traces", dollars=MINUTES * TRACES_PER_MILLION / 1_000_000),

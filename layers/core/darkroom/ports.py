@@ -467,11 +467,22 @@ class UploadQueue(Protocol):
         """Sends a reminder of this image to the upload queue's worker. Raises Retryable if the queue cannot answer."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueueDepth:
+    """About how many messages wait in a queue, and how many a worker has taken."""
+
+    waiting: int
+    taken: int
+
+
 class FetchQueue(Protocol):
-    """The queue of images that are to be fetched."""
+    """The queue of images that are to be fetched. Every method raises Retryable if it cannot answer."""
 
     def put(self, message: Message) -> None:
-        """Puts the message into it, in its tenant's share. Raises Retryable if the queue cannot answer."""
+        """Puts the message into it, in its tenant's share."""
+
+    def depth(self) -> QueueDepth:
+        """What is in it now."""
 
 
 class RemoteImages(Protocol):

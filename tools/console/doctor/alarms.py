@@ -51,7 +51,7 @@ LAG = (
     _own("ImagesStuckAlarm", "StuckRatio"),
     _of_aws("HoldMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
     _of_aws("UploadMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
-    _of_aws("FetchMessagesStuckAlarm", "ApproximateAgeOfOldestMessage"),
+    _own("FetchMessagesStuckAlarm", "FetchesUntaken"),
     _of_aws("DeliveriesLateAlarm", "ApproximateAgeOfOldestMessage"),
     _of_aws("EventsStuckAlarm", "IteratorAge"),
 )

@@ -16,6 +16,7 @@ from darkroom.domain.errors import Retryable
 from darkroom.domain.hold import Unplaceable
 from darkroom.domain.lanes import FETCH, HOLD, UPLOAD
 from darkroom.domain.message import Message
+from darkroom.ports import QueueDepth
 from darkroom.telemetry import logger
 
 if TYPE_CHECKING:
@@ -117,6 +118,12 @@ class SqsFetchQueue:
     def put(self, message: Message) -> None:
         with _telling(message), retryable("sending the message to be fetched"):
             self._client.send_message(QueueUrl=self._queue_url, **_signed(self._signer, FETCH, message))
+
+    def depth(self) -> QueueDepth:
+        with retryable("reading the fetch queue's depth"):
+            answer = self._client.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=_IN_THE_LANE)
+        waiting, taken = (int(answer["Attributes"][name]) for name in _IN_THE_LANE)
+        return QueueDepth(waiting=waiting, taken=taken)
 
 
 @contextmanager

@@ -48,7 +48,7 @@ class Lease:
 class NothingToDo:
     """A delivery without work left: it is acknowledged, and never recorded as done."""
 
-    reason: Literal["stale", "terminal", "too_early", "leased", "backing_off", "arrived"]
+    reason: Literal["stale", "terminal", "too_early", "leased", "backing_off", "arrived", "begun_too_often"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from darkroom.domain.claim import Expire, GiveUp, NothingToDo
-from darkroom.domain.fetch import MAX_FETCH_CLAIMS, give_up_fetch
+from darkroom.domain.fetch import FETCH_DRAIN_FLOOR_PER_SECOND, MAX_FETCH_CLAIMS, give_up_fetch
 from darkroom.domain.image import (
     UNKNOWN_SOURCE,
     DeadLetterState,
@@ -92,8 +92,9 @@ def look_at_due(
     releasing_until: Milliseconds,
     service: Mapping[str, Lane],
 ) -> Duty:
-    """Decides what a due row needs. `backlog` is the number of messages that wait in its lane, `releasing_until` is
-    when the lane's reservations for releases end, and `service` is each lane's deployed configuration.
+    """Decides what a due row needs. `backlog` is the number of messages that wait in its lane, or in the fetch queue if
+    it is being fetched; `releasing_until` is when the lane's reservations for releases end, and `service` is each
+    lane's deployed configuration.
 
     Each rescue doubles the pause until the next look, from a minute to an hour: a rescue is a duplicate at worst, and
     duplicates stay rare. Sweeps do not count as attempts.
@@ -114,7 +115,7 @@ def look_at_due(
     if has_expired(image, now):
         return Expire(image=expire(image, now=now))
     if image.status in (Status.AWAITING_UPLOAD, Status.FETCHING):
-        return _look_for_bytes(image, now)
+        return _look_for_bytes(image, now, backlog)
     if image.process_at is not None and image.process_at > now:
         # Its message could not be sent when it was scheduled or rescheduled. The next look is the usual first look of
         # every image.
@@ -132,15 +133,14 @@ def look_at_due(
         return Wait(image=replace(image, due_at=_no_later(look_at, image)))
     if (
         image.status is not Status.PROCESSING
-        and (remaining := _wait_explained_seconds(image, now, backlog, service[image.lane])) > 0
+        and (wait := _wait_explained(image, now, backlog, service[image.lane].drain_floor_per_second)) is not None
     ):
-        pause_seconds = min(max(remaining, SWEEP_INTERVAL_SECONDS), MAX_PAUSE_SECONDS)
-        return Wait(image=replace(image, due_at=_no_later(now + int(pause_seconds * 1000), image)))
+        return wait
     pushed_out = _pushed_out(image, now)
     return Rescue(image=replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image), enqueued_at=now))
 
 
-def _look_for_bytes(image: Image, now: Milliseconds) -> LookForUpload | GiveUp | Wait | Refetch:
+def _look_for_bytes(image: Image, now: Milliseconds, backlog: int) -> LookForUpload | GiveUp | Wait | Refetch:
     pushed_out = _pushed_out(image, now)
     later = replace(pushed_out, due_at=_no_later(pushed_out.due_at or now, image))
     if image.status is Status.AWAITING_UPLOAD:
@@ -150,7 +150,9 @@ def _look_for_bytes(image: Image, now: Milliseconds) -> LookForUpload | GiveUp |
     begins_at = image.not_before or now
     if begins_at > now:
         return Wait(image=replace(image, due_at=_no_later(begins_at, image)))
-    return Refetch(image=later)
+    # A worker that has died had its message.
+    wait = None if image.claimed_by else _wait_explained(image, now, backlog, FETCH_DRAIN_FLOOR_PER_SECOND)
+    return wait or Refetch(image=replace(later, enqueued_at=now))
 
 
 def _no_later(look_at: Milliseconds, image: Image) -> Milliseconds:
@@ -172,12 +174,16 @@ def _pushed_out(image: Image, now: Milliseconds) -> Image:
     return replace(image, due_at=now + pause_seconds * 1000, rescues=image.rescues + 1)
 
 
-def _wait_explained_seconds(image: Image, now: Milliseconds, backlog: int, lane: Lane) -> float:
-    """How much longer a message sent at `enqueued_at` may plausibly wait: the backlog in front of it divided by the
-    rate that its lane certainly keeps (Little's law), less the time that it has waited."""
+def _wait_explained(image: Image, now: Milliseconds, backlog: int, drain_floor_per_second: float) -> Wait | None:
+    """The wait of a message sent at `enqueued_at`, while it is plausible: for the backlog in front of it divided by the
+    rate that its workers certainly keep (Little's law), less the time that it has waited."""
     if image.enqueued_at is None or not backlog:
-        return 0.0
-    return backlog / lane.drain_floor_per_second - (now - image.enqueued_at) / 1000
+        return None
+    remaining_seconds = backlog / drain_floor_per_second - (now - image.enqueued_at) / 1000
+    if remaining_seconds <= 0:
+        return None
+    pause_seconds = min(max(remaining_seconds, SWEEP_INTERVAL_SECONDS), MAX_PAUSE_SECONDS)
+    return Wait(image=replace(image, due_at=_no_later(now + int(pause_seconds * 1000), image)))
 
 
 def _without_objects(image: Image, now: Milliseconds) -> Image:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from darkroom.domain.claim import REMEMBERED_ATTEMPTS, Claim, Expire, GiveUp, Lease, NothingToDo
+from darkroom.domain.claim import REMEMBERED_ATTEMPTS, Claim, Expire, Lease, NothingToDo
 from darkroom.domain.image import (
     UNKNOWN_SOURCE,
     Cause,
@@ -32,10 +32,17 @@ MAX_FETCHES = 5
 """How often a source is asked that does not answer, or not well."""
 
 MAX_FETCH_CLAIMS = 10
-"""How often fetching is begun at all: workers that die and stores that do not answer are not the source's fault."""
+"""How often fetching is begun at all, over an hour and a half: workers that die, bugs and stores that do not answer are
+not the source's fault."""
 
 FETCH_SECONDS = 60
 """The time of one attempt, from the first name that is resolved to the last byte, with all redirects."""
+
+FETCH_WORKERS = 10
+"""The most workers of the fetch queue: `MaximumConcurrency` of its event source."""
+
+FETCH_DRAIN_FLOOR_PER_SECOND = FETCH_WORKERS / FETCH_SECONDS
+"""The rate of messages that they keep even if no source answers in time."""
 
 LEASE_SECONDS = 120
 """How long one attempt may have its image: its function runs 90 seconds at most."""
@@ -48,6 +55,7 @@ FIRST_LOOK_SECONDS = 120
 
 REFUSED, NOT_FOUND, TOO_LARGE = "fetch_refused", "fetch_not_found", "fetch_too_large"
 TIMEOUT, FAILED = "fetch_timeout", "fetch_failed"
+_OF_THE_SOURCE = frozenset({REFUSED, NOT_FOUND, TOO_LARGE, TIMEOUT, FAILED})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +103,7 @@ def await_fetch(accepted: Image, url: str, *, now: Milliseconds) -> Image:
         accepted_at=None,
         accepted_version=None,
         waiting_since=None,
-        enqueued_at=None,
+        enqueued_at=now,
         due_at=before_expiry(now + FIRST_LOOK_SECONDS * 1000, accepted.expires_at),
     )
 
@@ -113,8 +121,9 @@ def fetch_lease(*, claimed_by: str, request_id: str, now: Milliseconds) -> Lease
     )
 
 
-def claim_fetch(image: Image, message: Message, lease: Lease) -> Claim | GiveUp | Expire | NothingToDo:
-    """Decides what a delivery of `message` may do with the current row: fetch it, end it, or leave it alone."""
+def claim_fetch(image: Image, message: Message, lease: Lease) -> Claim | Expire | NothingToDo:
+    """Decides what a delivery of `message` may do with the current row: fetch it, let it expire, or leave it alone. One
+    that was begun too often is left to the sweeper, who gives it up."""
     if (message.tenant_id, message.lane, message.run) != (image.tenant_id, image.lane, image.run):
         return NothingToDo(reason="stale")
     if image.status is not Status.FETCHING:
@@ -124,7 +133,7 @@ def claim_fetch(image: Image, message: Message, lease: Lease) -> Claim | GiveUp 
     if has_expired(image, lease.now):
         return Expire(image=expire(image, now=lease.now))
     if image.attempt >= MAX_FETCH_CLAIMS:
-        return GiveUp(image=give_up_fetch(image, now=lease.now))
+        return NothingToDo(reason="begun_too_often")
     if image.not_before is not None and image.not_before > lease.now:
         return NothingToDo(reason="backing_off")
     return Claim(
@@ -158,9 +167,10 @@ def not_fetched(image: Image, why: Unfetched, *, unit_random: float, now: Millis
     if why.retry_after_seconds > LONGEST_RETRY_AFTER_SECONDS:
         message = f"{why.message} The server asks to come back in more than an hour: send the URL again then."
         return _fail(image, why.code, message, now=now)
-    if image.attempt >= MAX_FETCHES:
-        return _fail(image, why.code, f"{why.message} It was tried {image.attempt} times.", now=now)
-    delay_seconds = max(FETCHES.delay_seconds(image.attempt, unit_random), why.retry_after_seconds)
+    asked = 1 + sum(one.cause is not None and one.cause.error_type in _OF_THE_SOURCE for one in image.attempts)
+    if asked >= MAX_FETCHES:
+        return _fail(image, why.code, f"{why.message} It was tried {asked} times.", now=now)
+    delay_seconds = max(FETCHES.delay_seconds(asked, unit_random), why.retry_after_seconds)
     cause = Cause(error_type=why.code, message=why.message, stack="")
     return fetch_later(image, delay_seconds=delay_seconds, cause=cause, now=now)
 
@@ -174,13 +184,14 @@ def fetch_later(image: Image, *, delay_seconds: int, cause: Cause, now: Millisec
         lease_until=None,
         not_before=again_at,
         claimed_by=None,
+        enqueued_at=None,
         attempts=ended_attempts(image, now, cause),
         due_at=before_expiry(again_at, image.expires_at),
     )
 
 
 def give_up_fetch(image: Image, *, now: Milliseconds) -> Image:
-    """The image at which too many workers died, or could not store what they had fetched: `failed`."""
+    """The image that was begun too often, because workers died, met a bug or could not store it: `failed`."""
     message = "It could not be fetched because of a fault on our side. Send the URL again, with a new Idempotency-Key."
     return _fail(image, FAILED, message, now=now)
 

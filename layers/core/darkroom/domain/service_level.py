@@ -85,6 +85,9 @@ class Budget:
 
 NO_OUTCOMES = Outcomes()
 
+GIVEN_UP = Outcomes(ended=1, given_up=1)
+"""An image that ended because of us."""
+
 SUCCEEDED = Outcomes(attempts=1)
 """An attempt that ended well, also if it refused the image for what it is."""
 
@@ -105,7 +108,7 @@ def end_of(image: Image, *, waiting_since: Milliseconds | None, lane: Lane) -> O
         return NO_OUTCOMES
     is_late = image.completed_at - waiting_since > lane.sla_seconds * 1000
     if image.status is Status.FAILED and image.dead_letter is not None:
-        return Outcomes(ended=1, given_up=1)
+        return GIVEN_UP
     # An image that its client let expire counts only if there had been time to develop it.
     if image.status is Status.DONE or (image.status is Status.EXPIRED and is_late):
         return Outcomes(ended=1, late=int(is_late))

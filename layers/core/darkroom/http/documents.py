@@ -99,7 +99,9 @@ class _ImageFacts(TypedDict):
     lane: Annotated[str, Field(json_schema_extra={"enum": list(LANES)})]
     preset: Annotated[str | None, Field(description="null if the client sent its own recipe.")]
     run: Annotated[int, Field(ge=1, description="An operator's replay or redo starts the next one.")]
-    attempt: Annotated[int, Field(ge=0, description="Out of five in this run; while it is fetched, of fetching.")]
+    attempt: Annotated[
+        int, Field(ge=0, description="Out of five in this run; while it is fetched, out of ten of fetching.")
+    ]
     retry_at: Annotated[
         Instant | None,
         Field(description="When the next attempt begins, after one that failed; null if none waits for its time."),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from darkroom.domain.claim import Claim, Expire, GiveUp, NothingToDo
+from darkroom.domain.claim import Claim, Expire, NothingToDo
 from darkroom.domain.errors import Rejected, Retryable
 from darkroom.domain.fetch import (
     Fetched,
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Fetching:
-    """What a message came to: `accepted`, `put_back` (it is fetched again later), `failed`, `expired`, `gave_up`,
-    `fenced` (it was withdrawn, or another worker has it), `gone` (there is no such image), or the reason why there was
+    """What a message came to: `accepted`, `put_back` (it is fetched again later), `failed`, `expired`, `fenced` (it was
+    withdrawn, or another worker has it), `gone` (there is no such image), or the reason why there was
     nothing to do. `image` is the row afterwards, `unfetched` what the source did."""
 
     outcome: str
@@ -69,7 +70,7 @@ def fetch_original(
 
     The order is that of a photo sent directly: the original, the row, the message. `claimed_by` names this one receipt
     of the message. In every case the row is due: no message has to come again. Raises Retryable if a store or the
-    table cannot answer.
+    table cannot answer, and what a bug raises.
     """
     ports.require_healthy()
     image = ports.images.get(message.image_id)
@@ -83,14 +84,27 @@ def fetch_original(
                 # An earlier worker may have died before it sent the message to the lane.
                 enqueue_in_time(ports, image)
             return Fetching(outcome=reason, image=image)
-        case GiveUp(image=after) | Expire(image=after):
-            return _change(ports, image, after, "gave_up" if isinstance(decision, GiveUp) else "expired")
+        case Expire(image=after):
+            return _change(ports, image, after, "expired")
         case Claim(image=after):
             pass
     try:
         claimed = ports.images.change(image, after)
     except Fenced as lost:
         return Fetching(outcome="fenced", image=lost.current)
+    try:
+        return _settle(ports, claimed)
+    except Retryable:
+        raise
+    except Exception as bug:
+        # Until it is mended, its claims last as long as may be: nobody but its client could fetch it after the last.
+        # What the exception says may name the URL.
+        with suppress(Exception):
+            _put_back(ports, claimed, Cause(error_type=type(bug).__name__, message="", stack=""))
+        raise
+
+
+def _settle(ports: Ports, claimed: Image) -> Fetching:
     answer = ports.remote_images.fetch(claimed.url or "", max_bytes=ports.max_bytes)
     if isinstance(answer, Fetched):
         return _keep(ports, claimed, answer)
@@ -104,19 +118,28 @@ def _keep(ports: Ports, claimed: Image, answer: Fetched) -> Fetching:
     if has_expired(claimed, ports.clock()):
         return _change(ports, claimed, expire(claimed, now=ports.clock()), "expired")
     try:
+        # What is stored for an image that has ended meanwhile stays for minutes, until the sweeper looks.
+        current = ports.images.get(claimed.image_id)
+        if current is None or (current.status, current.claimed_by) != (claimed.status, claimed.claimed_by):
+            return Fetching(outcome="fenced", image=current)
         source, provenance = _stored(ports, claimed, answer)
     except Rejected as refusal:
         after = reject(claimed, code=refusal.code, message=refusal.message, now=ports.clock())
         return _change(ports, claimed, after, "failed")
     except Retryable as outage:
-        delay_seconds = max(FETCHES.delay_seconds(claimed.attempt, ports.jitter()), outage.retry_after_seconds)
         cause = Cause(error_type=type(outage).__name__, message=str(outage), stack="")
-        after = fetch_later(claimed, delay_seconds=delay_seconds, cause=cause, now=ports.clock())
-        return _change(ports, claimed, after, "put_back")
+        return _put_back(ports, claimed, cause, seconds=outage.retry_after_seconds)
     arrived = _change(ports, claimed, fetched(claimed, source, provenance, now=ports.clock()), "accepted")
     if arrived.outcome == "accepted" and arrived.image is not None:
         enqueue_in_time(ports, arrived.image)
     return arrived
+
+
+def _put_back(ports: Ports, claimed: Image, cause: Cause, *, seconds: int = 0) -> Fetching:
+    """Leaves it to the sweeper to have it fetched again, no sooner than after `seconds`."""
+    delay_seconds = max(FETCHES.delay_seconds(claimed.attempt, ports.jitter()), seconds)
+    after = fetch_later(claimed, delay_seconds=delay_seconds, cause=cause, now=ports.clock())
+    return _change(ports, claimed, after, "put_back")
 
 
 def _stored(ports: Ports, claimed: Image, answer: Fetched) -> tuple[Source, Provenance]:

@@ -14,7 +14,7 @@ from darkroom.domain.service_level import (
     failing_percent,
     needed_since,
 )
-from darkroom.ports import Clock, DeadLetters, Images, OutcomeCounts
+from darkroom.ports import Clock, DeadLetters, FetchQueue, Images, OutcomeCounts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,7 @@ class Ports:
     outcome_counts: OutcomeCounts
     dead_letters: DeadLetters
     event_dead_letters: DeadLetters
+    fetch_queue: FetchQueue
     clock: Clock
     service: Mapping[str, Lane]
 
@@ -34,7 +35,8 @@ class Ports:
 class Measures:
     """By lane: how long its oldest unfinished image has waited (0 if none waits), the share of its attempts that failed
     lately, in percent, and how fast its error budget burns. By queue: how many dead letters of images and of events
-    there are. `problems` has an error for everything that could not be measured."""
+    there are. `untaken_fetches` is how many messages wait in the fetch queue while no worker has one, which lasts for
+    seconds unless nothing takes them. `problems` has an error for everything that could not be measured."""
 
     oldest_seconds: dict[str, float] = field(default_factory=dict)
     failing_percent: dict[str, float] = field(default_factory=dict)
@@ -42,6 +44,7 @@ class Measures:
     slow_burn: dict[str, float] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     dead_of_events: dict[str, int] = field(default_factory=dict)
+    untaken_fetches: int = 0
     problems: dict[str, Exception] = field(default_factory=dict)
 
 
@@ -64,6 +67,10 @@ def measure_lanes(ports: Ports) -> Measures:
         since = ports.images.oldest_waiting(lane)
         return 0.0 if since is None else max(0.0, (now - since) / 1000)
 
+    def untaken(_: str) -> int:
+        depth = ports.fetch_queue.depth()
+        return 0 if depth.taken else depth.waiting
+
     def recent(lane: str) -> Mapping[int, Outcomes]:
         return ports.outcome_counts.since(lane, needed_since(now))
 
@@ -76,5 +83,6 @@ def measure_lanes(ports: Ports) -> Measures:
         slow_burn={lane: burn(minutes, SLOW_MINUTES, now) for lane, minutes in outcomes.items()},
         dead=each("the dead letters", ports.dead_letters.queues, ports.dead_letters.depth),
         dead_of_events=each("the dead letters", ports.event_dead_letters.queues, ports.event_dead_letters.depth),
+        untaken_fetches=sum(each("what waits", ("the fetch queue",), untaken).values()),
         problems=problems,
     )

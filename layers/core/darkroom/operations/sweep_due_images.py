@@ -23,9 +23,9 @@ from darkroom.domain.due import (
 from darkroom.domain.errors import Retryable
 from darkroom.domain.image import DUE_SHARD_NAMES, DeadLetterState, Image, Status, message_for
 from darkroom.domain.instants import Milliseconds
-from darkroom.domain.lanes import Lane
+from darkroom.domain.lanes import FETCH, Lane
 from darkroom.domain.message import UnreadableMessage, read_message
-from darkroom.domain.service_level import NO_OUTCOMES, Outcomes, end_of
+from darkroom.domain.service_level import GIVEN_UP, NO_OUTCOMES, Outcomes, end_of
 from darkroom.operations.enqueue import DUE_FENCE, EnqueueInTimePorts, enqueue_in_time, send_or_mark_due
 from darkroom.ports import (
     DeadLetter,
@@ -163,7 +163,7 @@ class _Round:
             duty = look_at_due(
                 before,
                 now=clock(),
-                backlog=self._backlog(before.lane),
+                backlog=self._backlog(FETCH if before.status is Status.FETCHING else before.lane),
                 releasing_until=self._releasing_until(before.lane) if before.status is Status.SCHEDULED else 0,
                 service=self._ports.service,
             )
@@ -206,7 +206,10 @@ class _Round:
             return "unreachable"
 
     def _count(self, before: Image, ended: Image) -> None:
-        end = end_of(ended, waiting_since=before.waiting_since, lane=self._ports.service[ended.lane])
+        if before.status is Status.FETCHING and ended.status is Status.FAILED:  # its service level has not begun
+            end = GIVEN_UP
+        else:
+            end = end_of(ended, waiting_since=before.waiting_since, lane=self._ports.service[ended.lane])
         self._ended[ended.lane] = self._ended.get(ended.lane, NO_OUTCOMES) + end
 
     def _look_for_upload(self, before: Image, *, came: Image, never_came: Image) -> str:
@@ -251,13 +254,15 @@ class _Round:
             self._letters[queue] = replace(taken, complete=are_all)
         return self._letters[queue]
 
-    def _backlog(self, lane: str) -> int:
-        if lane not in self._backlogs:
+    def _backlog(self, queue: str) -> int:
+        if queue not in self._backlogs:
+            ports = self._ports
             try:
-                self._backlogs[lane] = self._ports.lanes.backlog(lane)
+                is_fetch = queue == FETCH
+                self._backlogs[queue] = ports.fetch_queue.depth().waiting if is_fetch else ports.lanes.backlog(queue)
             except Retryable:  # then nothing explains a wait, and the message is sent once more
-                self._backlogs[lane] = 0
-        return self._backlogs[lane]
+                self._backlogs[queue] = 0
+        return self._backlogs[queue]
 
     def _releasing_until(self, lane: str) -> Milliseconds:
         if lane not in self._releasing:

@@ -54,6 +54,7 @@ def wire() -> tuple[Ports, MeasurePorts, OutcomePorts]:
         images=ports.images,
         outcome_counts=outcome_counts,
         dead_letters=ports.dead_letters,
+        fetch_queue=ports.fetch_queue,
         event_dead_letters=DeadLetterQueues(sqs, once_client, settings.event_dead_letter_queues),
         clock=clock,
         service=settings.service,
