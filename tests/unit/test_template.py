@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -1087,6 +1088,27 @@ def test_without_snap_start_nothing_is_published_and_the_gateway_invokes_the_fun
     template = expanded_template()["Resources"]
     assert not {resource["Type"] for resource in template.values()} & {"AWS::Lambda::Version", "AWS::Lambda::Alias"}
     assert "Alias" not in str(http_api("keys"))
+
+
+def loops(value: Any) -> Iterator[tuple[str, str]]:
+    """The name and the identifier of each loop."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                if key.startswith("Fn::ForEach::"):
+                    yield key.removeprefix("Fn::ForEach::"), inner[0]
+                yield from loops(inner)
+        case list():
+            for inner in value:
+                yield from loops(inner)
+
+
+def test_no_loop_and_no_identifier_has_the_name_of_a_resource_or_a_parameter() -> None:
+    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-foreach.html"""
+    names, identifiers = zip(*loops(yaml_parse((ROOT / "template.yaml").read_text())), strict=True)
+    taken = expanded_template()["Resources"].keys() | with_snap_start().keys() | raw_template()["Parameters"].keys()
+    assert len(set(names)) == len(names) > 10
+    assert not taken & {*names, *identifiers}
 
 
 def test_no_loop_goes_over_an_empty_list() -> None:
