@@ -610,7 +610,7 @@ def test_the_key_outlives_the_stack_as_what_it_encrypts_does_and_is_rotated() ->
 
 def services_that_need_the_key() -> set[str]:
     """The services that use something encrypted in their own name, by what the template connects."""
-    needing = {"logs.${AWS::Region}.amazonaws.com"}
+    needing = {"logs.${AWS::Region}.${AWS::URLSuffix}"}  # its own name in each partition
     if any("AlarmActions" in alarm for alarm in resources("AWS::CloudWatch::Alarm").values()):
         needing.add("cloudwatch.amazonaws.com")
     for bucket in resources("AWS::S3::Bucket").values():

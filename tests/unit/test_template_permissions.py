@@ -162,6 +162,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
+        ("s3:ListBucketVersions", "${OriginalsBucket.Arn}"),  # it reads one version
         # What Powertools' idempotency calls itself.
         *(
             (f"dynamodb:{action}", "${IdempotencyTable.Arn}")
