@@ -501,7 +501,11 @@ def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> No
 
 @pytest.mark.parametrize("name", ROLES)
 def test_a_role_has_no_policy_but_its_own_and_the_keys(name: str) -> None:
-    assert ROLES[name]["ManagedPolicyArns"] == [if_ours({"Ref": "UseOfTheKey"}, NO_VALUE)], "AWS's are wider"
+    keys = [
+        if_ours({"Ref": "UseOfTheKey"}, NO_VALUE),
+        {"Fn::If": ["HasFormerKeys", {"Ref": "UseOfFormerKeys"}, NO_VALUE]},
+    ]
+    assert ROLES[name]["ManagedPolicyArns"] == keys, "AWS's are wider"
     assert len(ROLES[name]["Policies"]) == 1
 
 
@@ -659,6 +663,25 @@ def test_roles_use_the_key_by_way_of_the_stores_alone() -> None:
     assert by_way_of.keys() == {"s3", "sqs", "sns", "secretsmanager", "dynamodb"}
     assert all(by_way_of[name] == {"kms:GenerateDataKey", "kms:Decrypt"} for name in by_way_of.keys() - {"dynamodb"})
     assert not {action for actions in by_way_of.values() for action in actions if "*" in action or "Grant" in action}
+
+
+def test_what_a_former_key_encrypted_stays_readable_whatever_key_comes_after_it() -> None:
+    template = expanded_template()
+    assert template["Resources"]["UseOfFormerKeys"]["Condition"] == "HasFormerKeys", "with no key of our own, too"
+    none = {"Fn::Equals": [{"Fn::Join": ["", {"Ref": "FormerKeys"}]}, ""]}
+    assert (template["Conditions"]["HasFormerKeys"], template["Parameters"]["FormerKeys"]["Default"]) == (
+        {"Fn::Not": [none]},
+        "",
+    )
+    (statement,) = resources("AWS::IAM::ManagedPolicy")["UseOfFormerKeys"]["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Action"]) == ("Allow", "kms:Decrypt"), "nothing new is encrypted with it"
+    assert statement["Resource"] == {"Ref": "FormerKeys"}
+    services = {one["Fn::Sub"].partition(".")[0] for one in statement["Condition"]["StringEquals"]["kms:ViaService"]}
+    assert services == {"s3", "sqs", "secretsmanager", "dynamodb"}, "all stores; a topic keeps nothing"
+    pattern = re.compile(template["Parameters"]["FormerKeys"]["AllowedPattern"])
+    arn = "arn:aws-cn:kms:cn-north-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    assert all(map(pattern.search, ["", arn]))
+    assert not any(map(pattern.search, ["*", "alias/darkroom", arn.replace("1234abcd", "*"), f"{arn},*"]))
 
 
 def routes(access: str) -> dict[str, Any]:
