@@ -176,6 +176,17 @@ def test_no_line_is_longer_than_120_characters_but_in_tables_and_for_addresses(p
     assert [line for line in lines if len(re.sub(r"\]\([^)]*\)|https?://\S+", "", line)) > 120] == []
 
 
+def test_what_operators_attach_to_a_role_they_detach_before_they_remove_the_stack() -> None:
+    pages = "\n".join(page.read_text() for page in OF_TODAY)
+    policies = {name for name in resources("AWS::IAM::ManagedPolicy") if f"`{name}`" in pages}
+    attached = {*re.findall(r"aws iam attach-(?:role|user|group)-policy [^`]*resource (\w+)", pages)}
+    assert attached and attached <= policies
+    removal = (DOCS / "deploy.md").read_text().partition("\n## Remove it")[2].partition("`sam delete")[0]
+    assert {name for name in policies if f"`{name}`" in removal} == policies
+    for kind in re.findall(r"aws iam attach-(role|user|group)-policy", pages):
+        assert f"aws iam detach-{kind}-policy" in removal
+
+
 def test_the_page_of_the_deployment_counts_the_alarms() -> None:
     alarms = len(resources("AWS::CloudWatch::Alarm")) - 8 * (len(LANES) - 2)  # the page counts two lanes
     assert f"| {alarms} alarms | {alarms * 0.10:.2f} |" in (DOCS / "deploy.md").read_text()

@@ -1,4 +1,5 @@
-"""The runbook's `aws` commands and resources exist, so that nobody finds one missing at three in the morning."""
+"""The `aws` commands of the runbook and of the page of the deployment exist, and so do the runbook's resources: nobody
+finds one missing at three in the morning."""
 
 from __future__ import annotations
 
@@ -13,11 +14,15 @@ from botocore import xform_name
 from checks.expand_template import expanded_template
 from checks.report import ROOT
 
-RUNBOOK = (ROOT / "docs" / "runbook.md").read_text().replace("\\\n", " ")
+PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text().replace("\\\n", " ") for name in ("runbook", "deploy")}
+RUNBOOK = PAGES["runbook"]
 
-CODE = [*re.findall(r"```sh\n(.*?)```", RUNBOOK, re.DOTALL), *re.findall(r"`([^`\n]+)`", RUNBOOK)]
-
-OF_THE_COMMAND_LINE = {("logs", "tail"): {"since", "format", "filter-pattern"}, ("s3", "ls"): {"recursive"}}
+OF_THE_COMMAND_LINE = {
+    ("logs", "tail"): {"since", "format", "filter-pattern"},
+    ("s3", "ls"): {"recursive"},
+    ("s3", "rb"): {"force"},
+    ("cloudformation", "deploy"): {"region", "stack-name", "template-file", "parameter-overrides"},
+}
 """What `aws` has besides the services' own operations, with the options that we use."""
 
 CALLED_OTHERWISE = {"s3api": "s3"}
@@ -26,9 +31,10 @@ CALLED_OTHERWISE = {"s3api": "s3"}
 OF_EVERY_OPERATION = {"query", "output", "no-paginate"}
 
 
-def commands(start: str) -> list[str]:
-    """The commands that begin like this, each to the end of its line, its pipe or its substitution."""
-    return [found for code in CODE for found in re.findall(rf"(?:^|[\s(;])({start} [^\n|;#]*)", code)]
+def commands(page: str, start: str) -> list[str]:
+    """The page's commands that begin like this, each to the end of its line, its pipe or its substitution."""
+    code = [*re.findall(r"```sh\n(.*?)```", page, re.DOTALL), *re.findall(r"`([^`\n]+)`", page)]
+    return [found for one in code for found in re.findall(rf"(?:^|[\s(;])({start} [^\n|;#]*)", one)]
 
 
 def options(command: str) -> set[str]:
@@ -36,10 +42,11 @@ def options(command: str) -> set[str]:
     return set(re.findall(r"\s--([a-z][a-z-]+)", re.sub(r'"?\$\([^()]*(\([^()]*\)[^()]*)*\)"?', "VALUE", command)))
 
 
-def test_every_aws_command_is_one_that_aws_has() -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_every_aws_command_is_one_that_aws_has(page: str) -> None:
     session = botocore.session.get_session()
-    found = commands("aws")
-    assert len(found) > 20
+    found = commands(PAGES[page], "aws")
+    assert len(found) > {"runbook": 20, "deploy": 5}[page]
     for command in found:
         service, operation = command.split()[1:3]
         if (service, operation) in OF_THE_COMMAND_LINE:

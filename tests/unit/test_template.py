@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -506,7 +507,11 @@ def test_no_statement_has_a_wildcard_action_or_resource_without_a_reason() -> No
 
 @pytest.mark.parametrize("name", ROLES)
 def test_a_role_has_no_policy_but_its_own_and_the_keys(name: str) -> None:
-    assert ROLES[name]["ManagedPolicyArns"] == [if_ours({"Ref": "UseOfTheKey"}, NO_VALUE)], "AWS's are wider"
+    keys = [
+        if_ours({"Ref": "UseOfTheKey"}, NO_VALUE),
+        {"Fn::If": ["HasFormerKeys", {"Ref": "UseOfFormerKeys"}, NO_VALUE]},
+    ]
+    assert ROLES[name]["ManagedPolicyArns"] == keys, "AWS's are wider"
     assert len(ROLES[name]["Policies"]) == 1
 
 
@@ -615,7 +620,7 @@ def test_the_key_outlives_the_stack_as_what_it_encrypts_does_and_is_rotated() ->
 
 def services_that_need_the_key() -> set[str]:
     """The services that use something encrypted in their own name, by what the template connects."""
-    needing = {"logs.${AWS::Region}.amazonaws.com"}
+    needing = {"logs.${AWS::Region}.${AWS::URLSuffix}"}  # its own name in each partition
     if any("AlarmActions" in alarm for alarm in resources("AWS::CloudWatch::Alarm").values()):
         needing.add("cloudwatch.amazonaws.com")
     for bucket in resources("AWS::S3::Bucket").values():
@@ -664,6 +669,25 @@ def test_roles_use_the_key_by_way_of_the_stores_alone() -> None:
     assert by_way_of.keys() == {"s3", "sqs", "sns", "secretsmanager", "dynamodb"}
     assert all(by_way_of[name] == {"kms:GenerateDataKey", "kms:Decrypt"} for name in by_way_of.keys() - {"dynamodb"})
     assert not {action for actions in by_way_of.values() for action in actions if "*" in action or "Grant" in action}
+
+
+def test_what_a_former_key_encrypted_stays_readable_whatever_key_comes_after_it() -> None:
+    template = expanded_template()
+    assert template["Resources"]["UseOfFormerKeys"]["Condition"] == "HasFormerKeys", "with no key of our own, too"
+    none = {"Fn::Equals": [{"Fn::Join": ["", {"Ref": "FormerKeys"}]}, ""]}
+    assert (template["Conditions"]["HasFormerKeys"], template["Parameters"]["FormerKeys"]["Default"]) == (
+        {"Fn::Not": [none]},
+        "",
+    )
+    (statement,) = resources("AWS::IAM::ManagedPolicy")["UseOfFormerKeys"]["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Action"]) == ("Allow", "kms:Decrypt"), "nothing new is encrypted with it"
+    assert statement["Resource"] == {"Ref": "FormerKeys"}
+    services = {one["Fn::Sub"].partition(".")[0] for one in statement["Condition"]["StringEquals"]["kms:ViaService"]}
+    assert services == {"s3", "sqs", "secretsmanager", "dynamodb"}, "all stores; a topic keeps nothing"
+    pattern = re.compile(template["Parameters"]["FormerKeys"]["AllowedPattern"])
+    arn = "arn:aws-cn:kms:cn-north-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    assert all(map(pattern.search, ["", arn]))
+    assert not any(map(pattern.search, ["*", "alias/darkroom", arn.replace("1234abcd", "*"), f"{arn},*"]))
 
 
 def routes(access: str) -> dict[str, Any]:
@@ -1093,6 +1117,27 @@ def test_without_snap_start_nothing_is_published_and_the_gateway_invokes_the_fun
     template = expanded_template()["Resources"]
     assert not {resource["Type"] for resource in template.values()} & {"AWS::Lambda::Version", "AWS::Lambda::Alias"}
     assert "Alias" not in str(http_api("keys"))
+
+
+def loops(value: Any) -> Iterator[tuple[str, str]]:
+    """The name and the identifier of each loop."""
+    match value:
+        case dict():
+            for key, inner in value.items():
+                if key.startswith("Fn::ForEach::"):
+                    yield key.removeprefix("Fn::ForEach::"), inner[0]
+                yield from loops(inner)
+        case list():
+            for inner in value:
+                yield from loops(inner)
+
+
+def test_no_loop_and_no_identifier_has_the_name_of_a_resource_or_a_parameter() -> None:
+    """https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-foreach.html"""
+    names, identifiers = zip(*loops(yaml_parse((ROOT / "template.yaml").read_text())), strict=True)
+    taken = expanded_template()["Resources"].keys() | with_snap_start().keys() | raw_template()["Parameters"].keys()
+    assert len(set(names)) == len(names) > 10
+    assert not taken & {*names, *identifiers}
 
 
 def test_no_loop_goes_over_an_empty_list() -> None:

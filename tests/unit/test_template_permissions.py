@@ -162,6 +162,7 @@ BEYOND_THE_CODE: dict[str, set[Grant]] = {
     "count_usage": {("dynamodb:UpdateItem", "${UsageTable.Arn}")},
     "transcode_image": {
         ("s3:ListBucket", "${OriginalsBucket.Arn}"),
+        ("s3:ListBucketVersions", "${OriginalsBucket.Arn}"),  # it reads one version
         # What Powertools' idempotency calls itself.
         *(
             (f"dynamodb:{action}", "${IdempotencyTable.Arn}")
@@ -396,3 +397,48 @@ def test_buckets_are_listed_under_the_functions_own_prefix_alone() -> None:
                         if f"{bucket}Bucket" in str(statement["Resource"])
                     ]
                     assert statement["Condition"] == {"StringLike": {"s3:prefix": prefix}}, statement["Sid"]
+
+
+def calls_by_messages() -> dict[str, set[str]]:
+    """The functions that each function may invoke by what it sends to a queue or a topic or stores in a bucket: what
+    Lambda follows. It does not follow tables, their streams, and executions of Step Functions."""
+    receivers = {source: folder for folder in FUNCTION_FOLDERS for source in sources_of(folder)}
+    queues: dict[str, set[str]] = {queue: {queue} for queue in receivers}
+    for subscription in resources("AWS::SNS::Subscription").values():
+        if subscription["Protocol"] == "sqs":
+            queue = subscription["Endpoint"]["Fn::Select"][1][0]
+            queues.setdefault(_text(subscription["TopicArn"]), set()).add(_text(queue))
+    for bucket, properties in resources("AWS::S3::Bucket").items():
+        for told in properties.get("NotificationConfiguration", {}).get("QueueConfigurations", []):
+            queues.setdefault(f"${{{bucket}.Arn}}", set()).add(_text(told["Queue"]))
+    sends = {"sqs:SendMessage", "sns:Publish", "s3:PutObject"}
+    return {
+        folder: {
+            receivers[queue]
+            for action, resource in granted(f"{name_of(folder)}FunctionRole")
+            if action in sends
+            for queue in queues.get(resource.split("/")[0], ())
+        }
+        for folder in FUNCTION_FOLDERS
+    }
+
+
+def test_lambda_lets_those_functions_go_round_that_call_themselves_on_purpose_and_no_others() -> None:
+    """Lambda drops what a function sends itself after about 16 rounds
+    (https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html)."""
+    calls = calls_by_messages()
+    assert calls["publish_events"] == {"count_usage", "create_deliveries"}
+    assert "accept_upload" in calls["begin_upload"], "by the form that it signs"
+
+    def reached(folder: str) -> set[str]:
+        found, new = set[str](), calls[folder]
+        while new:
+            found |= new
+            new = {called for one in new for called in calls[one]} - found
+        return found
+
+    going_round = {folder for folder in FUNCTION_FOLDERS if folder in reached(folder)}
+    functions = resources("AWS::Lambda::Function")
+    allowed = {folder: functions[f"{name_of(folder)}Function"].get("RecursiveLoop") for folder in FUNCTION_FOLDERS}
+    assert allowed == {folder: "Allow" if folder in going_round else None for folder in FUNCTION_FOLDERS}
+    assert going_round == {"deliver_event"}

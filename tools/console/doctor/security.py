@@ -28,8 +28,8 @@ SENDING = frozenset({"sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueU
 KEEPERS = frozenset({"SweepDueImagesFunction", "ArchiveDeadLettersFunction"})
 """The functions that look after dead letters, besides sending them."""
 
-OWN_MANAGED_POLICY = "UseOfTheKey"
-"""The stack's one managed policy: what each role needs to use the stack's own key."""
+OWN_MANAGED_POLICIES = ("UseOfTheKey", "UseOfFormerKeys")
+"""The stack's managed policies: what each role needs to use the stack's own key, and those that it had before."""
 
 
 def worker_roles(facts: Facts) -> frozenset[str]:
@@ -83,7 +83,7 @@ def _principals(principals: Any) -> str:
 
 def _managed(name: str, role: Role) -> Iterator[Finding]:
     for policy in role.managed:
-        if OWN_MANAGED_POLICY not in policy:
+        if not any(own in policy for own in OWN_MANAGED_POLICIES):
             yield Finding(subject=name, problem=f"the managed policy {policy} is attached to it")
 
 

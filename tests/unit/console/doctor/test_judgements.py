@@ -887,8 +887,8 @@ RIGHT: list[tuple[str, str, Change]] = [
     ),
     (
         "senders-only-send",
-        "the stack's own managed policy",
-        with_role("SubmitImageFunctionRole", managed=("shop-UseOfTheKey-1A2B",)),
+        "the stack's own managed policies",
+        with_role("SubmitImageFunctionRole", managed=("shop-UseOfTheKey-1A2B", "shop-UseOfFormerKeys-3C4D")),
     ),
     ("dead-letters-are-heard", "a composite alarm speaks", all_of(CHILD, changed("alarms", IncidentAlarm=COMPOSITE))),
     (
