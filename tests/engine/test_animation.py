@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import io
 import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import pyvips
 from PIL import Image
 
 from darkroom.domain.errors import Rejected
 from darkroom.domain.recipes import Recipe
 from darkroom.imaging import Developed, develop
 from darkroom.imaging.develop import FIRST_FRAME_ONLY
+from darkroom.imaging.headers.gif import IMAGE, colour_table_bytes, gif_blocks
 from proof.fuzz.handmade import webp
-from tests.engine.golden import animations, gif_files, png_files
+from tests.engine.golden import animations, gif_files, png_files, webp_files
 from tests.engine.golden.animations import BLUE, CLEAR, GOLD, GREEN, RED, SIZE, STEPS, Step, block, shown
 from tests.engine.golden.cases import SPACES
 from tests.engine.golden.colours import Array
@@ -173,6 +176,46 @@ def test_a_gif_keeps_every_colour_that_fits(colours: int) -> None:
     steps = [Step(samples=samples, over=False), Step(samples=samples[::-1].copy(), over=False)]
     found, _ = frames_of(kept(animations.apng((16, 16), steps), format="gif"))
     assert all(np.array_equal(a, step.samples) for a, step in zip(found, steps, strict=True))
+
+
+def test_decoders_clear_a_gifs_frame_that_leaves() -> None:
+    small = np.zeros((*SIZE[::-1], 4), np.uint8)
+    small[8:16, 10:20] = GREEN
+    blue, red, last = (Step(samples=samples, over=False) for samples in (block(*SIZE, BLUE), block(*SIZE, RED), small))
+    for steps in ([red, last], [blue, red, last]):
+        body = kept(animations.apng(SIZE, steps), format="gif")
+        found = pyvips.Image.gifload_buffer(body, n=-1).numpy().reshape(len(steps), *SIZE[::-1], 4)
+        assert all(np.array_equal(a, step.samples) for a, step in zip(found, steps, strict=True))
+    found, _ = frames_of(kept(animations.apng(SIZE, [red, last]), format="gif"))
+    assert [np.array_equal(a, step.samples) for a, step in zip(found, (red, last), strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("colours", [1, 2, 3, 4, 7, 8, 255])
+def test_a_gifs_transparent_colour_is_in_its_table(colours: int) -> None:
+    samples = np.zeros((16, 16, 4), np.uint8)
+    samples.reshape(-1, 4)[:colours] = [(number, 255 - number, 9, 255) for number in range(colours)]
+    samples[15, 15] = CLEAR
+    steps = [Step(samples=samples, over=False), Step(samples=samples[::-1].copy(), over=False)]
+    body = kept(animations.apng((16, 16), steps), format="gif")
+    tables = [colour_table_bytes(body[start + 9]) // 3 for kind, start, _ in gif_blocks(body) if kind == IMAGE]
+    controls = [body[start + 3 : start + 7] for _, start, _ in gif_blocks(body) if body[start : start + 2] == b"!\xf9"]
+    assert len(tables) == len(controls) == 2
+    for table, control in zip(tables, controls, strict=True):
+        assert control[0] & 1
+        assert control[3] < table < 2 * (colours + 2)
+    assert all(np.array_equal(a, step.samples) for a, step in zip(frames_of(body)[0], steps, strict=True))
+
+
+@pytest.mark.parametrize("plays", [0, 1])
+def test_a_webp_says_that_its_margins_are_transparent(plays: int) -> None:
+    opaque = animations.gif((60, 28), [Step(samples=block(60, 28, colour)) for colour in (RED, BLUE)], plays=plays)
+    box = {"width": 60, "height": 60, "fit": "contain", "quality": 100}
+    for background, alpha in (("#00000000", 0), ("#000000", 255)):
+        body = kept(opaque, background=background, **box)
+        assert bool(body[20] & 0x10) == (alpha == 0)
+        for picture in frames_of(body)[0]:
+            assert picture[0, 0].tolist() == [0, 0, 0, alpha]
+            assert picture[30, 30, 3] == 255
 
 
 # ── Times and plays ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -382,6 +425,63 @@ def test_frames_that_an_apng_does_not_claim_are_counted() -> None:
     claimed = claimed[: at - 4] + png_files.chunk(b"acTL", claimed[at + 4 : at + 12]) + claimed[at + 16 :]
     assert developed(claimed, {}).variants
     assert code_of(claimed, KEEP) == "too_many_frames"
+
+
+TABLE, ALPHAS = bytes((*RED[:3], *BLUE[:3])), bytes((255, 0))
+
+
+def indexed_apng(*before: tuple[bytes, bytes], late: Sequence[tuple[bytes, bytes]] = (), frames: int = 2) -> bytes:
+    """An APNG of the colours 0 and 1 of a palette, with these chunks before and after its first picture."""
+    rows = zlib.compress(b"\0\0\1" * 2)
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 3, 0, 0, 0)), (b"acTL", struct.pack(">II", frames, 0)), *before]
+    for number in range(frames):
+        timing = (2, 2, 0, 0, 100 + number, 1000, 0, 0)
+        parts.append((b"fcTL", struct.pack(">IIIIIHHBB", max(0, 2 * number - 1), *timing)))
+        parts += [(b"fdAT", struct.pack(">I", 2 * number) + rows)] if number else [(b"IDAT", rows), *late]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(png_files.chunk(*part) for part in [*parts, (b"IEND", b"")])
+
+
+def test_an_apngs_frames_have_the_colours_and_alphas_that_come_before_its_first_picture() -> None:
+    late = [(b"PLTE", bytes(6)), (b"tRNS", bytes(2))]
+    sound = (b"PLTE", TABLE), (b"tRNS", ALPHAS)
+    for body in (indexed_apng(*sound), indexed_apng(*sound, late=late)):
+        still, moving = developed(body, {"format": "png"}, {"animation": "keep", "format": "gif"}).variants
+        for picture in (frames_of(still.body)[0][0], *frames_of(moving.body)[0]):
+            assert picture[0].tolist() == [list(RED), list(CLEAR)]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [(b"PLTE", TABLE.ljust(771, b"\0")), (b"tRNS", ALPHAS.ljust(257, b"\xff"))],
+    ids=["colours", "alphas"],
+)
+def test_what_every_frame_of_an_apng_gets_is_short(name: bytes, data: bytes) -> None:
+    parts = {b"PLTE": TABLE, b"tRNS": ALPHAS, name: data}
+    assert code_of(indexed_apng(*parts.items()), KEEP) == "undecodable"
+    most = [(b"PLTE", TABLE.ljust(768, b"\0")), (b"tRNS", ALPHAS.ljust(256, b"\xff"))]
+    assert frames_of(kept(indexed_apng(*most), format="gif"))[0][0][0].tolist() == [list(RED), list(CLEAR)]
+
+
+def test_what_every_frame_of_an_apng_gets_is_there_once() -> None:
+    sound = (b"PLTE", TABLE), (b"tRNS", ALPHAS)
+    for twice in ((b"PLTE", bytes(6)), (b"tRNS", bytes(2))):
+        assert code_of(indexed_apng(*sound, twice), KEEP) == "undecodable"
+
+
+@pytest.mark.parametrize("alpha", [False, True], ids=["colours", "alpha"])
+def test_no_frame_of_a_webp_has_the_rest_of_the_file_for_its_picture(alpha: bool) -> None:
+    coded = webp_files.bitstream(block(*SIZE, RED, CLEAR if alpha else BLUE), quality=50)
+    assert [name for name, _ in coded] == [b"ALPH", b"VP8 "][not alpha :]
+
+    def frames(claims: int | None) -> bytes:
+        *before, last = coded
+        picture = b"".join(webp.chunk(*one) for one in before) + webp.chunk(*last, length=claims)
+        frame = webp.animation_frame(picture, width=SIZE[0], height=SIZE[1])
+        return webp.animation(*SIZE, frame * 20, webp.chunk(b"JUNK", bytes(100_000)))
+
+    assert kept(frames(None))
+    for recipe in (KEEP, {"animation": "poster"}, {}):
+        assert code_of(frames(90_000), recipe) == "undecodable"
 
 
 def planted(frames: int, size: tuple[int, int], *, frame: tuple[int, int] = (1, 1)) -> bytes:

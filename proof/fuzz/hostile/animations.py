@@ -12,7 +12,7 @@ from PIL import Image
 
 from proof.fuzz.corpus import picture, saved
 from proof.fuzz.handmade import gif, png, webp
-from proof.fuzz.hostile.case import DAMAGED, DEVELOPED, KEPT, TOO_LARGE, UNSUPPORTED, Case, case
+from proof.fuzz.hostile.case import DAMAGED, DEVELOPED, KEPT, NEARLY_ALL_BYTES, TOO_LARGE, UNSUPPORTED, Case, case
 
 _REFUSED = ("animation_too_large", *TOO_LARGE)
 _4K = (3840, 2160)
@@ -73,7 +73,20 @@ def _pngs() -> Iterator[Case]:
     many = [piece for number in range(2000) for piece in (_control(2 * number, 8, 8), _data(2 * number + 1, 8, 8))]
     yield case(f"{name}2000-uncounted", png.png(header, _counted(2), idat, *many), "too_many_frames")
     odd_numbers = [_control(7, 8, 8, operations=(9, 9)), _data(7, 8, 8)]
+    for colour in (png.RGB, png.PALETTE):
+        for chunk in (b"tRNS", b"PLTE"):
+            shared = functools.partial(_shared, png.header(8, 8, colour=colour), png.palette(colour), chunk)
+            yield case(f"{name}{chunk.decode()}-for-1000-of-type-{colour}", shared, *DAMAGED)
     yield case(f"{name}operations", png.png(header, _counted(2), first, idat, *odd_numbers), DEVELOPED)
+
+
+def _shared(header: bytes, palette: list[bytes], name: bytes) -> bytes:
+    """Many frames, for each of which a decoder needs a chunk of nearly the whole file."""
+    parts = [_control(0, 8, 8), png.chunk(b"IDAT", _rows(8, 8))]
+    for number in range(1, 2000, 2):
+        parts += [_control(number, 8, 8), _data(number + 1, 8, 8)]
+    large = png.chunk(name, bytes(NEARLY_ALL_BYTES - 200_000))
+    return png.png(header, _counted(1000), *palette, large, *parts[:2000])
 
 
 def _counted(frames: int) -> bytes:
@@ -109,12 +122,27 @@ def _webps() -> Iterator[Case]:
     yield case(f"{name}200", webp.animation(64, 48, small * 200), DEVELOPED)
     whole = webp.animation_frame(webp.solid(*_4K, transforms=True), width=_4K[0], height=_4K[1])
     yield case(f"{name}4k", webp.animation(*_4K, whole, whole), DEVELOPED)
+    for alpha in (False, True):
+        beyond = functools.partial(_beyond, alpha=alpha)
+        yield case(f"{name}beyond-1000-frames{'-of-alpha' * alpha}", beyond, *DAMAGED)
     yield case(f"{name}groups", functools.partial(_groups, 20), DEVELOPED)
     yield case(f"{name}too-many-groups", functools.partial(_groups, 1000), *_REFUSED)
     yield case(f"{name}no-canvas", webp.webp(webp.chunk(b"ANIM", bytes(6)), small, small), UNSUPPORTED, *DAMAGED)
     noise = Image.frombytes("RGBA", (64, 48), random.Random(5).randbytes(64 * 48 * 4))
     frames = [noise.rotate(90 * turn) for turn in range(3)]
     yield case(f"{name}noise", saved(frames[0], "WEBP", save_all=True, append_images=frames[1:]), DEVELOPED)
+
+
+def _beyond(*, alpha: bool) -> bytes:
+    """Many frames whose pictures say that they are as long as the rest of the file."""
+    still = picture(16, 16)
+    if alpha:
+        still.putalpha(100)
+    body = saved(still, "WEBP", quality=50)
+    *alphas, last = [(name, body[at : at + length]) for name, at, length in webp.chunks(body) if name != b"VP8X"]
+    coded = b"".join(webp.chunk(*one) for one in alphas) + webp.chunk(*last, length=11_900_000)
+    frame = webp.animation_frame(coded, width=16, height=16)
+    return webp.animation(16, 16, frame * 1000, webp.chunk(b"JUNK", bytes(12_000_000)))
 
 
 def _groups(frames: int) -> bytes:

@@ -16,13 +16,15 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY = (0, 4)
 _DISPOSALS: tuple[Disposal, ...] = ("none", "background", "previous")
 
+_MAX_BYTES = {b"PLTE": 768, b"tRNS": 256}
+"""The chunks that every frame needs, and the most bytes that they can have: 256 colours, and their alphas."""
+
 
 def png_timeline(body: bytes) -> Timeline:
     """The timeline of an APNG: the frames that have a control chunk. A default picture without one is none of them."""
     width, height = struct.unpack_from(">II", body, 16)
     header = body[24:29]  # depth, colour type, methods
     view = memoryview(body)
-    before: list[tuple[bytes, bytes]] = []
     controls: list[tuple[int, ...]] = []
     pictures: list[list[memoryview]] = []
     plays, complete = 0, False
@@ -38,13 +40,12 @@ def png_timeline(body: bytes) -> Timeline:
             pictures[-1].append(view[at : at + length])
         elif name == b"fdAT" and length >= 4 and controls:
             pictures[-1].append(view[at + 4 : at + length])
-        elif name in (b"PLTE", b"tRNS"):
-            before.append((name, body[at : at + length]))
         elif name == b"IEND":
             complete = True
             break
     if not complete:
         raise truncated()
+    before = _before_pictures(body)
     ends = _ends(controls)
     frames = []
     for number, (control, picture) in enumerate(zip(controls, pictures, strict=True)):
@@ -74,6 +75,19 @@ def png_timeline(body: bytes) -> Timeline:
     )
 
 
+def _before_pictures(body: bytes) -> dict[bytes, bytes]:
+    """The chunks that every frame needs. Decoders ignore those that come after the first picture."""
+    found: dict[bytes, bytes] = {}
+    for name, at, length in chunks(body, 8, ">I4s", trailer=4):
+        if name == b"IDAT":
+            break
+        if name in _MAX_BYTES:
+            if name in found or length > _MAX_BYTES[name]:
+                raise undecodable(f"its {name.decode()} chunk is too long, or one of two")
+            found[name] = body[at : at + length]
+    return found
+
+
 def _ends(controls: list[tuple[int, ...]]) -> Callable[[int], int]:
     """When each frame ends, in milliseconds: rounded there, so that the errors of fractions do not add up."""
     ends, end = [0], Fraction(0)
@@ -84,9 +98,9 @@ def _ends(controls: list[tuple[int, ...]]) -> Callable[[int], int]:
     return ends.__getitem__
 
 
-def _still(header: bytes, before: list[tuple[bytes, bytes]], picture: list[memoryview]) -> bytes:
+def _still(header: bytes, before: dict[bytes, bytes], picture: list[memoryview]) -> bytes:
     """A PNG of one frame."""
-    chunked = [(b"IHDR", header), *before, (b"IDAT", b"".join(picture)), (b"IEND", b"")]
+    chunked = [(b"IHDR", header), *before.items(), (b"IDAT", b"".join(picture)), (b"IEND", b"")]
     return _SIGNATURE + b"".join(
         struct.pack(">I4s", len(data), name) + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))
         for name, data in chunked

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from PIL import GifImagePlugin, Image, ImageChops, _webp
 
 from darkroom.domain.recipes import Effort
+from darkroom.imaging.headers.webp import WEBP_ALPHA
 
 if TYPE_CHECKING:
     from darkroom.imaging.rights import Carriers
@@ -54,14 +55,24 @@ class _WebpWriter:
         self._quality, self._method = quality, method
         self._exif, self._xmp = (b"", b"") if carriers is None else (carriers.exif, carriers.xmp)
         self._end = 0
+        self._is_clear = False  # whether something is transparent in any frame
 
     def add(self, frame: Image.Image, milliseconds: int) -> None:
+        self._is_clear = self._is_clear or not _is_opaque(frame)
         self._encoder.add(frame.getim(), self._end, False, self._quality, 100, self._method)
         self._end += milliseconds
 
     def done(self) -> bytes:
         self._encoder.add(None, self._end, False, self._quality, 100, 0)
-        return bytes(self._encoder.assemble(b"", self._exif, self._xmp))
+        body = bytearray(self._encoder.assemble(b"", self._exif, self._xmp))
+        # What no frame's rectangle covers is transparent too, which libwebp does not count.
+        if self._is_clear and body[12:16] == b"VP8X":
+            body[20] |= WEBP_ALPHA
+        return bytes(body)
+
+
+def _is_opaque(frame: Image.Image) -> bool:
+    return frame.mode == "RGB" or frame.getextrema()[-1] == (255, 255)
 
 
 _SAMPLED_PIXELS = 8192
@@ -148,12 +159,15 @@ def _encoded(frame: Image.Image, box: _Box, *, hundredths: int, disposal: int) -
     part = frame.crop(box)
     alpha = part.getchannel("A")
     options: dict[str, Any] = {"duration": 10 * hundredths, "disposal": disposal, "include_color_table": True}
-    if alpha.getextrema() == (255, 255):
+    # Browsers clear any frame that leaves, libvips and Pillow only one that has a transparent colour.
+    if alpha.getextrema() == (255, 255) and disposal != _LEAVES:
         return GifImagePlugin.getdata(_indexed(part.convert("RGB"), _COLOURS), box[:2], **options)
-    clear = _COLOURS - 1
     colours = Image.new("RGB", part.size, _visible_colour(part, alpha))
     colours.paste(part.convert("RGB"), mask=alpha)
     indexed = _indexed(colours, _COLOURS - 1)
+    palette = indexed.getpalette() or []
+    clear = len(palette) // 3
+    indexed.putpalette([*palette, 0, 0, 0])
     indexed.paste(clear, mask=ImageChops.invert(alpha))
     return GifImagePlugin.getdata(indexed, box[:2], transparency=clear, **options)
 

@@ -10,7 +10,8 @@ from darkroom.imaging.headers.exif import orientation_in
 from darkroom.imaging.headers.header import MAX_PROFILE_BYTES, Header
 from darkroom.imaging.headers.refusals import truncated, undecodable
 
-_WEBP_ALPHA = 0x10
+WEBP_ALPHA = 0x10
+"""The flag of the VP8X chunk that says that something is transparent."""
 
 _WHOLE_PIXELS = 25_000_000
 """Up to this many pixels a picture can be decoded whole, which takes 200 MB."""
@@ -44,7 +45,7 @@ def webp_header(body: bytes) -> Header:
                 offset = (2 * uint24(body, at), 2 * uint24(body, at + 3))
                 picture = picture_at(body, at + 16, at + length)
         elif picture is None and name in (b"ALPH", b"VP8 ", b"VP8L"):
-            picture = picture_at(body, at - 8, len(body))
+            picture = picture_at(body, at - 8)
             if picture is None:  # an alpha without colours
                 break
     complete = riff_size + 8 <= len(body)
@@ -100,13 +101,16 @@ class Picture:
         return sum(map(len, self.parts)) if self.lossless else len(self.parts[2]) if self.alpha_apart else 0
 
 
-def picture_at(body: bytes, start: int, end: int) -> Picture | None:
-    """The picture whose chunks (ALPH and VP8, or VP8L) begin at `start`, as a separate file; None if there is none."""
+def picture_at(body: bytes, start: int, end: int | None = None) -> Picture | None:
+    """The picture whose chunks (ALPH and VP8, or VP8L) begin at `start`, as a separate file; None if there is none.
+
+    A frame's chunks must be within it, up to `end`: otherwise each frame could have the rest of the file for a picture.
+    """
     alpha: memoryview | None = None
     view = memoryview(body)
     for name, at, length in chunks(body, start, "<4sI", trailer=0):
-        if at > end:
-            break
+        if end is not None and at + length > end:
+            return None
         chunk = view[at - 8 : at + length + length % 2]
         if name == b"ALPH":
             alpha = chunk
@@ -122,7 +126,7 @@ def picture_at(body: bytes, start: int, end: int) -> Picture | None:
             width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, at + 6))
             if alpha is None:
                 return Picture(size=(width, height), lossless=False, parts=(_riff(len(chunk)), chunk))
-            extended = struct.pack("<4sIB3x", b"VP8X", 10, _WEBP_ALPHA) + b"".join(
+            extended = struct.pack("<4sIB3x", b"VP8X", 10, WEBP_ALPHA) + b"".join(
                 (side - 1).to_bytes(3, "little") for side in (max(1, width), max(1, height))
             )
             parts = (_riff(len(extended) + len(alpha) + len(chunk)), extended, alpha, chunk)
